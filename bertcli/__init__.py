@@ -1,0 +1,40 @@
+"""BERT in the terminal with nothing heavier than NumPy; `bertcli.load()` is where to begin.
+
+Names are imported when they are first used, so that `bertcli --help` need not wait for NumPy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bertcli import functional as functional
+    from bertcli.config import BertConfig as BertConfig
+    from bertcli.errors import BertcliError as BertcliError
+    from bertcli.model import Model as Model
+    from bertcli.model import load as load
+    from bertcli.model import variant as variant
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "BertConfig": "bertcli.config",
+    "BertcliError": "bertcli.errors",
+    "Model": "bertcli.model",
+    "load": "bertcli.model",
+    "variant": "bertcli.model",
+}
+__all__ = ["BertConfig", "BertcliError", "Model", "functional", "load", "variant"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "functional":
+        return import_module("bertcli.functional")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bertcli' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,196 @@
+"""A checkpoint folder -> the module tree. The only place that knows Hugging Face's names for BERT's tensors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from bertcli.bert import Bert
+from bertcli.config import HEADS, TEXTBOOK, BertConfig, parse_heads, read_config
+from bertcli.errors import BertcliError
+from bertcli.parts import Array, Request, build
+from bertcli.tensors import StoredTensor, open_tensors
+
+# Our path -> the checkpoint's name, tried in order on each path; `{i}` in a name is the layer.
+NAMES = [
+    (r"embeddings\.token", "embeddings.word_embeddings.weight"),
+    (r"embeddings\.segment", "embeddings.token_type_embeddings.weight"),
+    (r"embeddings\.position", "embeddings.position_embeddings.weight"),
+    (r"embeddings\.norm\.(\w+)", r"embeddings.LayerNorm.\1"),
+    (r"encoder\.layers\.(\d+)\.attention\.output\.(\w+)", r"encoder.layer.\1.attention.output.dense.\2"),
+    (r"encoder\.layers\.(\d+)\.attention\.(query|key|value)\.(\w+)", r"encoder.layer.\1.attention.self.\2.\3"),
+    (r"encoder\.layers\.(\d+)\.attention_norm\.(\w+)", r"encoder.layer.\1.attention.output.LayerNorm.\2"),
+    (r"encoder\.layers\.(\d+)\.feed_forward\.(intermediate|output)\.(\w+)", r"encoder.layer.\1.\2.dense.\3"),
+    (r"encoder\.layers\.(\d+)\.feed_forward_norm\.(\w+)", r"encoder.layer.\1.output.LayerNorm.\2"),
+    (r"pooler\.dense\.(\w+)", r"pooler.dense.\1"),
+    (r"mlm\.transform\.(\w+)", r"cls.predictions.transform.dense.\1"),
+    (r"mlm\.norm\.(\w+)", r"cls.predictions.transform.LayerNorm.\1"),
+    (r"mlm\.decoder", "cls.predictions.decoder.weight"),
+    (r"mlm\.bias", "cls.predictions.bias"),
+    (r"nsp\.output\.(\w+)", r"cls.seq_relationship.\1"),
+    (r"classifier\.output\.(\w+)", r"classifier.\1"),
+]
+OLD_NORM_NAMES = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+OTHER_NAMES = {"cls.predictions.bias": "cls.predictions.decoder.bias"}
+PREFIX = "bert."
+BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")  # constants that some versions stored
+
+# A head is there when any of these tensors is.
+HEAD_PREFIXES = {
+    "pooler": "pooler.dense.",
+    "mlm": "cls.predictions.transform.",
+    "nsp": "cls.seq_relationship.",
+    "classifier": "classifier.",
+}
+# Models whose `classifier` is not one for whole sequences, and what theirs is for.
+OTHER_CLASSIFIERS = {
+    "BertForTokenClassification": "single tokens",
+    "BertForMultipleChoice": "multiple choice",
+    "BertForQuestionAnswering": "answer spans",
+}
+
+
+class TensorUse(NamedTuple):
+    """What the loader does with one tensor of the file, or would have done with one that is missing."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    use: str  # used, renamed, ignored, tied
+    path: str | None  # in our tree
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A checkpoint, opened: its tree, and an account of every tensor in its files."""
+
+    config: BertConfig
+    heads: tuple[str, ...]
+    network: Bert
+    uses: tuple[TensorUse, ...]
+
+    @property
+    def notes(self) -> list[str]:
+        """One line for what is in the file and of no use, if anything."""
+        unused = [use.name for use in self.uses if use.use == "ignored" and _bare(use.name) not in BUFFERS]
+        if not unused:
+            return []
+        shown = ", ".join(unused[:3]) + (f" and {len(unused) - 3} more" if len(unused) > 3 else "")
+        return [f"{len(unused)} unused tensor{'s' * (len(unused) > 1)} in the checkpoint: {shown}."]
+
+
+def open_checkpoint(folder: Path, heads: str | None = None) -> Checkpoint:
+    """Open a folder with config.json and safetensors; `heads` keeps only these (default: all it has).
+
+    Weights in float32 stay where they are, memory-mapped and read-only; other types are widened to float32.
+    """
+    config = read_config(folder / "config.json")
+    if config.model_type == TEXTBOOK:
+        raise BertcliError(f"{folder} holds a textbook model; checkpoints are BERT's.")
+    stored = open_tensors(folder)
+    loader = _Loader(stored, config)
+    there = _heads_in(stored, config)
+    wanted = there if heads is None else parse_heads(heads)
+    missing = [head for head in wanted if head not in there]
+    if missing:
+        raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(there) or 'none'}.")
+    config = _with_stored_labels(config, stored, there)
+    network = build(Bert, config, loader, wanted)
+    return Checkpoint(config, wanted, network, loader.account())
+
+
+class _Loader:
+    """The source `build` takes arrays from: finds the tensor of a path, checks its shape, and remembers what it did."""
+
+    def __init__(self, stored: Mapping[str, StoredTensor], config: BertConfig) -> None:
+        self.stored = stored
+        self.config = config
+        self.prefix = PREFIX if any(name.startswith(PREFIX + "embeddings.") for name in stored) else ""
+        self.taken: dict[str, TensorUse] = {}
+        self.arrays: dict[str, Array] = {}
+
+    def __call__(self, request: Request) -> Array:
+        if request.tied and self.config.tie_word_embeddings:
+            array = self.arrays[request.tied]
+            self._note_tied(request)
+        else:
+            array = self._load(request)
+        self.arrays[request.path] = array
+        return array
+
+    def _load(self, request: Request) -> Array:
+        name = hugging_face_name(request.path)
+        candidates = [name, *(name.replace(new, old) for new, old in OLD_NORM_NAMES.items() if new in name)]
+        candidates += [OTHER_NAMES[name]] if name in OTHER_NAMES else []
+        candidates += [self.prefix + one for one in candidates] if self.prefix else []
+        found = [one for one in candidates if one in self.stored]
+        if not found:
+            raise BertcliError(f"The checkpoint lacks the tensor '{self._expected(name)}' of shape {request.shape}.")
+        tensor = self.stored[found[0]]
+        if tensor.shape != request.shape:
+            raise BertcliError(
+                f"The tensor '{found[0]}' has shape {tensor.shape}, but by config.json it should be {request.shape}."
+            )
+        use = "used" if found[0].removeprefix(PREFIX) == name else "renamed"
+        self._take(tensor, use, request.path)
+        for again in found[1:]:
+            self._take(self.stored[again], "ignored", None, f"a second copy of {found[0]}")
+        return tensor.float32()
+
+    def _expected(self, name: str) -> str:
+        return name if name.startswith(("cls.", "classifier.")) else self.prefix + name
+
+    def _note_tied(self, request: Request) -> None:
+        name = hugging_face_name(request.path)
+        if name in self.stored:
+            self._take(self.stored[name], "ignored", None, f"tied to {request.tied}")
+
+    def _take(self, tensor: StoredTensor, use: str, path: str | None, note: str = "") -> None:
+        self.taken[tensor.name] = TensorUse(tensor.name, tensor.shape, tensor.dtype, tensor.nbytes, use, path, note)
+
+    def account(self) -> tuple[TensorUse, ...]:
+        """Every tensor of the file, in its order, and what became of it."""
+        for tensor in self.stored.values():
+            if tensor.name not in self.taken:
+                buffer = _bare(tensor.name) in BUFFERS
+                self._take(tensor, "ignored", None, "a constant" if buffer else "no part of this model")
+        return tuple(self.taken[name] for name in self.stored)
+
+
+def hugging_face_name(path: str) -> str:
+    """The name a checkpoint gives the parameter at a path of our tree."""
+    for pattern, name in NAMES:
+        match = re.fullmatch(pattern, path)
+        if match:
+            return match.expand(name)
+    raise KeyError(path)
+
+
+def _bare(name: str) -> str:
+    return name.removeprefix(PREFIX)
+
+
+def _heads_in(stored: Mapping[str, StoredTensor], config: BertConfig) -> tuple[str, ...]:
+    """The heads a file holds. A head of which only a part is stored counts, and its missing tensor is an error later."""
+    names = [_bare(name) for name in stored]
+    found = {head for head, prefix in HEAD_PREFIXES.items() if any(name.startswith(prefix) for name in names)}
+    if any(architecture in OTHER_CLASSIFIERS for architecture in config.architectures):
+        found.discard("classifier")
+    if "pooler" not in found:  # these two read the pooled vector
+        found -= {"nsp", "classifier"}
+    return tuple(head for head in HEADS if head in found)
+
+
+def _with_stored_labels(
+    config: BertConfig, stored: Mapping[str, StoredTensor], heads: tuple[str, ...]
+) -> BertConfig:
+    """The config with as many labels as the classifier has rows, where config.json does not name them."""
+    weight = stored.get("classifier.weight")
+    if "classifier" not in heads or weight is None or config.id2label or not weight.shape:
+        return config
+    return replace(config, num_labels=weight.shape[0])

@@ -1,0 +1,123 @@
+"""The BERT encoder (Devlin et al. 2018): a post-norm transformer, from token ids to hidden states.
+
+Arrays are [token, hidden]: the sentences of a batch lie end to end (`packing.Packed`), so there is no padding and no
+mask. Only attention looks at sentences; everything else treats every token alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bertcli.ops import Integers, add, embed, like, linear, mix, norm, pick, scores, softmax
+from bertcli.packing import Packed, split_heads
+from bertcli.parts import Array, Module, parameter, part, parts, setting
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Module):
+    """y = x Wᵀ + b"""
+
+    weight: Array = parameter("outputs inputs")
+    bias: Array = parameter("outputs")
+
+    def forward(self, x: Array, activation: str | None = None) -> Array:
+        return linear(x, self.weight, self.bias, activation=activation)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerNorm(Module):
+    """y = (x - mean) / sqrt(variance + eps) · gamma + beta, over the hidden axis"""
+
+    weight: Array = parameter("features")
+    bias: Array = parameter("features")
+    eps: float = setting("layer_norm_eps")
+
+    def forward(self, x: Array) -> Array:
+        return norm(x, self.weight, self.bias, eps=self.eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings(Module):
+    """X = LayerNorm(E_tok[ids] + E_type[segments] + E_pos[positions])"""
+
+    token: Array = parameter("V H")
+    segment: Array = parameter("T H")
+    position: Array = parameter("P H")
+    norm: LayerNorm = part(features="H")
+
+    def forward(self, batch: Packed) -> Array:
+        x = add(embed(self.token, batch.ids), embed(self.segment, batch.segments))
+        return self.norm(add(embed(self.position, batch.positions), x))
+
+
+@dataclass(frozen=True, eq=False)
+class SelfAttention(Module):
+    """Z = concat_h(softmax(Q_h K_hᵀ / sqrt(D)) V_h) W_O + b_O"""
+
+    query: Linear = part(outputs="H", inputs="H")
+    key: Linear = part(outputs="H", inputs="H")
+    value: Linear = part(outputs="H", inputs="H")
+    output: Linear = part(outputs="H", inputs="H")
+    heads: int = setting("num_attention_heads")
+
+    def forward(self, x: Array, context: Array, batch: Packed) -> Array:
+        """Rows `x` ask, rows `context` answer: the same, unless only some rows are wanted."""
+        q, k, v = self.query(x), self.key(context), self.value(context)
+        z = like(q)
+        for sentences, queries, keys in batch.groups:
+            q_h = split_heads(q, queries, sentences, self.heads)  # [batch, head, token, size]
+            k_h = split_heads(k, keys, sentences, self.heads)
+            v_h = split_heads(v, keys, sentences, self.heads)
+            weights = softmax(scores(q_h, k_h))  # [batch, head, token, token]
+            mix(weights, v_h, into=split_heads(z, queries, sentences, self.heads))
+        return self.output(z)
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForward(Module):
+    """act(x W_1 + b_1) W_2 + b_2"""
+
+    intermediate: Linear = part(outputs="F", inputs="H")
+    output: Linear = part(outputs="H", inputs="F")
+    activation: str = setting("hidden_act")
+
+    def forward(self, x: Array) -> Array:
+        return self.output(self.intermediate(x, activation=self.activation))
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderLayer(Module):
+    """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
+
+    attention: SelfAttention = part()
+    attention_norm: LayerNorm = part(features="H")
+    feed_forward: FeedForward = part()
+    feed_forward_norm: LayerNorm = part(features="H")
+
+    def forward(self, x: Array, context: Array, batch: Packed) -> Array:
+        x = self.attention_norm(add(x, self.attention(x, context, batch)))
+        return self.feed_forward_norm(add(x, self.feed_forward(x)))
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder(Module):
+    """L encoder layers, one after the other"""
+
+    layers: tuple[EncoderLayer, ...] = parts("L")
+
+    def forward(self, x: Array, batch: Packed, rows: Integers | None = None) -> Array:
+        """The last layer's output; with `rows` (ascending) only these are computed in it: [row, hidden]."""
+        *layers, last = self.layers
+        for layer in layers:
+            x = layer(x, x, batch)
+        if rows is None:
+            return last(x, x, batch)
+        return last(pick(x, rows), x, batch.narrow(rows))
+
+    def states(self, x: Array, batch: Packed) -> Iterator[Array]:
+        """Every layer's output, the embeddings' first; a layer is run when it is asked for."""
+        yield x
+        for layer in self.layers:
+            x = layer(x, x, batch)
+            yield x

@@ -1,0 +1,63 @@
+"""The building blocks as functions on plain arrays, without a model. None of them changes its arguments."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bertcli import kernels
+from bertcli.errors import BertcliError
+
+Array = NDArray[np.float32]
+
+
+def softmax(x: ArrayLike) -> Array:
+    """exp(x - max) / sum along the last axis: any shape -> the same; every row sums to 1."""
+    return kernels.softmax(_copy(x))
+
+
+def scaled_dot_product_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None) -> Array:
+    """softmax(Q Kᵀ / sqrt(D)) V: [..., query, D], [..., key, D], [..., key, E] -> [..., query, E] (Vaswani et al. 2017).
+
+    `mask` [..., query, key] is true (or 1) where a query may see a key; a query that may see none gets zeros.
+    """
+    queries, keys, values = _copy(q), _copy(k), _copy(v)
+    scores = queries @ keys.swapaxes(-1, -2) * np.float32(1 / sqrt(queries.shape[-1]))
+    if mask is None:
+        return np.asarray(kernels.softmax(scores) @ values, dtype=np.float32)
+    seen = np.broadcast_to(np.asarray(mask) != 0, scores.shape)
+    weights = kernels.softmax(np.where(seen, scores, np.finfo(np.float32).min))
+    return np.asarray((weights * seen) @ values, dtype=np.float32)
+
+
+def feed_forward(
+    x: ArrayLike, w1: ArrayLike, b1: ArrayLike, w2: ArrayLike, b2: ArrayLike, activation: str = "relu"
+) -> Array:
+    """act(x W_1 + b_1) W_2 + b_2: x [token, H], W_1 [H, F], W_2 [F, H] -> [token, H]; `activation` as in config.json."""
+    if activation not in kernels.ACTIVATIONS:
+        raise BertcliError(f"There is no activation '{activation}'; there are {', '.join(kernels.ACTIVATIONS)}.")
+    hidden = kernels.ACTIVATIONS[activation](_copy(x) @ _copy(w1) + _copy(b1))
+    return np.asarray(hidden @ _copy(w2) + _copy(b2), dtype=np.float32)
+
+
+def layer_norm(x: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None, eps: float = 1e-5) -> Array:
+    """(x - mean) / sqrt(variance + eps) · weight + bias over the last axis, biased variance (Ba et al. 2016)."""
+    scale, shift = (None if one is None else _copy(one) for one in (weight, bias))
+    return kernels.layer_norm(_copy(x), scale, shift, eps)
+
+
+def gelu(x: ArrayLike) -> Array:
+    """x/2 · (1 + erf(x / sqrt 2)), the exact form (Hendrycks & Gimpel 2016)."""
+    return kernels.gelu(_copy(x))
+
+
+def relu(x: ArrayLike) -> Array:
+    """max(0, x)."""
+    return kernels.relu(_copy(x))
+
+
+def _copy(x: Any) -> Array:
+    return np.array(x, dtype=np.float32)

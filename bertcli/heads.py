@@ -1,0 +1,57 @@
+"""What BERT was pre-trained and is fine-tuned with: modules that turn hidden states into answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bertcli.encoder import LayerNorm, Linear
+from bertcli.ops import linear
+from bertcli.parts import Array, Module, parameter, part, setting
+
+
+@dataclass(frozen=True, eq=False)
+class Pooler(Module):
+    """tanh(X[CLS] W_pᵀ + b_p)"""
+
+    dense: Linear = part(outputs="H", inputs="H")
+
+    def forward(self, first: Array) -> Array:
+        """[CLS] rows [batch, hidden] -> [batch, hidden]"""
+        return self.dense(first, activation="tanh")
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedLM(Module):
+    """LayerNorm(act(x Wᵀ + b)) E_tokᵀ + bias"""
+
+    transform: Linear = part(outputs="H", inputs="H")
+    norm: LayerNorm = part(features="H")
+    decoder: Array = parameter("V H", tied="embeddings.token")
+    bias: Array = parameter("V")
+    activation: str = setting("hidden_act")
+
+    def forward(self, x: Array) -> Array:
+        """Hidden states [token, hidden] -> logits [token, vocabulary]"""
+        return linear(self.norm(self.transform(x, activation=self.activation)), self.decoder, self.bias)
+
+
+@dataclass(frozen=True, eq=False)
+class NextSentence(Module):
+    """Two logits from the pooled vector: 0 is next, 1 is not next"""
+
+    output: Linear = part(outputs="2", inputs="H")
+
+    def forward(self, pooled: Array) -> Array:
+        """[batch, hidden] -> logits [batch, 2]"""
+        return self.output(pooled)
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier(Module):
+    """One logit a label from the pooled vector"""
+
+    output: Linear = part(outputs="C", inputs="H")
+
+    def forward(self, pooled: Array) -> Array:
+        """[batch, hidden] -> logits [batch, label]"""
+        return self.output(pooled)
