@@ -1,0 +1,223 @@
+"""What a sentence-transformers folder says besides the network: pooling, Dense layers, normalisation, limits.
+
+`modules.json` lists the modules in their order; each has a folder with a config.json. What is listed is applied or
+refused, never skipped. Source of the files' meaning: the modules of sentence-transformers 2 to 6.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.errors import BertcliError
+from bertcli.tensors import open_tensors
+from bertcli.untrusted import read_json, read_object, shown
+
+# In the order in which the flags of older folders are concatenated. None: a mode that bertcli does not have.
+FLAGS = {
+    "pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max", "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len", "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}  # fmt: skip
+MODES = ("cls", "max", "mean", "mean_sqrt_len")
+ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
+ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}
+
+
+class Dense(NamedTuple):
+    """activation(x · weightᵀ + bias): weight [out, in], bias [out] or None, activation one of ACTIVATIONS' values."""
+
+    weight: NDArray[np.float32]
+    bias: NDArray[np.float32] | None
+    activation: str
+
+
+class SentenceConfig(NamedTuple):
+    """How token vectors become a sentence vector: pooled (several modes: concatenated), `dense` in turn, normalised.
+
+    `pooling` is empty when the folder does not say; `reason` is the choice and where it comes from, for the user.
+    `prompt` is put before every text; `do_lower_case` lowers the text before the tokenizer sees it.
+    """
+
+    pooling: tuple[str, ...] = ()
+    normalize: bool = False
+    max_seq_length: int | None = None
+    dense: tuple[Dense, ...] = ()
+    reason: str = "mean, since the checkpoint names no pooling"
+    do_lower_case: bool = False
+    prompt: str = ""
+
+
+class _Module(NamedTuple):
+    kind: str
+    path: str
+
+
+def read_limit(folder: Path) -> int | None:
+    """max_seq_length of sentence_bert_config.json; None when it does not say. Needs nothing else to be in order."""
+    return _read_transformer(folder)[0]
+
+
+def read_sentence_config(folder: Path, hidden_size: int | None = None) -> SentenceConfig:
+    """What the folder's sentence-transformers files say; without such files, that nothing is said.
+
+    `hidden_size`, when given, is what the pooling must have been made for. Errors: BertcliError naming the file for
+    one that is damaged, a module or mode that bertcli does not have, and sizes that do not fit each other.
+    """
+    limit, lower = _read_transformer(folder)
+    modules = _read_modules(folder)
+    found = SentenceConfig(max_seq_length=limit, do_lower_case=lower, prompt=_read_prompt(folder))
+    size = hidden_size
+    for module in modules:
+        file = folder / module.path / "config.json"
+        if module.kind == "Pooling":
+            modes, size = _read_pooling(file, hidden_size, found.prompt)
+            found = found._replace(pooling=modes, reason=f"{' + '.join(modes)}, from {module.path}/config.json")
+        elif module.kind == "Dense":
+            dense = _read_dense(file, size)
+            size = len(dense.weight)
+            found = found._replace(dense=(*found.dense, dense))
+        elif module.kind == "Normalize":
+            found = found._replace(normalize=True)
+    return found
+
+
+def missing_files(folder: Path) -> list[str]:
+    """The files of the modules that modules.json lists and the folder lacks, as paths within it."""
+    names = []
+    for module in _read_modules(folder):
+        if module.kind in ("Pooling", "Dense"):
+            names.append(f"{module.path}/config.json")
+        if module.kind == "Dense":
+            names.append(f"{module.path}/model.safetensors")
+    return [name for name in names if not (folder / name).is_file()]
+
+
+def _read_modules(folder: Path) -> list[_Module]:
+    """The modules in their order, which is that of ORDER; empty without modules.json."""
+    file = folder / "modules.json"
+    if not file.is_file():
+        return []
+    modules = read_json(file)
+    if not isinstance(modules, list):
+        raise BertcliError(f"{file} holds no list of modules but {shown(modules)}: fetch the model again.")
+    found = [_module(entry, file) for entry in modules]
+    kinds = [module.kind for module in found]
+    in_order = kinds == sorted(kinds, key=ORDER.index) and kinds.count("Transformer") == 1
+    if not in_order or kinds.count("Pooling") > 1 or ("Dense" in kinds and "Pooling" not in kinds):
+        wanted = "one Transformer, one Pooling, then Dense and Normalize"
+        raise _unusable(file, f"lists the modules {', '.join(kinds)}; bertcli runs {wanted}, in this order")
+    if found[0].path:
+        raise BertcliError(
+            f"{file} keeps the network in the folder {shown(found[0].path)}; bertcli wants it beside modules.json: "
+            'move its files there and set this module\'s path to "".'
+        )
+    return found
+
+
+def _module(entry: Any, file: Path) -> _Module:
+    kind, path = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
+    if not isinstance(kind, str) or not isinstance(path, str):
+        raise BertcliError(f"{file} has an entry without type or path, {shown(entry)}: fetch the model again.")
+    package, _, name = kind.rpartition(".")
+    if not package.startswith("sentence_transformers.") or name not in ORDER:
+        raise _unusable(file, f"lists the module {shown(kind)}, which bertcli does not have")
+    if path and (path in (".", "..") or not path.isprintable() or any(mark in path for mark in "/\\:")):
+        raise BertcliError(
+            f"{file} has a module in {shown(path)}, which is no folder beside it: do not use this model."
+        )
+    if not path and name in ("Pooling", "Dense"):
+        raise BertcliError(f"{file} has a {name} without a folder: fetch the model again.")
+    return _Module(name, path)
+
+
+def _read_transformer(folder: Path) -> tuple[int | None, bool]:
+    """max_seq_length and do_lower_case of sentence_bert_config.json."""
+    file = folder / "sentence_bert_config.json"
+    config = read_object(file) if file.is_file() else {}
+    limit = config.get("max_seq_length")
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise BertcliError(
+            f"{file} has the max_seq_length {shown(limit)}: set it to a whole number above 0 or to null."
+        )
+    return limit, _flag(config, "do_lower_case", False, file)
+
+
+def _read_prompt(folder: Path) -> str:
+    """The text that default_prompt_name of config_sentence_transformers.json puts before every text."""
+    file = folder / "config_sentence_transformers.json"
+    config = read_object(file) if file.is_file() else {}
+    name, prompts = config.get("default_prompt_name"), config.get("prompts")
+    if name is None:
+        return ""
+    prompt = prompts.get(name) if isinstance(prompts, dict) and isinstance(name, str) else None
+    if not isinstance(prompt, str):
+        raise BertcliError(f"{file} has the default_prompt_name {shown(name)} but no such prompt: set it to null.")
+    return prompt
+
+
+def _read_pooling(file: Path, hidden_size: int | None, prompt: str) -> tuple[tuple[str, ...], int | None]:
+    """The modes in the order of their concatenation, and the length of the result where the file tells it."""
+    config = read_object(file)
+    modes = config.get("pooling_mode")
+    if modes is None:
+        modes = [mode for flag, mode in FLAGS.items() if _flag(config, flag, False, file)] or ["mean"]
+    modes = [modes] if isinstance(modes, str) else modes
+    if not isinstance(modes, list) or not modes:
+        raise BertcliError(f"{file} has the pooling_mode {shown(modes)}: fetch the model again.")
+    modes = ["mean_sqrt_len" if mode == "mean_sqrt_len_tokens" else mode for mode in modes]
+    for mode in modes:
+        if mode not in MODES:
+            raise _unusable(file, f"asks for the pooling {shown(mode)}; bertcli has {', '.join(MODES)}")
+    if prompt and not _flag(config, "include_prompt", True, file):
+        raise _unusable(file, "leaves the prompt out of the pooling, which bertcli cannot do")
+    size = config.get("embedding_dimension", config.get("word_embedding_dimension", hidden_size))
+    if size is not None and (type(size) is not int or size < 1 or hidden_size not in (None, size)):
+        raise BertcliError(
+            f"{file} pools vectors of length {shown(size)}, and those of the network have {hidden_size}."
+        )
+    return tuple(modes), size and size * len(modes)
+
+
+def _read_dense(file: Path, size: int | None) -> Dense:
+    """The layer beside a Dense module's config.json; `size` is the length of its input where that is known."""
+    config = read_object(file)
+    if _flag(config, "use_residual", False, file):
+        raise _unusable(file, "asks for use_residual, which bertcli does not have")
+    for key in ("module_input_name", "module_output_name"):
+        if config.get(key) not in (None, "sentence_embedding"):
+            raise _unusable(file, f"has the {key} {shown(config[key])}; bertcli has sentence_embedding")
+    name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
+    package, _, activation = name.rpartition(".") if isinstance(name, str) else ("", "", "")
+    if not package.startswith("torch.nn.") or activation not in ACTIVATIONS:
+        known = ", ".join(ACTIVATIONS)
+        raise _unusable(file, f"has the activation_function {shown(name)}; bertcli has torch's {known}")
+    tensors = open_tensors(file.parent)
+    shape = (config.get("out_features"), config.get("in_features"))
+    wanted: dict[str, tuple[Any, ...]] = {"linear.weight": shape}
+    if _flag(config, "bias", True, file):
+        wanted["linear.bias"] = shape[:1]
+    for tensor, expected in wanted.items():
+        if tensor not in tensors:
+            raise BertcliError(f"{file.parent} lacks tensor {tensor}: fetch the model again.")
+        if tensors[tensor].shape != expected:
+            found = tensors[tensor]
+            raise BertcliError(f"{found.file} has tensor {tensor} of shape {found.shape}; {file} says {expected}.")
+    if size not in (None, shape[1]):
+        raise BertcliError(f"{file} takes vectors of length {shape[1]}, and the module before it gives {size}.")
+    bias = tensors["linear.bias"].float32() if "linear.bias" in wanted else None
+    return Dense(tensors["linear.weight"].float32(), bias, ACTIVATIONS[activation])
+
+
+def _unusable(file: Path, what: str) -> BertcliError:
+    return BertcliError(f"{file} {what}: use another model.")
+
+
+def _flag(config: dict[str, Any], key: str, default: bool, file: Path) -> bool:
+    value = config.get(key, default)
+    if not isinstance(value, bool):
+        raise BertcliError(f"{file} has the {key} {shown(value)}: set it to true or false.")
+    return value

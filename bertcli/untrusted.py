@@ -1,0 +1,97 @@
+"""Small files from strangers: read with a bound on size, depth and numbers, and refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import reprlib
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bertcli.errors import BertcliError
+
+JSON_LIMIT = 25_000_000  # bytes; real config and index files have 1 kB to 200 kB
+DIGIT_LIMIT = 40  # 2**63 has 19 digits, the 1e30 of old tokenizer configs 31; longer ones only cost time
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = _short.maxlong = 100
+
+
+def shown(value: object) -> str:
+    """An untrusted value for a message: on one line, printable, about 100 characters at most."""
+    return _short.repr(value)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """The file, open for reading; a folder, a pipe, a missing or forbidden file is a BertcliError naming it."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # asked before opening: opening a pipe would wait for a writer
+            raise BertcliError(f"{path} is not a file: put the real file in its place.")
+        return path.open("rb")
+    except FileNotFoundError:
+        advice = "is a link to a file that is gone" if path.is_symlink() else "is missing"
+        raise BertcliError(f"{path} {advice}: fetch the model again.") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise BertcliError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file, by the rules of `read_json`."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise BertcliError(f"{path} holds no JSON object but {shown(value)}: fetch the model again.")
+    return value
+
+
+def read_json(path: Path, limit: int = JSON_LIMIT) -> Any:
+    """The JSON value in a file of at most `limit` bytes, by the rules of `parse_json`."""
+    with open_regular(path) as file:
+        data = read_bytes(file, limit + 1, path)
+    if len(data) > limit:
+        raise BertcliError(f"{path} is larger than {limit:,} bytes, which no such file is: fetch the model again.")
+    return parse_json(data, str(path))
+
+
+def read_bytes(file: BinaryIO, count: int, path: Path) -> bytes:
+    """The next `count` bytes, fewer at the end of the file; a disk that fails is a BertcliError."""
+    try:
+        return file.read(count)
+    except OSError as error:
+        raise BertcliError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def parse_json(data: bytes, name: str) -> Any:
+    """The JSON value in UTF-8 bytes; `name` says in messages where they are from.
+
+    Errors: BertcliError for bad UTF-8 or JSON, a key given twice, NaN or Infinity, a number of more than
+    40 digits, or nesting deeper than Python's stack.
+    """
+    try:
+        return json.loads(
+            data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_constant, parse_int=_whole_number
+        )
+    except RecursionError:
+        raise BertcliError(f"{name} is nested too deeply to be what it should be: fetch the model again.") from None
+    except ValueError as error:  # of UTF-8, of JSON, and of the three hooks
+        raise BertcliError(f"{name} is not valid JSON ({error}): fetch the model again.") from None
+
+
+def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise ValueError(f"the key {shown(key)} is there twice")
+        result[key] = value
+    return result
+
+
+def _constant(word: str) -> float:
+    raise ValueError(f"{word} is not a JSON number")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > DIGIT_LIMIT:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
