@@ -9,7 +9,8 @@ from bertcli.encoder import Embeddings, Encoder
 from bertcli.heads import Classifier, MaskedLM, NextSentence, Pooler
 from bertcli.ops import Integers
 from bertcli.packing import Packed
-from bertcli.parts import Array, Module, part
+from bertcli.parts import Array, Module
+from bertcli.tree import part
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from bertcli.bert import Bert
 from bertcli.config import HEADS, TEXTBOOK, BertConfig, parse_heads, read_config
 from bertcli.errors import BertcliError
-from bertcli.parts import Array, Request, build
+from bertcli.parts import Array
+from bertcli.tree import Request, build
 from bertcli.tensors import StoredTensor, open_tensors
 
 # Our path -> the checkpoint's name, tried in order on each path; `{i}` in a name is the layer.

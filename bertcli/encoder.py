@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from bertcli.ops import Integers, add, embed, like, linear, mix, norm, pick, scores, softmax
 from bertcli.packing import Packed, split_heads
-from bertcli.parts import Array, Module, parameter, part, parts, setting
+from bertcli.parts import Array, Module
+from bertcli.tree import parameter, part, parts, setting
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,8 @@ Array = NDArray[np.float32]
 
 def softmax(x: ArrayLike) -> Array:
     """exp(x - max) / sum along the last axis: any shape -> the same; every row sums to 1."""
-    return kernels.softmax(_copy(x))
+    with np.errstate(over="ignore"):  # a number that far below the largest has weight 0, whatever the difference
+        return kernels.softmax(_copy(x))
 
 
 def scaled_dot_product_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None) -> Array:
@@ -57,6 +58,14 @@ def gelu(x: ArrayLike) -> Array:
 def relu(x: ArrayLike) -> Array:
     """max(0, x)."""
     return kernels.relu(_copy(x))
+
+
+def masked_lm_loss(logits: ArrayLike, true_ids: ArrayLike) -> float:
+    """L = - Σ_i log softmax(logits_i)[true_ids_i] over the masked positions i: logits [masked, V], ids [masked]."""
+    scores, ids = np.array(logits, dtype=np.float64), np.asarray(true_ids)
+    scores -= scores.max(axis=-1, keepdims=True)
+    true = np.take_along_axis(scores, ids[..., None], axis=-1)[..., 0]
+    return float(np.sum(np.log(np.exp(scores).sum(axis=-1)) - true))
 
 
 def _copy(x: Any) -> Array:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from bertcli.encoder import LayerNorm, Linear
 from bertcli.ops import linear
-from bertcli.parts import Array, Module, parameter, part, setting
+from bertcli.parts import Array, Module
+from bertcli.tree import parameter, part, setting
 
 
 @dataclass(frozen=True, eq=False)

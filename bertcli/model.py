@@ -16,7 +16,8 @@ from bertcli.checkpoint import TensorUse, open_checkpoint
 from bertcli.config import TEXTBOOK, BertConfig, parse_heads, read_config, variant_config
 from bertcli.errors import BertcliError
 from bertcli.packing import Integers, Packed, pack_padded
-from bertcli.parts import Array, Request, Source, build, watched
+from bertcli.parts import Array, watched
+from bertcli.tree import Request, Source, build
 from bertcli.textbook import Textbook
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class Model:
         `mask` is 1 for tokens that count (default: all); rows where it is 0 come back as zeros.
         """
         batch, rows, shape = self._packed(ids, segments, mask)
-        hidden = self._runnable()(batch)
+        with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care test it
+            hidden = self._runnable()(batch)
         if watched() and hidden.strides == (0, 0):  # a dry run: there is nothing to put back in place
             return np.broadcast_to(hidden[:1], (*shape, self.config.hidden_size))
         states = np.zeros((*shape, self.config.hidden_size), dtype=np.float32)

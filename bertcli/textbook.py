@@ -24,7 +24,8 @@ from bertcli.ops import (
     softmax,
 )
 from bertcli.packing import Packed
-from bertcli.parts import Array, Module, parameter, part, parts
+from bertcli.parts import Array, Module
+from bertcli.tree import parameter, part, parts
 
 EPS = 1e-5  # of the plain LayerNorm
 

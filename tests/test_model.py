@@ -1,0 +1,149 @@
+"""The model object: what it accepts, shares and refuses; and what the loader says of every tensor."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkpoints import make
+from conftest import Made
+
+import bertcli
+from bertcli.checkpoint import open_checkpoint
+from bertcli.errors import BertcliError
+from bertcli.tree import parameters
+
+
+def test_float32_weights_are_used_as_stored_and_read_only(made: Made) -> None:
+    model = bertcli.load(made(head="pretraining", dtype="F32"))
+    for item in parameters(model.network):
+        owner = item.array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        assert isinstance(owner, np.memmap), f"{item.path} was copied"
+        assert not item.array.flags.writeable
+
+
+def test_forward_checks_what_it_is_given(made: Made) -> None:
+    model = bertcli.load(made())
+    for ids, message in (
+        ([[1, 2, 10**6]], "ids must lie between 0 and"),
+        ([[1, -1]], "ids must lie between"),
+        ([[1.5, 2]], "whole numbers"),
+        ([1, 2], r"a batch is \[batch, token\]"),
+        ([[1] * 49], "at most 48 tokens"),
+    ):
+        with pytest.raises(BertcliError, match=message):
+            model.forward(ids)
+    with pytest.raises(BertcliError, match="segments must lie between 0 and 1"):
+        model.forward([[1, 2]], segments=[[0, 2]])
+    with pytest.raises(BertcliError, match=r"mask have shape \(1, 3\)"):
+        model.forward([[1, 2]], mask=[[1, 1, 1]])
+
+
+def test_forward_of_nothing_is_nothing(made: Made) -> None:
+    model = bertcli.load(made())
+    assert model.forward(np.zeros((0, 5), dtype=int)).shape == (0, 5, 32)
+    states = model.forward([[1, 2, 3], [4, 5, 6]], mask=[[0, 0, 0], [1, 1, 1]])
+    assert np.isfinite(states).all()
+    np.testing.assert_allclose(states[1:], model.forward([[4, 5, 6]]), atol=1e-6)
+
+
+def test_only_the_rows_asked_for_are_the_same_rows(made: Made) -> None:
+    from bertcli.packing import pack_padded
+
+    network = bertcli.load(made()).network
+    ids = np.arange(5, 5 + 24).reshape(4, 6)
+    batch, _ = pack_padded(ids, np.zeros_like(ids), np.array([[1] * n + [0] * (6 - n) for n in (6, 3, 3, 5)], dtype=bool))
+    every = network(batch)
+    for rows in ([0], [2, 3, 4, 16], list(batch.first), [1, 2, 7]):
+        np.testing.assert_allclose(network(batch, np.array(rows)), every[rows], atol=1e-6)
+    for state, expected in zip(list(network.states(batch))[-1:], [every], strict=True):
+        np.testing.assert_array_equal(state, expected)
+
+
+def test_a_model_is_shared_between_threads(made: Made) -> None:
+    model = bertcli.load(made())
+    batches = [np.full((3, 4 + n % 5), 7 + n) for n in range(16)]
+    alone = [model.forward(ids) for ids in batches]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(model.forward, batches))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_a_model_pickles_as_its_path(made: Made) -> None:
+    model = bertcli.load(made(head="pretraining"))
+    data = pickle.dumps(model)
+    assert len(data) < 1000
+    np.testing.assert_array_equal(pickle.loads(data).forward([[1, 2, 3]]), model.forward([[1, 2, 3]]))
+
+
+def test_a_variant_has_nothing_to_run() -> None:
+    model = bertcli.variant("large")
+    with pytest.raises(BertcliError, match="'large' has no weights to run"):
+        model.forward([[1, 2]])
+    with pytest.raises(BertcliError, match="variant without a tokenizer"):
+        model.tokenizer  # noqa: B018
+    with pytest.raises(TypeError, match="variant"):
+        pickle.dumps(model)
+
+
+@pytest.mark.parametrize(
+    ("head", "heads"),
+    [
+        ("model", ("pooler",)),
+        ("mlm", ("mlm",)),
+        ("pretraining", ("pooler", "mlm", "nsp")),
+        ("nsp", ("pooler", "nsp")),
+        ("classifier", ("pooler", "classifier")),
+    ],
+)
+def test_heads_are_what_the_file_holds(made: Made, head: str, heads: tuple[str, ...]) -> None:
+    assert bertcli.load(made(head=head)).heads == heads
+
+
+def test_some_of_the_heads(made: Made) -> None:
+    folder = made(head="pretraining")
+    assert bertcli.load(folder, heads="mlm").heads == ("mlm",)
+    with pytest.raises(BertcliError, match="no classifier head; it has pooler, mlm, nsp"):
+        bertcli.load(folder, heads="classifier")
+
+
+def test_a_classifier_of_tokens_is_not_one_of_sequences(tmp_path: Path) -> None:
+    folder = make(tmp_path / "m", head="classifier")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertForTokenClassification"]}))
+    assert bertcli.load(folder).heads == ("pooler",)
+
+
+def test_every_tensor_of_the_file_is_accounted_for(made: Made) -> None:
+    opened = open_checkpoint(made(head="pretraining", tied="stored", decoder_bias="both", position_ids_buffer=True))
+    uses = {use.name: use.use for use in opened.uses}
+    assert uses["bert.embeddings.word_embeddings.weight"] == "used"
+    assert uses["cls.predictions.decoder.weight"] == "ignored"
+    assert uses["bert.embeddings.position_ids"] == "ignored"
+    assert sum(use == "ignored" for use in uses.values()) == 3
+    assert len({use.path for use in opened.uses if use.path}) == sum(use != "ignored" for use in uses.values())
+
+
+def test_old_names_are_renamed(made: Made) -> None:
+    opened = open_checkpoint(made(naming="gamma_beta"))
+    renamed = [use for use in opened.uses if use.use == "renamed"]
+    assert renamed
+    assert all(use.name.endswith((".gamma", ".beta")) and use.path and "norm" in use.path for use in renamed)
+
+
+def test_a_missing_or_misshapen_tensor_is_named(tmp_path: Path) -> None:
+    folder = make(tmp_path / "m")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
+    with pytest.raises(BertcliError, match=r"lacks the tensor 'bert.encoder.layer.2.attention.self.query.weight'"):
+        bertcli.load(folder)
+    (folder / "config.json").write_text(json.dumps({**config, "intermediate_size": 63}))
+    with pytest.raises(BertcliError, match=r"intermediate.dense.weight' has shape \(64, 32\), .* should be \(63, 32\)"):
+        bertcli.load(folder)
