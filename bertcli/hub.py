@@ -1,0 +1,162 @@
+"""A model's name -> its folder: an existing directory, else the Hugging Face cache, else a download.
+
+The cache is read here without its client, so a cached model costs no import and never touches the network. Layout:
+`models--ORGANISATION--NAME/refs/REVISION` holds a commit, `snapshots/COMMIT/` the files.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from pathlib import Path
+
+from bertcli.errors import BertcliError
+from bertcli.sentence import missing_files
+from bertcli.tensors import INDEX_FILE, SINGLE_FILE, shard_names
+from bertcli.untrusted import shown
+
+logger = logging.getLogger("bertcli")
+
+SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment")
+
+# The first BERTs lay on the Hub without an organisation; a cache may know them by the old name or the new.
+CANONICAL = (
+    "bert-base-uncased", "bert-base-cased", "bert-large-uncased", "bert-large-cased", "bert-base-chinese",
+    "bert-base-multilingual-uncased", "bert-base-multilingual-cased", "bert-base-german-cased",
+    "bert-base-german-dbmdz-cased", "bert-base-german-dbmdz-uncased", "bert-base-cased-finetuned-mrpc",
+    "bert-large-uncased-whole-word-masking", "bert-large-uncased-whole-word-masking-finetuned-squad",
+    "bert-large-cased-whole-word-masking", "bert-large-cased-whole-word-masking-finetuned-squad",
+)  # fmt: skip
+CANONICAL_HOME = "google-bert/"
+
+# The Hub's own rule for names: words, dots and dashes, beginning and ending with a word, without "--", ".." or ".git".
+HUB_ID = re.compile(r"(?!.*(?:--|\.\.))(?!.*\.git$)(?:\b[\w.-]{1,96}\b/)?\b[\w.-]{1,96}\b", re.ASCII)
+REVISION = re.compile(r"(?!.*(?:\.\.|//))\w[\w./+-]{0,254}(?<![/.])", re.ASCII)  # becomes a path below refs/
+COMMIT = re.compile(r"\w{1,64}", re.ASCII)
+
+
+def find_model(
+    model: str,
+    *,
+    revision: str | None = None,
+    cache_dir: str | Path | None = None,
+    offline: bool = False,
+    progress: bool = False,
+) -> Path:
+    """The folder of a model: existing directory, bundled sample, Hugging Face cache, download (unless offline).
+
+    `revision` is a branch, tag or commit on the Hub (default main); `cache_dir` replaces the cache that HF_HUB_CACHE
+    and HF_HOME choose; `progress` shows a bar while weights are fetched and stderr is a terminal.
+    Errors: BertcliError in one line, whatever the network does; the cache never takes half a model for a whole one.
+    """
+    if model and os.path.isdir(os.path.expanduser(model)):
+        if revision is not None:
+            logger.warning("%s is a folder: the revision %s is ignored.", model, revision)
+        return Path(model).expanduser()
+    if model in SAMPLES:
+        return sample(model)
+    _check_name(model)
+    if revision is not None and not REVISION.fullmatch(revision):
+        raise BertcliError(f"{shown(revision)} cannot be a revision: give a branch, a tag or a commit of {model}.")
+    repos = _names(model)
+    cache = cache_folder(cache_dir)
+    snapshots = [snapshot for repo in repos if (snapshot := _snapshot(cache, repo, revision or "main")) is not None]
+    for snapshot in snapshots:
+        if not missing(snapshot):
+            return snapshot
+    if offline or _offline_by_environment():
+        state = f"is in the cache without {missing(snapshots[0])[0]}" if snapshots else "is not in the cache"
+        at = f" at revision {revision}" if revision else ""
+        why = "offline mode (--offline)" if offline else "HF_HUB_OFFLINE"
+        raise BertcliError(
+            f"There is no folder {model}, and the Hub model of that name{at} {state} {cache}; {why} forbids to fetch it: "
+            "run once without that, or give a folder."
+        )
+    from bertcli.download import download  # brings the hub client: only when it is really needed
+
+    return download(repos, revision, cache, progress)
+
+
+def sample(name: str) -> Path:
+    """The folder of a bundled model: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parent
+    for parent in (package, package.parent):
+        if (parent / "sample_weights" / name / "config.json").is_file():
+            return parent / "sample_weights" / name
+    raise BertcliError(
+        f"The bundled model {name} is not in this installation: reinstall bertcli, or choose one with -m."
+    )
+
+
+def cache_folder(cache_dir: str | Path | None = None) -> Path:
+    """Where the Hugging Face cache is; the environment is read as its client does."""
+    if cache_dir is not None:
+        return Path(cache_dir).expanduser()
+    read = os.environ.get
+    home = read("HF_HOME") or os.path.join(read("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface")
+    folder = read("HF_HUB_CACHE") or read("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
+    return Path(os.path.expandvars(os.path.expanduser(folder)))
+
+
+def missing(folder: Path) -> list[str]:
+    """The files without which a snapshot is half a model; empty for a whole one.
+
+    Wanted are the configuration, a tokenizer, all shards of the weights, and what modules.json lists.
+    """
+    wanted = ["config.json"]
+    if not (folder / "vocab.txt").is_file():
+        wanted.append("tokenizer.json")
+    try:
+        if not (folder / SINGLE_FILE).is_file():
+            wanted += (
+                sorted(set(shard_names(folder / INDEX_FILE).values()))
+                if (folder / INDEX_FILE).is_file()
+                else [SINGLE_FILE]
+            )
+        modules = missing_files(folder)
+    except BertcliError:  # a damaged file is not a missing one: who reads it says so
+        modules = []
+    return [name for name in wanted if not (folder / name).is_file()] + modules
+
+
+def _check_name(model: str) -> None:
+    """Only what can be a Hub id passes; what looks like a path is not looked for in the network."""
+    path = os.path.expanduser(model)
+    if os.path.exists(path):
+        raise BertcliError(f"{model} is a file: give the folder that holds it, {os.path.dirname(path) or '.'}")
+    if model.startswith((".", "~", "/")) or model.endswith("/") or "\\" in model or model.count("/") > 1:
+        raise BertcliError(f"There is no folder {shown(model)}.")
+    if not HUB_ID.fullmatch(model):
+        raise BertcliError(f"{shown(model)} is neither a folder nor a Hub id such as google-bert/bert-base-uncased.")
+
+
+def _names(model: str) -> list[str]:
+    """The names under which the Hub may know the model, the given one first."""
+    bare = model.removeprefix(CANONICAL_HOME)
+    if bare not in CANONICAL:
+        return [model]
+    return [model, bare if model != bare else CANONICAL_HOME + bare]
+
+
+def repo_folder(cache: Path, repo: str) -> Path:
+    return cache / f"models--{repo.replace('/', '--')}"
+
+
+def _snapshot(cache: Path, repo: str, revision: str) -> Path | None:
+    """The cached folder of that revision, whole or not."""
+    storage = repo_folder(cache, repo)
+    commit = revision
+    if not re.fullmatch("[0-9a-f]{40}", revision):
+        try:
+            commit = (storage / "refs" / revision).read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            return None
+    folder = storage / "snapshots" / commit
+    return folder if COMMIT.fullmatch(commit) and folder.is_dir() else None
+
+
+def _offline_by_environment() -> bool:
+    """As the hub client reads it."""
+    value = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
+    return value.upper() in {"1", "ON", "YES", "TRUE"}
