@@ -183,3 +183,5 @@ TRUNCATED_WORDS = "the cat sat on the mat and he".split()
 def truncated_pair(first: int, second: int) -> tuple[str, str]:
     """Two texts of so many one-piece words."""
     return " ".join(TRUNCATED_WORDS[:first]), " ".join(TRUNCATED_WORDS[::-1][:second])
+
+MIXES = ((7, 2, 12), (48,), (2, 2, 31, 30, 2), (5, 47, 48, 3))  # lengths of sentences that share a batch

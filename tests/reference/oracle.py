@@ -12,9 +12,9 @@ import transformers
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from cases import Batch
+from reference.cases import Batch
 from checkpoints import ARCHITECTURES
-from outputs import Outputs
+from reference.outputs import Outputs
 
 transformers.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cases import MLM_COLUMNS, Batch
+from reference.cases import MLM_COLUMNS, Batch
 
 if TYPE_CHECKING:
     from bertcli.model import Model

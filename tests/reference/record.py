@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+sys.path.insert(0, str(HERE.parent))
 
-import cases  # noqa: E402
-import oracle  # noqa: E402
-from checkpoints import make  # noqa: E402
+from checkpoints import make
+from reference import cases, oracle
 
 Arrays = dict[str, NDArray[Any]]
 LIMIT = 48  # positions of the default sizes

@@ -1,0 +1,27 @@
+"""Fixtures every test may use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkpoints import make
+
+Made = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """`checkpoints.make` without a folder: the same keywords give the same folder, made once; for reading only."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    folders: dict[str, Path] = {}
+
+    def make_once(**keywords: Any) -> Path:
+        key = repr(sorted(keywords.items()))
+        if key not in folders:
+            folders[key] = make(root / str(len(folders)), **keywords)
+        return folders[key]
+
+    return make_once
