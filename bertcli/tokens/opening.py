@@ -1,0 +1,79 @@
+"""The files of a tokenizer -> an object of the tokenizers library, ready for use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tokenizers import AddedToken, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer as Backend
+from tokenizers.models import WordPiece
+
+from bertcli.errors import BertcliError
+from bertcli.tokens.settings import TokenizerSettings, read_vocabulary
+from bertcli.untrusted import open_regular
+
+
+def open_backend(folder: Path, settings: TokenizerSettings) -> Backend:
+    """The tokenizer of a checkpoint's folder: tokenizer.json, else BERT's own over vocab.txt.
+
+    A tokenizer.json that is there but cannot be read is an error, never a fall-back. Special tokens in a text are
+    recognised, and [CLS] and [SEP] are put around it where the file does not say otherwise.
+    """
+    file = folder / "tokenizer.json"
+    backend = _from_json(file) if file.exists() or file.is_symlink() else _from_vocabulary(folder, settings)
+    _add_special_tokens(backend, settings)
+    if backend.post_processor is None:
+        _frame_as_bert(backend, settings, folder)
+    return backend
+
+
+def _from_json(file: Path) -> Backend:
+    with open_regular(file) as stream:
+        data = stream.read()
+    try:
+        backend = Backend.from_buffer(data)
+    except Exception as error:  # the library knows no finer class
+        raise BertcliError(f"{file} cannot be read as a tokenizer ({error}): fetch the model again.") from None
+    backend.no_truncation()  # what is baked in belongs to its training run; the limit is set at every encode
+    backend.no_padding()
+    return backend
+
+
+def _from_vocabulary(folder: Path, settings: TokenizerSettings) -> Backend:
+    """BERT's own tokenizer over the word pieces of vocab.txt."""
+    if not (folder / "vocab.txt").exists():
+        raise BertcliError(f"{folder} has neither tokenizer.json nor vocab.txt: fetch the model again.")
+    backend = Backend(WordPiece(read_vocabulary(folder / "vocab.txt"), unk_token=settings.unk.content))
+    backend.normalizer = normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=settings.tokenize_chinese_chars,
+        strip_accents=settings.strip_accents,
+        lowercase=settings.do_lower_case,
+    )
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return backend
+
+
+def _add_special_tokens(backend: Backend, settings: TokenizerSettings) -> None:
+    known = {token.content for token in backend.get_added_tokens_decoder().values()}
+    missing = [token for token in settings.special if token.content not in known]
+    backend.add_special_tokens(
+        [
+            AddedToken(**token._asdict(), special=True)
+            for token in missing
+            if backend.token_to_id(token.content) is not None
+        ]
+    )
+
+
+def _frame_as_bert(backend: Backend, settings: TokenizerSettings, folder: Path) -> None:
+    first, last = settings.cls.content, settings.sep.content
+    ids = [(token, backend.token_to_id(token)) for token in (first, last)]
+    missing = ", ".join(token for token, id in ids if id is None)
+    if missing:
+        raise BertcliError(f"The vocabulary in {folder} lacks {missing}, which BERT puts around every text.")
+    backend.post_processor = processors.TemplateProcessing(
+        single=[f"{first}:0", "$A:0", f"{last}:0"],
+        pair=[f"{first}:0", "$A:0", f"{last}:0", "$B:1", f"{last}:1"],
+        special_tokens=ids,
+    )
