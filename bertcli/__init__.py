@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bertcli.model import Model as Model
     from bertcli.model import load as load
     from bertcli.model import variant as variant
+    from bertcli.tracing import trace as trace
 
 __version__ = "0.1.0"
 
@@ -23,9 +24,10 @@ _HOMES = {
     "BertcliError": "bertcli.errors",
     "Model": "bertcli.model",
     "load": "bertcli.model",
+    "trace": "bertcli.tracing",
     "variant": "bertcli.model",
 }
-__all__ = ["BertConfig", "BertcliError", "Model", "functional", "load", "variant"]
+__all__ = ["BertConfig", "BertcliError", "Model", "functional", "load", "trace", "variant"]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bertcli.encoder import Embeddings, Encoder
 from bertcli.heads import Classifier, MaskedLM, NextSentence, Pooler
-from bertcli.ops import Integers
+from bertcli.ops import Integers, pick
 from bertcli.packing import Packed
 from bertcli.parts import Array, Module
+from bertcli.textbook import Textbook
 from bertcli.tree import part
 
 
@@ -31,3 +33,24 @@ class Bert(Module):
     def states(self, batch: Packed) -> Iterator[Array]:
         """Hidden states after the embeddings and after every layer; layers not asked for are not run."""
         return self.encoder.states(self.embeddings(batch), batch)
+
+
+class Outputs(NamedTuple):
+    """Hidden states and what each head makes of them; None where there is no such head"""
+
+    hidden: Array  # [token, hidden]
+    pooled: Array | None  # [batch, hidden]
+    mlm: Array | None  # logits [token, vocabulary]
+    nsp: Array | None  # logits [batch, 2]
+    classifier: Array | None  # logits [batch, label]
+
+
+def outputs(network: Bert | Textbook, batch: Packed) -> Outputs:
+    """A whole pass: the encoder, then every head there is, the masked language model on every token."""
+    hidden = network(batch)
+    pooled = network.pooler(pick(hidden, batch.first)) if network.pooler else None
+    mlm = network.mlm(hidden) if network.mlm else None
+    if pooled is None or isinstance(network, Textbook):
+        return Outputs(hidden, pooled, mlm, None, None)
+    nsp = network.nsp(pooled) if network.nsp else None
+    return Outputs(hidden, pooled, mlm, nsp, network.classifier(pooled) if network.classifier else None)

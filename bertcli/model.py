@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli.bert import Bert
+from bertcli.bert import Bert, Outputs, outputs
 from bertcli.checkpoint import TensorUse, open_checkpoint
 from bertcli.config import TEXTBOOK, BertConfig, parse_heads, read_config, variant_config
 from bertcli.errors import BertcliError
 from bertcli.packing import Integers, Packed, pack_padded
 from bertcli.parts import Array, watched
-from bertcli.tree import Request, Source, build
 from bertcli.textbook import Textbook
+from bertcli.tree import Request, Source, build
 
 if TYPE_CHECKING:
     from bertcli.sentence import SentenceConfig
@@ -70,6 +70,18 @@ class Model:
         states = np.zeros((*shape, self.config.hidden_size), dtype=np.float32)
         states.reshape(-1, self.config.hidden_size)[rows] = hidden
         return states
+
+    def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> Outputs:
+        """A whole pass, every head included: hidden states and MLM logits are [batch, token, …], the others [batch, …].
+
+        `forward` runs the encoder alone; this is what `bertcli trace` shows.
+        """
+        batch, _, shape = self._packed(ids, segments, None)
+        network = self._runnable()
+        with np.errstate(all="ignore"):
+            found = outputs(network, batch)
+        mlm = None if found.mlm is None else found.mlm.reshape(*shape, -1)
+        return found._replace(hidden=found.hidden.reshape(*shape, -1), mlm=mlm)
 
     def _packed(
         self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None

@@ -83,7 +83,7 @@ def scores(q: Array, k: Array) -> Array:
     return product
 
 
-@op("batch head query key -> batch head query key", work=5)
+@op("… key -> … key", work=5)
 def softmax(x: Array) -> Array:
     """exp(x - max) / sum over the last axis, written over x."""
     return kernels.softmax(x)

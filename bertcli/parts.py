@@ -91,7 +91,10 @@ def op(
 
 
 class Signature(NamedTuple):
-    """The axes of an op's arguments and result; an axis of the result may be a product, as in "head·size"."""
+    """The axes of an op's arguments and result.
+
+    An axis of the result may be a product, as in "head·size"; `…` in front stands for any number of axes.
+    """
 
     inputs: tuple[tuple[str, ...], ...]
     output: tuple[str, ...]
@@ -101,10 +104,19 @@ class Signature(NamedTuple):
         inputs, output = text.split("->")
         return cls(tuple(tuple(part.split()) for part in inputs.split(",")), tuple(output.split()))
 
+    def spread(self, arguments: tuple[Any, ...]) -> Signature:
+        """The same with a name for each axis that `…` stands for, which the first argument shows."""
+        if self.inputs[0][:1] != ("…",):
+            return self
+        names = tuple(f"…{i}" for i in range(arguments[0].ndim - len(self.inputs[0]) + 1))
+        inputs = tuple(names + axes[1:] if axes[:1] == ("…",) else axes for axes in self.inputs)
+        return Signature(inputs, names + self.output[1:] if self.output[:1] == ("…",) else self.output)
+
     def sizes(self, arguments: tuple[Any, ...]) -> dict[str, int]:
         """Size of each axis, from the arrays an op is called with; raises ValueError where they disagree."""
         sizes: dict[str, int] = {}
-        for axes, argument in zip(self.inputs, arguments, strict=False):  # trailing arguments may be left out
+        signature = self.spread(arguments)
+        for axes, argument in zip(signature.inputs, arguments, strict=False):  # trailing arguments may be left out
             if argument is None:
                 continue
             if len(axes) != argument.ndim:
@@ -117,7 +129,7 @@ class Signature(NamedTuple):
     def shape(self, arguments: tuple[Any, ...]) -> tuple[int, ...]:
         """Shape of the result."""
         sizes = self.sizes(arguments)
-        return tuple(product(sizes[factor] for factor in axis.split("·")) for axis in self.output)
+        return tuple(product(sizes[factor] for factor in axis.split("·")) for axis in self.spread(arguments).output)
 
     def __str__(self) -> str:
         return f"{', '.join(' '.join(axes) for axes in self.inputs)} -> {' '.join(self.output)}"

@@ -1,0 +1,141 @@
+"""What the axes of a value stand for, carried along by what the ops say of their axes: never guessed from numbers.
+
+An axis is a product of factors, each a symbol with its size: the hidden axis is `H`, the rows of a packed batch are
+`B·S`, heads side by side are `A·D`. Besides the symbols of the glossary in tree.py there are
+
+    R    rows asked for in a sentence, where not all are
+    ΣS   tokens of sentences of different lengths, end to end (ΣR likewise)
+    Bᵢ   sentences of one length among others, Sᵢ that length (Rᵢ likewise)
+    N    an axis that nothing says anything about
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+from bertcli.parts import Signature
+
+BATCH, UNKNOWN, ONE = "B", "N", "1"
+WORDS = {"batch": BATCH, "head": "A", "size": "D", "hidden": "H"}  # what a signature's own words stand for
+SPLIT = 4  # arrays of this many axes are [batch, head, token, size], or [batch, head, token, token]
+GROUP, ALL = "ᵢ", "Σ"
+
+
+class Factor(NamedTuple):
+    """One symbol and its size."""
+
+    symbol: str
+    size: int
+
+
+Axis = tuple[Factor, ...]
+Axes = tuple[Axis, ...]
+
+
+class Shown(NamedTuple):
+    """Axes as they are printed: `A × S × S (12 × 512 × 512)`."""
+
+    symbols: str
+    shape: tuple[int, ...]
+
+
+def extent(axis: Axis) -> int:
+    """Size of an axis."""
+    return prod(factor.size for factor in axis)
+
+
+def plain(symbols: Sequence[str], shape: Sequence[int]) -> Axes:
+    """Axes of one symbol each."""
+    return tuple((Factor(symbol, size),) for symbol, size in zip(symbols, shape, strict=True))
+
+
+def unknown(shape: Sequence[int]) -> Axes:
+    """Axes that nothing is known about."""
+    return plain([UNKNOWN] * len(shape), shape)
+
+
+def rows(counts: Sequence[int], symbol: str = "S") -> Axis:
+    """The rows of a packed batch that holds `counts` of them for each sentence."""
+    if len(set(counts)) == 1:
+        return (Factor(BATCH, len(counts)), Factor(symbol, counts[0]))
+    return (Factor(ALL + symbol, sum(counts)),)
+
+
+def show(axes: Axes) -> Shown:
+    """The batch stands on an axis of its own, left out where it is one sentence; other products stay together."""
+    parts: list[tuple[str, int]] = []
+    for axis in axes:
+        if axis and axis[0].symbol == BATCH:
+            parts += [axis[0]] if axis[0].size != 1 else []
+            axis = axis[1:]
+        if axis:
+            name = "·".join(factor.symbol for factor in axis)
+            parts.append((f"({name})" if len(axis) > 1 else name, extent(axis)))
+    parts = parts or [(ONE, 1)]
+    return Shown(" × ".join(symbol for symbol, _ in parts), tuple(size for _, size in parts))
+
+
+def seen(axes: Axes, shape: Sequence[int], words: Sequence[str]) -> Axes:
+    """The axes of a value in a view of it that an op with these words is given."""
+    if len(axes) == len(shape):
+        return tuple(_cut(axis, size) for axis, size in zip(axes, shape, strict=True))
+    if len(shape) == SPLIT:
+        return _split(axes[-2], shape, words)
+    if len(axes) == SPLIT and len(shape) == 2:
+        batch, head, token, size = axes
+        return (_cut(_joined(batch, token), shape[0]), (*head, *size))
+    return unknown(shape)
+
+
+def result(signature: Signature, arguments: Sequence[Axes | None], shape: Sequence[int]) -> Axes:
+    """The axes of an op's result, from those of its arguments."""
+    bound: dict[str, Axis] = {}
+    for words, axes in zip(signature.inputs, arguments, strict=False):
+        for word, axis in zip(words, axes or (), strict=False):
+            if word not in bound or _is_unknown(bound[word]):
+                bound[word] = axis
+    found = tuple(_joined(*(bound[word] for word in product.split("·"))) for product in signature.output)
+    return tuple(axis if extent(axis) == size else unknown([size])[0] for axis, size in zip(found, shape, strict=True))
+
+
+def multiplied(signature: Signature, operand: int, axes: Axes) -> Axes:
+    """The axes of a product's operand as it is multiplied: in the second the summed axis stands before the other."""
+    words = signature.inputs[operand]
+    if operand != 1 or len(words) < 2 or words[-1] in signature.output:
+        return axes
+    return (*axes[:-2], axes[-1], axes[-2])
+
+
+def _is_unknown(axis: Axis) -> bool:
+    return axis[:1] != () and axis[0].symbol == UNKNOWN
+
+
+def _joined(*axes: Axis) -> Axis:
+    return tuple(factor for axis in axes for factor in axis if factor.symbol != ONE)
+
+
+def _cut(axis: Axis, size: int) -> Axis:
+    """An axis of which an op is given `size`: all of it; or more, where it is the rows of one group among others."""
+    if extent(axis) == size:
+        return axis
+    symbols = [factor.symbol for factor in axis]
+    if symbols[-1:] == [BATCH + GROUP]:
+        return (Factor(BATCH, size),)
+    if symbols[:1] == [BATCH + GROUP]:
+        return (Factor(ALL + symbols[-1].removesuffix(GROUP), size),)
+    return unknown([size])[0]
+
+
+def _split(axis: Axis, shape: Sequence[int], words: Sequence[str]) -> Axes:
+    """Some rows as [batch, head, token, size]: all of them where all sentences are alike, else one group's."""
+    batch, token = BATCH, ONE
+    if axis[0].symbol.startswith(ALL):
+        batch, token = BATCH + GROUP, axis[0].symbol.removeprefix(ALL) + GROUP
+    elif axis[0].symbol == BATCH:
+        batch = BATCH if axis[0].size == shape[0] else BATCH + GROUP
+        token = axis[1].symbol if len(axis) > 1 else ONE
+    elif axis[0].symbol == UNKNOWN:
+        token = UNKNOWN
+    return plain([batch if word == "batch" else WORDS.get(word, token) for word in words], shape)

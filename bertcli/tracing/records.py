@@ -1,0 +1,81 @@
+"""What a trace consists of: steps, calls and totals, with the field names of the JSON record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from bertcli.tracing.axes import Axes
+
+
+class Record:
+    """Fields are also found by name, as in the JSON record: `step["macs"]`."""
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+
+@dataclass(frozen=True)
+class Value(Record):
+    """An operand or a result: what it is called, and its shape in numbers and in symbols, such as `S × H`."""
+
+    name: str
+    shape: tuple[int, ...]
+    symbols: str
+
+
+@dataclass(frozen=True)
+class Stats(Record):
+    """Of the numbers in an array; `std` is that of the population, and None stands for what is no finite number."""
+
+    min: float | None
+    max: float | None
+    mean: float | None
+    std: float | None
+    finite: bool
+
+
+@dataclass(frozen=True)
+class Step(Record):
+    """One op that ran.
+
+    Matrices are shown the way they are multiplied: a weight stored [outputs, inputs] as inputs × outputs. Vectors
+    (bias, scale, shift) are no operands of their own: they are in `parameters` and in the count `params`, where a
+    parameter that is tied to another is not counted again.
+    """
+
+    index: int
+    path: str
+    group: str
+    operation: str
+    inputs: tuple[Value, ...]
+    output: Value
+    params: int
+    macs: int  # multiply-accumulates of matrix products
+    flops: int  # 2·macs + element-wise operations, by the rule on the op
+    bytes: int  # of the output
+    op: str
+    parameters: tuple[str, ...]  # paths of those consumed
+    axes: Axes  # of the output, the batch included
+    seconds: float | None = None
+    stats: Stats | None = None
+
+
+class Call(NamedTuple):
+    """One call of a module, in the order in which calls ended."""
+
+    path: str
+    type: str
+    axes: Axes | None  # of its result, the batch included
+
+
+@dataclass(frozen=True)
+class Totals(Record):
+    """Sums over the steps; `params` counts every parameter once."""
+
+    params: int
+    macs: int
+    matmul_flops: int
+    flops: int
+    activation_bytes: int
+    seconds: float | None = None

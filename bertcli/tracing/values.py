@@ -1,0 +1,93 @@
+"""Which value an array holds: known by the memory it lies in, through views and in-place work."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from weakref import ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.parts import Module
+from bertcli.tracing.axes import Axes, plain, seen
+from bertcli.tree import Parameter, walk
+
+AnyArray = NDArray[Any]
+
+
+class Named(NamedTuple):
+    """A parameter as one module knows it."""
+
+    path: str
+    size: int  # in numbers
+    tied: bool  # to one with an earlier path
+
+
+class _Part(NamedTuple):
+    """Bytes `low` to `high` of a buffer hold a value with these axes, which may be a parameter with these names."""
+
+    low: int
+    high: int
+    axes: Axes
+    names: tuple[Named, ...] = ()
+
+
+class _Buffer(NamedTuple):
+    owner: ref[AnyArray]
+    parts: list[_Part]
+
+
+class Values:
+    """The arrays a trace knows: parameters of the tree, inputs of the pass, and what ops made of them.
+
+    Buffers are held weakly: a trace keeps no array alive, and one that died is not mistaken for one born in its place.
+    """
+
+    def __init__(self, tree: Module) -> None:
+        self.paths: dict[int, str] = {}  # of every module, by its id
+        self._held: list[Any] = []  # ids stay those of these objects
+        self._buffers: dict[int, _Buffer] = {}
+        for path, found in walk(tree):
+            if isinstance(found, Parameter):
+                axes = plain(found.symbols, found.array.shape)
+                names = self.names(found.array)
+                self.bind(found.array, axes, (*names, Named(path, found.array.size, tied=bool(names))))
+                self._held.append(found.array)
+            else:
+                self.paths[id(found)] = path
+                self._held.append(found)
+
+    def bind(self, array: AnyArray, axes: Axes, names: tuple[Named, ...] = ()) -> None:
+        """From now on the memory of this array holds a value with these axes."""
+        owner = owner_of(array)
+        low, high = np.lib.array_utils.byte_bounds(array)
+        kept = [part for part in self._parts(owner) if part.low < low or part.high > high]
+        self._buffers[id(owner)] = _Buffer(ref(owner), [_Part(low, high, axes, names), *kept])
+
+    def axes(self, array: AnyArray, words: tuple[str, ...]) -> Axes | None:
+        """The axes of the value in an array, as an op that uses these words sees it; None for an array nobody made."""
+        part = self._part(array)
+        return None if part is None else seen(part.axes, array.shape, words)
+
+    def names(self, array: AnyArray) -> tuple[Named, ...]:
+        """The parameters an array is: none, one, or several that are tied."""
+        part = self._part(array)
+        return () if part is None else part.names
+
+    def _part(self, array: AnyArray) -> _Part | None:
+        parts = self._parts(owner_of(array))
+        if not parts:
+            return None
+        low, high = np.lib.array_utils.byte_bounds(array)
+        return next((part for part in parts if part.low < high and low < part.high), None)
+
+    def _parts(self, owner: AnyArray) -> list[_Part]:
+        buffer = self._buffers.get(id(owner))
+        return buffer.parts if buffer is not None and buffer.owner() is owner else []
+
+
+def owner_of(array: AnyArray) -> AnyArray:
+    """The array whose memory this is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array

@@ -1,0 +1,202 @@
+"""The watcher at the seam: lets the model run, or only its shapes, and writes down what it did.
+
+The trace is closed: an op that is given an array which is no parameter, no input of the pass and no earlier result
+raises RuntimeError, so nothing a model computes can go unreported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from inspect import signature
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from bertcli.model import Model
+from bertcli.packing import Packed
+from bertcli.parts import Array, Module, Op, watching
+from bertcli.tracing.axes import Factor, result, rows, unknown
+from bertcli.tracing.labels import Place, words_for
+from bertcli.tracing.records import Call, Step, Totals
+from bertcli.tracing.steps import Operand, stats_of, step_of
+from bertcli.tracing.values import AnyArray, Values
+
+Keep = Callable[[str], bool]
+
+
+@contextmanager
+def trace(model: Model, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> Iterator[Trace]:
+    """`with bertcli.trace(model) as trace: model.forward(ids)`, then `trace.steps`, `trace.totals`.
+
+    Watches this thread alone; results are the same to the bit as without. `forward` runs the encoder,
+    `outputs` every head too. A model without weights is traced by its shapes: nothing is multiplied, and what it returns
+    holds no numbers. `time` measures each op in seconds, `stats` describes each result, `keep(path)` says of which steps a
+    copy of the result is wanted in `trace.arrays`.
+    """
+    found = Trace(model, time=time, stats=stats, keep=keep)
+    with watching(found):
+        yield found
+
+
+@dataclass
+class _Frame:
+    """A module that is running; `touched` is the field of it that was used last."""
+
+    path: str
+    module: Module
+    outer: _Frame | None
+    touched: str = ""
+
+    def field(self, path: str) -> str:
+        """The field of this module through which a path leads."""
+        return path.removeprefix(f"{self.path}.").partition(".")[0]
+
+
+class Trace:
+    """What a model did while it was watched: `steps` one an op, `calls` one a module, `totals`, and the arrays kept."""
+
+    def __init__(self, model: Model, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> None:
+        self.model = model.name
+        self.batch: int | None = None  # sentences of the first pass
+        self.sequence: int | None = None  # tokens of its longest sentence
+        self.steps: list[Step] = []
+        self.calls: list[Call] = []
+        self.arrays: dict[str, Array] = {}
+        self._dry = not model.has_weights
+        self._time, self._stats, self._keep = time, stats, keep
+        self._values = Values(model.network)
+        self._frame: _Frame | None = None
+        self._named: dict[str, int] = {}  # how many steps bear a path
+        self._consumed: dict[str, int] = {}  # every parameter an op was given, by its first path -> its size
+
+    @property
+    def totals(self) -> Totals:
+        """Sums over all steps so far."""
+        macs = sum(step.macs for step in self.steps)
+        return Totals(
+            params=sum(self._consumed.values()),
+            macs=macs,
+            matmul_flops=2 * macs,
+            flops=sum(step.flops for step in self.steps),
+            activation_bytes=sum(step.bytes for step in self.steps),
+            seconds=sum(step.seconds or 0.0 for step in self.steps) if self._time else None,
+        )
+
+    def module(self, module: Module, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array:
+        """Run a module; what one that no other called is given are inputs of the pass."""
+        path = self._values.paths.get(id(module))
+        if path is None:
+            raise RuntimeError(f"A {type(module).__name__} ran that is no part of the traced model '{self.model}'.")
+        outer = self._frame
+        if outer is None:
+            self._note_inputs((*arguments, *settings.values()))
+        self._frame = _Frame(path, module, outer)
+        try:
+            output = module.forward(*arguments, **settings)
+        finally:
+            self._frame = outer
+        if outer is not None:
+            outer.touched = outer.field(path)
+        self.calls.append(Call(path, type(module).__name__, self._values.axes(output, ())))
+        return output
+
+    def op(self, op: Op[Any], arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array:
+        """Run an op, or only its shapes, and note a step."""
+        names = _names(op)
+        given = dict(zip(names, arguments, strict=False)) | settings
+        arrays = tuple(given.pop(name, None) for name in names[: len(op.signature.inputs)])
+        axis_words = op.signature.spread(arrays)
+        operands = [
+            self._operand(op, i, array, axis_words.inputs[i]) for i, array in enumerate(arrays) if array is not None
+        ]
+        shape = op.signature.shape(arrays)
+        start = perf_counter()
+        output = self._shape_alone(shape, given.get("into")) if self._dry else op.compute(*arguments, **settings)
+        seconds = perf_counter() - start if self._time else None
+        by_position = {operand.position: operand.axes for operand in operands}
+        axes = result(axis_words, [by_position.get(i) for i in range(len(arrays))], shape)
+        self._values.bind(output, axes)
+        path, words = self._path(op, operands), words_for(self._places(op, operands), op, operands)
+        step = step_of(op, axis_words, operands, given, axes, index=len(self.steps), path=path, words=words)
+        stats = stats_of(output) if self._stats and not self._dry else None
+        self.steps.append(replace(step, seconds=seconds, stats=stats))
+        if self._keep is not None and not self._dry and self._keep(path):
+            self.arrays[path] = np.array(output).reshape(step.output.shape)  # a copy: later ops work in place
+        return output
+
+    @staticmethod
+    def _shape_alone(shape: tuple[int, ...], into: Array | None) -> Array:
+        return np.broadcast_to(np.zeros((), dtype=np.float32), shape) if into is None else into
+
+    def _operand(self, op: Op[Any], position: int, array: AnyArray, words: tuple[str, ...]) -> Operand:
+        axes = self._values.axes(array, words)
+        if axes is None:
+            raise RuntimeError(
+                f"The op {op.name} was given an array of shape {array.shape} that is no parameter of '{self.model}', "
+                "no input of the pass and no result of an op: something was computed that the trace cannot see."
+            )
+        names = self._values.names(array)
+        if not names:
+            return Operand(position, axes, None)
+        self._consumed[names[0].path] = names[0].size
+        here = f"{self._frame.path}." if self._frame else ""
+        return Operand(position, axes, next((one for one in names if one.path.startswith(here)), names[0]))
+
+    def _path(self, op: Op[Any], operands: list[Operand]) -> str:
+        """Where an op stands: the parameter it uses (for `weight` the module itself), else the module and the op.
+
+        A path that was given before gets a number: `encoder.layers.0.add`, `encoder.layers.0.add_2`.
+        """
+        frame = self._frame
+        used = next((operand.parameter.path for operand in operands if operand.parameter), None)
+        if frame is not None and used is not None:
+            frame.touched = frame.field(used)
+        name = op.name if used is None or frame is None else "" if frame.touched == "weight" else frame.touched
+        path = ".".join(part for part in (frame.path if frame else "", name) if part)
+        self._named[path] = count = self._named.get(path, 0) + 1
+        return path if count == 1 else f"{path}_{count}"
+
+    def _places(self, op: Op[Any], operands: list[Operand]) -> list[Place]:
+        """What the labelling table may know an op by: its module and the field last used, or that module's place."""
+        frame = self._frame
+        if frame is None:
+            return [(None, "", op.name)]
+        places: list[Place] = [(type(frame.module), frame.touched, op.name)]
+        if frame.outer is not None:
+            places.append((type(frame.outer.module), frame.outer.field(frame.path), op.name))
+        return places
+
+    def _note_inputs(self, arguments: tuple[Any, ...]) -> None:
+        """Know the arrays of a pass: those of a packed batch, the rows asked for, and any others without symbols."""
+        counts: list[int] = []
+        for one in arguments:
+            if isinstance(one, Packed):
+                counts = np.diff(one.offsets).tolist()
+                self._note_batch(one, counts)
+        for one in arguments:
+            if isinstance(one, np.ndarray) and self._values.axes(one, ()) is None:
+                asked = counts and one.dtype.kind in "iu"
+                self._values.bind(one, (_asked(one, counts),) if asked else unknown(one.shape))
+
+    def _note_batch(self, batch: Packed, counts: list[int]) -> None:
+        if self.batch is None:
+            self.batch, self.sequence = len(counts), max(counts)
+        for item in fields(batch):
+            array = getattr(batch, item.name)
+            if isinstance(array, np.ndarray):
+                self._values.bind(array, ((Factor("B", len(counts)),) if item.name == "offsets" else rows(counts),))
+
+
+def _asked(rows_asked: AnyArray, counts: list[int]) -> tuple[Factor, ...]:
+    """The axis of packed rows that are asked for, by how many there are of each sentence."""
+    return rows(np.diff(np.searchsorted(rows_asked, np.cumsum([0, *counts]))).tolist(), "R")
+
+
+@cache
+def _names(op: Op[Any]) -> tuple[str, ...]:
+    """The names of an op's arguments, arrays first."""
+    return tuple(signature(op.compute).parameters)
