@@ -13,6 +13,8 @@ from bertcli.lines import STANDARD_INPUT, Line, LineStream
 from bertcli.untrusted import shown
 
 DEFAULT_COLUMN = "text"
+END = object()
+CHARACTERS_A_TOKEN = 4  # roughly, in English; only how many texts are looked at together depends on it
 LONE_RETURN = "\udc0d"  # stands for a \r inside a line while the csv module, which would end the line there, reads it
 
 
@@ -33,6 +35,42 @@ class Texts:
 
     def __iter__(self) -> Iterator[Text]:
         return iter(self._rows)
+
+    def grouped(self, tokens: int, span: int) -> Iterator[list[Text]]:
+        """Texts in lists of about `tokens` tokens, then twice as many up to `span` times; less where the input pauses.
+
+        The sizes depend on the texts alone, unless the input is a pipe that pauses: a run repeats bit for bit.
+        """
+        group: list[Text] = []
+        size, budget = 0, tokens
+        for text in self:
+            group.append(text)
+            size += 3 + (len(text.text) + len(text.pair or "")) // CHARACTERS_A_TOKEN
+            if size >= budget or self.waiting():
+                yield group
+                group, size, budget = [], 0, min(2 * budget, span * tokens)
+        if group:
+            yield group
+
+
+def from_values(texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str | None = None) -> Texts:
+    """Texts given in Python: any iterable of strings, or one; `pairs` go with them one by one, or one with all."""
+    if isinstance(texts, Texts):
+        return texts
+    values = [texts] if isinstance(texts, str) else texts
+    if pairs is None or isinstance(pairs, str):
+        return Texts(Text(text, pairs) for text in values)
+    return Texts(_paired(iter(values), iter(pairs)))
+
+
+def _paired(texts: Iterator[str], pairs: Iterator[str | None]) -> Iterator[Text]:
+    for text in texts:
+        try:
+            yield Text(text, next(pairs))
+        except StopIteration:
+            raise BertcliError("There are fewer pairs than texts.") from None
+    if next(pairs, END) is not END:
+        raise BertcliError("There are more pairs than texts.")
 
 
 def from_arguments(texts: Sequence[str], pair: str | None = None) -> Texts:

@@ -35,8 +35,8 @@ class Line(NamedTuple):
 class LineStream:
     """The lines of a file (`-`: standard input), and whether the next one is at hand.
 
-    A final newline begins no further line; a byte-order mark is dropped. Errors: BertcliError naming the file that cannot
-    be read (at once where it is missing), or the line that is not UTF-8.
+    A final newline begins no further line; a byte-order mark is dropped. Errors: BertcliError naming the file that
+    cannot be read (at once where it is missing), or the line that is not UTF-8.
     """
 
     def __init__(self, file: str) -> None:

@@ -42,7 +42,7 @@ class TokenizerSettings(NamedTuple):
 
 
 def read_settings(folder: Path) -> TokenizerSettings:
-    """The tokenizer's settings in a checkpoint's folder; the files may be missing, but what they say must make sense."""
+    """The tokenizer's settings in a checkpoint's folder; files may be missing, but what they say must make sense."""
     file = folder / "tokenizer_config.json"
     config = _optional(file)
     named = {**_optional(folder / "special_tokens_map.json"), **config}
@@ -106,7 +106,7 @@ def _special_token(value: Any, file: Path, key: str) -> SpecialToken:
 
 
 def _added(named: dict[str, Any], file: Path) -> tuple[SpecialToken, ...]:
-    """Special tokens beyond BERT's five: `additional_special_tokens`, and the special ones of `added_tokens_decoder`."""
+    """Special tokens beyond BERT's five: additional_special_tokens, and the special ones of added_tokens_decoder."""
     extra = named.get("additional_special_tokens") or []
     decoder = named.get("added_tokens_decoder") or {}
     if not isinstance(extra, list) or not isinstance(decoder, dict):

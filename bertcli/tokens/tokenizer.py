@@ -119,7 +119,9 @@ class Tokenizer:
     def _framed(self, sides: tuple[Encoding, ...], max_length: int | None) -> Tokens:
         frame = self._frames[len(sides) == 2]
         lengths = [len(side) for side in sides]
-        kept_lengths = lengths if max_length is None else _fit(lengths, max_length - self.special_count(len(sides) == 2))
+        kept_lengths = (
+            lengths if max_length is None else _fit(lengths, max_length - self.special_count(len(sides) == 2))
+        )
         lost = sum(lengths) - sum(kept_lengths)
         kept = tuple(
             slice(length - keep, length) if self._settings.cut_left else slice(keep)

@@ -1,0 +1,20 @@
+"""What a BERT is run for, as functions that take any iterable of texts and give records in input order."""
+
+from bertcli.tasks.classify import classify
+from bertcli.tasks.encode import Block, encode, encode_blocks, encode_records
+from bertcli.tasks.fill_mask import fill_mask
+from bertcli.tasks.score import score
+from bertcli.tasks.similarity import similarity
+from bertcli.tasks.tokenize import tokenize
+
+__all__ = [
+    "Block",
+    "classify",
+    "encode",
+    "encode_blocks",
+    "encode_records",
+    "fill_mask",
+    "score",
+    "similarity",
+    "tokenize",
+]

@@ -1,0 +1,43 @@
+"""What every task refuses: a head that is not there, numbers that are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.errors import BertcliError
+from bertcli.model import Model
+
+HEAD_NAMES = {
+    "pooler": "pooler",
+    "mlm": "masked-language-model head (mlm)",
+    "nsp": "next-sentence head (nsp)",
+    "classifier": "classifier head",
+}
+
+
+def head_of(model: Model, head: str, task: str) -> Any:
+    """A head of the network, to be called; BertcliError saying which heads there are when it is missing."""
+    found = getattr(model.network, head, None)
+    if found is None:
+        there = ", ".join(model.heads) or "none"
+        raise BertcliError(f"{task} needs a {HEAD_NAMES[head]}, which {model.name} does not have; its heads: {there}.")
+    return found
+
+
+def check_finite(values: NDArray[Any]) -> None:
+    """Raise BertcliError when a result holds NaN or infinite numbers, which sound weights never give."""
+    if not np.isfinite(values).all():
+        raise damaged()
+
+
+def damaged() -> BertcliError:
+    """What to raise for a result that is no number."""
+    return BertcliError("The result holds NaN or infinite numbers: the weights are damaged, so fetch the model again.")
+
+
+def check_top_k(top_k: int | None) -> None:
+    if top_k is not None and top_k < 1:
+        raise BertcliError(f"top_k is {top_k}; it must be at least 1.")

@@ -1,0 +1,115 @@
+"""classify: the probabilities of labels, or of one text following another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.errors import BertcliError
+from bertcli.inputs import Texts, from_values
+from bertcli.model import Model
+from bertcli.packing import pack
+from bertcli.tasks.checks import check_finite, check_top_k, head_of
+from bertcli.tasks.windows import Item, Reading, Truncation, in_micro_batches, windows
+
+Activation = Literal["softmax", "sigmoid", "none"]
+Head = Literal["classifier", "nsp"]
+Record = dict[str, Any]
+
+NEXT_SENTENCE = ("is_next", "not_next")
+SPAN = 32  # micro-batches in a window
+
+
+def classify(
+    model: Model,
+    texts: Iterable[str] | Texts,
+    pairs: Iterable[str | None] | str | None = None,
+    *,
+    top_k: int | None = None,
+    head: Head | None = None,
+    activation: Activation | None = None,
+    max_length: int | None = None,
+    truncation: Truncation = "warn",
+    batch_tokens: int | None = None,
+) -> Iterator[Record]:
+    """Labels with their scores, best first: records {index, text, text_pair, truncated, labels: [{label, score}, …]}.
+
+    `head` is "classifier" (default where there is one) or "nsp", whose labels are is_next and not_next and which needs
+    pairs. `activation`: softmax; sigmoid for a multi-label or single-label classifier; none for regression.
+    """
+    check_top_k(top_k)
+    chosen: Head = head or ("nsp" if "classifier" not in model.heads and "nsp" in model.heads else "classifier")
+    head_of(model, chosen, "classify")
+    labels = NEXT_SENTENCE if chosen == "nsp" else tuple(model.config.labels)
+    squash = activation or ("softmax" if chosen == "nsp" else own_activation(model))
+    reading = Reading(max_length, truncation, batch_tokens)
+    found = windows(model, from_values(texts, pairs), reading, SPAN)
+    return _records(model, found, chosen, labels, squash, top_k, reading)
+
+
+def own_activation(model: Model) -> Activation:
+    """What turns this classifier's logits into scores, by its problem_type and number of labels."""
+    if model.config.problem_type == "regression":
+        return "none"
+    if model.config.problem_type == "multi_label_classification" or model.config.num_labels == 1:
+        return "sigmoid"
+    return "softmax"
+
+
+def _records(
+    model: Model,
+    found: Iterator[list[Item]],
+    head: Head,
+    labels: tuple[str, ...],
+    activation: Activation,
+    top_k: int | None,
+    reading: Reading,
+) -> Iterator[Record]:
+    for items in found:
+        if head == "nsp":
+            _check_pairs(items)
+        logits = _logits(model, items, head, reading.tokens_together)
+        for item, scores in zip(items, activated(logits, activation), strict=True):
+            order = np.argsort(-scores, kind="stable")[:top_k]
+            yield {
+                "index": item.index,
+                "text": item.text.text,
+                "text_pair": item.text.pair,
+                "truncated": item.tokens.truncated,
+                "labels": [{"label": labels[i], "score": float(scores[i])} for i in order],
+            }
+
+
+def _logits(model: Model, items: list[Item], head: Head, batch_tokens: int) -> NDArray[np.float64]:
+    pooler, classifier = head_of(model, "pooler", "classify"), head_of(model, head, "classify")
+
+    def run(batch: list[int]) -> NDArray[np.float32]:
+        packed = pack([items[i].tokens for i in batch])
+        logits: NDArray[np.float32] = classifier(pooler(model.network(packed, packed.first)))
+        check_finite(logits)
+        return logits
+
+    rows: list[NDArray[np.float32]] = in_micro_batches([len(item.tokens.ids) for item in items], batch_tokens, run)
+    return np.stack(rows).astype(np.float64)
+
+
+def activated(logits: NDArray[np.float64], activation: Activation) -> NDArray[np.float64]:
+    """Scores of logits [text, label]."""
+    if activation == "none":
+        return logits
+    if activation == "sigmoid":
+        return np.exp(-np.logaddexp(0.0, -logits))  # 1 / (1 + exp(-x)) without overflow
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
+
+
+def _check_pairs(items: list[Item]) -> None:
+    for item in items:
+        if item.text.pair is None:
+            raise BertcliError(
+                f"The next-sentence head needs a second text, and {item.place} has none: give --text-pair or "
+                "--pair-column."
+            )

@@ -1,0 +1,134 @@
+"""encode: texts to vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bertcli.errors import BertcliError
+from bertcli.inputs import Texts, from_values
+from bertcli.model import Model
+from bertcli.packing import Packed, pack
+from bertcli.parts import Array
+from bertcli.tasks.checks import check_finite
+from bertcli.tasks.plan import Plan, pool, unit
+from bertcli.tasks.windows import Item, Reading, Truncation, in_micro_batches, windows
+
+SPAN = 32  # micro-batches in a window
+SPAN_OF_TOKENS = 4  # the same when every token's vector is kept
+
+
+class Block(NamedTuple):
+    """Neighbouring texts with their vectors: an array [text, width], or (pooling none) one [token, width] a text."""
+
+    items: list[Item]
+    vectors: Array | list[Array]
+
+
+def encode(
+    model: Model, texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str | None = None, **options: Any
+) -> Array:
+    """One vector a text: float32 [text, width], in memory; the options are those of `encode_blocks`."""
+    if options.get("pooling") == "none":
+        raise BertcliError("With pooling none there is no one vector a text: use encode_blocks.")
+    stream = encode_blocks(model, texts, pairs, **options)
+    return np.concatenate(
+        [np.empty((0, stream.plan.width), np.float32), *(np.asarray(block.vectors) for block in stream)]
+    )
+
+
+def encode_blocks(
+    model: Model,
+    texts: Iterable[str] | Texts,
+    pairs: Iterable[str | None] | str | None = None,
+    *,
+    pooling: str = "auto",
+    layer: int | Sequence[int] = -1,
+    normalize: bool | None = None,
+    max_length: int | None = None,
+    truncation: Truncation = "warn",
+    batch_tokens: int | None = None,
+) -> Stream:
+    """Vectors in blocks in input order, computed as they are asked for: nothing has to fit in memory.
+
+    pooling: "auto" (what the checkpoint's sentence-transformers files say, else mean), "mean", "cls", "max", "pooler",
+    "none" (every token's vector). layer: 0 for the embeddings' output, N for encoder layer N's, negative from the end;
+    several are concatenated. normalize: to length 1; None for what the checkpoint says.
+    """
+    plan = Plan.make(model, pooling, layer, normalize)
+    reading = Reading(max_length, truncation, batch_tokens)
+    span = SPAN if plan.pooling else SPAN_OF_TOKENS
+    return Stream(model, plan, windows(model, from_values(texts, pairs), reading, span, plan.prepare), reading)
+
+
+def encode_records(model: Model, texts: Iterable[str] | Texts, **options: Any) -> Iterator[dict[str, Any]]:
+    """Records {index, text, tokens, truncated, embedding}; with pooling "none", tokens and `embeddings` are lists."""
+    return _records(encode_blocks(model, texts, **options))
+
+
+def _records(stream: Stream) -> Iterator[dict[str, Any]]:
+    for block in stream:
+        for item, vector in zip(block.items, block.vectors, strict=True):
+            record: dict[str, Any] = {"index": item.index, "text": item.text.text}
+            record["tokens"] = len(item.tokens.ids) if stream.plan.pooling else item.tokens.pieces
+            record["truncated"] = item.tokens.truncated
+            record["embedding" if stream.plan.pooling else "embeddings"] = vector.tolist()
+            yield record
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The blocks of an encoding, to be iterated over once, and the plan they follow."""
+
+    model: Model
+    plan: Plan
+    windows: Iterator[list[Item]]
+    reading: Reading
+
+    def __iter__(self) -> Iterator[Block]:
+        for items in self.windows:
+            rows = in_micro_batches(
+                [len(item.tokens.ids) for item in items],
+                self.reading.tokens_together,
+                lambda batch, items=items: self._vectors([items[i] for i in batch]),  # type: ignore[misc]
+            )
+            yield Block(items, np.stack(rows) if self.plan.pooling else rows)
+
+    def _vectors(self, items: list[Item]) -> Sequence[Array]:
+        """Vectors of one micro-batch: [width] a text, or [token, width] a text when nothing is pooled."""
+        packed = pack([item.tokens for item in items])
+        if self.plan.only_first_tokens:
+            vectors = self._first_tokens(packed)
+        else:
+            states = self._states(packed)
+            if not self.plan.pooling:
+                flat = unit(np.concatenate(states, axis=1)) if self.plan.normalize else np.concatenate(states, axis=1)
+                check_finite(flat)
+                return np.split(flat, packed.offsets[1:-1])
+            modes = self.plan.pooling
+            vectors = np.concatenate([pool(x, packed.offsets, mode) for x in states for mode in modes], axis=1)
+        vectors = self.plan.finish(vectors)
+        check_finite(vectors)
+        return list(vectors)
+
+    def _first_tokens(self, packed: Packed) -> Array:
+        """What [CLS] pooling needs of the last layer, and no more."""
+        first: Array = self.model.network(packed, packed.first)
+        pooler = self.model.network.pooler
+        modes = self.plan.pooling
+        return np.concatenate([pooler(first) if mode == "pooler" and pooler else first for mode in modes], axis=1)
+
+    def _states(self, packed: Packed) -> list[Array]:
+        """Hidden states [token, hidden] of the layers asked for; later ones are not run."""
+        if self.plan.last_layer_only:
+            return [self.model.network(packed)]
+        found = {}
+        for number, state in enumerate(self.model.network.states(packed)):
+            if number in self.plan.layers:
+                found[number] = state
+            if number == max(self.plan.layers):
+                break
+        return [found[number] for number in self.plan.layers]

@@ -1,0 +1,123 @@
+"""fill-mask: what a model puts in the place of a mask."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertcli.errors import BertcliError
+from bertcli.inputs import Texts, from_values
+from bertcli.model import Model
+from bertcli.tasks.candidates import Candidate, Target, find_targets, joint_fillings, rank
+from bertcli.tasks.checks import check_top_k, head_of
+from bertcli.tasks.masked import Blank
+from bertcli.tasks.windows import Item, Reading, Truncation, windows
+from bertcli.tokens import Tokenizer
+
+SPAN = 16  # micro-batches in a window
+TOP_K = 5
+
+
+def fill_mask(
+    model: Model,
+    texts: Iterable[str] | Texts,
+    pairs: Iterable[str | None] | str | None = None,
+    *,
+    top_k: int | None = None,
+    targets: Sequence[str] | None = None,
+    joint: bool = False,
+    max_length: int | None = None,
+    truncation: Truncation = "warn",
+    batch_tokens: int | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, sequence}, …]}, …]}.
+
+    The `top_k` (None: 5, or all the targets) most probable pieces for every mask, each by itself. `targets` ranks just
+    those words; one of several pieces is scored as a whole, and has `pieces` and a list for `token`. With `joint` the
+    masks of a text are filled together: prediction k of every mask belongs to the k-th best filling, and has its score.
+    """
+    check_top_k(top_k)
+    head_of(model, "mlm", "fill-mask")
+    mask = model.tokenizer.mask_id
+    wanted = None if targets is None else find_targets(model, targets)
+    count = top_k or (TOP_K if wanted is None else len(wanted))
+    work = _Work(model, mask, wanted, count, joint, Reading(max_length, truncation, batch_tokens))
+    return work.records(windows(model, from_values(texts, pairs), work.reading, SPAN))
+
+
+@dataclass(frozen=True)
+class _Work:
+    model: Model
+    mask: int
+    targets: list[Target] | None
+    top_k: int
+    joint: bool
+    reading: Reading
+
+    def records(self, found: Iterator[list[Item]]) -> Iterator[dict[str, Any]]:
+        for items in found:
+            blanks = [self._blank(item) for item in items]
+            if self.joint:
+                ranked = [joint_fillings(self.model, blank, self.targets, self.top_k, self.reading) for blank in blanks]
+            else:
+                ranked = rank(self.model, blanks, self.targets, self.top_k, self.reading)
+            for item, blank, candidates in zip(items, blanks, ranked, strict=True):
+                yield self._record(item, blank, candidates)
+
+    def _blank(self, item: Item) -> Blank:
+        name = self.model.tokenizer.mask_token
+        if item.tokens.lost_masks:
+            raise BertcliError(
+                f"{item.tokens.lost_masks} {name} of {item.place} lie beyond the cut: shorten the text or raise "
+                "--max-length."
+            )
+        positions = [position for position, id in enumerate(item.tokens.ids) if id == self.mask]
+        if not positions:
+            raise BertcliError(f"There is no {name} in {item.place}: write {name} where a word is to be guessed.")
+        return Blank(item.tokens.ids, item.tokens.segments, positions)
+
+    def _record(self, item: Item, blank: Blank, ranked: list[list[Candidate]]) -> dict[str, Any]:
+        """`ranked` holds the candidates of every mask; filled in one by one, or (joint) those of one rank together."""
+        words = [[self._word(candidate) for candidate in candidates] for candidates in ranked]
+        masks = []
+        for which, (position, candidates) in enumerate(zip(blank.positions, ranked, strict=True)):
+            predictions = []
+            for place, candidate in enumerate(candidates):
+                together = range(len(words)) if self.joint else (which,)
+                sequence = put_in(
+                    item, {blank.positions[i]: words[i][place] for i in together}, position, self.model.tokenizer
+                )
+                predictions.append({**self._prediction(candidate, words[which][place]), "sequence": sequence})
+            masks.append({"position": position, "predictions": predictions})
+        return {"index": item.index, "text": item.text.text, "truncated": item.tokens.truncated, "masks": masks}
+
+    def _word(self, candidate: Candidate) -> str:
+        return self.model.tokenizer.joined([self.model.tokenizer.piece(id) for id in candidate.ids])
+
+    def _prediction(self, candidate: Candidate, word: str) -> dict[str, Any]:
+        found: dict[str, Any] = {"score": math.exp(candidate.log_probability)}
+        if len(candidate.ids) == 1:
+            return {**found, "token": candidate.ids[0], "token_str": word}
+        pieces = [self.model.tokenizer.piece(id) for id in candidate.ids]
+        return {**found, "token": list(candidate.ids), "token_str": word, "pieces": pieces}
+
+
+def put_in(item: Item, words: dict[int, str], position: int, tokenizer: Tokenizer) -> str:
+    """The text (or, for a mask in the pair, that) with words in the place of masks, by position; all else as it was.
+
+    A continuation piece that follows a letter is glued to it, without its `##`.
+    """
+    sides, offsets = item.tokens.sides, item.tokens.offsets
+    side = sides[position]
+    text = (item.text.pair if side == 1 else item.text.text) or ""
+    for place in sorted((place for place in words if sides[place] == side), reverse=True):
+        start, end = offsets[place]
+        inside = text.find(tokenizer.mask_token, start, end)  # a mask token may take the spaces around it
+        if inside >= 0:
+            start, end = inside, inside + len(tokenizer.mask_token)
+        glued = start > 0 and not text[start - 1].isspace()
+        word = tokenizer.joined(["", words[place]]) if glued else words[place]
+        text = text[:start] + word + text[end:]
+    return text

@@ -1,0 +1,76 @@
+"""Log-probabilities of the vocabulary at chosen tokens: what fill-mask and score are made of.
+
+log p(word | rest) = x_word - log Σ exp(x),   x = MLM(hidden state of the token)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.model import Model
+from bertcli.packing import pack
+from bertcli.parts import Array
+from bertcli.tasks.checks import check_finite, head_of
+from bertcli.tasks.windows import in_micro_batches
+
+R = TypeVar("R")
+NUMBERS_TOGETHER = 1 << 22  # logits held at a time: 16 MB, 137 tokens at BERT's vocabulary
+
+
+class Blank(NamedTuple):
+    """A sentence (packable as it is) and the positions in it that are to be guessed, ascending."""
+
+    ids: Sequence[int]
+    segments: Sequence[int]
+    positions: Sequence[int]
+
+
+class Row(NamedTuple):
+    """Logits of one token over the vocabulary, and log Σ exp of them."""
+
+    logits: Array
+    log_total: float
+
+    def log_probability(self, id: int) -> float:
+        return float(self.logits[id]) - self.log_total
+
+    def best(self, count: int) -> list[int]:
+        """Ids of the `count` most probable pieces, best first; the smaller id where two are equal."""
+        count = min(count, len(self.logits))
+        reach = np.partition(self.logits, len(self.logits) - count)[len(self.logits) - count]
+        (ids,) = np.nonzero(self.logits >= reach)
+        return [int(id) for id in ids[np.argsort(-self.logits[ids], kind="stable")][:count]]
+
+
+def at_blanks(
+    model: Model, blanks: Sequence[Blank], batch_tokens: int, read: Callable[[int, int, Row], R]
+) -> list[list[R]]:
+    """`read(blank, which of its positions, row)` for every position of every blank; rows live for that call only."""
+    head = head_of(model, "mlm", "this")
+    step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
+
+    def run(batch: list[int]) -> list[list[R]]:
+        packed = pack([blanks[i] for i in batch])
+        starts = packed.offsets[:-1].tolist()
+        wanted = [start + position for start, i in zip(starts, batch, strict=True) for position in blanks[i].positions]
+        if not wanted:
+            return [[] for _ in batch]
+        rows = _rows(head, model.network(packed, np.array(wanted)), step)
+        return [[read(i, which, next(rows)) for which in range(len(blanks[i].positions))] for i in batch]
+
+    return in_micro_batches([len(blank.ids) for blank in blanks], batch_tokens, run)
+
+
+def _rows(head: Callable[[Array], Array], hidden: Array, step: int) -> Iterator[Row]:
+    """Rows of the vocabulary for hidden states [token, hidden], computed `step` at a time."""
+    for start in range(0, len(hidden), step):
+        logits = head(hidden[start : start + step])
+        largest = logits.max(axis=1)
+        totals = np.exp(logits - largest[:, None]).sum(axis=1, dtype=np.float64)
+        log_totals: NDArray[np.float64] = largest.astype(np.float64) + np.log(totals)
+        check_finite(log_totals)
+        yield from map(Row, logits, log_totals.tolist())

@@ -1,0 +1,121 @@
+"""How hidden states become a text's vector: which layers, which pooling, Dense layers, normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertcli.errors import BertcliError
+from bertcli.model import Model
+from bertcli.ops import Integers, linear
+from bertcli.parts import Array
+from bertcli.sentence import Dense
+from bertcli.tasks.checks import head_of
+
+POOLINGS = ("auto", "mean", "cls", "max", "pooler", "none")
+SMALLEST_LENGTH = 1e-12  # a shorter vector is not stretched to length 1: torch.nn.functional.normalize's bound
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is computed for each text; `layers` count from 0, the embeddings' output; no `pooling` keeps every token."""
+
+    pooling: tuple[str, ...]
+    layers: tuple[int, ...]
+    normalize: bool
+    dense: tuple[Dense, ...]
+    width: int
+    reason: str
+    lower_case: bool
+    prompt: str
+    last_layer_only: bool
+
+    @classmethod
+    def make(
+        cls, model: Model, pooling: str = "auto", layer: int | Sequence[int] = -1, normalize: bool | None = None
+    ) -> Plan:
+        """Put the user's wishes and the checkpoint's own word together; BertcliError where they do not fit."""
+        if pooling not in POOLINGS:
+            raise BertcliError(f"There is no pooling '{pooling}'; there are {', '.join(POOLINGS)}.")
+        own = model.sentence
+        last = model.config.num_hidden_layers
+        layers = _layers(layer, last)
+        modes: tuple[str, ...] = (pooling,)
+        reason = f"{pooling}, as asked for"
+        if pooling == "auto":
+            modes, reason = own.pooling or ("mean",), own.reason
+        if pooling == "none":
+            modes, reason = (), "none, as asked for: a vector for every token"
+        if "pooler" in modes:
+            head_of(model, "pooler", "--pooling pooler")
+            if layers != (last,):
+                raise BertcliError(
+                    "--pooling pooler works on the last layer only: leave --layer out or choose another pooling."
+                )
+        width = model.config.hidden_size * len(layers) * max(1, len(modes))
+        dense = own.dense if modes else ()
+        if dense and dense[0].weight.shape[1] != width:
+            raise BertcliError(
+                f"This checkpoint's Dense layer takes vectors of length {dense[0].weight.shape[1]}, and this pooling "
+                f"gives {width}: leave --pooling and --layer out."
+            )
+        return cls(
+            pooling=modes,
+            layers=layers,
+            normalize=(own.normalize and bool(modes)) if normalize is None else normalize,
+            dense=dense,
+            width=dense[-1].weight.shape[0] if dense else width,
+            reason=reason,
+            lower_case=own.do_lower_case,
+            prompt=own.prompt,
+            last_layer_only=layers == (last,),
+        )
+
+    @property
+    def only_first_tokens(self) -> bool:
+        """Whether of the last layer nothing is read but [CLS]."""
+        return bool(self.pooling) and set(self.pooling) <= {"cls", "pooler"} and self.last_layer_only
+
+    def prepare(self, text: str) -> str:
+        """The text as the checkpoint's sentence-transformers files want it before the tokenizer."""
+        text = self.prompt + text
+        return text.lower() if self.lower_case else text
+
+    def finish(self, vectors: Array) -> Array:
+        """Dense layers and normalisation, in this order."""
+        for layer in self.dense:
+            activation = None if layer.activation == "identity" else layer.activation
+            vectors = linear(vectors, layer.weight, layer.bias, activation=activation)
+        return unit(vectors) if self.normalize else vectors
+
+
+def unit(vectors: Array) -> Array:
+    """x / |x| for every row; a zero vector stays one."""
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, SMALLEST_LENGTH), dtype=np.float32)
+
+
+def pool(states: Array, offsets: Integers, mode: str) -> Array:
+    """One vector a sentence [sentence, hidden] from packed rows [token, hidden], special tokens included."""
+    first, counts = offsets[:-1], np.diff(offsets)[:, None]
+    if mode == "cls":
+        return states[first]
+    if mode == "max":
+        return np.maximum.reduceat(states, first, axis=0)
+    sums = np.add.reduceat(states, first, axis=0, dtype=np.float64)
+    divisor = counts if mode == "mean" else np.sqrt(counts)
+    return np.asarray(sums / divisor, dtype=np.float32)
+
+
+def _layers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
+    """Layer numbers from 0 to `count`, from ones that may be negative."""
+    wanted = (layer,) if isinstance(layer, int) else tuple(layer)
+    for number in wanted:
+        if not -count - 1 <= number <= count:
+            raise BertcliError(
+                f"There is no layer {number}: layers are 0 (the embeddings) to {count}, or from the end -1 (the last) "
+                f"to {-count - 1}."
+            )
+    return tuple(number if number >= 0 else number + count + 1 for number in wanted)

@@ -1,0 +1,134 @@
+"""score: how probable a model finds each token of a text, given all the others.
+
+    loss = -1/N Σ log p(w_i | rest),   pseudo-perplexity = exp(loss)
+
+Source: Salazar et al. 2020, "Masked Language Model Scoring".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from bertcli.errors import BertcliError
+from bertcli.inputs import Texts, from_values
+from bertcli.model import Model
+from bertcli.tasks.checks import damaged, head_of
+from bertcli.tasks.masked import Blank, Row, at_blanks
+from bertcli.tasks.windows import Item, Reading, Truncation, windows
+from bertcli.untrusted import shown
+
+SPAN = 1  # micro-batches in a window: each token of a text makes another sentence to compute
+
+
+def score(
+    model: Model,
+    texts: Iterable[str] | Texts,
+    pairs: Iterable[str | None] | str | None = None,
+    *,
+    target: str | None = None,
+    max_length: int | None = None,
+    truncation: Truncation = "warn",
+    batch_tokens: int | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}; of no token: [], None.
+
+    Each token but [CLS] and [SEP] is masked in a pass of its own. With `target`, the true sentence, only the masks in
+    the text are guessed, all in one pass: the loss a masked language model is trained with.
+    """
+    head_of(model, "mlm", "score")
+    reading = Reading(max_length, truncation, batch_tokens)
+    return _records(model, windows(model, from_values(texts, pairs), reading, SPAN), target, reading)
+
+
+def _records(
+    model: Model, found: Iterator[list[Item]], target: str | None, reading: Reading
+) -> Iterator[dict[str, Any]]:
+    for items in found:
+        guesses = [_guesses(model, item, target) for item in items]
+        blanks = [blank for guess in guesses for blank in guess.blanks]
+        truths = [guess.truth for guess in guesses for _ in guess.blanks]
+        answers = iter(at_blanks(model, blanks, reading.tokens_together, _reader(blanks, truths)))
+        for item, guess in zip(items, guesses, strict=True):
+            yield _record(model, item, [answer for _ in guess.blanks for answer in next(answers)])
+
+
+class _Guesses(NamedTuple):
+    """The sentences to compute for a text, and the true ids of its tokens."""
+
+    blanks: list[Blank]
+    truth: Sequence[int]
+
+
+def _guesses(model: Model, item: Item, target: str | None) -> _Guesses:
+    if target is None:
+        return _Guesses(_one_by_one(model, item), item.tokens.ids)
+    return _Guesses([_all_masks(model, item)], _true_ids(model, item, target))
+
+
+def _reader(blanks: list[Blank], truths: list[Sequence[int]]) -> Callable[[int, int, Row], tuple[int, float]]:
+    def read(blank: int, which: int, row: Row) -> tuple[int, float]:
+        id = truths[blank][blanks[blank].positions[which]]
+        return id, row.log_probability(id)
+
+    return read
+
+
+def _record(model: Model, item: Item, scored: list[tuple[int, float]]) -> dict[str, Any]:
+    loss = -math.fsum(log_prob for _, log_prob in scored) / len(scored) if scored else None
+    if loss is not None and not loss < math.log(float(2**1000)):
+        raise damaged()
+    return {
+        "index": item.index,
+        "text": item.text.text,
+        "truncated": item.tokens.truncated,
+        "tokens": [{"token": model.tokenizer.piece(id), "log_prob": log_prob} for id, log_prob in scored],
+        "loss": loss,
+        "pseudo_perplexity": None if loss is None else math.exp(loss),
+    }
+
+
+def _one_by_one(model: Model, item: Item) -> list[Blank]:
+    """The text once for each of its tokens, with that one masked."""
+    tokenizer = model.tokenizer
+    ids, mask = item.tokens.ids, tokenizer.mask_id
+    skipped = {tokenizer.cls_id, tokenizer.sep_id}
+    return [
+        Blank([*ids[:position], mask, *ids[position + 1 :]], item.tokens.segments, (position,))
+        for position, id in enumerate(ids)
+        if id not in skipped
+    ]
+
+
+def _all_masks(model: Model, item: Item) -> Blank:
+    """The text as it stands, its own masks to be guessed."""
+    mask = model.tokenizer.mask_id
+    positions = [position for position, id in enumerate(item.tokens.ids) if id == mask]
+    if item.tokens.lost_masks:
+        raise BertcliError(
+            f"{item.tokens.lost_masks} mask(s) of {item.place} lie beyond the cut: shorten it or raise --max-length."
+        )
+    if not positions:
+        raise BertcliError(
+            f"There is no {model.tokenizer.mask_token} in {item.place}, so --target has nothing to compare with."
+        )
+    return Blank(item.tokens.ids, item.tokens.segments, positions)
+
+
+def _true_ids(model: Model, item: Item, target: str) -> list[int]:
+    """Ids of the true sentence, token by token beside those of the text, which must agree but for its masks."""
+    tokenizer = model.tokenizer
+    (truth,) = tokenizer.encode([target], [item.text.pair])
+    (whole,) = tokenizer.encode([item.text.text], [item.text.pair])
+    pieces = list(zip(whole.ids, truth.ids, strict=False))
+    wrong = next((i for i, (id, true) in enumerate(pieces) if id not in (true, tokenizer.mask_id)), None)
+    if wrong is not None or len(whole.ids) != len(truth.ids):
+        at = min(len(pieces) - 1, len(pieces) if wrong is None else wrong)
+        raise BertcliError(
+            f"The target {shown(target)} does not match {item.place}: they have {len(truth.ids)} and {len(whole.ids)} "
+            f"tokens and part at token {at} ({truth.pieces[at]}); write one {tokenizer.mask_token} for every masked "
+            "word piece."
+        )
+    (kept,) = tokenizer.encode([target], [item.text.pair], len(item.tokens.ids))
+    return kept.ids

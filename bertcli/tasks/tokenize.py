@@ -1,0 +1,28 @@
+"""tokenize: what the network gets to see of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bertcli.inputs import Texts
+from bertcli.tokens import Tokenizer
+
+TOGETHER = 4000  # tokens, about, handed to the tokenizer at a time
+
+
+def tokenize(tokenizer: Tokenizer, texts: Texts, max_length: int | None = None) -> Iterator[dict[str, Any]]:
+    """Records {index, text, tokens, ids, segments, offsets}; nothing is cut unless `max_length` says so."""
+    index = 0
+    for window in texts.grouped(TOGETHER, span=1):
+        encoded = tokenizer.encode([text.text for text in window], [text.pair for text in window], max_length)
+        for text, tokens in zip(window, encoded, strict=True):
+            yield {
+                "index": index,
+                "text": text.text,
+                "tokens": tokens.pieces,
+                "ids": tokens.ids,
+                "segments": tokens.segments,
+                "offsets": [list(span) for span in tokens.offsets],
+            }
+            index += 1
