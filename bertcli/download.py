@@ -119,9 +119,9 @@ def _needed(repo: str, names: Collection[str]) -> tuple[list[str], list[str]]:
         raise BertcliError(f"{repo} on the Hub has no config.json: it is no model that bertcli can read.")
     if not weights and any(name.startswith("pytorch_model") for name in names):
         raise BertcliError(
-            f"{repo} on the Hub has its weights as pytorch_model.bin only, a pickle: opening one can run code from whoever "
-            "made it, so bertcli does not; see whether --revision refs/pr/1 has safetensors, or if you trust it fetch it "
-            f"yourself and convert it in its folder where PyTorch is installed: {CONVERT_PICKLE}"
+            f"{repo} on the Hub has its weights as pytorch_model.bin only, a pickle: opening one can run code from "
+            "whoever made it, so bertcli does not; see whether --revision refs/pr/1 has safetensors, or if you trust "
+            f"it fetch it yourself and convert it in its folder where PyTorch is installed: {CONVERT_PICKLE}"
         )
     if not weights:
         raise BertcliError(f"{repo} on the Hub has neither {SINGLE_FILE} nor {INDEX_FILE}: use another model.")
@@ -183,8 +183,8 @@ def _explained(error: Exception, repo: str, revision: str | None) -> BertcliErro
         return BertcliError(f"{repo} is gated: accept its terms on {hub}/{repo} and set HF_TOKEN to a token of yours.")
     if "RepositoryNotFoundError" in kinds:
         return BertcliError(
-            f"There is no folder {repo}, and no model of that name that may be read on {hub}: check the spelling, or set "
-            "HF_TOKEN if it is private."
+            f"There is no folder {repo}, and no model of that name that may be read on {hub}: check the spelling, or "
+            "set HF_TOKEN if it is private."
         )
     if "RevisionNotFoundError" in kinds:
         return BertcliError(

@@ -21,8 +21,8 @@ from bertcli.untrusted import open_regular, read_object, shown
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 
-# How the bytes are viewed. NumPy knows neither bfloat16 nor the 8-bit floats: those stay bits. BOOL stays uint8, because
-# a NumPy bool that is neither 0 nor 1 misbehaves and the file may hold one.
+# How the bytes are viewed. NumPy knows neither bfloat16 nor the 8-bit floats: those stay bits. BOOL stays uint8: a
+# NumPy bool that is neither 0 nor 1 misbehaves, and the file may hold one.
 VIEWS = {"BOOL": "u1", "U8": "u1", "I8": "i1", "F8_E4M3": "u1", "F8_E5M2": "u1", "F8_E8M0": "u1"}
 VIEWS |= {"F8_E4M3FNUZ": "u1", "F8_E5M2FNUZ": "u1", "U16": "<u2", "I16": "<i2", "F16": "<f2", "BF16": "<u2"}
 VIEWS |= {"U32": "<u4", "I32": "<i4", "F32": "<f4", "U64": "<u8", "I64": "<i8", "F64": "<f8", "C64": "<c8"}
@@ -33,7 +33,7 @@ FOREIGN = {
     "tf_model.h5": "TensorFlow", "flax_model.msgpack": "Flax", "bert_model.ckpt.index": "TensorFlow",
     "model.ckpt.index": "TensorFlow", "model.onnx": "ONNX",
 }  # fmt: skip
-# The state dict is rewritten as it is: going through a transformers class would drop the heads that class does not have.
+# The state dict is rewritten as it is: going through a transformers class would drop the heads that class lacks.
 CONVERT_PICKLE = (
     'python -c "import glob, torch; from safetensors.torch import save_file; save_file({k: v.contiguous().clone()'
     " for f in sorted(glob.glob('pytorch_model*.bin'))"
@@ -153,12 +153,13 @@ def _no_weights(folder: Path) -> BertcliError:
     if pickle is not None:
         return BertcliError(
             f"{folder} has its weights in {pickle} only, a pickle: opening one can run code from whoever made it, so "
-            f"bertcli never does; if you trust it, convert it in that folder where PyTorch is installed: {CONVERT_PICKLE}"
+            "bertcli never does; if you trust it, convert it in that folder where PyTorch is installed: "
+            f"{CONVERT_PICKLE}"
         )
     foreign = next((name for name in names if name in FOREIGN), None)
     if foreign is not None:
         return BertcliError(
-            f"{folder} has its weights in {foreign} only ({FOREIGN[foreign]}), which bertcli does not read: load it with "
-            "transformers and save_pretrained, which writes model.safetensors."
+            f"{folder} has its weights in {foreign} only ({FOREIGN[foreign]}), which bertcli does not read: load it "
+            "with transformers and save_pretrained, which writes model.safetensors."
         )
     return BertcliError(f"{folder} holds no weights: neither {SINGLE_FILE} nor {INDEX_FILE} is there.")

@@ -1,8 +1,8 @@
 """A small Hub on 127.0.0.1: folders served as repositories, with faults to switch on.
 
 It speaks what the hub client asks for: model info (with file sizes), the file tree, and `resolve` by HEAD and GET with
-ETag, commit and byte ranges; large files (.safetensors, .bin) are redirected, as the Hub does, to another host, which is
-the same server under the name localhost. Errors carry the Hub's X-Error-Code.
+ETag, commit and byte ranges; large files (.safetensors, .bin) are redirected, as the Hub does, to another host, which
+is the same server under the name localhost. Errors carry the Hub's X-Error-Code.
 """
 
 from __future__ import annotations
