@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bertcli import functional as functional
+    from bertcli.account import params as params
     from bertcli.config import BertConfig as BertConfig
     from bertcli.errors import BertcliError as BertcliError
     from bertcli.model import Model as Model
@@ -24,10 +25,11 @@ _HOMES = {
     "BertcliError": "bertcli.errors",
     "Model": "bertcli.model",
     "load": "bertcli.model",
+    "params": "bertcli.account",
     "trace": "bertcli.tracing",
     "variant": "bertcli.model",
 }
-__all__ = ["BertConfig", "BertcliError", "Model", "functional", "load", "trace", "variant"]
+__all__ = ["BertConfig", "BertcliError", "Model", "functional", "load", "params", "trace", "variant"]
 
 
 def __getattr__(name: str) -> Any:

@@ -44,11 +44,12 @@ def setting(key: str) -> Any:
 
 
 class Parameter(NamedTuple):
-    """An array of the tree, with the symbol of each of its axes."""
+    """An array of the tree, with the symbol of each of its axes, and of the length of each row of modules it stands in."""
 
     path: str
     array: Array
     symbols: tuple[str, ...]
+    counts: tuple[str, ...] = ()
 
 
 class Request(NamedTuple):
@@ -96,7 +97,9 @@ def size(symbol: str, sizes: Mapping[str, int]) -> int:
     return int(symbol) if symbol.isdigit() else sizes[symbol]
 
 
-def walk(module: Module, path: str = "", names: Mapping[str, str] | None = None) -> Iterator[tuple[str, Module | Parameter]]:
+def walk(
+    module: Module, path: str = "", names: Mapping[str, str] | None = None, counts: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Module | Parameter]]:
     """Every module and parameter below (and with) `module` as (path, it), parents first; paths have no trailing dot."""
     names = names or {}
     yield path, module
@@ -107,12 +110,14 @@ def walk(module: Module, path: str = "", names: Mapping[str, str] | None = None)
         if value is None or meta["kind"] == "setting":
             continue
         if meta["kind"] == "parameter":
-            yield prefix + name, Parameter(prefix + name, value, tuple(names.get(axis, axis) for axis in meta["axes"]))
+            symbols = tuple(names.get(axis, axis) for axis in meta["axes"])
+            yield prefix + name, Parameter(prefix + name, value, symbols, counts)
         elif meta["kind"] == "part":
-            yield from walk(value, prefix + name, _renamed(meta["names"], names))
+            yield from walk(value, prefix + name, _renamed(meta["names"], names), counts)
         else:
+            inner = (*counts, meta["count"])
             for i, one in enumerate(value):
-                yield from walk(one, f"{prefix}{name}.{i}", _renamed(meta["names"], names))
+                yield from walk(one, f"{prefix}{name}.{i}", _renamed(meta["names"], names), inner)
 
 
 def parameters(module: Module) -> list[Parameter]:

@@ -1,0 +1,39 @@
+"""The account of a model: what it is made of, read from the tree that runs, and how many parameters each part has."""
+
+from __future__ import annotations
+
+from bertcli.account.keras import keras_plans
+from bertcli.account.ledger import rows
+from bertcli.account.modules import module_plans
+from bertcli.account.record import Account as Account
+from bertcli.account.record import Row as Row
+from bertcli.account.shapes import Input
+from bertcli.errors import BertcliError
+from bertcli.model import Model
+
+STYLES = ("tree", "keras")
+
+
+def params(
+    model: Model,
+    *,
+    depth: int = 3,
+    style: str = "tree",
+    collapse: bool = False,
+    seq_len: int | None = None,
+    batch_size: int | None = None,
+) -> Account:
+    """Rows that add up to the model's parameters, tied ones counted once; it needs no weights.
+
+    A row is a module at most `depth` modules below the whole; with `style="keras"` a layer of the Keras summary.
+    `collapse` makes one row of those that differ in the layer's number only. `seq_len` (default: all the positions the
+    model has) and `batch_size` (default: any) are shown in the output shapes. Raises BertcliError for a size that is
+    not possible.
+    """
+    given = Input.checked(model.config, seq_len, batch_size)
+    if style not in STYLES:
+        raise BertcliError(f"There is no style '{style}'; there are {' and '.join(STYLES)}.")
+    if depth < 0:
+        raise BertcliError(f"A depth of {depth} is not possible; it is 0 (the whole model in one row) or more.")
+    plans = keras_plans(model, given) if style == "keras" else module_plans(model, depth, given)
+    return Account(model.name, rows(plans, model, collapse=collapse, powers=style != "keras"))

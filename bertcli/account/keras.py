@@ -1,0 +1,129 @@
+"""The tree in the words of the Keras summary: names, types and connections, and which place of the tree each row is.
+
+Words only: counts come from the parameters at that place, shapes from its output, the number of layers from the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from bertcli.account.flow import flow, nearest
+from bertcli.account.ledger import Plan
+from bertcli.account.shapes import IDS, Input
+from bertcli.model import Model
+from bertcli.textbook import Textbook
+from bertcli.tree import parameters
+
+# Name, type, place, connected to. A row is there if its place is in the tree; `=` says that the parameters there are
+# its own. A layer's names go on from `Encoder-1`; `…` is the last row of the layer before, or of the embeddings.
+EMBEDDINGS = """
+    Input-Token              InputLayer          embeddings.token
+    Input-Segment            InputLayer          embeddings.segment
+    Embedding-Token          TokenEmbedding     =embeddings.token     Input-Token
+    Embedding-Segment        Embedding          =embeddings.segment   Input-Segment
+    Embedding-Token-Segment  Add                 embeddings.segment   Embedding-Token  Embedding-Segment
+    Embedding-Position       PositionEmbedding  =embeddings.position  Embedding-Token-Segment
+    Embedding-Dropout        Dropout             embeddings           Embedding-Position
+    Embedding-Norm           LayerNormalization =embeddings.norm      Embedding-Dropout
+"""
+LAYER = """
+    -MultiHeadSelfAttention          MultiHeadAttention =.attention          …
+    -MultiHeadSelfAttention-Dropout  Dropout             .attention          -MultiHeadSelfAttention
+    -MultiHeadSelfAttention-Add      Add                 .attention          …  -MultiHeadSelfAttention-Dropout
+    -MultiHeadSelfAttention-Norm     LayerNormalization =.attention_norm     -MultiHeadSelfAttention-Add
+    -FeedForward                     FeedForward        =.feed_forward       -MultiHeadSelfAttention-Norm
+    -FeedForward-Dropout             Dropout             .feed_forward       -FeedForward
+    -FeedForward-Add                 Add                 .feed_forward       -MultiHeadSelfAttention-Norm  -FeedForward-Dropout
+    -FeedForward-Norm                LayerNormalization =.feed_forward_norm  -FeedForward-Add
+"""  # noqa: E501
+HEADS = """
+    MLM-Dense     Dense               =mlm.transform  …
+    MLM-Norm      LayerNormalization  =mlm.norm       MLM-Dense
+    Extract       Extract              pooler         …
+    MLM-Sim       EmbeddingSimilarity =mlm            MLM-Norm  Embedding-Token
+    Input-Masked  InputLayer           mlm
+    NSP-Dense     Dense               =pooler         Extract
+    MLM           Masked               mlm            MLM-Sim  Input-Masked
+    NSP           Dense               =nsp            NSP-Dense
+    Classifier    Dense               =classifier     NSP-Dense
+"""
+TEXTBOOK_EMBEDDINGS = """
+    Input-Token         InputLayer          embeddings
+    Embedding-Token     Embedding          =embeddings.token     Input-Token
+    Embedding-Position  PositionEmbedding  =embeddings.position  Embedding-Token
+"""
+TEXTBOOK_LAYER = """
+    -MultiHeadSelfAttention       MultiHeadAttention =.attention     …
+    -MultiHeadSelfAttention-Add   Add                 .attention     …  -MultiHeadSelfAttention
+    -MultiHeadSelfAttention-Norm  LayerNormalization  .attention     -MultiHeadSelfAttention-Add
+    -FeedForward                  FeedForward        =.feed_forward  -MultiHeadSelfAttention-Norm
+    -FeedForward-Add              Add                 .feed_forward  -MultiHeadSelfAttention-Norm  -FeedForward
+    -FeedForward-Norm             LayerNormalization  .feed_forward  -FeedForward-Add
+"""
+TEXTBOOK_HEADS = """
+    Extract  Extract  pooler  …
+    Pooler   Dense   =pooler  Extract
+    MLM      Dense   =mlm     …
+"""
+# Where the summary's own way of writing says more than the axes of the arrays do.
+FORMULAS = {"-MultiHeadSelfAttention": "A·H·(H/A)·3 + H·3 + H·H + H", "-FeedForward": "(H·F + F) + (F·H + H)"}
+
+
+def keras_plans(model: Model, given: Input) -> list[Plan]:
+    """The rows of the Keras summary for a model, in its order; a textbook model has fewer."""
+    writer = _Writer(model, given)
+    layers = len(model.network.encoder.layers)
+    if isinstance(model.network, Textbook):
+        return writer.plans(_read(TEXTBOOK_EMBEDDINGS), _read(TEXTBOOK_LAYER), _read(TEXTBOOK_HEADS), layers)
+    return writer.plans(_read(EMBEDDINGS), _read(LAYER, FORMULAS), _read(HEADS), layers)
+
+
+class _Words(NamedTuple):
+    name: str
+    type: str
+    place: str
+    holds: bool
+    after: tuple[str, ...]
+    formula: str | None
+
+    def numbered(self, i: int) -> _Words:
+        """A layer's row with its layer: Keras counts them from 1, the tree from 0."""
+        after = tuple(f"Encoder-{i + 1}{name}" if name.startswith("-") else name for name in self.after)
+        return self._replace(name=f"Encoder-{i + 1}{self.name}", place=f"encoder.layers.{i}{self.place}", after=after)
+
+
+def _read(block: str, formulas: Mapping[str, str] | None = None) -> list[_Words]:
+    found = []
+    for name, kind, place, *after in map(str.split, block.strip().splitlines()):
+        holds = place.startswith("=")
+        found.append(_Words(name, kind, place.removeprefix("="), holds, tuple(after), (formulas or {}).get(name)))
+    return found
+
+
+class _Writer:
+    """Turns words into plans: embeddings, layer after layer, heads."""
+
+    def __init__(self, model: Model, given: Input) -> None:
+        self.outputs = flow(model.network, ()).shapes
+        self.tables = {parameter.path: parameter.array.shape for parameter in parameters(model.network)}
+        self.places = self.outputs.keys() | self.tables.keys()
+        self.given = given
+
+    def plans(self, embeddings: list[_Words], layer: list[_Words], heads: list[_Words], layers: int) -> list[Plan]:
+        plans: list[Plan] = []
+        for block in [embeddings, *([words.numbered(i) for words in layer] for i in range(layers)), heads]:
+            before = plans[-1].name if plans else ""
+            plans += [self._plan(words, before) for words in block if words.place in self.places]
+        return plans
+
+    def _plan(self, words: _Words, before: str) -> Plan:
+        after = tuple(before if name == "…" else name for name in words.after)
+        place = words.place if words.holds else None
+        return Plan(words.name, words.type, self._shape(words.place, words.type), after, place, words.formula)
+
+    def _shape(self, place: str, kind: str) -> str:
+        shapes = [IDS if kind == "InputLayer" else self.outputs[nearest(place, self.outputs)]]
+        if kind == "TokenEmbedding":  # it hands its table on, for the MLM head to measure similarity with
+            shapes.append(self.tables[place])
+        return ", ".join(map(self.given.text, shapes))

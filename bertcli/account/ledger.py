@@ -1,0 +1,108 @@
+"""Who shows which parameter: every array of the tree goes to one row, a tied one to its first."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from bertcli.account.flow import nearest
+from bertcli.account.formula import expanded, factored, sum_of, with_numbers
+from bertcli.account.record import Row
+from bertcli.model import Model
+from bertcli.tree import Parameter, parameters
+
+EVERY = "*"  # in the place of a layer's number
+
+
+class Plan(NamedTuple):
+    """A row before its parameters are known."""
+
+    name: str
+    type: str
+    output_shape: str
+    connected_to: tuple[str, ...]
+    holds: str | None = None  # the tree path whose parameters, where no other plan is nearer to them, are this row's
+    formula: str | None = None  # how it is written, where that says more than its axes do
+
+
+class Entry(NamedTuple):
+    """A parameter of the tree as it counts."""
+
+    parameter: Parameter
+    params: int
+    bytes: int
+    tied_to: str | None
+
+
+def entries(model: Model) -> Iterator[Entry]:
+    """Every parameter of a model's tree; one that is tied to an earlier one counts for nothing."""
+    stored = {use.path: use.bytes for use in model.uses if use.path}
+    first: dict[int, str] = {}
+    for parameter in parameters(model.network):
+        path, array = parameter.path, parameter.array
+        home = first.setdefault(id(array), path)
+        if home == path:
+            yield Entry(parameter, array.size, stored.get(path, array.nbytes), None)
+        else:
+            yield Entry(parameter, 0, 0, home)
+
+
+def rows(plans: Sequence[Plan], model: Model, *, collapse: bool, powers: bool) -> tuple[Row, ...]:
+    """The row of each plan with its parameters; `collapse` makes one of those that differ in a layer's number only."""
+    names = {plan.holds: plan.name for plan in plans if plan.holds is not None}
+    held: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries(model):
+        held[nearest(entry.parameter.path, names)].append(entry)
+    if not collapse:
+        return tuple(_row([plan], held, names, model, powers=powers) for plan in plans)
+    groups: dict[str, list[Plan]] = defaultdict(list)
+    for plan in plans:
+        inputs = tuple(dict.fromkeys(map(every_layer, plan.connected_to)))
+        groups[every_layer(plan.name)].append(plan._replace(name=every_layer(plan.name), connected_to=inputs))
+    return tuple(_row(group, held, names, model, powers=powers) for group in groups.values())
+
+
+def every_layer(name: str) -> str:
+    """`encoder.layers.*.attention` for the path, or the name, of something in any layer."""
+    return re.sub(r"(?<=[.-])\d+(?=[.-]|$)", EVERY, name)
+
+
+def _row(
+    group: Sequence[Plan], held: Mapping[str, Sequence[Entry]], names: Mapping[str, str], model: Model, *, powers: bool
+) -> Row:
+    plan, folded = group[0], EVERY in group[0].name
+    mine = [entry for one in group if one.holds is not None for entry in held.get(one.holds, ())]
+    formula = plan.formula and (f"L·({plan.formula})" if folded else plan.formula)
+    if formula is None:
+        place = every_layer(plan.holds or "") if folded else plan.holds or ""
+        total = sum_of(product for entry in mine if entry.params for product in _products(entry.parameter, place))
+        formula = factored(total) if powers else expanded(total)
+    tied_to = next((path for _, _, _, path in mine if path and nearest(path, names) != plan.holds), None)
+    return Row(
+        path=plan.name,
+        type=f"{plan.type} × {len(group)}" if folded else plan.type,
+        output_shape=plan.output_shape,
+        params=sum(entry.params for entry in mine),
+        bytes=sum(entry.bytes for entry in mine),
+        formula=formula,
+        numbers=with_numbers(formula, model.config.sizes),
+        connected_to=tuple(dict.fromkeys(path for one in group for path in one.connected_to)),
+        tied_to=tied_to and names.get(tied_to, tied_to),
+    )
+
+
+def _products(parameter: Parameter, place: str) -> Iterator[tuple[str, ...]]:
+    """A parameter's axes; where `place` holds those of every layer: L times the first layer's, and no others."""
+    known = place.split(".") if place else []
+    counts = iter(parameter.counts)
+    repeated = []
+    for i, word in enumerate(parameter.path.split(".")):
+        if word.isdigit():
+            count = next(counts)
+            if i >= len(known) or known[i] == EVERY:
+                if word != "0":
+                    return
+                repeated.append(count)
+    yield (*repeated, *parameter.symbols)

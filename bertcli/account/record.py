@@ -1,0 +1,68 @@
+"""The account of a model: one row for each module, and totals that are the sums of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Row(NamedTuple):
+    """A module and those of its parameters that no other row shows."""
+
+    path: str
+    type: str
+    output_shape: str  # "(None, 512, 768)"
+    params: int
+    bytes: int  # at the dtype they are stored in
+    formula: str  # params in the symbols of the axes: "4·(H² + H)"
+    numbers: str  # the same with the sizes put in
+    connected_to: tuple[str, ...]  # the rows its input comes from
+    tied_to: str | None  # the parameter that one of its own is the same array as; counted there
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The row as JSON shows it."""
+        record = self._asdict() | {"connected_to": list(self.connected_to)}
+        del record["numbers"]
+        return record
+
+
+@dataclass(frozen=True)
+class Account:
+    """The rows of a model by its name. Nothing in a BERT is frozen, so every parameter is trainable."""
+
+    model: str
+    rows: tuple[Row, ...]
+
+    @property
+    def total_params(self) -> int:
+        return sum(row.params for row in self.rows)
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(row.bytes for row in self.rows)
+
+    @property
+    def trainable_params(self) -> int:
+        return self.total_params
+
+    @property
+    def non_trainable_params(self) -> int:
+        return 0
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """The numbers below the table."""
+        return {
+            "total_params": self.total_params,
+            "trainable_params": self.trainable_params,
+            "non_trainable_params": self.non_trainable_params,
+            "total_bytes": self.total_bytes,
+        }
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The account as JSON shows it."""
+        return {"model": self.model, "rows": [row.record for row in self.rows], **self.totals}
+
+
