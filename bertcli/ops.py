@@ -24,8 +24,12 @@ ACTIVATION_WORK = {
 }  # fmt: skip
 
 
-def _linear_work(settings: Mapping[str, Any]) -> int:
-    return 1 + ACTIVATION_WORK[settings.get("activation")]
+def _linear_work(arguments: Mapping[str, Any]) -> int:
+    return (arguments.get("bias") is not None) + ACTIVATION_WORK[arguments.get("activation")]
+
+
+def _norm_work(arguments: Mapping[str, Any]) -> int:
+    return 5 + sum(arguments.get(name) is not None for name in ("weight", "bias"))
 
 
 def like(x: Array) -> Array:
@@ -106,7 +110,7 @@ def concat(heads: Array, into: Array | None = None) -> Array:
     return into
 
 
-@op("token hidden, hidden, hidden -> token hidden", work=7)
+@op("token hidden, hidden, hidden -> token hidden", work=_norm_work)
 def norm(x: Array, weight: Array | None = None, bias: Array | None = None, *, eps: float) -> Array:
     """(x - mean) / sqrt(variance + eps) · weight + bias over the hidden axis, written over x."""
     return kernels.layer_norm(x, weight, bias, eps)

@@ -59,7 +59,7 @@ class Op(Generic[P]):
 
     `signature` names the axes of each array argument and of the result, as in "token in, out in -> token out"; shapes and
     costs follow from it. A product (`contracts`) does one multiply-accumulate for every combination of its axes;
-    `work(settings)` is the number of element-wise operations for each number of the result.
+    `work(arguments)`, of all arguments by name, is the number of element-wise operations for each number of the result.
     """
 
     def __init__(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from inspect import signature
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bertcli.parts import Array, Op, Signature
-from bertcli.tracing.axes import Axes, multiplied, show
+from bertcli.tracing.axes import Axes, multiplied, result, show
 from bertcli.tracing.labels import Words
 from bertcli.tracing.records import Stats, Step, Value
 from bertcli.tracing.values import Named
@@ -30,34 +32,54 @@ class Operand(NamedTuple):
         return self.parameter is not None and len(self.axes) == 1
 
 
+class Given(NamedTuple):
+    """What an op was called with: every argument by its name, and the arrays in the places of its signature."""
+
+    arguments: dict[str, Any]
+    arrays: tuple[Array | None, ...]
+    signature: Signature  # without `…`
+
+    @classmethod
+    def to(cls, op: Op[Any], arguments: tuple[Any, ...], settings: Mapping[str, Any]) -> Given:
+        """The arguments of one call of an op, sorted."""
+        names = _argument_names(op)
+        by_name = {**dict(zip(names, arguments, strict=False)), **settings}
+        arrays = tuple(by_name.get(name) for name in names[: len(op.signature.inputs)])
+        return cls(by_name, arrays, op.signature.spread(arrays))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the result."""
+        return self.signature.shape(self.arrays)
+
+    def axes(self, operands: list[Operand]) -> Axes:
+        """Axes of the result."""
+        known = {operand.position: operand.axes for operand in operands}
+        return result(self.signature, [known.get(i) for i in range(len(self.arrays))], self.shape)
+
+
 def step_of(
-    op: Op[Any],
-    signature: Signature,
-    operands: list[Operand],
-    settings: Mapping[str, Any],
-    axes: Axes,
-    *,
-    index: int,
-    path: str,
-    words: Words,
+    op: Op[Any], given: Given, operands: list[Operand], axes: Axes, *, index: int, path: str, words: Words | None
 ) -> Step:
     """The record of one op. FLOPs are 2·MACs and the op's `work` for every number of the result."""
     shown = show(axes)
     numbers = prod(shown.shape)
-    macs = prod(_sizes(signature, operands).values()) if op.contracts else 0
+    macs = prod(given.signature.sizes(given.arrays).values()) if op.contracts else 0
+    parameters = [operand.parameter for operand in operands if operand.parameter]
+    group, operation, names, output = words or Words("", op.name, (), "")
     return Step(
         index=index,
         path=path,
-        group=words.group,
-        operation=words.operation,
-        inputs=_inputs(op, signature, operands, words),
-        output=Value(words.output, shown.shape, shown.symbols),
-        params=sum(operand.parameter.size for operand in operands if operand.parameter and not operand.parameter.tied),
+        group=group,
+        operation=operation,
+        inputs=_inputs(op, given.signature, operands, names),
+        output=Value(output, shown.shape, shown.symbols),
+        params=sum(parameter.size for parameter in parameters if not parameter.tied),
         macs=macs,
-        flops=2 * macs + op.work(settings) * numbers,
+        flops=2 * macs + op.work(given.arguments) * numbers,
         bytes=ITEM * numbers,
         op=op.name,
-        parameters=tuple(operand.parameter.path for operand in operands if operand.parameter),
+        parameters=tuple(parameter.path for parameter in parameters),
         axes=axes,
     )
 
@@ -71,18 +93,17 @@ def stats_of(x: Array) -> Stats:
     return Stats(low, high, mean, std, finite)
 
 
-def _inputs(op: Op[Any], signature: Signature, operands: list[Operand], words: Words) -> tuple[Value, ...]:
+def _inputs(op: Op[Any], signature: Signature, operands: list[Operand], names: tuple[str, ...]) -> tuple[Value, ...]:
     shown = sorted((one for one in operands if not one.is_vector), key=lambda one: one.parameter is not None)
     values = []
-    for name, operand in zip(words.inputs, shown, strict=True):
+    for i, operand in enumerate(shown):
+        name = names[i] if i < len(names) else ""
         size = show(multiplied(signature, operand.position, operand.axes) if op.contracts else operand.axes)
-        values.append(Value(name, size.shape, size.symbols))
+        tied = " (tied)" if operand.parameter and operand.parameter.tied else ""
+        values.append(Value(f"{name}{tied}", size.shape, size.symbols))
     return tuple(values)
 
 
-def _sizes(signature: Signature, operands: list[Operand]) -> dict[str, int]:
-    return {
-        word: prod(factor.size for factor in axis)
-        for operand in operands
-        for word, axis in zip(signature.inputs[operand.position], operand.axes, strict=True)
-    }
+@cache
+def _argument_names(op: Op[Any]) -> tuple[str, ...]:
+    return tuple(signature(op.compute).parameters)

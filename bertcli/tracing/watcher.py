@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import cache
-from inspect import signature
 from time import perf_counter
 from typing import Any
 
@@ -19,10 +17,10 @@ import numpy as np
 from bertcli.model import Model
 from bertcli.packing import Packed
 from bertcli.parts import Array, Module, Op, watching
-from bertcli.tracing.axes import Factor, result, rows, unknown
+from bertcli.tracing.axes import Factor, rows, unknown
 from bertcli.tracing.labels import Place, words_for
 from bertcli.tracing.records import Call, Step, Totals
-from bertcli.tracing.steps import Operand, stats_of, step_of
+from bertcli.tracing.steps import Given, Operand, stats_of, step_of
 from bertcli.tracing.values import AnyArray, Values
 
 Keep = Callable[[str], bool]
@@ -32,10 +30,10 @@ Keep = Callable[[str], bool]
 def trace(model: Model, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> Iterator[Trace]:
     """`with bertcli.trace(model) as trace: model.forward(ids)`, then `trace.steps`, `trace.totals`.
 
-    Watches this thread alone; results are the same to the bit as without. `forward` runs the encoder,
-    `outputs` every head too. A model without weights is traced by its shapes: nothing is multiplied, and what it returns
-    holds no numbers. `time` measures each op in seconds, `stats` describes each result, `keep(path)` says of which steps a
-    copy of the result is wanted in `trace.arrays`.
+    Watches this thread alone; results are the same to the bit as without. `forward` runs the encoder, `outputs` every
+    head too. A model without weights is traced by its shapes: nothing is multiplied, and what it returns holds no
+    numbers. `time` measures each op in seconds, `stats` describes each result, `keep(path)` says of which steps a copy
+    of the result is wanted in `trace.arrays`.
     """
     found = Trace(model, time=time, stats=stats, keep=keep)
     with watching(found):
@@ -106,22 +104,16 @@ class Trace:
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array:
         """Run an op, or only its shapes, and note a step."""
-        names = _names(op)
-        given = dict(zip(names, arguments, strict=False)) | settings
-        arrays = tuple(given.pop(name, None) for name in names[: len(op.signature.inputs)])
-        axis_words = op.signature.spread(arrays)
-        operands = [
-            self._operand(op, i, array, axis_words.inputs[i]) for i, array in enumerate(arrays) if array is not None
-        ]
-        shape = op.signature.shape(arrays)
+        given = Given.to(op, arguments, settings)
+        operands = [self._operand(op, given, i, array) for i, array in enumerate(given.arrays) if array is not None]
         start = perf_counter()
-        output = self._shape_alone(shape, given.get("into")) if self._dry else op.compute(*arguments, **settings)
+        output = self._shape_alone(given) if self._dry else op.compute(*arguments, **settings)
         seconds = perf_counter() - start if self._time else None
-        by_position = {operand.position: operand.axes for operand in operands}
-        axes = result(axis_words, [by_position.get(i) for i in range(len(arrays))], shape)
+        axes = given.axes(operands)
         self._values.bind(output, axes)
-        path, words = self._path(op, operands), words_for(self._places(op, operands), op, operands)
-        step = step_of(op, axis_words, operands, given, axes, index=len(self.steps), path=path, words=words)
+        path = self._path(op, operands)
+        words = words_for(self._places(op), given.arguments)
+        step = step_of(op, given, operands, axes, index=len(self.steps), path=path, words=words)
         stats = stats_of(output) if self._stats and not self._dry else None
         self.steps.append(replace(step, seconds=seconds, stats=stats))
         if self._keep is not None and not self._dry and self._keep(path):
@@ -129,11 +121,13 @@ class Trace:
         return output
 
     @staticmethod
-    def _shape_alone(shape: tuple[int, ...], into: Array | None) -> Array:
-        return np.broadcast_to(np.zeros((), dtype=np.float32), shape) if into is None else into
+    def _shape_alone(given: Given) -> Array:
+        """The result as a shape that costs nothing, or the buffer it would have been written into."""
+        into: Array | None = given.arguments.get("into")
+        return np.broadcast_to(np.zeros((), dtype=np.float32), given.shape) if into is None else into
 
-    def _operand(self, op: Op[Any], position: int, array: AnyArray, words: tuple[str, ...]) -> Operand:
-        axes = self._values.axes(array, words)
+    def _operand(self, op: Op[Any], given: Given, position: int, array: AnyArray) -> Operand:
+        axes = self._values.axes(array, given.signature.inputs[position])
         if axes is None:
             raise RuntimeError(
                 f"The op {op.name} was given an array of shape {array.shape} that is no parameter of '{self.model}', "
@@ -160,7 +154,7 @@ class Trace:
         self._named[path] = count = self._named.get(path, 0) + 1
         return path if count == 1 else f"{path}_{count}"
 
-    def _places(self, op: Op[Any], operands: list[Operand]) -> list[Place]:
+    def _places(self, op: Op[Any]) -> list[Place]:
         """What the labelling table may know an op by: its module and the field last used, or that module's place."""
         frame = self._frame
         if frame is None:
@@ -194,9 +188,3 @@ class Trace:
 def _asked(rows_asked: AnyArray, counts: list[int]) -> tuple[Factor, ...]:
     """The axis of packed rows that are asked for, by how many there are of each sentence."""
     return rows(np.diff(np.searchsorted(rows_asked, np.cumsum([0, *counts]))).tolist(), "R")
-
-
-@cache
-def _names(op: Op[Any]) -> tuple[str, ...]:
-    """The names of an op's arguments, arrays first."""
-    return tuple(signature(op.compute).parameters)
