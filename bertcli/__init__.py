@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bertcli.errors import BertcliError as BertcliError
     from bertcli.model import Model as Model
     from bertcli.model import load as load
-    from bertcli.model import variant as variant
+    from bertcli.variants import variant as variant
     from bertcli.tracing import trace as trace
 
 __version__ = "0.1.0"
@@ -27,7 +27,7 @@ _HOMES = {
     "load": "bertcli.model",
     "params": "bertcli.account",
     "trace": "bertcli.tracing",
-    "variant": "bertcli.model",
+    "variant": "bertcli.variants",
 }
 __all__ = ["BertConfig", "BertcliError", "Model", "functional", "load", "params", "trace", "variant"]
 

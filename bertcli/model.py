@@ -1,27 +1,28 @@
-"""A model to work with: from a folder or hub id, or a variant without weights."""
+"""A model to work with: a network with its configuration and tokenizer, from a folder or hub id."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli.bert import Bert, Outputs, outputs
+from bertcli.bert import Bert
 from bertcli.checkpoint import TensorUse, open_checkpoint
-from bertcli.config import TEXTBOOK, BertConfig, parse_heads, read_config, variant_config
+from bertcli.config import BertConfig
 from bertcli.errors import BertcliError
 from bertcli.packing import Integers, Packed, pack_padded
 from bertcli.parts import Array, watched
 from bertcli.textbook import Textbook
-from bertcli.tree import Request, Source, build
 
 if TYPE_CHECKING:
     from bertcli.sentence import SentenceConfig
+    from bertcli.tasks import Stream
     from bertcli.tokens import Tokenizer
 
 DEFAULT_MODEL = "bert-mini-mlm"
@@ -83,6 +84,41 @@ class Model:
         mlm = None if found.mlm is None else found.mlm.reshape(*shape, -1)
         return found._replace(hidden=found.hidden.reshape(*shape, -1), mlm=mlm)
 
+    def encode(
+        self,
+        texts: Iterable[str],
+        pairs: Iterable[str | None] | str | None = None,
+        pooling: str = "auto",
+        layer: int | Sequence[int] = -1,
+        normalize: bool | None = None,
+        max_length: int | None = None,
+        batch_tokens: int | None = None,
+    ) -> Array:
+        """One vector a text: float32 [text, width]; `encode_blocks` explains the options."""
+        return tasks().encode(
+            self, texts, pairs, pooling=pooling, layer=layer, normalize=normalize, max_length=max_length, batch_tokens=batch_tokens
+        )  # fmt: skip
+
+    def encode_blocks(self, texts: Iterable[str], pairs: Iterable[str | None] | str | None = None, **options: Any) -> Stream:
+        """The same as a stream of blocks (items, vectors) in input order, so that nothing has to fit in memory."""
+        return tasks().encode_blocks(self, texts, pairs, **options)
+
+    def classify(
+        self, texts: Iterable[str], pairs: Iterable[str | None] | str | None = None, top_k: int | None = None, **options: Any
+    ) -> list[dict[str, Any]]:
+        """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first."""
+        return list(tasks().classify(self, texts, pairs, top_k=top_k, **options))
+
+    def fill_mask(
+        self, texts: Iterable[str], top_k: int | None = None, targets: Sequence[str] | None = None, **options: Any
+    ) -> list[dict[str, Any]]:
+        """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, sequence}, …]}, …]}."""
+        return list(tasks().fill_mask(self, texts, top_k=top_k, targets=targets, **options))
+
+    def score(self, texts: Iterable[str], **options: Any) -> list[dict[str, Any]]:
+        """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}."""
+        return list(tasks().score(self, texts, **options))
+
     def _packed(
         self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None
     ) -> tuple[Packed, Integers, tuple[int, int]]:
@@ -138,74 +174,9 @@ def load(
     )
 
 
-def variant(
-    name: str = "base",
-    *,
-    config: str | Path | BertConfig | None = None,
-    heads: str | Iterable[str] = "pooler",
-    vocab_size: int | None = None,
-    num_labels: int | None = None,
-    weights: Mapping[str, ArrayLike] | int | None = None,
-) -> Model:
-    """A model by the name of its variant, or by a config.json: no weights, so nothing to run but all to count and trace.
-
-    `weights` gives it some: a mapping from the paths `bertcli.params` lists to arrays, or a seed for random ones.
-    """
-    if config is None:
-        settings = variant_config(name)
-    else:
-        settings = config if isinstance(config, BertConfig) else read_config(Path(config))
-        name = settings.model_type if isinstance(config, BertConfig) else str(config)
-    if vocab_size is not None:
-        settings = replace(settings, vocab_size=vocab_size)
-    if num_labels is not None:
-        settings = replace(settings, num_labels=num_labels, id2label={})
-    chosen = parse_heads(heads if isinstance(heads, str) else tuple(heads))
-    source = _weights(weights)
-    network: Bert | Textbook
-    if settings.model_type == TEXTBOOK:
-        network = build(_textbook_kind(chosen), settings, source, chosen)
-    else:
-        network = build(Bert, settings, source, chosen)
-    return Model(settings, chosen, network, name, has_weights=weights is not None)
-
-
-def _textbook_kind(heads: tuple[str, ...]) -> type[Textbook]:
-    for head in heads:
-        if head not in ("pooler", "mlm"):
-            raise BertcliError(f"The textbook model has no {head} head; it has pooler and mlm.")
-    return Textbook
-
-
-def _weights(weights: Mapping[str, ArrayLike] | int | None) -> Source:
-    """A source of arrays: of shapes alone (zero strides, no memory), of a mapping, or of a random generator."""
-    arrays: dict[str, Array] = {}
-    generator = np.random.default_rng(weights) if isinstance(weights, int) else None
-
-    def make(request: Request) -> Array:
-        if weights is None:
-            return np.broadcast_to(np.zeros((), dtype=np.float32), request.shape)
-        if generator is not None:
-            return generator.normal(0, 0.02, request.shape).astype(np.float32)
-        return _given(weights, request)
-
-    def source(request: Request) -> Array:
-        tied = request.tied and not (isinstance(weights, Mapping) and request.path in weights)
-        array = arrays[request.tied] if tied and request.tied else make(request)
-        array.flags.writeable = False
-        arrays[request.path] = array
-        return array
-
-    return source
-
-
-def _given(weights: Any, request: Request) -> Array:
-    if request.path not in weights:
-        raise BertcliError(f"The weights lack '{request.path}' of shape {request.shape}.")
-    array = np.array(weights[request.path], dtype=np.float32)
-    if array.shape != request.shape:
-        raise BertcliError(f"The weight '{request.path}' has shape {array.shape}; it should be {request.shape}.")
-    return array
+def tasks() -> Any:
+    """The tasks, imported when one is wanted: they read text, and counting or tracing does not."""
+    return import_module("bertcli.tasks")
 
 
 def _integers(name: str, values: ArrayLike, limit: int) -> Integers:

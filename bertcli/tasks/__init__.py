@@ -1,7 +1,7 @@
 """What a BERT is run for, as functions that take any iterable of texts and give records in input order."""
 
 from bertcli.tasks.classify import classify
-from bertcli.tasks.encode import Block, encode, encode_blocks, encode_records
+from bertcli.tasks.encode import Block, Stream, encode, encode_blocks, encode_records
 from bertcli.tasks.fill_mask import fill_mask
 from bertcli.tasks.score import score
 from bertcli.tasks.similarity import similarity
@@ -9,6 +9,7 @@ from bertcli.tasks.tokenize import tokenize
 
 __all__ = [
     "Block",
+    "Stream",
     "classify",
     "encode",
     "encode_blocks",

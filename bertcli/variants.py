@@ -1,0 +1,89 @@
+"""Models by the name of a variant or by a config.json: nothing to run, all to count and trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bertcli.bert import Bert
+from bertcli.config import TEXTBOOK, BertConfig, parse_heads, read_config, variant_config
+from bertcli.errors import BertcliError
+from bertcli.model import Model
+from bertcli.parts import Array
+from bertcli.textbook import Textbook
+from bertcli.tree import Request, Source, build
+
+
+def variant(
+    name: str = "base",
+    *,
+    config: str | Path | BertConfig | None = None,
+    heads: str | Iterable[str] = "pooler",
+    vocab_size: int | None = None,
+    num_labels: int | None = None,
+    weights: Mapping[str, ArrayLike] | int | None = None,
+) -> Model:
+    """A model by the name of its variant, or by a config.json: no weights, so nothing to run but all to count and trace.
+
+    `weights` gives it some: a mapping from the paths `bertcli.params` lists to arrays, or a seed for random ones.
+    """
+    if config is None:
+        settings = variant_config(name)
+    else:
+        settings = config if isinstance(config, BertConfig) else read_config(Path(config))
+        name = settings.model_type if isinstance(config, BertConfig) else str(config)
+    if vocab_size is not None:
+        settings = replace(settings, vocab_size=vocab_size)
+    if num_labels is not None:
+        settings = replace(settings, num_labels=num_labels, id2label={})
+    chosen = parse_heads(heads if isinstance(heads, str) else tuple(heads))
+    source = _weights(weights)
+    network: Bert | Textbook
+    if settings.model_type == TEXTBOOK:
+        network = build(_textbook_kind(chosen), settings, source, chosen)
+    else:
+        network = build(Bert, settings, source, chosen)
+    return Model(settings, chosen, network, name, has_weights=weights is not None)
+
+
+def _textbook_kind(heads: tuple[str, ...]) -> type[Textbook]:
+    for head in heads:
+        if head not in ("pooler", "mlm"):
+            raise BertcliError(f"The textbook model has no {head} head; it has pooler and mlm.")
+    return Textbook
+
+
+def _weights(weights: Mapping[str, ArrayLike] | int | None) -> Source:
+    """A source of arrays: of shapes alone (zero strides, no memory), of a mapping, or of a random generator."""
+    arrays: dict[str, Array] = {}
+    generator = np.random.default_rng(weights) if isinstance(weights, int) else None
+
+    def make(request: Request) -> Array:
+        if weights is None:
+            return np.broadcast_to(np.zeros((), dtype=np.float32), request.shape)
+        if generator is not None:
+            return generator.normal(0, 0.02, request.shape).astype(np.float32)
+        return _given(weights, request)
+
+    def source(request: Request) -> Array:
+        tied = request.tied and not (isinstance(weights, Mapping) and request.path in weights)
+        array = arrays[request.tied] if tied and request.tied else make(request)
+        array.flags.writeable = False
+        arrays[request.path] = array
+        return array
+
+    return source
+
+
+def _given(weights: Any, request: Request) -> Array:
+    if request.path not in weights:
+        raise BertcliError(f"The weights lack '{request.path}' of shape {request.shape}.")
+    array = np.array(weights[request.path], dtype=np.float32)
+    if array.shape != request.shape:
+        raise BertcliError(f"The weight '{request.path}' has shape {array.shape}; it should be {request.shape}.")
+    return array

@@ -1,0 +1,58 @@
+"""The README's examples: what each one runs and prints. `python tests/readme.py` writes the outputs anew."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+README = Path(__file__).parent.parent / "README.md"
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Example(NamedTuple):
+    """A command after a `$ ` and the lines it prints; a command may go on over lines that end in a backslash."""
+
+    command: str
+    output: str
+
+
+def blocks(text: str) -> Iterator[list[Example]]:
+    """The examples of each console block; those of one block run in one folder, one after the other."""
+    for block in BLOCK.findall(text):
+        parts = re.split(r"^\$ ((?:.*\\\n)*.*)\n", block, flags=re.MULTILINE)[1:]
+        yield [Example(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def run(command: str, folder: Path) -> str:
+    """What a command prints on stdout, into a pipe, as a bash user would type it; raises when it fails."""
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "BERTCLI_MODEL"):
+        environment.pop(name, None)
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"$ {command}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def rewritten(text: str) -> str:
+    """The README with every example's output as it is now."""
+
+    def again(match: re.Match[str]) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            (examples,) = blocks(match.group(0))
+            shown = [f"$ {one.command}\n{run(one.command, Path(folder))}" for one in examples]
+        return "```console\n" + "".join(re.sub(r"[ \t]+$", "", one, flags=re.MULTILINE) for one in shown) + "```"
+
+    return BLOCK.sub(again, text)
+
+
+if __name__ == "__main__":
+    README.write_text(rewritten(README.read_text(encoding="utf-8")), encoding="utf-8")
