@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from bertcli.bert import Bert
 from bertcli.config import HEADS, TEXTBOOK, BertConfig, parse_heads, read_config
 from bertcli.errors import BertcliError
 from bertcli.parts import Array
-from bertcli.tree import Request, build
 from bertcli.tensors import StoredTensor, open_tensors
+from bertcli.tree import Request, build
 
 # Our path -> the checkpoint's name, tried in order on each path; `{i}` in a name is the layer.
 NAMES = [
@@ -35,7 +37,7 @@ NAMES = [
     (r"classifier\.output\.(\w+)", r"classifier.\1"),
 ]
 OLD_NORM_NAMES = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-OTHER_NAMES = {"cls.predictions.bias": "cls.predictions.decoder.bias"}
+OTHER_NAMES = {"cls.predictions.bias": "cls.predictions.decoder.bias"}  # used where both are stored
 PREFIX = "bert."
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")  # constants that some versions stored
 
@@ -116,7 +118,7 @@ class _Loader:
         self.arrays: dict[str, Array] = {}
 
     def __call__(self, request: Request) -> Array:
-        if request.tied and self.config.tie_word_embeddings:
+        if request.tied and self.config.tie_word_embeddings and not self._stored_apart(request.path, request.tied):
             array = self.arrays[request.tied]
             self._note_tied(request)
         else:
@@ -126,10 +128,7 @@ class _Loader:
 
     def _load(self, request: Request) -> Array:
         name = hugging_face_name(request.path)
-        candidates = [name, *(name.replace(new, old) for new, old in OLD_NORM_NAMES.items() if new in name)]
-        candidates += [OTHER_NAMES[name]] if name in OTHER_NAMES else []
-        candidates += [self.prefix + one for one in candidates] if self.prefix else []
-        found = [one for one in candidates if one in self.stored]
+        found = self._find(name)
         if not found:
             raise BertcliError(f"The checkpoint lacks the tensor '{self._expected(name)}' of shape {request.shape}.")
         tensor = self.stored[found[0]]
@@ -142,6 +141,27 @@ class _Loader:
         for again in found[1:]:
             self._take(self.stored[again], "ignored", None, f"a second copy of {found[0]}")
         return tensor.float32()
+
+    def _find(self, name: str) -> list[str]:
+        """The stored tensors that go by this name, the one to be used first."""
+        candidates = [OTHER_NAMES[name]] if name in OTHER_NAMES else []
+        candidates += [name, *(name.replace(new, old) for new, old in OLD_NORM_NAMES.items() if new in name)]
+        candidates += [self.prefix + one for one in candidates] if self.prefix else []
+        return [one for one in candidates if one in self.stored]
+
+    def _stored_apart(self, path: str, tied: str) -> bool:
+        """True when config.json calls two parameters tied but the file holds other values for the second.
+
+        What is stored is then used, as transformers 5 does. Of two copies every row is read, of others hardly one.
+        """
+        found = self._find(hugging_face_name(path))
+        if not found:
+            return False
+        one, other = self.stored[found[0]], self.stored[self._find(hugging_face_name(tied))[0]]
+        if (one.shape, one.dtype) != (other.shape, other.dtype):
+            return True
+        rows = range(0, one.shape[0], 1024)
+        return not all(np.array_equal(one.array[i : i + 1024], other.array[i : i + 1024]) for i in rows)
 
     def _expected(self, name: str) -> str:
         return name if name.startswith(("cls.", "classifier.")) else self.prefix + name
