@@ -50,7 +50,7 @@ class _Listing(NamedTuple):
 
 def download(repos: list[str], revision: str | None, cache: Path, progress: bool) -> Path:
     """The folder of the first of `repos` that the Hub knows, fetched as far as it is not cached."""
-    with _quiet():
+    with _quiet(), _bars(False):
         try:
             listing = _list(repos, revision)
             folder = _fetch(listing, cache, progress and sys.stderr is not None and sys.stderr.isatty())
@@ -106,7 +106,7 @@ def _fetch(listing: _Listing, cache: Path, progress: bool) -> Path:
     lost += [name for name in missing(folder) if name not in weights]
     if lost:
         raise BertcliError(f"{listing.repo} on the Hub lacks {lost[0]}: it is no whole model, use another one.")
-    with _bar(progress):
+    with _bars(progress):
         for name in weights:
             _get(listing, name, cache)
     return folder
@@ -146,7 +146,7 @@ def _get(listing: _Listing, name: str, cache: Path) -> Path:
 
 
 @contextmanager
-def _bar(wanted: bool) -> Iterator[None]:
+def _bars(wanted: bool) -> Iterator[None]:
     """The client's progress bars, switched on or off for a while (HF_HUB_DISABLE_PROGRESS_BARS overrides)."""
     before = are_progress_bars_disabled()
     (enable_progress_bars if wanted else disable_progress_bars)()

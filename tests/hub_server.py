@@ -29,6 +29,7 @@ class Faults:
     gated: set[str] = field(default_factory=set)  # repositories whose terms nobody accepted
     status: int | None = None  # answer everything with this status
     cut: dict[str, int] = field(default_factory=dict)  # file -> the connection breaks after so many of its bytes
+    cuts: int = 1000  # so many times, then no more
     short: dict[str, int] = field(default_factory=dict)  # file -> so many bytes fewer come than HEAD announced
     listed: dict[str, int] = field(default_factory=dict)  # file -> size that only the listing claims
     delay: float = 0.0  # seconds before every answer
@@ -37,7 +38,10 @@ class Faults:
 
 @dataclass(frozen=True)
 class Request:
+    """One request: `host` is 127.0.0.1 for the Hub and localhost for its storage of large files."""
+
     method: str
+    host: str
     path: str
     token: str | None
 
@@ -102,7 +106,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         faults, url = self.hub.faults, urlsplit(self.path)
         path = unquote(url.path)
-        self.hub.requests.append(Request(self.command, path, self.headers.get("Authorization")))
+        self.hub.requests.append(
+            Request(self.command, self.headers["Host"].split(":")[0], path, self.headers.get("Authorization"))
+        )
         time.sleep(faults.delay)
         if faults.status is not None:
             self._send(faults.status, b"out of order")
@@ -175,7 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
             if asked := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or ""):
                 status, start = 206, int(asked[1])
                 headers = headers | {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"}
-        stop = faults.cut.get(name) if self.command == "GET" else None
+        stop = faults.cut.get(name) if self.command == "GET" and faults.cuts > 0 else None
+        faults.cuts -= stop is not None
         self._send(status, data[start:], headers, stop=None if stop is None else max(stop - start, 0))
 
     def _error(self, status: int, code: str, headers: dict[str, str] | None = None) -> None:

@@ -346,7 +346,7 @@ def files(draw: st.DrawFn) -> bytes:
         dtype, shape = draw(st.sampled_from(list(SIZES))), draw(st.lists(st.integers(0, 4), max_size=3))
         begin, end = end, end + SIZES[dtype] * int(np.prod(shape))
         header[name] = entry(dtype, shape, [begin, end])
-    if header and draw(st.booleans()):
+    if draw(st.booleans()) and header:
         odd = header[draw(st.sampled_from(sorted(header)))]
         odd[draw(st.sampled_from(sorted(odd)))] = draw(odd_values)
     if draw(st.booleans()):
