@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli.bert import Bert
+from bertcli.bert import Bert, Outputs, outputs
 from bertcli.checkpoint import TensorUse, open_checkpoint
 from bertcli.config import BertConfig
 from bertcli.errors import BertcliError
