@@ -113,7 +113,8 @@ def _is_unknown(axis: Axis) -> bool:
 
 
 def _joined(*axes: Axis) -> Axis:
-    return tuple(factor for axis in axes for factor in axis if factor.symbol != ONE)
+    factors = tuple(factor for axis in axes for factor in axis)
+    return tuple(factor for factor in factors if factor.symbol != ONE) or factors
 
 
 def _cut(axis: Axis, size: int) -> Axis:

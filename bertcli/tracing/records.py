@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from bertcli.tracing.axes import Axes
 
 
-class Record:
+class ByName:
     """Fields are also found by name, as in the JSON record: `step["macs"]`."""
 
     def __getitem__(self, name: str) -> Any:
@@ -16,7 +16,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Value(Record):
+class Value(ByName):
     """An operand or a result: what it is called, and its shape in numbers and in symbols, such as `S × H`."""
 
     name: str
@@ -25,7 +25,7 @@ class Value(Record):
 
 
 @dataclass(frozen=True)
-class Stats(Record):
+class Stats(ByName):
     """Of the numbers in an array; `std` is that of the population, and None stands for what is no finite number."""
 
     min: float | None
@@ -36,7 +36,7 @@ class Stats(Record):
 
 
 @dataclass(frozen=True)
-class Step(Record):
+class Step(ByName):
     """One op that ran.
 
     Matrices are shown the way they are multiplied: a weight stored [outputs, inputs] as inputs × outputs. Vectors
@@ -60,6 +60,26 @@ class Step(Record):
     seconds: float | None = None
     stats: Stats | None = None
 
+    def record(self) -> dict[str, Any]:
+        """The step as `bertcli trace --format json` prints it."""
+        found: dict[str, Any] = {
+            "index": self.index,
+            "path": self.path,
+            "group": self.group,
+            "operation": self.operation,
+            "inputs": [asdict(value) for value in self.inputs],
+            "output": asdict(self.output),
+            "params": self.params,
+            "macs": self.macs,
+            "flops": self.flops,
+            "bytes": self.bytes,
+        }
+        if self.seconds is not None:
+            found["seconds"] = self.seconds
+        if self.stats is not None:
+            found["stats"] = asdict(self.stats)
+        return found
+
 
 class Call(NamedTuple):
     """One call of a module, in the order in which calls ended."""
@@ -70,7 +90,7 @@ class Call(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Totals(Record):
+class Totals(ByName):
     """Sums over the steps; `params` counts every parameter once."""
 
     params: int
@@ -79,3 +99,7 @@ class Totals(Record):
     flops: int
     activation_bytes: int
     seconds: float | None = None
+
+    def record(self) -> dict[str, Any]:
+        """The totals as in the JSON record."""
+        return {name: value for name, value in asdict(self).items() if value is not None}

@@ -79,7 +79,9 @@ class Values:
         if not parts:
             return None
         low, high = np.lib.array_utils.byte_bounds(array)
-        return next((part for part in parts if part.low < high and low < part.high), None)
+        around = (part for part in parts if part.low <= low and high <= part.high)
+        within = (part for part in parts if part.low < high and low < part.high)
+        return next(around, None) or next(within, None)
 
     def _parts(self, owner: AnyArray) -> list[_Part]:
         buffer = self._buffers.get(id(owner))

@@ -84,6 +84,16 @@ class Trace:
             seconds=sum(step.seconds or 0.0 for step in self.steps) if self._time else None,
         )
 
+    def record(self) -> dict[str, Any]:
+        """The whole trace as `bertcli trace --format json` prints it."""
+        return {
+            "model": self.model,
+            "batch": self.batch,
+            "sequence": self.sequence,
+            "steps": [step.record() for step in self.steps],
+            "totals": self.totals.record(),
+        }
+
     def module(self, module: Module, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array:
         """Run a module; what one that no other called is given are inputs of the pass."""
         path = self._values.paths.get(id(module))
