@@ -1,21 +1,10 @@
 """What a BERT is run for, as functions that take any iterable of texts and give records in input order."""
 
 from bertcli.tasks.classify import classify
-from bertcli.tasks.encode import Block, Stream, encode, encode_blocks, encode_records
+from bertcli.tasks.encode import Block, Stream, encode, encode_blocks
 from bertcli.tasks.fill_mask import fill_mask
 from bertcli.tasks.score import score
 from bertcli.tasks.similarity import similarity
 from bertcli.tasks.tokenize import tokenize
 
-__all__ = [
-    "Block",
-    "Stream",
-    "classify",
-    "encode",
-    "encode_blocks",
-    "encode_records",
-    "fill_mask",
-    "score",
-    "similarity",
-    "tokenize",
-]
+__all__ = ["Block", "Stream", "classify", "encode", "encode_blocks", "fill_mask", "score", "similarity", "tokenize"]

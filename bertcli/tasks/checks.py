@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, damaged
 from bertcli.model import Model
 
 HEAD_NAMES = {
@@ -31,11 +31,6 @@ def check_finite(values: NDArray[Any]) -> None:
     """Raise BertcliError when a result holds NaN or infinite numbers, which sound weights never give."""
     if not np.isfinite(values).all():
         raise damaged()
-
-
-def damaged() -> BertcliError:
-    """What to raise for a result that is no number."""
-    return BertcliError("The result holds NaN or infinite numbers: the weights are damaged, so fetch the model again.")
 
 
 def check_top_k(top_k: int | None) -> None:

@@ -27,6 +27,18 @@ class Block(NamedTuple):
     items: list[Item]
     vectors: Array | list[Array]
 
+    def records(self) -> Iterator[dict[str, Any]]:
+        """{index, text, tokens, truncated, embedding}; for vectors of tokens, `tokens` and `embeddings` are lists."""
+        pooled = isinstance(self.vectors, np.ndarray)
+        for item, vector in zip(self.items, self.vectors, strict=True):
+            yield {
+                "index": item.index,
+                "text": item.text.text,
+                "tokens": len(item.tokens.ids) if pooled else item.tokens.pieces,
+                "truncated": item.tokens.truncated,
+                "embedding" if pooled else "embeddings": vector.tolist(),
+            }
+
 
 def encode(
     model: Model, texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str | None = None, **options: Any
@@ -62,21 +74,6 @@ def encode_blocks(
     reading = Reading(max_length, truncation, batch_tokens)
     span = SPAN if plan.pooling else SPAN_OF_TOKENS
     return Stream(model, plan, windows(model, from_values(texts, pairs), reading, span, plan.prepare), reading)
-
-
-def encode_records(model: Model, texts: Iterable[str] | Texts, **options: Any) -> Iterator[dict[str, Any]]:
-    """Records {index, text, tokens, truncated, embedding}; with pooling "none", tokens and `embeddings` are lists."""
-    return _records(encode_blocks(model, texts, **options))
-
-
-def _records(stream: Stream) -> Iterator[dict[str, Any]]:
-    for block in stream:
-        for item, vector in zip(block.items, block.vectors, strict=True):
-            record: dict[str, Any] = {"index": item.index, "text": item.text.text}
-            record["tokens"] = len(item.tokens.ids) if stream.plan.pooling else item.tokens.pieces
-            record["truncated"] = item.tokens.truncated
-            record["embedding" if stream.plan.pooling else "embeddings"] = vector.tolist()
-            yield record
 
 
 @dataclass(frozen=True)

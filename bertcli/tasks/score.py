@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, damaged
 from bertcli.inputs import Texts, from_values
 from bertcli.model import Model
-from bertcli.tasks.checks import damaged, head_of
+from bertcli.tasks.checks import head_of
 from bertcli.tasks.masked import Blank, Row, at_blanks
 from bertcli.tasks.windows import Item, Reading, Truncation, windows
 from bertcli.untrusted import shown

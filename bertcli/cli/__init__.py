@@ -1,0 +1,29 @@
+"""The command line. This file is all that runs before Ctrl-C and a closed pipe are taken care of."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run `bertcli` with the arguments of this process, and exit."""
+    try:
+        from bertcli.cli.app import app
+
+        try:
+            app(prog_name="bertcli")
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        leave_closed_pipe()
+        sys.exit(0)
+
+
+def leave_closed_pipe() -> None:
+    """Let what is still to be written go nowhere: its reader has left, and Python would complain at its exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

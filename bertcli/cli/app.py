@@ -1,0 +1,49 @@
+"""The application: its commands and what is said about them all."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import bertcli
+from bertcli.cli.classify import classify
+from bertcli.cli.encode import encode
+from bertcli.cli.fill_mask import fill_mask
+from bertcli.cli.score import score
+from bertcli.cli.tokenize import tokenize
+
+app = typer.Typer(
+    name="bertcli",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for one in (encode, classify, fill_mask, score):
+    one.register(app, panel="Run")
+tokenize.register(app, panel="Look")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bertcli {bertcli.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def bert(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """BERT in the terminal: vectors, labels, masked words, likelihoods.
+
+    bertcli fill-mask "She poured a cup of hot [MASK]."
+    bertcli classify "I loved every minute of it."
+    bertcli encode -i reviews.txt -o vectors.npy
+    bertcli score "The cat sat on the mat."
+
+    Without -m a small model that comes with bertcli runs. Any BERT checkpoint
+    does: a folder, or a name on the Hugging Face Hub (-m bert-base-uncased).
+    COMMAND --help has more examples.
+    """

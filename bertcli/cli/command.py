@@ -1,0 +1,121 @@
+"""A command: a function whose parameters may be groups of options, and what becomes of its errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, get_type_hints
+
+import typer
+
+from bertcli.cli import leave_closed_pipe
+from bertcli.cli.options import DebugOptions
+from bertcli.errors import BertcliError
+
+Function = Callable[..., None]
+
+
+class Command:
+    """Made by `@command("name")` from a function; `register` adds it to the application.
+
+    Typer knows single parameters only, so each parameter whose type is a dataclass of options is spread into its fields
+    for the command line, and put together again for the call.
+    """
+
+    def __init__(self, name: str, function: Function) -> None:
+        self.name = name
+        self._function = function
+        hints = get_type_hints(function, include_extras=True)
+        del hints["return"]
+        self._groups: dict[str, Any] = {key: kind for key, kind in hints.items() if dataclasses.is_dataclass(kind)}
+        self._parameters = [
+            parameter
+            for key, parameter in inspect.signature(function).parameters.items()
+            for parameter in self._spread(key, hints[key], parameter)
+        ] + self._spread("debug", DebugOptions, None)
+
+    def register(self, app: typer.Typer, panel: str) -> None:
+        def run(**values: Any) -> None:
+            with reported(values.pop("debug")):
+                self._function(**self._gathered(values))
+                sys.stdout.flush()
+
+        run.__signature__ = inspect.Signature(self._parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in self._parameters}
+        run.__doc__ = self._function.__doc__
+        app.command(self.name, rich_help_panel=panel)(run)
+
+    def _spread(self, key: str, kind: Any, parameter: inspect.Parameter | None) -> list[inspect.Parameter]:
+        if not dataclasses.is_dataclass(kind):
+            assert parameter is not None
+            return [parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY)]
+        hints = get_type_hints(kind, include_extras=True)
+        return [
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+            )
+            for field in dataclasses.fields(kind)
+        ]
+
+    def _gathered(self, values: dict[str, Any]) -> dict[str, Any]:
+        for key, kind in self._groups.items():
+            values[key] = kind(**{field.name: values.pop(field.name) for field in dataclasses.fields(kind)})
+        return values
+
+
+def command(name: str) -> Callable[[Function], Command]:
+    """Make a function a command of this name; its docstring is the help."""
+    return lambda function: Command(name, function)
+
+
+@contextmanager
+def reported(debug: bool) -> Iterator[None]:
+    """Notes and warnings to standard error, errors in one line there, and the exit status that goes with them."""
+    logger, handler = logging.getLogger("bertcli"), _StderrHandler()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    except BrokenPipeError:
+        leave_closed_pipe()
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        print(f"Error: {one_line(_message(error))}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, BertcliError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "There is not enough memory: try a smaller --batch-tokens, or a smaller model."
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}."
+    return f"This should not happen, {type(error).__name__}: {error} (--debug shows where; please report it)."
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks and other controls, for a message."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+class _StderrHandler(logging.Handler):
+    """`Note: …` and `Warning: …` on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = "Warning" if record.levelno >= logging.WARNING else "Note"
+        print(f"{kind}: {one_line(record.getMessage())}", file=sys.stderr)

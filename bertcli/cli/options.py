@@ -1,0 +1,111 @@
+"""Options that several commands have, in groups; a command takes a group as one parameter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from typer import Argument, Option
+
+Text = Annotated[
+    list[str] | None,
+    Argument(metavar="TEXT", help="Texts to work on; without any, one a line from standard input.", show_default=False),
+]
+
+
+def _option(panel: str, *names: str, help: str, metavar: str = "", **settings: Any) -> Any:
+    """An option in its panel of the help; one without `metavar` is a switch."""
+    return Option(*names, help=help, metavar=metavar, rich_help_panel=panel, show_default=False, **settings)
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Which model runs."""
+
+    model: Annotated[
+        str | None,
+        _option("Model", "-m", "--model", envvar="BERTCLI_MODEL", metavar="DIR|HUB_ID", show_envvar=True,
+                help="A folder, or a name on the Hugging Face Hub (default: a small bundled model)."),
+    ] = None  # fmt: skip
+    revision: Annotated[
+        str | None, _option("Model", "--revision", metavar="NAME", help="Branch, tag or commit on the Hub.")
+    ] = None
+    cache_dir: Annotated[
+        str | None, _option("Model", "--cache-dir", metavar="DIR", help="Where downloaded models are kept.")
+    ] = None
+    offline: Annotated[bool, _option("Model", "--offline", help="Never use the network: folder or cache only.")] = False
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """Which texts are read."""
+
+    texts: Text = None
+    input: Annotated[
+        str | None,
+        _option("Input", "-i", "--input", metavar="FILE",
+                help="Read texts from a .txt (one a line), .jsonl, .csv or .tsv file; - is standard input."),
+    ] = None  # fmt: skip
+    column: Annotated[
+        str | None,
+        _option("Input", "--column", metavar="NAME", help="The field that holds the text. (default: text)"),
+    ] = None
+    text_pair: Annotated[
+        str | None, _option("Input", "--text-pair", metavar="TEXT", help="A second text that goes with every text.")
+    ] = None
+    pair_column: Annotated[
+        str | None, _option("Input", "--pair-column", metavar="NAME", help="The field that holds the second text.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class LengthOptions:
+    """Where texts are cut."""
+
+    max_length: Annotated[
+        int | None,
+        _option("Input", "--max-length", metavar="N", help="Cut texts to N tokens. (default: the model's own limit)"),
+    ] = None
+    truncation: Annotated[
+        Literal["warn", "error", "silent"],
+        _option("Input", "--truncation", metavar="MODE", help="Cut texts: warn (default), error, or silent."),
+    ] = "warn"
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where results go."""
+
+    format: Annotated[
+        Literal["table", "json", "jsonl"],
+        _option(
+            "Output", "--format", metavar="FORMAT", help="table (default), json: one array, jsonl: an object a line."
+        ),
+    ] = "table"
+    output: Annotated[
+        str | None,
+        _option("Output", "-o", "--output", metavar="FILE", help="Write to a file; its ending decides the format."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class WorkOptions:
+    """How the work is done; results do not depend on it."""
+
+    batch_tokens: Annotated[
+        int | None,
+        _option("Work", "--batch-tokens", min=1, metavar="N", help="Tokens computed together. (default: 1000)"),
+    ] = None
+    threads: Annotated[
+        int | None, _option("Work", "--threads", min=1, metavar="N", help="Processor threads. (default: all cores)")
+    ] = None
+    workers: Annotated[
+        int | None, _option("Work", "--workers", min=1, metavar="N", help="Processes. (default: automatic)")
+    ] = None
+
+
+@dataclass(frozen=True)
+class DebugOptions:
+    """What happens when something goes wrong."""
+
+    debug: Annotated[bool, _option("Work", "--debug", help="Show a traceback when something goes wrong.")] = False

@@ -1,0 +1,104 @@
+"""What run commands have in common: the model, the texts, the threads."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, WorkOptions
+
+if TYPE_CHECKING:
+    from bertcli.inputs import Texts
+    from bertcli.model import Model
+
+T = TypeVar("T")
+MASKED_SAMPLE = "bert-mini-mlm"
+SENTIMENT_SAMPLE = "bert-mini-sentiment"
+THREAD_VARIABLES = (
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
+logger = logging.getLogger("bertcli")
+
+
+def prepare(work: WorkOptions) -> None:
+    """Set the number of threads: libraries read it from the environment when they are loaded, so before NumPy is."""
+    if work.threads is not None:
+        os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(work.threads)))
+
+
+def open_model(options: ModelOptions, sample: str) -> Model:
+    """The model asked for, or the bundled sample, which is said on standard error."""
+    from bertcli.model import load
+
+    if options.model is None:
+        logger.info("no model given (-m), so the bundled %s runs.", sample)
+    return load(
+        options.model or sample,
+        revision=options.revision,
+        cache_dir=options.cache_dir,
+        offline=options.offline,
+        progress=True,
+    )
+
+
+def read_texts(options: InputOptions) -> Texts:
+    """The texts asked for: arguments, a file, or standard input. Wrong usage is a typer.BadParameter."""
+    from bertcli.inputs import from_arguments, from_file, takes_columns
+    from bertcli.lines import STANDARD_INPUT
+
+    file = options.input
+    if options.texts and file is not None:
+        raise typer.BadParameter("give texts or --input, not both.", param_hint="--input")
+    if options.text_pair is not None and options.pair_column is not None:
+        raise typer.BadParameter("give --text-pair or --pair-column, not both.", param_hint="--pair-column")
+    for name, value in (("--column", options.column), ("--pair-column", options.pair_column)):
+        if value is not None and not takes_columns(file):
+            raise typer.BadParameter(
+                "this needs an --input file with named fields: .jsonl, .csv or .tsv.", param_hint=name
+            )
+    if options.texts:
+        return from_arguments(options.texts, options.text_pair)
+    if file is None and (sys.stdin is None or sys.stdin.isatty()):
+        raise typer.BadParameter("give a text, a file with --input, or pipe texts in, one a line.", param_hint="TEXT")
+    return from_file(file or STANDARD_INPUT, options.column, options.pair_column, options.text_pair)
+
+
+def find_folder(options: ModelOptions, sample: str) -> Path:
+    """The folder of the model asked for, or of the bundled sample, which is said on standard error."""
+    from bertcli.hub import find_model
+
+    if options.model is None:
+        logger.info("no model given (-m), so this is the bundled %s.", sample)
+    return find_model(
+        options.model or sample,
+        revision=options.revision,
+        cache_dir=options.cache_dir,
+        offline=options.offline,
+        progress=True,
+    )
+
+
+def counted(
+    items: Iterable[T],
+    task: str,
+    options: InputOptions,
+    output: OutputOptions,
+    texts_in: Callable[[T], int] | None = None,
+) -> Iterable[T]:
+    """The same items; a progress bar counts their texts where there is a terminal free for it."""
+    streams_to_terminal = output.output is None and output.format == "jsonl" and sys.stdout.isatty()
+    if streams_to_terminal or not sys.stderr.isatty():
+        return items
+    from bertcli.report import progress  # brings rich
+
+    return progress(items, task, len(options.texts) if options.texts else None, texts_in or (lambda item: 1))

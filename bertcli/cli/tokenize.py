@@ -1,0 +1,60 @@
+"""bertcli tokenize"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from bertcli.cli.command import command
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
+from bertcli.cli.running import MASKED_SAMPLE, find_folder, read_texts
+from bertcli.output.table import Cell, Column, Table
+
+COLUMNS = (
+    Column("index", number=True, varying=True),
+    Column("position", number=True),
+    Column("token"),
+    Column("id", number=True),
+    Column("segment", number=True),
+    Column("start", number=True),
+    Column("end", number=True),
+)
+
+
+@command("tokenize")
+def tokenize(
+    texts: InputOptions,
+    model: ModelOptions,
+    output: OutputOptions,
+    max_length: Annotated[
+        int | None, typer.Option(min=2, metavar="N", help="Cut texts to N tokens. (default: never)", show_default=False)
+    ] = None,
+) -> None:
+    """Show the word pieces a model sees in a text.
+
+    bertcli tokenize "An unbelievable story"
+    bertcli tokenize "First text" --text-pair "second text"
+    bertcli tokenize -m bert-base-cased -i texts.txt --format jsonl
+
+    Start and end say where in its text a piece stands, in characters.
+    """
+    source = read_texts(texts)
+    from bertcli.output.records import record_output
+
+    with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
+        folder = find_folder(model, MASKED_SAMPLE)
+        from bertcli.config import read_config
+        from bertcli.tasks.tokenize import tokenize
+        from bertcli.tokens import Tokenizer
+
+        config = read_config(folder / "config.json") if (folder / "config.json").exists() else None
+        for record in tokenize(Tokenizer.open(folder, config), source, max_length):
+            write(record)
+
+
+def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    fields = zip(record["tokens"], record["ids"], record["segments"], record["offsets"], strict=True)
+    for position, (token, id, segment, (start, end)) in enumerate(fields):
+        yield record["index"], position, token, id, segment, start, end

@@ -1,0 +1,80 @@
+"""Tables and progress in a terminal: the only importer of rich."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from bertcli.output.table import Column
+
+T = TypeVar("T")
+BESIDE = 3  # cells that a column takes besides its text: a space on either side, and the gap to the next column
+NARROWEST = 12  # a column of text is not folded below this
+MOMENT = 1.0  # seconds of work before a progress bar appears
+# What would move the cursor, ring or turn the direction of writing, and the line ends that would break a row.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table to standard output. No cell loses text: too narrow a terminal folds text, never numbers."""
+    cells = [[visible(value) for value in row] for row in rows]
+    natural = [max(map(cell_len, [column.name, *(row[i] for row in cells)])) for i, column in enumerate(columns)]
+    least = [size if column.number else min(size, NARROWEST) for column, size in zip(columns, natural, strict=True)]
+    room = _width()
+    widest = sum(natural) + BESIDE * len(columns)
+    width = widest if room is None else max(min(room, widest), sum(least) + BESIDE * len(columns))
+    table = RichTable(box=SIMPLE_HEAD, pad_edge=True, show_edge=False, header_style="bold")
+    for column, size in zip(columns, least, strict=True):
+        justify: JustifyMethod = "right" if column.number else "left"
+        table.add_column(Text(column.name), justify=justify, no_wrap=column.number, overflow="fold", min_width=size)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    Console(width=width, highlight=False, markup=False, emoji=False, soft_wrap=False).print(table)
+
+
+def visible(text: str) -> str:
+    """Text with control characters written out, so that it can neither break a table nor command the terminal."""
+    return CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def progress(items: Iterable[T], task: str, total: int | None, texts_in: Callable[[T], int]) -> Iterator[T]:
+    """The same items; a bar on standard error counts their texts once the work has taken a moment."""
+    console = Console(stderr=True)
+    if console.is_dumb_terminal:
+        yield from items
+        return
+    bar = Progress(
+        TextColumn(task), BarColumn(), MofNCompleteColumn(), TextColumn("texts"), TimeElapsedColumn(),
+        console=console, transient=True,
+    )  # fmt: skip
+    started = time.monotonic()
+    counter = bar.add_task(task, total=total)
+    try:
+        for item in items:
+            bar.advance(counter, texts_in(item))
+            if not bar.live.is_started and time.monotonic() - started > MOMENT:
+                bar.start()
+            yield item
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+def _width() -> int | None:
+    """Columns to fit into: COLUMNS, else the terminal's; None in a pipe, where a table is as wide as its cells."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked):
+        return int(asked)
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
