@@ -63,7 +63,7 @@ class TensorUse(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     bytes: int
-    use: str  # used, renamed, ignored, tied
+    use: str  # used, renamed, ignored, missing
     path: str | None  # in our tree
     note: str = ""
 
@@ -87,16 +87,17 @@ class Checkpoint:
         return [f"{len(unused)} unused tensor{'s' * (len(unused) > 1)} in the checkpoint: {shown}."]
 
 
-def open_checkpoint(folder: Path, heads: str | None = None) -> Checkpoint:
+def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = False) -> Checkpoint:
     """Open a folder with config.json and safetensors; `heads` keeps only these (default: all it has).
 
     Weights in float32 stay where they are, memory-mapped and read-only; other types are widened to float32.
+    A tensor that is not there is an error; with `partial` it is listed as missing, and the network is of no use.
     """
     config = read_config(folder / "config.json")
     if config.model_type == TEXTBOOK:
         raise BertcliError(f"{folder} holds a textbook model; checkpoints are BERT's.")
     stored = open_tensors(folder)
-    loader = _Loader(stored, config)
+    loader = _Loader(stored, config, partial)
     there = _heads_in(stored, config)
     wanted = there if heads is None else parse_heads(heads)
     missing = [head for head in wanted if head not in there]
@@ -110,9 +111,10 @@ def open_checkpoint(folder: Path, heads: str | None = None) -> Checkpoint:
 class _Loader:
     """The source `build` takes arrays from: finds the tensor of a path, checks its shape, and remembers what it did."""
 
-    def __init__(self, stored: Mapping[str, StoredTensor], config: BertConfig) -> None:
+    def __init__(self, stored: Mapping[str, StoredTensor], config: BertConfig, partial: bool) -> None:
         self.stored = stored
         self.config = config
+        self.partial = partial
         self.prefix = PREFIX if any(name.startswith(PREFIX + "embeddings.") for name in stored) else ""
         self.taken: dict[str, TensorUse] = {}
         self.arrays: dict[str, Array] = {}
@@ -129,8 +131,11 @@ class _Loader:
     def _load(self, request: Request) -> Array:
         name = hugging_face_name(request.path)
         found = self._find(name)
-        if not found:
+        if not found and not self.partial:
             raise BertcliError(f"The checkpoint lacks the tensor '{self._expected(name)}' of shape {request.shape}.")
+        if not found:
+            self.taken[name] = TensorUse(self._expected(name), request.shape, "", 0, "missing", request.path)
+            return np.broadcast_to(np.float32(0), request.shape)
         tensor = self.stored[found[0]]
         if tensor.shape != request.shape:
             raise BertcliError(
@@ -154,10 +159,10 @@ class _Loader:
 
         What is stored is then used, as transformers 5 does. Of two copies every row is read, of others hardly one.
         """
-        found = self._find(hugging_face_name(path))
-        if not found:
+        found, others = self._find(hugging_face_name(path)), self._find(hugging_face_name(tied))
+        if not found or not others:
             return False
-        one, other = self.stored[found[0]], self.stored[self._find(hugging_face_name(tied))[0]]
+        one, other = self.stored[found[0]], self.stored[others[0]]
         if (one.shape, one.dtype) != (other.shape, other.dtype):
             return True
         rows = range(0, one.shape[0], 1024)
@@ -175,12 +180,12 @@ class _Loader:
         self.taken[tensor.name] = TensorUse(tensor.name, tensor.shape, tensor.dtype, tensor.nbytes, use, path, note)
 
     def account(self) -> tuple[TensorUse, ...]:
-        """Every tensor of the file, in its order, and what became of it."""
-        for tensor in self.stored.values():
-            if tensor.name not in self.taken:
-                buffer = _bare(tensor.name) in BUFFERS
-                self._take(tensor, "ignored", None, "a constant" if buffer else "no part of this model")
-        return tuple(self.taken[name] for name in self.stored)
+        """Every tensor of the file, in its order, and what became of it; then those that are missing."""
+        for name in self.stored.keys() - self.taken.keys():
+            note = "a constant" if _bare(name) in BUFFERS else "no part of this model"
+            self._take(self.stored[name], "ignored", None, note)
+        missing = [name for name in self.taken if name not in self.stored]
+        return tuple(self.taken[name] for name in [*self.stored, *missing])
 
 
 def hugging_face_name(path: str) -> str:
@@ -197,7 +202,7 @@ def _bare(name: str) -> str:
 
 
 def _heads_in(stored: Mapping[str, StoredTensor], config: BertConfig) -> tuple[str, ...]:
-    """The heads a file holds. A head of which only a part is stored counts, and its missing tensor is an error later."""
+    """The heads a file holds. A head of which only a part is stored counts; its missing tensor is an error later."""
     names = [_bare(name) for name in stored]
     found = {head for head, prefix in HEAD_PREFIXES.items() if any(name.startswith(prefix) for name in names)}
     if any(architecture in OTHER_CLASSIFIERS for architecture in config.architectures):
@@ -207,9 +212,7 @@ def _heads_in(stored: Mapping[str, StoredTensor], config: BertConfig) -> tuple[s
     return tuple(head for head in HEADS if head in found)
 
 
-def _with_stored_labels(
-    config: BertConfig, stored: Mapping[str, StoredTensor], heads: tuple[str, ...]
-) -> BertConfig:
+def _with_stored_labels(config: BertConfig, stored: Mapping[str, StoredTensor], heads: tuple[str, ...]) -> BertConfig:
     """The config with as many labels as the classifier has rows, where config.json does not name them."""
     weight = stored.get("classifier.weight")
     if "classifier" not in heads or weight is None or config.id2label or not weight.shape:

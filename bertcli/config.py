@@ -13,6 +13,8 @@ from bertcli.kernels import ACTIVATIONS
 
 HEADS = ("pooler", "mlm", "nsp", "classifier")
 TEXTBOOK = "textbook"
+LARGEST = {"num_hidden_layers": 1000}
+LARGEST_SIZE = 1 << 24  # far above every BERT; what is larger is an error, or means to exhaust memory
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class BertConfig:
                     "max_position_embeddings", "type_vocab_size", "num_labels"):  # fmt: skip
             if getattr(self, key) < 1:
                 raise BertcliError(f"{key} is {getattr(self, key)}; it must be at least 1.")
+            if getattr(self, key) > (most := LARGEST.get(key, LARGEST_SIZE)):
+                raise BertcliError(f"{key} is {getattr(self, key)}; it must be at most {most}.")
         if self.hidden_size % self.num_attention_heads:
             divisors = [n for n in range(1, self.hidden_size + 1) if self.hidden_size % n == 0]
             near = sorted(divisors, key=lambda n: abs(n - self.num_attention_heads))[:3]
