@@ -1,0 +1,95 @@
+"""What `params` and `trace` have in common: the model they look at, which need not have weights."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+import typer
+
+from bertcli.cli.options import ModelOptions
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
+
+PANEL = "Model without weights, and sizes"
+logger = logging.getLogger("bertcli")
+
+
+def _option(name: str, metavar: str, help: str) -> Any:
+    return typer.Option(name, metavar=metavar, help=help, rich_help_panel=PANEL, show_default=False)
+
+
+@dataclass(frozen=True)
+class AnalysedOptions:
+    """A model by its variant or configuration, and sizes."""
+
+    variant: Annotated[
+        str | None,
+        _option("--variant", metavar="NAME",
+                help="tiny, mini, small, medium, base, large, base-cased, large-cased, base-multilingual-cased, "
+                "base-chinese or textbook; no weights are needed."),
+    ] = None  # fmt: skip
+    config: Annotated[str | None, _option("--config", metavar="FILE", help="A config.json; no weights are needed.")] = (
+        None
+    )
+    heads: Annotated[
+        str | None,
+        _option("--heads", metavar="LIST",
+                help="Any of pooler,mlm,nsp,classifier, or none. (default: what the checkpoint has; else pooler)"),
+    ] = None  # fmt: skip
+    vocab_size: Annotated[int | None, _option("--vocab-size", metavar="N", help="Another size of vocabulary.")] = None
+    num_labels: Annotated[int | None, _option("--num-labels", metavar="N", help="Labels of a classifier.")] = None
+    seq_len: Annotated[int | None, _option("--seq-len", metavar="N", help="Tokens of a sentence.")] = None
+    batch_size: Annotated[int | None, _option("--batch-size", metavar="N", help="Sentences.")] = None
+
+    @property
+    def without_weights(self) -> bool:
+        """Whether a variant or a configuration was named."""
+        return self.variant is not None or self.config is not None
+
+
+def analysed_model(options: ModelOptions, analysed: AnalysedOptions, sample: str) -> Model:
+    """The checkpoint, variant or configuration asked for, else the bundled sample. Wrong usage is a typer.BadParameter.
+
+    A model that the environment names gives way to a variant or a configuration.
+    """
+    named = options.model is not None and not _from_environment("model")
+    if named + (analysed.variant is not None) + (analysed.config is not None) > 1:
+        raise typer.BadParameter("only one of -m, --variant and --config can be given.", param_hint="--model")
+    if not analysed.without_weights:
+        return _checkpoint(options, analysed, sample)
+    from bertcli.variants import variant
+
+    return variant(
+        analysed.variant or "",
+        config=analysed.config,
+        heads="pooler" if analysed.heads is None else analysed.heads,
+        vocab_size=analysed.vocab_size,
+        num_labels=analysed.num_labels,
+    )
+
+
+def _checkpoint(options: ModelOptions, analysed: AnalysedOptions, sample: str) -> Model:
+    for name, value in (("--vocab-size", analysed.vocab_size), ("--num-labels", analysed.num_labels)):
+        if value is not None:
+            raise typer.BadParameter("this needs --variant or --config; a checkpoint has its own.", param_hint=name)
+    from bertcli.model import load
+
+    if options.model is None:
+        logger.info("no model given (-m, --variant or --config), so this is the bundled %s.", sample)
+    return load(
+        options.model or sample,
+        revision=options.revision,
+        cache_dir=options.cache_dir,
+        offline=options.offline,
+        progress=True,
+        heads=analysed.heads,
+    )
+
+
+def _from_environment(parameter: str) -> bool:
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is click.core.ParameterSource.ENVIRONMENT
