@@ -109,11 +109,8 @@ def missing(folder: Path) -> list[str]:
         wanted.append("tokenizer.json")
     try:
         if not (folder / SINGLE_FILE).is_file():
-            wanted += (
-                sorted(set(shard_names(folder / INDEX_FILE).values()))
-                if (folder / INDEX_FILE).is_file()
-                else [SINGLE_FILE]
-            )
+            index = folder / INDEX_FILE
+            wanted += sorted(set(shard_names(index).values())) if index.is_file() else [SINGLE_FILE]
         modules = missing_files(folder)
     except BertcliError:  # a damaged file is not a missing one: who reads it says so
         modules = []
