@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 
 from bertcli.cli.options import ModelOptions
@@ -51,12 +50,13 @@ class AnalysedOptions:
         return self.variant is not None or self.config is not None
 
 
-def analysed_model(options: ModelOptions, analysed: AnalysedOptions, sample: str) -> Model:
+def analysed_model(context: typer.Context, options: ModelOptions, analysed: AnalysedOptions, sample: str) -> Model:
     """The checkpoint, variant or configuration asked for, else the bundled sample. Wrong usage is a typer.BadParameter.
 
     A model that the environment names gives way to a variant or a configuration.
     """
-    named = options.model is not None and not _from_environment("model")
+    source = context.get_parameter_source("model")
+    named = options.model is not None and source is not None and source.name == "COMMANDLINE"
     if named + (analysed.variant is not None) + (analysed.config is not None) > 1:
         raise typer.BadParameter("only one of -m, --variant and --config can be given.", param_hint="--model")
     if not analysed.without_weights:
@@ -88,8 +88,3 @@ def _checkpoint(options: ModelOptions, analysed: AnalysedOptions, sample: str) -
         progress=True,
         heads=analysed.heads,
     )
-
-
-def _from_environment(parameter: str) -> bool:
-    source = click.get_current_context().get_parameter_source(parameter)
-    return source is click.core.ParameterSource.ENVIRONMENT
