@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class BertcliError(Exception):
-    """One sentence that says what is wrong and what to do; the command line prints it as `Error: …` and exits with 1."""
+    """One sentence that says what is wrong and what to do; the command line prints it as `Error: …`, status 1."""
 
 
 def damaged() -> BertcliError:

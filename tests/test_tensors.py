@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import DTYPES, make, narrow, write_safetensors
+from checkpoint_files import narrow, write_safetensors
+from checkpoints import DTYPES, make
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
