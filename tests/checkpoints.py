@@ -11,13 +11,14 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from checkpoint_files import Dense as Dense
+from checkpoint_files import Sentence as Sentence
+from checkpoint_files import Tensors, narrow, write_sentence, write_weights
 from numpy.typing import NDArray
 from vocabulary import pieces, write_tokenizer_json, write_vocabulary
-
-Tensors = dict[str, NDArray[Any]]
 
 HEADS = ("model", "mlm", "pretraining", "nsp", "classifier")
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast", "relu", "silu", "tanh")
@@ -39,30 +40,6 @@ SIZES = {
     "max_position_embeddings": 48,
     "type_vocab_size": 2,
 }
-
-
-class Dense(NamedTuple):
-    """A Dense module of a sentence-transformers folder; `activation` as the class is named in torch."""
-
-    out_features: int
-    bias: bool = True
-    activation: str = "torch.nn.modules.activation.Tanh"
-
-
-class Sentence(NamedTuple):
-    """What a sentence-transformers folder says besides the model.
-
-    `style`: "legacy" writes the pooling_mode_*_tokens flags, "new" the pooling_mode key (a string, or a list of several).
-    `normalize` adds the entry to modules.json; its folder is made only when `normalize_folder` says so.
-    """
-
-    pooling: tuple[str, ...] = ("mean",)
-    style: str = "legacy"
-    normalize: bool = False
-    normalize_folder: bool = False
-    max_seq_length: int | None = None
-    do_lower_case: bool = False
-    dense: tuple[Dense, ...] = ()
 
 
 def bell(name: str, shape: tuple[int, ...], seed: int = 0) -> NDArray[np.float64]:
@@ -90,8 +67,8 @@ def shapes(config: Mapping[str, Any], head: str, pooler: bool, num_labels: int) 
     def norm(name: str) -> None:
         found[f"{name}.LayerNorm.weight"] = found[f"{name}.LayerNorm.bias"] = (hidden,)
 
-    for kind, key in (("word", "vocab_size"), ("position", "max_position_embeddings"), ("token_type", "type_vocab_size")):
-        found[f"bert.embeddings.{kind}_embeddings.weight"] = (config[key], hidden)
+    rows = {"word": vocab, "position": config["max_position_embeddings"], "token_type": config["type_vocab_size"]}
+    found |= {f"bert.embeddings.{kind}_embeddings.weight": (count, hidden) for kind, count in rows.items()}
     norm("bert.embeddings")
     for layer in (f"bert.encoder.layer.{i}" for i in range(config["num_hidden_layers"])):
         for part in ("query", "key", "value"):
@@ -132,31 +109,6 @@ def weights(shape_of: Mapping[str, tuple[int, ...]], seed: int = 0) -> Tensors:
     return found
 
 
-def narrow(values: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Values rounded to nearest even as `dtype` stores them; BF16 as the upper halves of float32, in uint16."""
-    if dtype != "BF16":
-        return values.astype({"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64}[dtype])
-    bits = values.astype(np.float32).view(np.uint32)
-    return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
-
-
-def write_safetensors(path: Path, tensors: Mapping[str, tuple[str, NDArray[Any]]]) -> None:
-    """One safetensors file of (dtype, values) by name: 8 bytes of header length, JSON header, bytes without holes."""
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    blocks, offset = [], 0
-    for name, (dtype, values) in sorted(tensors.items(), key=lambda item: (-item[1][1].itemsize, item[0])):
-        blocks.append(values.astype(values.dtype.newbyteorder("<")).tobytes())
-        header[name] = {
-            "dtype": dtype,
-            "shape": list(values.shape),
-            "data_offsets": [offset, offset + len(blocks[-1])],
-        }
-        offset += len(blocks[-1])
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(blocks))
-
-
 def _stored(tensors: Tensors, *, naming: str, tied: str, decoder_bias: str) -> Iterator[tuple[str, NDArray[Any]]]:
     """The tensors a checkpoint of that habit holds, under the names it holds them."""
     decoder, bias = "cls.predictions.decoder", "cls.predictions.bias"
@@ -165,9 +117,8 @@ def _stored(tensors: Tensors, *, naming: str, tied: str, decoder_bias: str) -> I
             values = tensors["bert.embeddings.word_embeddings.weight"]
         if name == f"{decoder}.bias" and decoder_bias != "differ":
             values = tensors[bias]
-        if name == f"{decoder}.weight" and tied == "absent" or name == f"{decoder}.bias" and decoder_bias == "predictions":
-            continue
-        if name == bias and decoder_bias == "decoder":
+        absent = {f"{decoder}.weight": tied == "absent", f"{decoder}.bias": decoder_bias == "predictions"}
+        if (absent | {bias: decoder_bias == "decoder"}).get(name, False):
             continue
         if naming.startswith("plain"):
             name = name.removeprefix("bert.")
@@ -228,10 +179,15 @@ def make(
     if position_ids_buffer:
         name = "embeddings.position_ids" if naming.startswith("plain") else "bert.embeddings.position_ids"
         stored[name] = ("I64", np.arange(settings["max_position_embeddings"], dtype=np.int64)[None])
-    _write_weights(folder, stored, shards)
+    write_weights(folder, stored, shards)
 
-    tokenizer_config = {"do_lower_case": lower_case, "strip_accents": strip_accents, "tokenizer_class": "BertTokenizer",
-                        "tokenize_chinese_chars": tokenize_chinese_chars, "model_max_length": model_max_length}  # fmt: skip
+    tokenizer_config = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": lower_case,
+        "strip_accents": strip_accents,
+        "tokenize_chinese_chars": tokenize_chinese_chars,
+        "model_max_length": model_max_length,
+    }
     if tokenizer != "none":
         kept = {key: value for key, value in tokenizer_config.items() if value is not None}
         (folder / "tokenizer_config.json").write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
@@ -241,59 +197,19 @@ def make(
         write_tokenizer_json(folder, vocabulary, lower_case=lower_case, strip_accents=strip_accents,
                              chinese=tokenize_chinese_chars, baked=baked)  # fmt: skip
     if sentence is not None:
-        _write_sentence(folder, sentence, settings["hidden_size"], seed)
+        write_sentence(
+            folder, sentence, settings["hidden_size"], _dense_layers(sentence, settings["hidden_size"], seed)
+        )
     return folder
 
 
-def _write_weights(folder: Path, stored: Mapping[str, tuple[str, NDArray[Any]]], shards: int) -> None:
-    """model.safetensors, or the tensors dealt over `shards` files with their index."""
-    if not shards:
-        write_safetensors(folder / "model.safetensors", stored)
-        return
-    names = [f"model-{i + 1:05d}-of-{shards:05d}.safetensors" for i in range(shards)]
-    index = {name: names[i % shards] for i, name in enumerate(stored)}
-    for file in names:
-        write_safetensors(folder / file, {name: tensor for name, tensor in stored.items() if index[name] == file})
-    size = sum(values.nbytes for _, values in stored.values())
-    document = {"metadata": {"total_size": size}, "weight_map": index}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-
-
-def _write_sentence(folder: Path, sentence: Sentence, hidden_size: int, seed: int) -> None:
-    """modules.json, sentence_bert_config.json and the folders of the modules."""
-    modules: list[dict[str, Any]] = []
-
-    def module(kind: str, config: Mapping[str, Any] | None) -> Path:
-        path = f"{len(modules)}_{kind}" if modules else ""
-        modules.append({"idx": len(modules), "name": str(len(modules)), "path": path,
-                        "type": f"sentence_transformers.models.{kind}"})  # fmt: skip
-        if config is not None:
-            (folder / path).mkdir(exist_ok=True)
-            name = "config.json" if path else "sentence_bert_config.json"
-            (folder / path / name).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-        return folder / path
-
-    module("Transformer", {"max_seq_length": sentence.max_seq_length, "do_lower_case": sentence.do_lower_case})
-    pooling: dict[str, Any] = {"word_embedding_dimension": hidden_size}
-    if sentence.style == "legacy":
-        suffix = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens", "mean_sqrt_len": "mean_sqrt_len_tokens",
-                  "weightedmean": "weightedmean_tokens", "lasttoken": "lasttoken"}  # fmt: skip
-        pooling |= {f"pooling_mode_{suffix[mode]}": mode in sentence.pooling for mode in suffix}
-    else:
-        modes = [{"mean_sqrt_len": "mean_sqrt_len_tokens"}.get(mode, mode) for mode in sentence.pooling]
-        pooling = {"embedding_dimension": hidden_size, "pooling_mode": modes[0] if len(modes) == 1 else modes,
-                   "include_prompt": True}  # fmt: skip
-    module("Pooling", pooling)
-    inputs = hidden_size * len(sentence.pooling)
+def _dense_layers(sentence: Sentence, hidden_size: int, seed: int) -> list[Tensors]:
+    """The tensors of each Dense module, which takes what the one before it gives."""
+    layers, inputs = [], hidden_size * len(sentence.pooling)
     for number, dense in enumerate(sentence.dense):
-        path = module("Dense", {"in_features": inputs, "out_features": dense.out_features, "bias": dense.bias,
-                                "activation_function": dense.activation})  # fmt: skip
-        shape_of: dict[str, tuple[int, ...]] = {"linear.weight": (dense.out_features, inputs)}
-        shape_of |= {"linear.bias": (dense.out_features,)} if dense.bias else {}
-        tensors = weights({f"dense.{number}.{name}": shape for name, shape in shape_of.items()}, seed)
-        write_safetensors(path / "model.safetensors", {name.removeprefix(f"dense.{number}."): ("F32", narrow(v, "F32"))
-                                                       for name, v in tensors.items()})  # fmt: skip
+        prefix = f"dense.{number}."
+        shape_of: dict[str, tuple[int, ...]] = {f"{prefix}linear.weight": (dense.out_features, inputs)}
+        shape_of |= {f"{prefix}linear.bias": (dense.out_features,)} if dense.bias else {}
+        layers.append({name.removeprefix(prefix): values for name, values in weights(shape_of, seed).items()})
         inputs = dense.out_features
-    if sentence.normalize:
-        module("Normalize", {} if sentence.normalize_folder else None)
-    (folder / "modules.json").write_text(json.dumps(modules, indent=2) + "\n", encoding="utf-8")
+    return layers

@@ -85,7 +85,10 @@ def test_a_sentence_without_any_token_that_counts_is_finite(made: Made) -> None:
     assert np.isfinite(model.forward(*batch)).all()
 
 
-@pytest.mark.parametrize(("name", "length"), [(name, n) for name, (_, lengths) in cases.LENGTHS.items() for n in lengths])
+LENGTHS = [(name, length) for name, (_, lengths) in cases.LENGTHS.items() for length in lengths]
+
+
+@pytest.mark.parametrize(("name", "length"), LENGTHS)
 def test_lengths_from_two_to_the_limit(name: str, length: int, made: Made, goldens: Goldens) -> None:
     model = bertcli.load(made(**cases.LENGTHS[name][0]))
     batch = cases.mixed_batch(model.config.vocab_size, 2, length, (length,))
@@ -152,7 +155,8 @@ def test_fill_mask(made: Made, goldens: Goldens) -> None:
         assert len(record["masks"]) == len(expected)
         for mask, predictions in zip(record["masks"], expected, strict=True):
             found = mask["predictions"]
-            assert [(one["token"], one["token_str"]) for one in found] == [(p["token"], p["token_str"]) for p in predictions]
+            for key in ("token", "token_str"):
+                assert [one[key] for one in found] == [one[key] for one in predictions]
             assert_close([one["score"] for one in found], [one["score"] for one in predictions])
 
 

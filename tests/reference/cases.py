@@ -50,12 +50,13 @@ def network_cases() -> Iterator[tuple[str, Checkpoint]]:
 
 def bare_cases() -> dict[str, Checkpoint]:
     """Habits that lie across the others: no pooler, heads beside it, an old config, spare rows of embeddings."""
+    untied = {"tied": "untied", "decoder_bias": "both", "config": {"tie_word_embeddings": False}}
     old = {"model_type": None, "architectures": None, "pad_token_id": None, "layer_norm_eps": None}
     return {
         "no-pooler": {"head": "model", "pooler": False},
         "old-config": {"head": "pretraining", "naming": "gamma_beta", "config": old, "tied": "stored"},
         "spare-rows": {"head": "mlm", "sizes": {"vocab_size": 400}},
-        "untied-by-config": {"head": "mlm", "tied": "untied", "decoder_bias": "both", "config": {"tie_word_embeddings": False}},
+        "untied-by-config": {"head": "mlm", **untied},
         "one-layer": {"head": "pretraining", "sizes": {"num_hidden_layers": 1, "num_attention_heads": 1}},
         "one-segment": {"head": "nsp", "sizes": {"type_vocab_size": 1}},
     }
@@ -86,6 +87,7 @@ def masked_batch(vocab: int) -> Batch:
     return Batch(ids, segments, mask)
 
 
+MIXES = ((7, 2, 12), (48,), (2, 2, 31, 30, 2), (5, 47, 48, 3))  # lengths of sentences that share a batch
 MASKS: Checkpoint = {"head": "model", "sizes": ODD, "seed": 101}
 ATTENTION: Checkpoint = {"head": "model", "seed": 102}
 LENGTHS: dict[str, tuple[Checkpoint, tuple[int, ...]]] = {
@@ -115,13 +117,14 @@ PAIRS = (
     ("all day and all night " * 12, "blue sky and red sun and green moon " * 12),
 )
 
+MULTI_LABEL, REGRESSION = {"problem_type": "multi_label_classification"}, {"problem_type": "regression"}
 CLASSIFIERS: dict[str, Checkpoint] = {
     "labels": {"head": "classifier", "id2label": {0: "bad", 1: "good", 2: "so-so"}, "seed": 201},
     "unnamed": {"head": "classifier", "num_labels": 4, "seed": 202},
-    "multi": {"head": "classifier", "num_labels": 3, "config": {"problem_type": "multi_label_classification"}, "seed": 203},
+    "multi": {"head": "classifier", "num_labels": 3, "config": MULTI_LABEL, "seed": 203},
     "single": {"head": "classifier", "num_labels": 1, "seed": 204},
-    "regression": {"head": "classifier", "num_labels": 1, "config": {"problem_type": "regression"}, "seed": 205},
-    "regressions": {"head": "classifier", "num_labels": 2, "config": {"problem_type": "regression"}, "seed": 206},
+    "regression": {"head": "classifier", "num_labels": 1, "config": REGRESSION, "seed": 205},
+    "regressions": {"head": "classifier", "num_labels": 2, "config": REGRESSION, "seed": 206},
 }
 NEXT_SENTENCE: Checkpoint = {"head": "nsp", "seed": 207}
 
@@ -135,6 +138,7 @@ MASKED_TEXTS = (
 TARGETS = ("tea", "coffee", "un", "##able")
 SCORED_TEXTS = ("The cat sat on the mat.", "", "unbelievable 中国 zzz ☃?", "She said hello to the king and the queen")
 
+IDENTITY = "torch.nn.modules.linear.Identity"
 SENTENCES: dict[str, Checkpoint] = {
     "mean": {"sentence": Sentence()},
     "cls": {"sentence": Sentence(pooling=("cls",))},
@@ -151,18 +155,22 @@ SENTENCES: dict[str, Checkpoint] = {
     "lower": {"sentence": Sentence(do_lower_case=True), "lower_case": False},
     "cased": {"sentence": Sentence(), "lower_case": False, "tokenizer": "both"},
     "dense": {"sentence": Sentence(dense=(Dense(12),))},
-    "dense-identity": {"sentence": Sentence(dense=(Dense(9, False, "torch.nn.modules.linear.Identity"),), normalize=True)},
+    "dense-identity": {"sentence": Sentence(dense=(Dense(9, False, IDENTITY),), normalize=True)},
     "dense-two": {"sentence": Sentence(pooling=("cls", "mean"), dense=(Dense(10), Dense(6)))},
 }
 
 ODD_TEXTS = (
-    "", " ", " \t\n\r ", "unbelievable", "Unbelievable UNBELIEVABLE", "The queen's tea-cup... isn't HERE?!", "café CAFÉ naïve Über",
-    "cafe\u0301 u\u0308ber A\u030aring", "\u0301\u0308", "中国人 你好,世界", "The中国人cat", "北京 is big", "日本語 한국어 \u1112\u1161\u11ab",
-    "a\x00b\x01c\x7fd\ufffde", "\x00", "tab\tnew\nline\rreturn\x0bvertical\x0cform", "no\u00a0break\u3000wide\u2009thin\u200bzero\u200djoin\ufeffbom",
-    "😀 cat😀 👩\u200d👩\u200d👧 🇫🇷 ☃", "x" * 100, "x" * 101, "é" * 100, "a" * 60 + " " + "b" * 200, "שלום עולם שָׁלוֹם", "مرحبا بالعالم \u202bRTL\u202c",
-    "[MASK]", "a [MASK] b", "a[MASK]b", "[mask] [Mask]", "[CLS] a [SEP] b [PAD] [UNK]", "[unused1] ##ing ##", "un##able", "İstanbul I ı ß ẞ SS ﬁ ŉ",
-    "мир Мир МИР", "λόγος ΛΟΓΟΣ ς", "１２３ ½ ² ₃ Ⅷ ㎏", "1,234.56 $5 50% #1 @you a_b a/b", "“quotes” ‘single’ — dash … ellipsis • ™ € °", "\ue000 private \U0001f9ff",
-    "e\u0323\u0302 ệ", "ปลา ไทย हिन्दी தமிழ்", "𝓬𝓪𝓽 𝟙𝟚", "\u2028line\u2029paragraph", "~`^|<>=+", "ａｂｃ", "!!!", "A" * 30,
+    "", " ", " \t\n\r ", "unbelievable", "Unbelievable UNBELIEVABLE", "The queen's tea-cup... isn't HERE?!",
+    "café CAFÉ naïve Über", "cafe\u0301 u\u0308ber A\u030aring", "\u0301\u0308", "中国人 你好,世界", "The中国人cat",
+    "北京 is big", "日本語 한국어 \u1112\u1161\u11ab", "a\x00b\x01c\x7fd\ufffde", "\x00",
+    "tab\tnew\nline\rreturn\x0bvertical\x0cform",
+    "no\u00a0break\u3000wide\u2009thin\u200bzero\u200djoin\ufeffbom", "😀 cat😀 👩\u200d👩\u200d👧 🇫🇷 ☃", "x" * 100,
+    "x" * 101, "é" * 100, "a" * 60 + " " + "b" * 200, "שלום עולם שָׁלוֹם", "مرحبا بالعالم \u202bRTL\u202c",
+    "[MASK]", "a [MASK] b", "a[MASK]b", "[mask] [Mask]", "[CLS] a [SEP] b [PAD] [UNK]", "[unused1] ##ing ##",
+    "un##able", "İstanbul I ı ß ẞ SS ﬁ ŉ", "мир Мир МИР", "λόγος ΛΟΓΟΣ ς", "１２３ ½ ² ₃ Ⅷ ㎏",
+    "1,234.56 $5 50% #1 @you a_b a/b", "“quotes” ‘single’ — dash … ellipsis • ™ € °",
+    "\ue000 private \U0001f9ff", "e\u0323\u0302 ệ", "ปลา ไทย हिन्दी தமிழ்", "𝓬𝓪𝓽 𝟙𝟚",
+    "\u2028line\u2029paragraph", "~`^|<>=+", "ａｂｃ", "!!!", "A" * 30,
 )  # fmt: skip
 TOKENIZERS: dict[str, Checkpoint] = {
     "lower": {"tokenizer": "vocab"},
@@ -174,14 +182,13 @@ TOKENIZERS: dict[str, Checkpoint] = {
     "json-cased": {"tokenizer": "json", "lower_case": False, "strip_accents": False, "tokenize_chinese_chars": False},
 }
 TRUNCATIONS = (  # words of the first text, words of the second, limit
-    (6, 6, 9), (6, 6, 10), (6, 6, 11), (6, 3, 9), (3, 6, 9), (6, 5, 10), (5, 6, 10), (6, 5, 9), (5, 6, 9), (8, 2, 9), (2, 8, 9),
-    (8, 4, 12), (4, 8, 12), (4, 8, 10), (8, 8, 4), (8, 1, 5), (0, 8, 6), (1, 1, 4), (6, 6, 5), (6, 6, 3), (8, 7, 3), (5, 5, 13), (5, 5, 12),
+    (6, 6, 9), (6, 6, 10), (6, 6, 11), (6, 3, 9), (3, 6, 9), (6, 5, 10), (5, 6, 10), (6, 5, 9), (5, 6, 9),
+    (8, 2, 9), (2, 8, 9), (8, 4, 12), (4, 8, 12), (4, 8, 10), (8, 8, 4), (8, 1, 5), (0, 8, 6), (1, 1, 4),
+    (6, 6, 5), (6, 6, 3), (8, 7, 3), (5, 5, 13), (5, 5, 12),
 )  # fmt: skip
-TRUNCATED_WORDS = "the cat sat on the mat and he".split()
+TRUNCATED_WORDS = ("the", "cat", "sat", "on", "the", "mat", "and", "he")
 
 
 def truncated_pair(first: int, second: int) -> tuple[str, str]:
     """Two texts of so many one-piece words."""
     return " ".join(TRUNCATED_WORDS[:first]), " ".join(TRUNCATED_WORDS[::-1][:second])
-
-MIXES = ((7, 2, 12), (48,), (2, 2, 31, 30, 2), (5, 47, 48, 3))  # lengths of sentences that share a batch

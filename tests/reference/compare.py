@@ -1,9 +1,9 @@
 """bertcli against transformers, live, on every head × activation × dtype × naming style and on real sizes.
 
-`python tests/reference/compare.py [--every N] [--base]`, in an environment with torch, transformers and bertcli. Prints, for
-each kind of output, the largest absolute difference between the two and of each from transformers in float64. Exits with 1
-when the two differ by more than 1e-5, unless transformers' own float32 is about as far from float64: at base size the
-log-probabilities of either are off by more than that.
+`python tests/reference/compare.py [--every N] [--base]`, in an environment with torch, transformers and bertcli.
+Prints, for each kind of output, the largest absolute difference between the two and of each from transformers in
+float64. Exits with 1 when the two differ by more than 1e-5, unless transformers' own float32 is about as far from
+float64: at base size the log-probabilities of either are off by more than that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ import bertcli
 
 BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
         "max_position_embeddings": 512, "vocab_size": 30522}  # fmt: skip
-SIZES = ({}, cases.ODD, cases.NARROW, {"hidden_size": 128, "num_attention_heads": 2, "intermediate_size": 512})
+BIASES = ("predictions", "decoder", "both", "differ")
+SIZES: tuple[dict[str, int], ...] = (
+    {},
+    cases.ODD,
+    cases.NARROW,
+    {"hidden_size": 128, "num_attention_heads": 2, "intermediate_size": 512},
+)
 
 
 def every_checkpoint() -> list[cases.Checkpoint]:
@@ -36,7 +42,7 @@ def every_checkpoint() -> list[cases.Checkpoint]:
     product = itertools.product(HEADS, ACTIVATIONS, DTYPES, NAMINGS)
     return [
         {"head": head, "hidden_act": act, "dtype": dtype, "naming": naming, "seed": 1000 + k, "sizes": SIZES[k % 4],
-         "tied": ("absent", "stored", "untied")[k % 3], "decoder_bias": ("predictions", "decoder", "both", "differ")[k // 3 % 4],
+         "tied": ("absent", "stored", "untied")[k % 3], "decoder_bias": BIASES[k // 3 % 4],
          "num_labels": 1 + k % 4, "shards": 2 * (k % 5 == 0), "position_ids_buffer": k % 7 == 0,
          "config": {"layer_norm_eps": (1e-12, 1e-5)[k % 2]}}
         for k, (head, act, dtype, naming) in enumerate(product)
@@ -78,7 +84,8 @@ def differences(folder: Path, checkpoint: cases.Checkpoint, lengths: tuple[int, 
 def gap(ours: Any, theirs: Any, exact: Any) -> Gap:
     """Three arrays of one shape, compared."""
     assert ours.shape == theirs.shape == exact.shape, (ours.shape, theirs.shape)
-    return Gap(*(float(np.abs(a.astype(np.float64) - b).max()) for a, b in ((ours, theirs), (ours, exact), (theirs, exact))))
+    pairs = ((ours, theirs), (ours, exact), (theirs, exact))
+    return Gap(*(float(np.abs(one.astype(np.float64) - other).max()) for one, other in pairs))
 
 
 def main() -> int:
@@ -89,8 +96,9 @@ def main() -> int:
     lengths_of = itertools.cycle(cases.MIXES)
     runs = [("small", checkpoint, next(lengths_of)) for checkpoint in every_checkpoint()[:: choice.every]]
     if choice.base:
-        runs += [("base", {"head": head, "sizes": BASE, "hidden_act": act, "dtype": dtype, "seed": 5}, (9, 128, 512, 2))
-                 for head, act, dtype in (("pretraining", "gelu", "F32"), ("classifier", "gelu_new", "F16"))]  # fmt: skip
+        for head, act, dtype in (("pretraining", "gelu", "F32"), ("classifier", "gelu_new", "F16")):
+            checkpoint = {"head": head, "sizes": BASE, "hidden_act": act, "dtype": dtype, "seed": 5}
+            runs.append(("base", checkpoint, (9, 128, 512, 2)))
     worst: dict[str, Gap] = defaultdict(Gap)
     failures = 0
     for salt, (size, checkpoint, lengths) in enumerate(runs):

@@ -1,4 +1,5 @@
 """transformers and sentence-transformers as the reference: float32, eager attention, one thread. Needs PyTorch."""
+# mypy: disable-error-code="import-not-found"
 
 from __future__ import annotations
 
@@ -9,12 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
-
-from reference.cases import Batch
 from checkpoints import ARCHITECTURES
+from numpy.typing import NDArray
+from reference.cases import Batch
 from reference.outputs import Outputs
+from sentence_transformers import SentenceTransformer
 
 transformers.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 
 def load(folder: Path, head: str) -> Any:
-    """The transformers model of a checkpoint; a tensor that would be left random is an error, but for a missing pooler."""
+    """The transformers model of a checkpoint; a tensor left random is an error, unless it is a missing pooler."""
     model, report = getattr(transformers, ARCHITECTURES[head]).from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True
     )
@@ -50,15 +50,15 @@ def outputs(model: Any, batch: Batch) -> Outputs:
     logits = getattr(whole, "logits", None)
     kind = type(model).__name__
     words = whole.prediction_logits if kind == "BertForPreTraining" else logits if kind == "BertForMaskedLM" else None
-    following = whole.seq_relationship_logits if kind == "BertForPreTraining" else logits
-    pair = kind in ("BertForPreTraining", "BertForNextSentencePrediction")
+    following = {"BertForPreTraining": getattr(whole, "seq_relationship_logits", None),
+                 "BertForNextSentencePrediction": logits}.get(kind)  # fmt: skip
     pooler = base.pooler_output if model.pooler_is_stored else None
     return Outputs(
         states=states,
         pooled=None if pooler is None else pooler.numpy(),
         log_probabilities=None if words is None else torch.log_softmax(words, -1).numpy()[counted],
-        next_sentence=torch.softmax(following, -1).numpy() if pair else None,
-        labels=logits.numpy() if kind == "BertForSequenceClassification" else None,
+        next_sentence=None if following is None else torch.softmax(following, -1).numpy(),
+        labels=logits.numpy() if logits is not None and kind == "BertForSequenceClassification" else None,
     )
 
 
@@ -108,7 +108,8 @@ def pseudo_log_likelihood(folder: Path, head: str, text: str) -> list[tuple[str,
 
 def sentence_vectors(folder: Path, texts: Sequence[str]) -> Array:
     """What sentence-transformers makes of the folder."""
-    model = SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": torch.float32, "attn_implementation": "eager"})
+    exact = {"dtype": torch.float32, "attn_implementation": "eager"}
+    model = SentenceTransformer(str(folder), device="cpu", model_kwargs=exact)
     return np.asarray(model.encode(list(texts), batch_size=4, show_progress_bar=False, convert_to_numpy=True))
 
 

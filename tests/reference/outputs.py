@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
 from reference.cases import MLM_COLUMNS, Batch
 
 if TYPE_CHECKING:
@@ -29,7 +28,8 @@ class Outputs(NamedTuple):
         ends = np.cumsum(batch.mask.sum(axis=1))
         rows = np.stack([ends - batch.mask.sum(axis=1), ends - 1], axis=1).reshape(-1)
         words = self.log_probabilities
-        parts = self._replace(states=self.states[:, rows], log_probabilities=None if words is None else words[rows, MLM_COLUMNS])
+        words = None if words is None else words[rows, MLM_COLUMNS]
+        parts = self._replace(states=self.states[:, rows], log_probabilities=words)
         return {name: value for name, value in parts._asdict().items() if value is not None}
 
 
@@ -44,11 +44,13 @@ def log_softmax(x: Array) -> Array:
     """x - log Σ exp(x) over the last axis, in float64: what comes after the logits is not under test here."""
     x = x.astype(np.float64)
     x = x - x.max(axis=-1, keepdims=True)
-    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+    result: Array = x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+    return result
 
 
 def of_bertcli(model: Model, batch: Batch) -> Outputs:
     """Run a right-padded batch through bertcli's network, packed as its commands pack it."""
+    from bertcli.bert import Bert
     from bertcli.packing import pack
 
     sentences = [
@@ -56,6 +58,7 @@ def of_bertcli(model: Model, batch: Batch) -> Outputs:
         for ids, segments, mask in zip(batch.ids, batch.segments, batch.mask, strict=True)
     ]
     network, packed = model.network, pack(sentences)
+    assert isinstance(network, Bert)
     states = np.stack(list(network.states(packed)))
     last = network(packed)
     pooled = None if network.pooler is None else network.pooler(last[packed.offsets[:-1]])

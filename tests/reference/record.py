@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from checkpoints import make
-from reference import cases, oracle
+from checkpoints import make  # noqa: E402
+from reference import cases, oracle  # noqa: E402
 
 Arrays = dict[str, NDArray[Any]]
 LIMIT = 48  # positions of the default sizes
@@ -75,7 +75,8 @@ def embeddings(folder: Path) -> Arrays:
 def answers(folder: Path) -> dict[str, Any]:
     """What the pipelines of transformers say: labels, fillings of masks, and log-probabilities of every token."""
     found: dict[str, Any] = {"classify": {}}
-    inputs = [{"text": text} for text in cases.TEXTS] + [{"text": text, "text_pair": pair} for text, pair in cases.PAIRS]
+    inputs = [{"text": text} for text in cases.TEXTS]
+    inputs += [{"text": text, "text_pair": pair} for text, pair in cases.PAIRS]
     for name, checkpoint in cases.CLASSIFIERS.items():
         classify = oracle.pipeline("text-classification", make(folder / name, **checkpoint), "classifier")
         found["classify"][name] = [classify(text, top_k=None, truncation=True) for text in inputs]
@@ -113,6 +114,15 @@ def tokenizations(folder: Path) -> dict[str, Any]:
     return found
 
 
+def lines_of(document: dict[str, Any]) -> str:
+    """JSON with one line for each key."""
+    lines = (
+        f"{json.dumps(key)}: {json.dumps(compact(value), ensure_ascii=False, separators=(',', ':'))}"
+        for key, value in document.items()
+    )
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 def compact(value: Any) -> Any:
     """Floats to nine digits: all that a float32 says."""
     if isinstance(value, float):
@@ -125,13 +135,10 @@ def compact(value: Any) -> Any:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        np.savez_compressed(HERE / "networks.npz", **networks(folder / "networks"))
-        np.savez_compressed(HERE / "shapes.npz", **masks_and_lengths(folder / "shapes"))
-        np.savez_compressed(HERE / "embeddings.npz", **embeddings(folder / "embeddings"))
-        for file, document in (("answers", answers(folder / "answers")), ("tokenizations", tokenizations(folder / "tokens"))):
-            lines = [f"{json.dumps(key)}: {json.dumps(compact(value), ensure_ascii=False, separators=(',', ':'))}"
-                     for key, value in document.items()]  # fmt: skip
-            (HERE / f"{file}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        for file, record in (("networks", networks), ("shapes", masks_and_lengths), ("embeddings", embeddings)):
+            np.savez_compressed(HERE / f"{file}.npz", allow_pickle=False, **record(folder / file))
+        for file, answer in (("answers", answers), ("tokenizations", tokenizations)):
+            (HERE / f"{file}.json").write_text(lines_of(answer(folder / file)), encoding="utf-8")
 
 
 if __name__ == "__main__":
