@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from types import FrameType
 
 
 def main() -> None:
     """Run `bertcli` with the arguments of this process, and exit."""
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         from bertcli.cli.app import app
 
@@ -27,3 +30,8 @@ def leave_closed_pipe() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """Leave as on an error, so that half-written files are removed."""
+    sys.exit(128 + number)

@@ -104,7 +104,7 @@ def _message(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "There is not enough memory: try a smaller --batch-tokens, or a smaller model."
     if isinstance(error, OSError):
-        return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}."
+        return f"{error.strerror or error}: {error.filename or 'while writing the result'}."
     return f"This should not happen, {type(error).__name__}: {error} (--debug shows where; please report it)."
 
 

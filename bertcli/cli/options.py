@@ -9,7 +9,9 @@ from typer import Argument, Option
 
 Text = Annotated[
     list[str] | None,
-    Argument(metavar="TEXT", help="Texts to work on; without any, one a line from standard input.", show_default=False),
+    Argument(
+        metavar="[TEXT]...", help="Texts to work on; without any, one a line from standard input.", show_default=False
+    ),
 ]
 
 

@@ -29,7 +29,7 @@ def tokenize(
     model: ModelOptions,
     output: OutputOptions,
     max_length: Annotated[
-        int | None, typer.Option(min=2, metavar="N", help="Cut texts to N tokens. (default: never)", show_default=False)
+        int | None, typer.Option(metavar="N", help="Cut texts to N tokens. (default: never)", show_default=False)
     ] = None,
 ) -> None:
     """Show the word pieces a model sees in a text.

@@ -74,8 +74,6 @@ def _tokenized(
 ) -> Iterator[list[Item]]:
     index = cut = lost = 0
     for window in texts.grouped(reading.tokens_together, span):
-        if any(text.pair is not None for text in window):
-            check_length(model, limit, paired=True)
         tokenized = model.tokenizer.encode(
             [prepare(text.text) for text in window], [text.pair for text in window], limit
         )
@@ -114,17 +112,8 @@ def length_limit(model: Model, max_length: int | None) -> int:
         max_length = min(positions, *(limit for limit in own if limit is not None), positions)
     if max_length > positions:
         raise BertcliError(f"--max-length {max_length} is more than the {positions} positions of this model.")
-    check_length(model, max_length, paired=False)
+    model.tokenizer.check_length(max_length, paired=False)
     return max_length
-
-
-def check_length(model: Model, max_length: int, *, paired: bool) -> None:
-    """Refuse a limit into which not even the special tokens fit."""
-    least = max(3 if paired else 2, model.tokenizer.special_count(paired))
-    if max_length < least:
-        raise BertcliError(
-            f"--max-length {max_length} is too small: {'a pair' if paired else 'a text'} needs at least {least} tokens."
-        )
 
 
 def micro_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:

@@ -101,6 +101,13 @@ class Tokenizer:
         """How many special tokens are put around a text, or around a pair."""
         return sum(slot.side is None for slot in self._frames[paired])
 
+    def check_length(self, max_length: int, paired: bool) -> None:
+        """Refuse a limit into which not even the special tokens fit."""
+        least = max(3 if paired else 2, self.special_count(paired))
+        if max_length < least:
+            what = "a text with a pair" if paired else "a text"
+            raise BertcliError(f"--max-length {max_length} is too small: {what} needs at least {least} tokens.")
+
     def encode(
         self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, max_length: int | None = None
     ) -> list[Tokens]:
@@ -108,6 +115,8 @@ class Tokenizer:
 
         Pairs lose from the longer side first. Special tokens written out in a text are recognised.
         """
+        if max_length is not None:
+            self.check_length(max_length, paired=pairs is not None and any(pair is not None for pair in pairs))
         partners = [None] * len(texts) if pairs is None else pairs
         sides = self._backend_batch([*texts, *(pair for pair in partners if pair is not None)])
         second = iter(sides[len(texts) :])

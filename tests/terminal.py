@@ -1,0 +1,75 @@
+"""The command line run inside this process, as a test sees it: status, standard output, standard error."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from bertcli.cli.app import app
+
+
+class Result(NamedTuple):
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def records(self) -> list[Any]:
+        """Standard output as JSON lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def error(self) -> str:
+        """The line on standard error after the notes; asserts that it is one, that nothing was printed, status 1."""
+        lines = [line for line in self.err.splitlines() if not line.startswith("Note: ")]
+        assert self.status == 1
+        assert len(lines) == 1, self.err
+        assert lines[0].startswith("Error: ")
+        assert self.out == ""
+        return lines[0]
+
+
+class _Stream(io.TextIOWrapper):
+    """A text stream in memory that may claim to be a terminal."""
+
+    def __init__(self, data: bytes = b"", terminal: bool = False) -> None:
+        self.memory = io.BytesIO(data)
+        self._terminal = terminal
+        super().__init__(self.memory, encoding="utf-8", newline="")
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def text(self) -> str:
+        self.flush()
+        return self.memory.getvalue().decode("utf-8")
+
+
+def bertcli(
+    *arguments: str | Path,
+    stdin: str | bytes | None = None,
+    terminal: bool = False,
+    environment: dict[str, str] | None = None,
+) -> Result:
+    """Run `bertcli ARGUMENTS`. Without `stdin` that is a terminal; `terminal` makes the other two streams one."""
+    data = stdin.encode("utf-8") if isinstance(stdin, str) else stdin or b""
+    out, err = _Stream(terminal=terminal), _Stream(terminal=terminal)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", _Stream(data, terminal=stdin is None))
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "BERTCLI_MODEL"):
+            patch.delenv(name, raising=False)
+        for name, value in (environment or {}).items():
+            patch.setenv(name, value)
+        with pytest.raises(SystemExit) as left:
+            app([str(argument) for argument in arguments], prog_name="bertcli")
+    code = left.value.code
+    return Result(code if isinstance(code, int) else 0, out.text(), err.text())
