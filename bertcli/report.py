@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
@@ -22,6 +22,7 @@ from bertcli.output.table import Column
 T = TypeVar("T")
 BESIDE = 3  # cells that a column takes besides its text: a space on either side, and the gap to the next column
 NARROWEST = 12  # a column of text is not folded below this
+PARTS = re.compile(r"[.\-_/,·](?=.)|[a-z](?=[A-Z])")  # where a long name may be folded: between its parts
 MOMENT = 1.0  # seconds of work before a progress bar appears
 # What would move the cursor, ring or turn the direction of writing, and the line ends that would break a row.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -31,17 +32,45 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Non
     """Print a table to standard output. No cell loses text: too narrow a terminal folds text, never numbers."""
     cells = [[visible(value) for value in row] for row in rows]
     natural = [max(map(cell_len, [column.name, *(row[i] for row in cells)])) for i, column in enumerate(columns)]
-    least = [size if column.number else min(size, NARROWEST) for column, size in zip(columns, natural, strict=True)]
     room = _width()
-    widest = sum(natural) + BESIDE * len(columns)
-    width = widest if room is None else max(min(room, widest), sum(least) + BESIDE * len(columns))
-    table = RichTable(box=SIMPLE_HEAD, pad_edge=True, show_edge=False, header_style="bold")
-    for column, size in zip(columns, least, strict=True):
+    narrow = room is not None and sum(natural) + BESIDE * len(columns) > room
+    widths = _folded_widths(columns, cells, (room or 0) - (BESIDE - 1) * len(columns)) if narrow else natural
+    padding = (0, 0, 0, 1) if narrow else (0, 1)
+    table = RichTable(box=SIMPLE_HEAD, show_edge=False, header_style="bold", padding=padding)
+    for column, width in zip(columns, widths, strict=True):
         justify: JustifyMethod = "right" if column.number else "left"
-        table.add_column(Text(column.name), justify=justify, no_wrap=column.number, overflow="fold", min_width=size)
+        table.add_column(Text(folded(column.name, width)), justify=justify, no_wrap=True, width=width)
     for row in cells:
-        table.add_row(*map(Text, row))
-    Console(width=width, highlight=False, markup=False, emoji=False, soft_wrap=False).print(table)
+        table.add_row(*(Text(folded(value, width)) for value, width in zip(row, widths, strict=True)))
+    wide = sum(widths) + BESIDE * len(columns)
+    Console(width=wide, highlight=False, markup=False, emoji=False, soft_wrap=False).print(table)
+
+
+def _folded_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Widths that fit into `room` if they can: numbers whole under folded headings, the texts share what is left."""
+    widths = [
+        max(map(cell_len, [*(column.name.split() if column.number else [column.name]), *(row[i] for row in cells)]))
+        for i, column in enumerate(columns)
+    ]
+    texts = sorted((i for i, column in enumerate(columns) if not column.number), key=lambda i: widths[i])
+    left = room - sum(width for width, column in zip(widths, columns, strict=True) if column.number)
+    for count, i in zip(range(len(texts), 0, -1), texts, strict=True):
+        widths[i] = min(widths[i], max(NARROWEST, left // count))  # what a short one does not need goes to the longer
+        left -= widths[i]
+    return widths
+
+
+def folded(text: str, width: int) -> str:
+    """Text in lines of at most `width` cells, broken at a space, else between the parts of a name."""
+    lines = []
+    while cell_len(text) > width:
+        head = chop_cells(text, width)[0]
+        end = head.rfind(" ") if text[len(head)] != " " else len(head)
+        if end <= 0:
+            end = max((match.end() for match in PARTS.finditer(head)), default=len(head))
+        lines.append(text[:end])
+        text = text[end:].removeprefix(" ")
+    return "\n".join([*lines, text])
 
 
 def visible(text: str) -> str:

@@ -1,7 +1,6 @@
 """How a number of parameters comes about: a sum of products of axis symbols, read off the arrays of the tree.
 
-    query, key, value, output weights [H, H] and biases [H]     4·(H² + H)
-    an embedding table [V, H]                                   V·H
+Four weights [H, H] with their biases [H] are `4·(H² + H)`; an embedding table [V, H] is `V·H`.
 """
 
 from __future__ import annotations

@@ -18,6 +18,4 @@ def module_plans(model: Model, depth: int, given: Input) -> list[Plan]:
         levels[path] = levels[nearest(path.rpartition(".")[0], levels)] + 1 if path else 0
     shown = [path for path, level in levels.items() if min(1, depth) <= level <= depth]
     found = flow(model.network, shown)
-    return [
-        Plan(path, types[path], given.text(found.shapes[path]), found.inputs[path], holds=path) for path in shown
-    ]
+    return [Plan(path, types[path], given.text(found.shapes[path]), found.inputs[path], holds=path) for path in shown]

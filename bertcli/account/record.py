@@ -64,5 +64,3 @@ class Account:
     def record(self) -> dict[str, Any]:
         """The account as JSON shows it."""
         return {"model": self.model, "rows": [row.record for row in self.rows], **self.totals}
-
-

@@ -10,6 +10,7 @@ import bertcli
 from bertcli.cli.classify import classify
 from bertcli.cli.encode import encode
 from bertcli.cli.fill_mask import fill_mask
+from bertcli.cli.params import params
 from bertcli.cli.score import score
 from bertcli.cli.tokenize import tokenize
 
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 for one in (encode, classify, fill_mask, score):
     one.register(app, panel="Run")
+params.register(app, panel="Analyse")
 tokenize.register(app, panel="Look")
 
 

@@ -1,0 +1,81 @@
+"""Two models side by side: rows of the same path beside each other, and what changes from the first to the second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from bertcli.account.record import Account, Row
+
+
+class Pair(NamedTuple):
+    """The row of a path in each of two models; one that has none there is None, and counts as 0."""
+
+    path: str
+    rows: tuple[Row | None, Row | None]
+
+    @property
+    def params(self) -> tuple[int, int]:
+        first, second = self.rows
+        return first.params if first else 0, second.params if second else 0
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The pair as JSON shows it."""
+        first, second = self.rows
+        return {
+            "path": self.path,
+            "type": first and first.type,
+            "versus_type": second and second.type,
+            "output_shape": first and first.output_shape,
+            "versus_output_shape": second and second.output_shape,
+            "params": first and first.params,
+            "versus_params": second and second.params,
+            "difference": self.params[1] - self.params[0],
+            "ratio": ratio(*self.params),
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two accounts, pair by pair."""
+
+    accounts: tuple[Account, Account]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """The numbers below the table."""
+        first, second = self.accounts
+        return {
+            "total_params": first.total_params,
+            "versus_total_params": second.total_params,
+            "total_bytes": first.total_bytes,
+            "versus_total_bytes": second.total_bytes,
+            "difference": second.total_params - first.total_params,
+            "ratio": ratio(first.total_params, second.total_params),
+        }
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The comparison as JSON shows it."""
+        models = {"model": self.accounts[0].model, "versus": self.accounts[1].model}
+        return {**models, "rows": [pair.record for pair in self.pairs], **self.totals}
+
+
+def compare(first: Account, second: Account) -> Comparison:
+    """Two accounts side by side, in the order of the first; what only the second has follows what it follows there."""
+    own, other = ({row.path: row for row in account.rows} for account in (first, second))
+    paths, place = list(own), 0
+    for path in other:
+        if path in own:
+            place = paths.index(path) + 1
+        else:
+            paths.insert(place, path)
+            place += 1
+    return Comparison((first, second), tuple(Pair(path, (own.get(path), other.get(path))) for path in paths))
+
+
+def ratio(before: int, after: int) -> float | None:
+    """after / before to four places; None where there was nothing before."""
+    return round(after / before, 4) if before else None

@@ -1,0 +1,103 @@
+"""The rows as a graph: what feeds what, and which rows stand inside which, as DOT (Graphviz) and as Mermaid."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bertcli.account.flow import is_within
+from bertcli.account.record import Account, Row
+
+INDENT = "    "
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Rows with an id each; a row around others is a frame, and a node only where it does something of its own."""
+
+    title: str
+    rows: tuple[Row, ...]
+    frames: frozenset[str]  # paths of rows that others are inside
+    nodes: frozenset[str]
+    ids: dict[str, str]
+
+    @classmethod
+    def of(cls, account: Account) -> Graph:
+        """The graph of an account."""
+        rows = account.rows
+        frames = {outer.path for outer in rows if any(is_within(row.path, outer.path) for row in rows)}
+        fed_from = {path for row in rows for path in row.connected_to}
+        nodes = {row.path for row in rows if row.path not in frames or row.params or row.path in fed_from}
+        ids = {row.path: f"n{i}" for i, row in enumerate(rows)}
+        return cls(account.model, rows, frozenset(frames), frozenset(nodes), ids)
+
+    def dot(self) -> str:
+        """The graph in Graphviz' language."""
+        title = _quoted(self.title)
+        lines = [f"digraph {title} {{", f'{INDENT}graph [label={title}, labelloc=t, fontname="Helvetica"]']
+        lines += [f'{INDENT}node [shape=box, fontname="Helvetica"]']
+        for depth, row, kind in self._nested():
+            indent, name = INDENT * (depth + 1), self.ids[row.path]
+            if kind == "open":
+                lines.append(f"{indent}subgraph cluster_{name} {{")
+                lines.append(f"{indent}{INDENT}label={_quoted(_title(row))}; labelloc=t; color=gray")
+            elif kind == "close":
+                lines.append(f"{indent}}}")
+            else:
+                lines.append(f"{indent}{name} [label={_quoted(chr(10).join(_label(row)))}]")
+        lines += [f"{INDENT}{source} -> {target}" for source, target in self._edges()]
+        return "\n".join([*lines, "}\n"])
+
+    def mermaid(self) -> str:
+        """The graph as a Mermaid flowchart."""
+        lines = ["---", f"title: {json.dumps(self.title, ensure_ascii=False)}", "---", "flowchart TD"]
+        for depth, row, kind in self._nested():
+            indent, name = INDENT * (depth + 1), self.ids[row.path]
+            if kind == "open":
+                lines.append(f'{indent}subgraph f{name}["{_entities(_title(row))}"]')
+            elif kind == "close":
+                lines.append(f"{indent}end")
+            else:
+                lines.append(f'{indent}{name}["{"<br/>".join(map(_entities, _label(row)))}"]')
+        lines += [f"{INDENT}{source} --> {target}" for source, target in self._edges()]
+        return "\n".join([*lines, ""])
+
+    def _edges(self) -> Iterator[tuple[str, str]]:
+        for row in self.rows:
+            if row.path in self.nodes:
+                yield from ((self.ids[source], self.ids[row.path]) for source in row.connected_to)
+
+    def _nested(self) -> Iterator[tuple[int, Row, str]]:
+        """Frames that open and close around the nodes inside them, with their depth."""
+        around: list[Row] = []
+        for row in self.rows:
+            while around and not is_within(row.path, around[-1].path):
+                frame = around.pop()
+                yield len(around), frame, "close"
+            if row.path in self.frames:
+                yield len(around), row, "open"
+                around.append(row)
+            if row.path in self.nodes:
+                yield len(around), row, "node"
+        while around:
+            frame = around.pop()
+            yield len(around), frame, "close"
+
+
+def _title(row: Row) -> str:
+    return f"{row.path} ({row.type})"
+
+
+def _label(row: Row) -> list[str]:
+    return [row.path or row.type, row.type, row.output_shape, *([f"{row.params:,}"] if row.params else [])]
+
+
+def _quoted(text: str) -> str:
+    """A string of the DOT language; a line of a label ends at \\n."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _entities(text: str) -> str:
+    """Text in Mermaid's quotes: whatever is not a letter, a digit or plain punctuation as its number."""
+    return "".join(one if one.isalnum() or one in " .,()_*-×" else f"#{ord(one)};" for one in text)

@@ -1,0 +1,80 @@
+"""One finished result, printed as a table, JSON, CSV or Markdown: what `params` and `trace` show."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bertcli.errors import damaged
+from bertcli.output.table import Column
+
+Format = Literal["table", "json", "csv", "markdown"]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A table for people, with what stands below it, and the same for programs.
+
+    `rows` are cells as they are read, `record` is the whole JSON object, `lines` are the records CSV has a line for.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    below: Sequence[str]
+    record: Mapping[str, Any]
+    lines: Sequence[Mapping[str, Any]]
+
+
+def print_document(document: Document, format: Format) -> None:
+    """Print to standard output: a table folded to the terminal and whole in a pipe, everything else as UTF-8."""
+    if format == "table":
+        from bertcli.report import print_table  # brings rich
+
+        print_table(document.columns, document.rows)
+        print()
+        for line in document.below:
+            print(line)
+        return
+    text = {"json": _json, "csv": _csv, "markdown": _markdown}[format](document)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+
+
+def _json(document: Document) -> str:
+    try:
+        return json.dumps(document.record, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    except ValueError:
+        raise damaged() from None
+
+
+def _csv(document: Document) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(document.lines[0].keys() if document.lines else ())
+    writer.writerows([_flat(value) for value in line.values()] for line in document.lines)
+    return stream.getvalue()
+
+
+def _flat(value: Any) -> str | int | float | None:
+    """A value in a cell: names of a list side by side, anything deeper as JSON."""
+    if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
+        return ", ".join(map(str, value))
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def _markdown(document: Document) -> str:
+    rules = ["---:" if column.number else "---" for column in document.columns]
+    rows = [[column.name for column in document.columns], rules, *document.rows]
+    table = ["| " + " | ".join(map(_escaped, row)) + " |" for row in rows]
+    return "\n".join([*table, "", *(f"- {line}" for line in document.below), ""])
+
+
+def _escaped(text: str) -> str:
+    """Text that means itself in a Markdown table: no column ends in it, nothing is emphasised, no tag begins."""
+    return " ".join(re.sub(r"[\\|*<`]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text).splitlines())
