@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, damaged
 from bertcli.model import Model
+from bertcli.ops import Integers
+from bertcli.packing import Packed
+from bertcli.parts import Array
 
 HEAD_NAMES = {
     "pooler": "pooler",
@@ -25,6 +28,13 @@ def head_of(model: Model, head: str, task: str) -> Any:
         there = ", ".join(model.heads) or "none"
         raise BertcliError(f"{task} needs a {HEAD_NAMES[head]}, which {model.name} does not have; its heads: {there}.")
     return found
+
+
+def hidden_states(model: Model, batch: Packed, rows: Integers | None = None) -> Array:
+    """The last layer's output [token, hidden], or of it only `rows`; BertcliError when it is not finite."""
+    hidden: Array = model.network(batch, rows)
+    check_finite(hidden)
+    return hidden
 
 
 def check_finite(values: NDArray[Any]) -> None:

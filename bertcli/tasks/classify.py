@@ -12,7 +12,7 @@ from bertcli.errors import BertcliError
 from bertcli.inputs import Texts, from_values
 from bertcli.model import Model
 from bertcli.packing import pack
-from bertcli.tasks.checks import check_finite, check_top_k, head_of
+from bertcli.tasks.checks import check_finite, check_top_k, head_of, hidden_states
 from bertcli.tasks.windows import Item, Reading, Truncation, in_micro_batches, windows
 
 Activation = Literal["softmax", "sigmoid", "none"]
@@ -88,7 +88,7 @@ def _logits(model: Model, items: list[Item], head: Head, batch_tokens: int) -> N
 
     def run(batch: list[int]) -> NDArray[np.float32]:
         packed = pack([items[i].tokens for i in batch])
-        logits: NDArray[np.float32] = classifier(pooler(model.network(packed, packed.first)))
+        logits: NDArray[np.float32] = classifier(pooler(hidden_states(model, packed, packed.first)))
         check_finite(logits)
         return logits
 

@@ -13,7 +13,7 @@ from bertcli.inputs import Texts, from_values
 from bertcli.model import Model
 from bertcli.packing import Packed, pack
 from bertcli.parts import Array
-from bertcli.tasks.checks import check_finite
+from bertcli.tasks.checks import check_finite, hidden_states
 from bertcli.tasks.plan import Plan, pool, unit
 from bertcli.tasks.windows import Item, Reading, Truncation, in_micro_batches, windows
 
@@ -113,7 +113,7 @@ class Stream:
 
     def _first_tokens(self, packed: Packed) -> Array:
         """What [CLS] pooling needs of the last layer, and no more."""
-        first: Array = self.model.network(packed, packed.first)
+        first = hidden_states(self.model, packed, packed.first)
         pooler = self.model.network.pooler
         modes = self.plan.pooling
         return np.concatenate([pooler(first) if mode == "pooler" and pooler else first for mode in modes], axis=1)
@@ -121,10 +121,11 @@ class Stream:
     def _states(self, packed: Packed) -> list[Array]:
         """Hidden states [token, hidden] of the layers asked for; later ones are not run."""
         if self.plan.last_layer_only:
-            return [self.model.network(packed)]
+            return [hidden_states(self.model, packed)]
         found = {}
         for number, state in enumerate(self.model.network.states(packed)):
             if number in self.plan.layers:
+                check_finite(state)
                 found[number] = state
             if number == max(self.plan.layers):
                 break

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bertcli.model import Model
 from bertcli.packing import pack
 from bertcli.parts import Array
-from bertcli.tasks.checks import check_finite, head_of
+from bertcli.tasks.checks import check_finite, head_of, hidden_states
 from bertcli.tasks.windows import in_micro_batches
 
 R = TypeVar("R")
@@ -59,7 +59,7 @@ def at_blanks(
         wanted = [start + position for start, i in zip(starts, batch, strict=True) for position in blanks[i].positions]
         if not wanted:
             return [[] for _ in batch]
-        rows = _rows(head, model.network(packed, np.array(wanted)), step)
+        rows = _rows(head, hidden_states(model, packed, np.array(wanted)), step)
         return [[read(i, which, next(rows)) for which in range(len(blanks[i].positions))] for i in batch]
 
     return in_micro_batches([len(blank.ids) for blank in blanks], batch_tokens, run)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from tokenizers import Encoding
 
-T = TypeVar("T")
 NO_OFFSETS = (0, 0)  # what a token that stands for no text has
 
 
@@ -17,7 +16,6 @@ class Slot(NamedTuple):
 
     side: int | None
     id: int
-    piece: str
     segment: int
 
 
@@ -32,6 +30,7 @@ class Tokens:
     _frame: tuple[Slot, ...]
     _sides: tuple[Encoding, ...]
     _kept: tuple[slice, ...]
+    _name: Callable[[int], str]
 
     @property
     def truncated(self) -> bool:
@@ -40,12 +39,15 @@ class Tokens:
     @property
     def pieces(self) -> list[str]:
         """The word pieces, special tokens included."""
-        return self._laid_out(lambda side: side.tokens, lambda slot: slot.piece)
+        return [self._name(id) for id in self.ids]
 
     @property
     def offsets(self) -> list[tuple[int, int]]:
         """First character and the one after the last in the token's own text; (0, 0) for special tokens."""
-        return self._laid_out(lambda side: side.offsets, lambda slot: NO_OFFSETS)
+        result: list[tuple[int, int]] = []
+        for slot in self._frame:
+            result += [NO_OFFSETS] if slot.side is None else self._sides[slot.side].offsets[self._kept[slot.side]]
+        return result
 
     @property
     def sides(self) -> list[int | None]:
@@ -53,12 +55,3 @@ class Tokens:
         kept = (len(side.ids[where]) for side, where in zip(self._sides, self._kept, strict=True))
         counts = dict(enumerate(kept))
         return [slot.side for slot in self._frame for _ in range(1 if slot.side is None else counts[slot.side])]
-
-    def _laid_out(self, of: Callable[[Encoding], list[T]], special: Callable[[Slot], T]) -> list[T]:
-        result: list[T] = []
-        for slot in self._frame:
-            if slot.side is None:
-                result.append(special(slot))
-            else:
-                result += of(self._sides[slot.side])[self._kept[slot.side]]
-        return result

@@ -146,7 +146,7 @@ class Tokenizer:
         lost_masks = 0 if mask is None else sum(side.ids.count(mask) for side in sides) - ids.count(mask)
         if self._segments is not None and max(segments, default=0) >= self._segments:
             raise BertcliError(f"This model knows {self._segments} segment(s), so it cannot read a text with a pair.")
-        return Tokens(ids, segments, lost, lost_masks, frame, sides, kept)
+        return Tokens(ids, segments, lost, lost_masks, frame, sides, kept, self.piece)
 
     def _backend_batch(self, texts: list[str]) -> list[Encoding]:
         try:
@@ -175,7 +175,7 @@ class Tokenizer:
         for word, side in zip(words, self._backend_batch(words), strict=True):
             if len(side) == 1:
                 framed = self._backend.encode(word, word if paired else None)
-                return tuple(map(Slot, framed.sequence_ids, framed.ids, framed.tokens, framed.type_ids))
+                return tuple(map(Slot, framed.sequence_ids, framed.ids, framed.type_ids))
         raise BertcliError("The tokenizer finds no token even in its own special tokens: fetch the model again.")
 
 
