@@ -23,6 +23,8 @@ T = TypeVar("T")
 BESIDE = 3  # cells that a column takes besides its text: a space on either side, and the gap to the next column
 NARROWEST = 12  # a column of text is not folded below this
 PARTS = re.compile(r"[.\-_/,·](?=.)|[a-z](?=[A-Z])")  # where a long name may be folded: between its parts
+BLOCKS, LETTERS = " ░▒▓█", " .:+#"  # from light to dark
+DARKEST = (8, 48, 107)  # red, green, blue
 MOMENT = 1.0  # seconds of work before a progress bar appears
 # What would move the cursor, ring or turn the direction of writing, and the line ends that would break a row.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -32,11 +34,12 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Non
     """Print a table to standard output. No cell loses text: too narrow a terminal folds text, never numbers."""
     cells = [[visible(value) for value in row] for row in rows]
     natural = [max(map(cell_len, [column.name, *(row[i] for row in cells)])) for i, column in enumerate(columns)]
-    room = _width()
+    room = terminal_width()
     narrow = room is not None and sum(natural) + BESIDE * len(columns) > room
     widths = _folded_widths(columns, cells, (room or 0) - (BESIDE - 1) * len(columns)) if narrow else natural
     padding = (0, 0, 0, 1) if narrow else (0, 1)
-    table = RichTable(box=SIMPLE_HEAD, show_edge=False, header_style="bold", padding=padding)
+    heading = "" if os.environ.get("NO_COLOR") else "bold"
+    table = RichTable(box=SIMPLE_HEAD, show_edge=False, header_style=heading, padding=padding)
     for column, width in zip(columns, widths, strict=True):
         justify: JustifyMethod = "right" if column.number else "left"
         table.add_column(Text(folded(column.name, width)), justify=justify, no_wrap=True, width=width)
@@ -101,9 +104,46 @@ def progress(items: Iterable[T], task: str, total: int | None, texts_in: Callabl
             bar.stop()
 
 
-def _width() -> int | None:
+def terminal_width() -> int | None:
     """Columns to fit into: COLUMNS, else the terminal's; None in a pipe, where a table is as wide as its cells."""
     asked = os.environ.get("COLUMNS", "")
     if asked.isdecimal() and int(asked):
         return int(asked)
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def print_shades(lines: Iterable[Sequence[tuple[str, float | None]]]) -> None:
+    """Print lines of cells, each a text and how dark it is, 0 to 1: in colour where that is allowed, else by blocks."""
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    coloured = console.color_system in ("truecolor", "256") and not console.no_color
+    blocks = BLOCKS if _can_write(BLOCKS) else LETTERS
+    for line in lines:
+        text = Text()
+        for words, shade in line:
+            if shade is None:
+                text.append(visible(words))
+            elif coloured:
+                text.append(words, _on(shade))
+            else:
+                text.append(_with_block(words, blocks[min(int(shade * len(blocks)), len(blocks) - 1)]))
+        console.print(text)
+
+
+def _on(shade: float) -> str:
+    """Ink on a ground between white and dark blue."""
+    ground = ",".join(str(round(255 + shade * (dark - 255))) for dark in DARKEST)
+    return f"{'white' if shade > 0.5 else 'black'} on rgb({ground})"
+
+
+def _with_block(words: str, block: str) -> str:
+    """A number right in its cell, and before it a block that is as dark as it is large."""
+    number = words.strip()
+    return f"{block}{number:>3}".rjust(len(words))
+
+
+def _can_write(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
