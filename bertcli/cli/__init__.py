@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -11,9 +12,13 @@ from types import FrameType
 def main() -> None:
     """Run `bertcli` with the arguments of this process, and exit."""
     signal.signal(signal.SIGTERM, _terminate)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that lacks a character still gets the table
     try:
         from bertcli.cli.app import app
+        from bertcli.output.spelling import spell_out
 
+        spell_out()
         try:
             app(prog_name="bertcli")
         finally:

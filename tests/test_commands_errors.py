@@ -1,0 +1,229 @@
+"""What goes wrong: one line, the right status, nothing printed, nothing left behind, nothing lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkpoints import make
+from conftest import Made
+from terminal import bertcli
+
+COMMANDS = ("encode", "classify", "fill-mask", "score", "tokenize")
+
+
+@pytest.fixture
+def model(made: Made) -> Path:
+    return made(head="pretraining", seed=7)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("arguments", "stdin"),
+    [
+        (["--format", "xml", "tea"], None),
+        (["--no-such-option", "tea"], None),
+        (["tea", "-i", "x.txt"], None),
+        (["tea", "--column", "a"], None),
+        (["--pair-column", "a"], "tea\n"),
+        (["-i", "x.csv", "--text-pair", "a", "--pair-column", "b"], None),
+        ([], None),
+    ],
+)
+def test_wrong_usage(command: str, arguments: list[str], stdin: str | None, model: Path) -> None:
+    result = bertcli(command, "-m", model, *arguments, stdin=stdin)
+    assert (result.status, result.out) == (2, "")
+    assert "Usage: bertcli" in result.err
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["encode", "x", "--pooling", "sum"],
+        ["encode", "x", "--layer", "a"],
+        ["encode", "x", "--layer", ""],
+        ["encode", "x", "--similarity", "--pooling", "none"],
+        ["encode", "x", "--truncation", "maybe"],
+        ["encode", "x", "--max-length", "many"],
+        ["encode", "x", "--batch-tokens", "0"],
+        ["encode", "x", "--threads", "0"],
+        ["fill-mask", "[MASK]", "--top-k", "0"],
+        ["classify", "x", "--head", "mlm"],
+        ["classify", "x", "--activation", "relu"],
+        ["no-such-command"],
+    ],
+)
+def test_wrong_usage_of_one_command(arguments: list[str]) -> None:
+    result = bertcli(*arguments)
+    assert (result.status, result.out) == (2, "")
+
+
+def test_without_a_text_the_way_out_is_told(model: Path) -> None:
+    err = " ".join(bertcli("encode", "-m", model).err.replace("│", "").split())
+    assert "give a text, a file with --input, or pipe texts in" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["encode", "x", "--max-length", "1"], "--max-length 1 is too small"),
+        (["encode", "x", "--max-length", "0"], "too small"),
+        (["encode", "x", "--text-pair", "y", "--max-length", "2"], "a text with a pair needs at least 3"),
+        (["encode", "x", "--max-length", "49"], "more than the 48 positions"),
+        (["encode", "x", "--layer", "3"], "no layer 3"),
+        (["fill-mask", "no mask here"], "There is no [MASK] in text 0 ('no mask here')"),
+        (["fill-mask", "[MASK]", "--targets", "☃☃"], "unknown to the vocabulary"),
+        (["fill-mask", "[MASK]", "--targets", ","], "no targets"),
+        (["classify", "x"], "needs a second text"),
+        (["classify", "x", "--head", "classifier"], "its heads: pooler, mlm, nsp"),
+        (["score", "x [MASK]", "--target", "x"], "does not match"),
+        (["encode", "x", "-o", "x.txt"], "the ending must be one of .json, .jsonl, .npy, .npz, .safetensors"),
+        (["score", "x", "-o", "x.npy"], "the ending must be one of .json, .jsonl"),
+        (["encode", "x", "--pooling", "none", "-o", "x.npy"], "the ending must be one of .json, .jsonl, .npz"),
+        (["encode", "x", "-o", "nowhere/x.json"], "there is no folder"),
+        (["score", "-i", "nowhere.txt"], "Cannot read nowhere.txt"),
+        (["score", "-i", "x.doc"], "the ending of an input file"),
+        (["score", "a\udcff"], "not UTF-8"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    arguments: list[str], message: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in bertcli(*arguments, "-m", model).error
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("output", ["table", "json", "jsonl", "file.json", "file.jsonl"])
+def test_a_bad_line_ends_everything(command: str, output: str, model: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.txt", tmp_path / output
+    source.write_bytes(b"a [MASK]\n" * 3 + b"\xff\n")
+    if "." in output:
+        target.write_text("old", encoding="utf-8")
+    arguments = ["-o", str(target)] if "." in output else ["--format", output]
+    result = bertcli(command, "-m", model, "-i", source, "--text-pair", "b", *arguments)
+    assert f"{source}, line 4: not UTF-8" in result.error
+    if "." in output:
+        assert target.read_text(encoding="utf-8") == "old"
+    assert len(list(tmp_path.iterdir())) == (2 if "." in output else 1)
+
+
+def test_a_stream_of_lines_may_hold_what_came_before_the_bad_one(model: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_bytes(b"tea\n" * 300 + b"\xff\n")
+    result = bertcli("encode", "-m", model, "-i", source, "--format", "jsonl", "--batch-tokens", "10")
+    assert result.status == 1
+    assert 0 < len(result.records) <= 300
+    assert result.err.count("Error: ") == 1
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz", "safetensors"])
+def test_a_bad_line_leaves_the_old_vectors(ending: str, model: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.txt", tmp_path / f"v.{ending}"
+    source.write_bytes(b"tea\n" * 300 + b"\xff\n")
+    target.write_text("old", encoding="utf-8")
+    assert "line 301" in bertcli("encode", "-m", model, "-i", source, "-o", target, "--batch-tokens", "10").error
+    assert target.read_text(encoding="utf-8") == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", f"v.{ending}"]
+
+
+def test_an_output_that_is_a_folder(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.json").mkdir()
+    assert "which is not a file" in bertcli("score", "-m", model, "x", "-o", tmp_path / "x.json").error
+
+
+def test_a_link_is_followed_and_permissions_stay(model: Path, tmp_path: Path) -> None:
+    target, link = tmp_path / "real.json", tmp_path / "link.json"
+    target.write_text("old", encoding="utf-8")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    assert bertcli("score", "-m", model, "tea", "-o", link).status == 0
+    assert link.is_symlink()
+    assert json.loads(target.read_text(encoding="utf-8"))[0]["text"] == "tea"
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+class FullDisk:
+    """A stream that takes a little and then says that the disk is full."""
+
+    def __init__(self, stream: Any, room: int) -> None:
+        self._stream = stream
+        self._room = room
+
+    def write(self, data: bytes) -> int:
+        self._room -= len(data)
+        if self._room < 0:
+            raise OSError(28, "No space left on device")
+        return int(self._stream.write(data))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl", "npy", "safetensors", "npz"])
+def test_a_full_disk(ending: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / f"x.{ending}"
+    target.write_text("old", encoding="utf-8")
+    original = Path.open
+
+    def opened(self: Path, *mode: Any, **named: Any) -> Any:
+        stream = original(self, *mode, **named)
+        return FullDisk(stream, 200) if self.suffix == ".part" else stream
+
+    monkeypatch.setattr(Path, "open", opened)
+    error = bertcli("encode", "-m", model, "tea", "milk", "-o", target).error
+    monkeypatch.undo()
+    assert f"Cannot write {target}: No space left on device" in error
+    assert target.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_bug_is_one_line_too_unless_asked(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertcli.tasks.score", lambda *arguments, **options: 1 / 0)
+    assert "This should not happen, ZeroDivisionError" in bertcli("score", "-m", model, "tea").error
+    result = bertcli("score", "-m", model, "tea", "--debug")
+    assert result.status == 1
+    assert "Traceback" in result.err
+    assert result.err.splitlines()[-1].startswith("Error: ")
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "err"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (MemoryError(), 1, "Error: There is not enough memory"),
+        (RecursionError("deep"), 1, "Error: This should not happen, RecursionError"),
+    ],
+)
+def test_other_ends(raised: BaseException, status: int, err: str, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise raised
+
+    monkeypatch.setattr("bertcli.tasks.score", interrupted)
+    result = bertcli("score", "-m", model, "tea")
+    assert (result.status, result.out) == (status, "")
+    assert result.err.startswith(err)
+
+
+def test_a_name_with_a_line_break_stays_in_one_line(model: Path) -> None:
+    assert "a b.txt" in bertcli("score", "-m", model, "-i", "a\nb.txt").error
+
+
+@pytest.mark.parametrize("command", ["encode", "fill-mask", "score"])
+def test_weights_that_are_not_finite(command: str, tmp_path: Path) -> None:
+    from test_tasks import damaged
+
+    folder = damaged(tmp_path / "model", float("nan"))
+    for output in (["--format", "json"], ["--format", "jsonl"], []):
+        assert "the weights are damaged" in bertcli(command, "-m", folder, "a [MASK]", *output).error
+
+
+def test_models_that_cannot_be_opened(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "gone"):
+        assert str(folder) in bertcli("score", "-m", folder, "--offline", "tea").error
+    make(tmp_path / "foreign", config={"model_type": "roberta"})
+    assert "roberta" in bertcli("score", "-m", tmp_path / "foreign", "tea").error

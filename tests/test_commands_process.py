@@ -1,0 +1,134 @@
+"""The command as a process: pipes that close, signals, streams as they come, what an import costs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Made
+
+COMMAND = [sys.executable, "-m", "bertcli"]
+
+
+@pytest.fixture
+def model(made: Made) -> Path:
+    return made(head="pretraining", seed=7)
+
+
+def run(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def test_a_closed_pipe_ends_quietly(model: Path) -> None:
+    arguments = [*COMMAND, "encode", "-m", str(model), "--format", "jsonl"]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"tea\n" * 10_000)
+        process.stdin.close()
+        assert process.stdout.readline().startswith(b'{"index": 0, "text": "tea"')
+        process.stdout.close()
+        err = process.stderr.read()
+    assert process.returncode == 0
+    assert [line for line in err.splitlines() if not line.startswith(b"Note: ")] == []
+
+
+def test_each_line_is_answered_before_the_next_is_written(model: Path) -> None:
+    arguments = [*COMMAND, "tokenize", "-m", str(model), "--format", "jsonl"]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for word in (b"tea", b"milk"):
+            process.stdin.write(word + b"\n")
+            process.stdin.flush()
+            assert word in process.stdout.readline()
+        process.stdin.close()
+        assert process.stdout.read() == b""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_leave_nothing_behind(number: signal.Signals, status: int, model: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.npy"
+    target.write_text("old", encoding="utf-8")
+    arguments = [*COMMAND, "encode", "-m", str(model), "-o", str(target)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"tea\n")
+        process.stdin.flush()
+        deadline = time.monotonic() + 30
+        while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(number)
+        err = process.stderr.read()
+        process.wait(10)
+    assert process.returncode == status
+    assert [line for line in err.splitlines() if not line.startswith(b"Note: ")] == []
+    assert list(tmp_path.iterdir()) == [target]
+    assert target.read_text(encoding="utf-8") == "old"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("format", ["table", "json", "jsonl"])
+def test_a_full_standard_output(format: str, model: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        arguments = [*COMMAND, "tokenize", "-m", str(model), "tea", "--format", format]
+        result = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert result.returncode == 1
+    assert result.stderr == b"Error: No space left on device: while writing the result.\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["encode", "--help"], ["classify", "--format", "x"], ["--show-completion"]]
+)
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom bertcli.cli import main\nsys.argv = ['bertcli', *sys.argv[1:]]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'tokenizers', 'huggingface_hub', 'safetensors'} & set(sys.modules)\n"
+        "sys.exit(f'loaded: {heavy}' if heavy else 0)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_module_and_version() -> None:
+    import bertcli
+
+    result = run("--version")
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"bertcli {bertcli.__version__}\n".encode(), b"")
+
+
+def test_completion_offers_commands_and_options() -> None:
+    for words, position, expected in (
+        ("bertcli fill", "1", b"fill-mask"),
+        ("bertcli encode --pool", "2", b"--pooling"),
+    ):
+        result = run(_BERTCLI_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=position)
+        assert expected in result.stdout
+
+
+def test_output_that_is_not_utf8_still_takes_any_text(model: Path) -> None:
+    for encoding in ("ascii", "latin-1"):
+        table = run("tokenize", "-m", model, "中国 😀", PYTHONIOENCODING=encoding)
+        assert table.returncode == 0, table.stderr
+        lines = run("tokenize", "-m", model, "中国 😀", "--format", "jsonl", PYTHONIOENCODING=encoding)
+        assert "中国 😀".encode() in lines.stdout
+
+
+def test_threads_are_set_before_numpy_is_loaded(model: Path) -> None:
+    one, two = (run("score", "-m", model, "tea", "--format", "json", "--threads", number) for number in "12")
+    assert one.returncode == two.returncode == 0
+    assert one.stdout[:60] == two.stdout[:60]

@@ -1,0 +1,91 @@
+"""Tables: whole in a pipe, folded in a terminal, never short of a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import Made
+from terminal import bertcli
+
+LONG = "She poured a cup of hot [MASK] " + "and then another one " * 3 + "for her guests."
+
+
+@pytest.fixture
+def model(made: Made) -> Path:
+    return made(head="pretraining", seed=7)
+
+
+def test_a_piped_table_is_whole(model: Path) -> None:
+    result = bertcli("fill-mask", "-m", model, LONG, "--targets", "tea")
+    assert LONG.replace("[MASK]", "tea") in result.out
+    assert "\x1b" not in result.out
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_a_narrow_table_folds_text_and_keeps_numbers(width: int, model: Path) -> None:
+    wide = bertcli("fill-mask", "-m", model, LONG, "--targets", "tea,unbelievable")
+    result = bertcli(
+        "fill-mask", "-m", model, LONG, "--targets", "tea,unbelievable", environment={"COLUMNS": str(width)}
+    )
+    for number in (cell for line in wide.out.splitlines()[2:] for cell in line.split()[:1]):
+        assert number in result.out.split()
+    letters = sorted(filter(str.isalnum, wide.out))
+    assert sorted(filter(str.isalnum, result.out)) == letters
+    if width >= 80:
+        assert max(map(len, result.out.splitlines())) <= width
+
+
+def test_every_command_prints_a_table(model: Path, made: Made) -> None:
+    assert "tea" in bertcli("encode", "-m", model, "tea").out
+    assert bertcli("encode", "-m", model, "tea", "--pooling", "none").out.count("\n") == 5
+    assert "not_next" in bertcli("classify", "-m", model, "tea", "--text-pair", "milk").out
+    score = bertcli("score", "-m", model, "tea", "").out
+    assert score.count("(all)") == 2
+    tokens = bertcli("tokenize", "-m", model, "tea").out
+    assert [line.split()[1] for line in tokens.splitlines()[2:]] == ["[CLS]", "tea", "[SEP]"]
+
+
+def test_columns_that_say_nothing_are_left_out(model: Path) -> None:
+    one, two = (bertcli("tokenize", "-m", model, *texts).out for texts in (["tea"], ["tea", "milk"]))
+    assert "index" not in one
+    assert "index" in two
+
+
+def test_controls_are_written_out(model: Path) -> None:
+    out = bertcli("encode", "-m", model, "a\x1b[31mred\x07\nb\u202ec\r\td").out
+    assert r"a\x1b[31mred\x07\nb\u202ec\r\td" in out
+    assert not set("\x1b\x07\r\t\u202e") & set(out)
+
+
+def test_nothing_in_a_text_is_taken_for_markup(model: Path) -> None:
+    assert "[bold]x[/bold] :smile: [link=y]" in bertcli("encode", "-m", model, "[bold]x[/bold] :smile: [link=y]").out
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [
+        ({}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({"FORCE_COLOR": "1"}, True),
+    ],
+)
+def test_colours_in_a_terminal(environment: dict[str, str], coloured: bool, model: Path) -> None:
+    result = bertcli(
+        "tokenize", "-m", model, "tea", terminal=True, environment={"TERM": "xterm-256color", **environment}
+    )
+    assert ("\x1b[" in result.out) == coloured
+
+
+def test_forced_colours_do_not_cut_a_piped_table(model: Path) -> None:
+    result = bertcli("fill-mask", "-m", model, LONG, "--targets", "tea", environment={"FORCE_COLOR": "1"})
+    assert LONG.replace("[MASK]", "tea") in result.out
+    assert "\x1b[" in result.out
+
+
+@pytest.mark.parametrize("value", ["", "0", "wide", "-5"])
+def test_a_width_that_is_none_is_ignored(value: str, model: Path) -> None:
+    assert bertcli("tokenize", "-m", model, "tea", environment={"COLUMNS": value}) == bertcli(
+        "tokenize", "-m", model, "tea"
+    )
