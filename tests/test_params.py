@@ -36,8 +36,8 @@ HEADS = ("pooler", "mlm", "mlm,nsp", "classifier")
 @pytest.mark.parametrize("style", ["tree", "keras"])
 def test_totals_are_those_of_the_literature(name: str, heads: str, total: int, style: str) -> None:
     account = bertcli.params(bertcli.variant(name, heads=heads), style=style)
-    assert account.total_params == account.trainable_params == total == sum(row.params for row in account.rows)
-    assert account.non_trainable_params == 0
+    assert account.total_params == account.totals.trainable_params == total == sum(row.params for row in account.rows)
+    assert account.totals.non_trainable_params == 0
     assert account.total_bytes == 4 * total
 
 
@@ -190,7 +190,10 @@ def test_collapsing_makes_one_row_of_identical_layers() -> None:
 
 
 def test_the_record_is_what_json_shows() -> None:
-    record = bertcli.params(bertcli.variant("tiny")).record
+    account = bertcli.params(bertcli.variant("tiny"))
+    record = account.record
+    assert account["total_params"] == account.totals["total_params"] == record["total_params"] == 4_385_920
+    assert account.rows[1]["formula"] == account["rows"][1].formula == "2·H"
     assert list(record) == ["model", "rows", "total_params", "trainable_params", "non_trainable_params", "total_bytes"]
     assert record["rows"][1] == {
         "path": "embeddings.norm", "type": "LayerNorm", "output_shape": "(None, 512, 128)", "params": 256,

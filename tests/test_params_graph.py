@@ -48,7 +48,7 @@ def test_every_connection_is_an_edge_between_nodes(style: str, collapse: bool, d
 
 
 def test_boxes_show_name_type_shape_and_number() -> None:
-    label = r"encoder.layers.0.attention\nSelfAttention\n(None, 512, 128)\n66,048"
+    label = r"encoder.layers.0.attention\nSelfAttention\n(None, 512, 128)\n66,048 params"
     assert f'[label="{label}"]' in Graph.of(account()).dot()
     assert '["MLM<br/>Masked<br/>(None, 512, 30522)"]' in Graph.of(account("keras")).mermaid()
 

@@ -67,8 +67,8 @@ def summary(name: str, heads: str, vocab_size: int = 30000, **options: bool) -> 
 def test_the_summary_of_bert_base_cell_by_cell() -> None:
     account = summary("base", "mlm,nsp")
     assert [line(row) for row in account.rows] == SUMMARY
-    assert account.total_params == account.trainable_params == 109_705_010
-    assert account.non_trainable_params == 0
+    assert account.total_params == account.totals.trainable_params == 109_705_010
+    assert account.totals.non_trainable_params == 0
 
 
 def test_large_has_the_same_rows_with_its_own_numbers() -> None:

@@ -7,6 +7,7 @@ from bertcli.account.ledger import rows
 from bertcli.account.modules import module_plans
 from bertcli.account.record import Account as Account
 from bertcli.account.record import Row as Row
+from bertcli.account.record import Totals as Totals
 from bertcli.account.shapes import Input
 from bertcli.errors import BertcliError
 from bertcli.model import Model

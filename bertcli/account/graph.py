@@ -90,7 +90,7 @@ def _title(row: Row) -> str:
 
 
 def _label(row: Row) -> list[str]:
-    return [row.path or row.type, row.type, row.output_shape, *([f"{row.params:,}"] if row.params else [])]
+    return [row.path or row.type, row.type, row.output_shape, *([f"{row.params:,} params"] if row.params else [])]
 
 
 def _quoted(text: str) -> str:

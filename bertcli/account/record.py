@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
-class Row(NamedTuple):
+class Named:
+    """Fields are also found by name, as in the JSON record: `row["params"]`."""
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+
+@dataclass(frozen=True)
+class Row(Named):
     """A module and those of its parameters that no other row shows."""
 
     path: str
@@ -22,14 +30,24 @@ class Row(NamedTuple):
     @property
     def record(self) -> dict[str, Any]:
         """The row as JSON shows it."""
-        record = self._asdict() | {"connected_to": list(self.connected_to)}
+        record = vars(self) | {"connected_to": list(self.connected_to)}
         del record["numbers"]
         return record
 
 
 @dataclass(frozen=True)
-class Account:
-    """The rows of a model by its name. Nothing in a BERT is frozen, so every parameter is trainable."""
+class Totals(Named):
+    """The numbers below the table."""
+
+    total_params: int
+    trainable_params: int
+    non_trainable_params: int
+    total_bytes: int
+
+
+@dataclass(frozen=True)
+class Account(Named):
+    """The rows of a model by its name, and their totals."""
 
     model: str
     rows: tuple[Row, ...]
@@ -43,24 +61,11 @@ class Account:
         return sum(row.bytes for row in self.rows)
 
     @property
-    def trainable_params(self) -> int:
-        return self.total_params
-
-    @property
-    def non_trainable_params(self) -> int:
-        return 0
-
-    @property
-    def totals(self) -> dict[str, int]:
-        """The numbers below the table."""
-        return {
-            "total_params": self.total_params,
-            "trainable_params": self.trainable_params,
-            "non_trainable_params": self.non_trainable_params,
-            "total_bytes": self.total_bytes,
-        }
+    def totals(self) -> Totals:
+        """Sums over the rows. Nothing in a BERT is frozen, so every parameter is trainable."""
+        return Totals(self.total_params, self.total_params, 0, self.total_bytes)
 
     @property
     def record(self) -> dict[str, Any]:
         """The account as JSON shows it."""
-        return {"model": self.model, "rows": [row.record for row in self.rows], **self.totals}
+        return {"model": self.model, "rows": [row.record for row in self.rows], **asdict(self.totals)}

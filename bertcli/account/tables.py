@@ -17,7 +17,7 @@ USES = ("used", "renamed", "ignored", "missing")
 SHORT = 16  # of a model's name that a column can be headed with
 
 
-Shown = tuple[Column, Callable[[Row, Account], str]]  # a column, and its cell for a row
+Shown = tuple[Column, Callable[[Row, int], str]]  # a column, and its cell for a row and the total
 
 LAYER: Shown = Column("Layer (type)"), lambda row, _: _layer(row.path, row.type)
 TIED_LAYER: Shown = (
@@ -27,7 +27,7 @@ TIED_LAYER: Shown = (
 SHAPE: Shown = Column("Output Shape"), lambda row, _: row.output_shape
 PARAMS: Shown = Column("Param #", number=True), lambda row, _: f"{row.params:,}"
 BYTES: Shown = Column("Bytes", number=True), lambda row, _: f"{row.bytes:,}"
-SHARE: Shown = Column("% of total", number=True), lambda row, all: f"{100 * row.params / all.total_params:.2f}"
+SHARE: Shown = Column("% of total", number=True), lambda row, total: f"{100 * row.params / total:.2f}"
 CONNECTED: Shown = Column("Connected to"), lambda row, _: ", ".join(row.connected_to)
 FORMULA: Shown = Column("Formula"), lambda row, _: row.formula and f"{row.formula} = {row.numbers}"
 STYLES = {"tree": (TIED_LAYER, SHAPE, PARAMS, BYTES, SHARE), "keras": (LAYER, SHAPE, PARAMS, CONNECTED)}
@@ -36,12 +36,13 @@ STYLES = {"tree": (TIED_LAYER, SHAPE, PARAMS, BYTES, SHARE), "keras": (LAYER, SH
 def account_document(account: Account, style: str, formulas: bool) -> Document:
     """The rows of a model in the manner of the Keras summary."""
     shown = [*STYLES[style], *([FORMULA] if formulas else [])]
-    rows = [[cell(row, account) for _, cell in shown] for row in account.rows]
+    totals = account.totals
+    rows = [[cell(row, totals.total_params) for _, cell in shown] for row in account.rows]
     below = [
-        f"Total params: {account.total_params:,}",
-        f"Trainable params: {account.trainable_params:,}",
-        f"Non-trainable params: {account.non_trainable_params:,}",
-        f"Size: {_bytes(account.total_bytes)}",
+        f"Total params: {totals.total_params:,}",
+        f"Trainable params: {totals.trainable_params:,}",
+        f"Non-trainable params: {totals.non_trainable_params:,}",
+        f"Size: {_bytes(totals.total_bytes)}",
     ]
     lines = [row.record for row in account.rows]
     return Document([column for column, _ in shown], rows, below, account.record, lines)
