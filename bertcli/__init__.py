@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from bertcli.errors import BertcliError as BertcliError
     from bertcli.model import Model as Model
     from bertcli.model import load as load
-    from bertcli.variants import variant as variant
     from bertcli.tracing import trace as trace
+    from bertcli.variants import variant as variant
 
 __version__ = "0.1.0"
 

@@ -10,9 +10,11 @@ import bertcli
 from bertcli.cli.classify import classify
 from bertcli.cli.encode import encode
 from bertcli.cli.fill_mask import fill_mask
+from bertcli.cli.neighbors import neighbors
 from bertcli.cli.params import params
 from bertcli.cli.score import score
 from bertcli.cli.tokenize import tokenize
+from bertcli.cli.trace import trace
 
 app = typer.Typer(
     name="bertcli",
@@ -22,7 +24,8 @@ app = typer.Typer(
 )
 for one in (encode, classify, fill_mask, score):
     one.register(app, panel="Run")
-params.register(app, panel="Analyse")
+for one in (params, trace, neighbors):
+    one.register(app, panel="Analyse")
 tokenize.register(app, panel="Look")
 
 

@@ -3,8 +3,20 @@
 from bertcli.tasks.classify import classify
 from bertcli.tasks.encode import Block, Stream, encode, encode_blocks
 from bertcli.tasks.fill_mask import fill_mask
+from bertcli.tasks.neighbors import neighbors
 from bertcli.tasks.score import score
 from bertcli.tasks.similarity import similarity
 from bertcli.tasks.tokenize import tokenize
 
-__all__ = ["Block", "Stream", "classify", "encode", "encode_blocks", "fill_mask", "score", "similarity", "tokenize"]
+__all__ = [
+    "Block",
+    "Stream",
+    "classify",
+    "encode",
+    "encode_blocks",
+    "fill_mask",
+    "neighbors",
+    "score",
+    "similarity",
+    "tokenize",
+]

@@ -65,7 +65,8 @@ class Trace:
         self.calls: list[Call] = []
         self.arrays: dict[str, Array] = {}
         self._dry = not model.has_weights
-        self._time, self._stats, self._keep = time, stats, keep
+        self.timed = time
+        self._stats, self._keep = stats, keep
         self._values = Values(model.network)
         self._frame: _Frame | None = None
         self._named: dict[str, int] = {}  # how many steps bear a path
@@ -81,7 +82,7 @@ class Trace:
             matmul_flops=2 * macs,
             flops=sum(step.flops for step in self.steps),
             activation_bytes=sum(step.bytes for step in self.steps),
-            seconds=sum(step.seconds or 0.0 for step in self.steps) if self._time else None,
+            seconds=sum(step.seconds or 0.0 for step in self.steps) if self.timed else None,
         )
 
     def record(self) -> dict[str, Any]:
@@ -118,7 +119,7 @@ class Trace:
         operands = [self._operand(op, given, i, array) for i, array in enumerate(given.arrays) if array is not None]
         start = perf_counter()
         output = self._shape_alone(given) if self._dry else op.compute(*arguments, **settings)
-        seconds = perf_counter() - start if self._time else None
+        seconds = perf_counter() - start if self.timed else None
         axes = given.axes(operands)
         self._values.bind(output, axes)
         path = self._path(op, operands)

@@ -1,0 +1,65 @@
+"""bertcli neighbors"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from bertcli.cli.command import command
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
+from bertcli.cli.running import MASKED_SAMPLE, open_model, read_texts
+from bertcli.output.table import Cell, Column, Table
+
+COLUMNS = (
+    Column("of", varying=True),
+    Column("token"),
+    Column("id", number=True),
+    Column("cosine", number=True),
+)
+
+
+@command("neighbors")
+def neighbors(
+    model: ModelOptions,
+    output: OutputOptions,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="WORD", help="Words; without any, one a line from standard input.", show_default=False),
+    ] = None,
+    input: Annotated[
+        str | None,
+        typer.Option(
+            "-i",
+            "--input",
+            metavar="FILE",
+            help="Read words from a file, one a line; - is standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    top_k: Annotated[int, typer.Option(min=1, metavar="K", help="How many neighbors for a word.")] = 10,
+) -> None:
+    """Find the word pieces nearest to a word in the embedding space, by cosine.
+
+    bertcli neighbors king
+    bertcli neighbors tea coffee --top-k 3 --format json
+    bertcli neighbors -m bert-base-uncased -- ing '##ing'
+
+    A word is one piece of the vocabulary; a word of several pieces is an error
+    that says which they are.
+    """
+    source = read_texts(InputOptions(texts=words, input=input))
+    from bertcli.output.records import record_output
+
+    with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
+        opened = open_model(model, MASKED_SAMPLE)
+        from bertcli.tasks.neighbors import neighbors
+
+        for record in neighbors(opened, (one.text for one in source), top_k=top_k):
+            write(record)
+
+
+def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    for found in record["neighbors"]:
+        yield record["token"], found["token"], found["id"], found["cosine"]

@@ -1,0 +1,46 @@
+"""Word pieces that are close to each other in the embedding space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from bertcli.errors import BertcliError
+from bertcli.model import Model
+from bertcli.tasks.checks import check_finite, check_top_k
+from bertcli.tokens import Tokenizer
+from bertcli.untrusted import shown
+
+
+def neighbors(model: Model, words: Iterable[str], *, top_k: int = 10) -> Iterator[dict[str, Any]]:
+    """For each word {token, neighbors: [{token, id, cosine}, …]}: the rows of E_tok nearest by cosine, best first.
+
+    A word is one piece of the vocabulary, written as it is there (`##ing`) or as in a text (`King`). Raises
+    BertcliError for one that is unknown or several pieces.
+    """
+    check_top_k(top_k)
+    tokenizer = model.tokenizer
+    table = np.asarray(model.network.embeddings.token)[: tokenizer.vocab_size]
+    check_finite(table)
+    lengths = np.sqrt(np.einsum("vh,vh->v", table, table))
+    lengths[lengths == 0] = 1  # a row of zeros is like nothing
+    for word in words:
+        id = _piece(tokenizer, word)
+        cosines = table @ table[id] / (lengths * lengths[id])
+        cosines[id] = -np.inf
+        nearest = np.argsort(-cosines, kind="stable")[: min(top_k, len(table) - 1)].tolist()
+        found = [{"token": tokenizer.piece(one), "id": one, "cosine": float(cosines[one])} for one in nearest]
+        yield {"token": tokenizer.piece(id), "neighbors": found}
+
+
+def _piece(tokenizer: Tokenizer, word: str) -> int:
+    ids = tokenizer.pieces_of(word)
+    unknown = tokenizer.unk_id in ids and tokenizer.id_of(word) is None
+    if unknown or not ids:
+        raise BertcliError(f"{shown(word)} is unknown to the vocabulary: give another word.")
+    if len(ids) > 1:
+        pieces = " ".join(map(tokenizer.piece, ids))
+        raise BertcliError(f"{shown(word)} is {len(ids)} word pieces: {pieces}; ask for one of them.")
+    return ids[0]

@@ -1,0 +1,94 @@
+"""Layers that are alike told once: the steps of a trace in blocks, each with how often it was run in a row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from math import sqrt
+from typing import NamedTuple
+
+from bertcli.tracing.records import Stats, Step
+
+LAYER = re.compile(r"(.*\blayers)\.(\d+)\.(.*)")
+EVERY = "*"  # in the place of a layer's number
+
+
+class Block(NamedTuple):
+    """Steps that were run `times` times, layer after layer; of what differs, times are added and statistics joined."""
+
+    layers: str  # "encoder.layers.*" or "encoder.layers.3"; empty outside of layers
+    times: int
+    steps: tuple[Step, ...]
+
+
+def blocks(steps: Sequence[Step], *, fold: bool) -> list[Block]:
+    """The steps of a pass in blocks; with `fold` layers that do the same are one."""
+    found: list[list[tuple[Step, ...]]] = []  # layers by what they do, or what lies between layers
+    for block in _by_layer(steps):
+        if fold and found and _alike(found[-1][-1], block):
+            found[-1].append(block)
+        else:
+            found.append([block])
+    return [_joined(several) for several in found]
+
+
+def _by_layer(steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
+    for _, block in groupby(steps, lambda step: _layer(step.path)):
+        yield tuple(block)
+
+
+def _layer(path: str) -> str:
+    match = LAYER.fullmatch(path)
+    return f"{match[1]}.{match[2]}" if match else ""
+
+
+def _alike(one: tuple[Step, ...], other: tuple[Step, ...]) -> bool:
+    return bool(_layer(one[0].path)) and [*map(_without_layer, one)] == [*map(_without_layer, other)]
+
+
+def _without_layer(step: Step) -> Step:
+    path = LAYER.sub(rf"\1.{EVERY}.\3", step.path)
+    return replace(step, index=0, path=path, parameters=(), seconds=None, stats=None)
+
+
+def _joined(several: list[tuple[Step, ...]]) -> Block:
+    layer = _layer(several[0][0].path)
+    if len(several) == 1:
+        return Block(layer, 1, several[0])
+    steps = tuple(
+        replace(_without_layer(column[0]), seconds=_sum(column), stats=_stats(column))
+        for column in zip(*several, strict=True)
+    )
+    return Block(f"{layer.rpartition('.')[0]}.{EVERY}", len(several), steps)
+
+
+def _sum(steps: Sequence[Step]) -> float | None:
+    seconds = [step.seconds for step in steps if step.seconds is not None]
+    return sum(seconds) if seconds else None
+
+
+def _stats(steps: Sequence[Step]) -> Stats | None:
+    """Statistics of all the results together, which are of one size."""
+    each = [step.stats for step in steps if step.stats is not None]
+    if not each:
+        return None
+    means, deviations = [one.mean for one in each], [one.std for one in each]
+    mean = _mean(means)
+    squares = _mean([None if m is None or s is None else m * m + s * s for m, s in zip(means, deviations, strict=True)])
+    std = None if mean is None or squares is None else sqrt(max(0.0, squares - mean * mean))
+    low = [one.min for one in each if one.min is not None]
+    high = [one.max for one in each if one.max is not None]
+    return Stats(
+        min(low) if len(low) == len(each) else None,
+        max(high) if len(high) == len(each) else None,
+        mean,
+        std,
+        all(one.finite for one in each),
+    )
+
+
+def _mean(numbers: list[float | None]) -> float | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) / len(known) if len(known) == len(numbers) else None

@@ -1,0 +1,71 @@
+"""One whole pass to trace: of a text, of random ids, or of shapes alone."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+import numpy as np
+
+from bertcli.bert import outputs
+from bertcli.errors import BertcliError
+from bertcli.model import Model
+from bertcli.packing import Group, Integers, Packed
+from bertcli.tracing.watcher import Keep, Trace, trace
+
+SEED = 0  # of random ids: the same every time
+MOST_SENTENCES = 1 << 20
+logger = logging.getLogger("bertcli")
+
+
+class Pass(NamedTuple):
+    """What goes through a model: the ids, segments and pieces of sentences of one length."""
+
+    ids: Integers  # [batch, token]
+    segments: Integers
+    pieces: list[str]  # of the first sentence, empty where there is no tokenizer
+
+
+def pass_of_text(model: Model, text: str, pair: str | None = None) -> Pass:
+    """A text as the model reads it; one that is too long is cut, which is said."""
+    tokenizer = model.tokenizer
+    limits = [model.config.max_position_embeddings, tokenizer.model_max_length, model.sentence.max_seq_length]
+    limit = min(one for one in limits if one is not None)
+    (tokens,) = tokenizer.encode([text], None if pair is None else [pair], limit)
+    if tokens.lost:
+        logger.warning("the text was cut to %d tokens; %d were lost.", limit, tokens.lost)
+    return Pass(np.array([tokens.ids]), np.array([tokens.segments]), list(tokens.pieces))
+
+
+def random_pass(model: Model, batch: int, sequence: int) -> Pass:
+    """Random token ids, the same every time; BertcliError for a size that is not possible."""
+    check_sizes(model, batch, sequence)
+    ids = np.random.default_rng(SEED).integers(0, model.config.vocab_size, (batch, sequence))
+    return Pass(ids, np.zeros_like(ids), [f"#{id}" for id in ids[0]])
+
+
+def run(model: Model, given: Pass, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> Trace:
+    """The trace of a real pass through the encoder and every head."""
+    with trace(model, time=time, stats=stats, keep=keep) as found:
+        model.outputs(given.ids, given.segments)
+    return found
+
+
+def run_shapes(model: Model, batch: int, sequence: int) -> Trace:
+    """The same by shapes alone: no memory, no time, whatever the sizes."""
+    check_sizes(model, batch, sequence)
+    rows = batch * sequence
+    ids = np.broadcast_to(np.zeros((), dtype=np.intp), (rows,))
+    whole = Group(batch, slice(0, rows), slice(0, rows))
+    with trace(model) as found:
+        outputs(model.network, Packed(ids, ids, ids, np.arange(batch + 1) * sequence, (whole,)))
+    return found
+
+
+def check_sizes(model: Model, batch: int, sequence: int) -> None:
+    """Raise BertcliError for a sentence without tokens or of more than there are positions, and for no sentences."""
+    longest = model.config.max_position_embeddings
+    if not 1 <= sequence <= longest:
+        raise BertcliError(f"A sequence length of {sequence} is not possible; with this model it is 1 to {longest}.")
+    if not 1 <= batch <= MOST_SENTENCES:
+        raise BertcliError(f"A batch size of {batch} is not possible; it is 1 to {MOST_SENTENCES:,}.")

@@ -1,0 +1,191 @@
+"""A trace as a document: the operation table, wide as the literature lays it out, or narrow for a small terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any
+
+from bertcli.output.document import Document
+from bertcli.output.table import Column, cell
+from bertcli.tracing.folding import Block, blocks
+from bertcli.tracing.records import Step, Value
+from bertcli.tracing.watcher import Trace
+
+BESIDE = 3  # what a column takes beside its text
+Rows = list[list[str]]
+Layout = tuple[list[Column], Rows]
+
+
+def trace_document(
+    trace: Trace, sizes: Mapping[str, int], *, all_layers: bool = False, room: int | None = None
+) -> Document:
+    """The steps, layers that are alike told once; `sizes` of symbols are shown below.
+
+    `room` is the width of the terminal, None where nothing limits it: the widest layout that goes in is taken.
+    """
+    found = blocks(trace.steps, fold=not all_layers)
+    layouts = (layout(trace, found) for layout in (_wide, _middle))
+    fitting = (layout for layout in layouts if room is None or _width(layout) <= room)
+    columns, rows = next(fitting, None) or _narrow(trace, found)
+    lines = [_line(block, step) for block in found for step in block.steps]
+    return Document(columns, rows, _totals(trace, sizes), trace.record(), lines)
+
+
+def _width(layout: Layout) -> int:
+    columns, rows = layout
+    return sum(max(map(len, cells)) + BESIDE for cells in zip([column.name for column in columns], *rows, strict=True))
+
+
+# ----------------------------------------------------------------------------------------------------------- layouts
+
+
+def _wide(trace: Trace, found: list[Block]) -> Layout:
+    """A row for each op, as the literature has it."""
+    columns = [Column(name) for name in ("Group", "Operation", "Input 1", "Size", "Input 2", "Size", "Output", "Size")]
+    columns += _number_columns(trace)
+    rows: Rows = []
+    for block in found:
+        if block.layers:
+            rows.append([_heading(block)])
+        group = ""
+        for step in block.steps:
+            names = [text for value in _three(step) for text in (value.name if value else "", _size(value))]
+            rows.append([step.group if step.group != group else "", step.operation, *names, *_numbers(trace, step)])
+            group = step.group
+        if block.times > 1:
+            rows.append([_together(block), *[""] * 7, *map(_count, _sums(block))])
+    return columns, _filled(rows, columns)
+
+
+def _middle(trace: Trace, found: list[Block]) -> Layout:
+    """Two rows for each op, names and below them sizes."""
+    columns = [Column(name) for name in ("Operation", "Input 1", "Input 2", "Output")] + _number_columns(trace)
+    rows: Rows = []
+    for block in found:
+        if block.layers:
+            rows.append([_heading(block)])
+        for group, steps in groupby(block.steps, lambda step: step.group):
+            rows.append([group])
+            for step in steps:
+                names = [value.name if value else "" for value in _three(step)]
+                rows.append([f"  {step.operation}", *names, *_numbers(trace, step)])
+                rows.append(["", *map(_size, _three(step))])
+        if block.times > 1:
+            rows.append([_together(block), *[""] * 3, *map(_count, _sums(block))])
+    return columns, _filled(rows, columns)
+
+
+def _narrow(trace: Trace, found: list[Block]) -> Layout:
+    """A row for each operand and result, below the op and what it costs."""
+    rows: Rows = []
+    for block in found:
+        if block.layers:
+            rows.append([_heading(block)])
+        for group, steps in groupby(block.steps, lambda step: step.group):
+            rows.append([group])
+            for step in steps:
+                rows.append([f"  {step.operation}", _in_words(_costs(step))])
+                rows += [[f"    {value.name}", _size(value)] for value in step.inputs]
+                rows.append([f"  → {step.output.name}", _size(step.output)])
+                if measures := _measures(trace, step):
+                    rows.append(["", ", ".join(f"{name} {value}" for name, value in measures)])
+        if block.times > 1:
+            rows.append([_together(block), _in_words(_sums(block))])
+    columns = [Column("Operation"), Column("Size and cost")]
+    return columns, _filled(rows, columns)
+
+
+def _number_columns(trace: Trace) -> list[Column]:
+    measured = [name for name, _ in _measures(trace, trace.steps[0])] if trace.steps else []
+    return [Column(name, number=True) for name in ("Params", "MACs", "Bytes", *measured)]
+
+
+def _numbers(trace: Trace, step: Step) -> list[str]:
+    return [*map(_count, _costs(step)), *(number for _, number in _measures(trace, step))]
+
+
+def _filled(rows: Rows, columns: list[Column]) -> Rows:
+    return [row + [""] * (len(columns) - len(row)) for row in rows]
+
+
+def _three(step: Step) -> list[Value | None]:
+    """Two inputs, of which there may be one, and the output."""
+    return [*step.inputs[:2], *[None] * (2 - len(step.inputs)), step.output]
+
+
+def _heading(block: Block) -> str:
+    return f"Encoder layer × {block.times}, each:" if block.times > 1 else f"{block.layers}:"
+
+
+def _together(block: Block) -> str:
+    return f"Encoder layer × {block.times}, all"
+
+
+def _costs(step: Step) -> tuple[int, ...]:
+    return step.params, step.macs, step.bytes
+
+
+def _sums(block: Block) -> tuple[int, ...]:
+    return tuple(block.times * sum(column) for column in zip(*map(_costs, block.steps), strict=True))
+
+
+def _in_words(costs: tuple[int, ...]) -> str:
+    return ", ".join(
+        f"{count:,} {name}" for count, name in zip(costs, ("params", "MACs", "bytes"), strict=True) if count
+    )
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number else ""
+
+
+def _size(value: Value | None) -> str:
+    """`S × H (512 × 768)`"""
+    return f"{value.symbols} ({' × '.join(map(str, value.shape))})" if value else ""
+
+
+def _measures(trace: Trace, step: Step) -> list[tuple[str, str]]:
+    """What was measured of a step, by the heading of its column; times of layers told once are added up."""
+    found = []
+    if trace.timed:
+        seconds, total = step.seconds or 0.0, trace.totals.seconds or 1.0
+        found = [("ms", f"{1000 * seconds:.3f}"), ("% of time", f"{100 * seconds / total:.1f}")]
+    if step.stats is not None:
+        found += [(name, cell(step.stats[name]) or "NaN") for name in ("min", "max", "mean", "std")]
+        found.append(("NaN/Inf", "no" if step.stats.finite else "YES"))
+    return found
+
+
+# ------------------------------------------------------------------------------------------ what stands below, and CSV
+
+
+def _totals(trace: Trace, sizes: Mapping[str, int]) -> list[str]:
+    totals = trace.totals
+    values = [value for step in trace.steps for value in (*step.inputs, step.output)]
+    used = {"L", *re.findall(r"\w+", " ".join(value.symbols for value in values))}
+    known = {"B": trace.batch, "S": trace.sequence, **{name: size for name, size in sizes.items() if name in used}}
+    symbols = ", ".join(f"{symbol} = {size}" for symbol, size in known.items())
+    below = [
+        f"{trace.model}: {symbols}",
+        f"Params: {totals.params:,}",
+        f"MACs: {totals.macs:,} (multiply-accumulates of matrix products)",
+        f"FLOPs: {totals.matmul_flops:,} of matrix products, {totals.flops:,} with element-wise operations",
+        f"Activations: {totals.activation_bytes:,} bytes (every output, as float32)",
+    ]
+    return below + ([f"Time: {1000 * totals.seconds:,.3f} ms"] if totals.seconds is not None else [])
+
+
+def _line(block: Block, step: Step) -> dict[str, Any]:
+    """An op in CSV: `times` says how many layers do the same; costs are of one, time and statistics of all of them."""
+    line: dict[str, Any] = {"times": block.times, "path": step.path, "group": step.group, "operation": step.operation}
+    for i in (0, 1):
+        value = step.inputs[i] if i < len(step.inputs) else None
+        line |= {f"input_{i + 1}": value.name if value else "", f"size_{i + 1}": _size(value)}
+    line |= {"output": step.output.name, "size": _size(step.output)}
+    line |= {"params": step.params, "macs": step.macs, "flops": step.flops, "bytes": step.bytes}
+    if step.seconds is not None:
+        line["seconds"] = step.seconds
+    return line | (asdict(step.stats) if step.stats is not None else {})
