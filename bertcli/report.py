@@ -10,12 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len, chop_cells
-from rich.console import Console, JustifyMethod
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table as RichTable
-from rich.text import Text
 
 from bertcli.output.table import Column
 
@@ -37,16 +32,38 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Non
     room = terminal_width()
     narrow = room is not None and sum(natural) + BESIDE * len(columns) > room
     widths = _folded_widths(columns, cells, (room or 0) - (BESIDE - 1) * len(columns)) if narrow else natural
-    padding = (0, 0, 0, 1) if narrow else (0, 1)
-    heading = "" if os.environ.get("NO_COLOR") else "bold"
-    table = RichTable(box=SIMPLE_HEAD, show_edge=False, header_style=heading, padding=padding)
-    for column, width in zip(columns, widths, strict=True):
-        justify: JustifyMethod = "right" if column.number else "left"
-        table.add_column(Text(folded(column.name, width)), justify=justify, no_wrap=True, width=width)
+    gap = " " * (BESIDE - 1 if narrow else BESIDE)
+    bold, plain = ("\x1b[1m", "\x1b[0m") if _takes_escapes() else ("", "")
+    for line in _lines([column.name for column in columns], columns, widths, gap, foot=True):
+        print(f"{bold}{line}{plain}")
+    print("─" * (sum(widths) + len(gap) * (len(columns) - 1) + 2))
     for row in cells:
-        table.add_row(*(Text(folded(value, width)) for value, width in zip(row, widths, strict=True)))
-    wide = sum(widths) + BESIDE * len(columns)
-    Console(width=wide, highlight=False, markup=False, emoji=False, soft_wrap=False).print(table)
+        for line in _lines(row, columns, widths, gap):
+            print(line)
+
+
+def _lines(
+    row: Sequence[str], columns: Sequence[Column], widths: Sequence[int], gap: str, foot: bool = False
+) -> Iterator[str]:
+    """The lines of a row whose cells are folded; a cell of fewer lines stands at the top, or at the foot."""
+    cells = [folded(value, width).split("\n") for value, width in zip(row, widths, strict=True)]
+    height = max(map(len, cells), default=0)
+    for i in range(height):
+        parts = []
+        for column, cell, width in zip(columns, cells, widths, strict=True):
+            at = i - (height - len(cell) if foot else 0)
+            text = cell[at] if 0 <= at < len(cell) else ""
+            spaces = " " * (width - cell_len(text))
+            parts.append(spaces + text if column.number else text + spaces)
+        yield f" {gap.join(parts)}".rstrip()
+
+
+def _takes_escapes() -> bool:
+    """Whether standard output is a terminal that knows bold letters, or is to be taken for one."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    able = sys.stdout.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown") and os.name != "nt"
+    return able or bool(os.environ.get("FORCE_COLOR"))
 
 
 def _folded_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
@@ -83,6 +100,9 @@ def visible(text: str) -> str:
 
 def progress(items: Iterable[T], task: str, total: int | None, texts_in: Callable[[T], int]) -> Iterator[T]:
     """The same items; a bar on standard error counts their texts once the work has taken a moment."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     if console.is_dumb_terminal:
         yield from items
@@ -114,6 +134,9 @@ def terminal_width() -> int | None:
 
 def print_shades(lines: Iterable[Sequence[tuple[str, float | None]]]) -> None:
     """Print lines of cells, each a text and how dark it is, 0 to 1: in colour where that is allowed, else by blocks."""
+    from rich.console import Console
+    from rich.text import Text
+
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     coloured = console.color_system in ("truecolor", "256") and not console.no_color
     blocks = BLOCKS if _can_write(BLOCKS) else LETTERS

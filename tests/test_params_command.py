@@ -96,7 +96,7 @@ def unfolded(text: str, names: list[str]) -> str:
     """The text of a folded table's columns, one after the other, without spaces."""
     lines = text.split("\n\n")[0].splitlines()
     rule = next(i for i, line in enumerate(lines) if line.startswith("─"))
-    starts = [0, *(lines[rule - 1].index(name) for name in names[1:]), len(lines[0])]
+    starts = [0, *(lines[rule - 1].index(name) for name in names[1:]), max(map(len, lines))]
     columns = ["".join(line[start:end] for line in lines[rule + 1 :]) for start, end in pairwise(starts)]
     return "".join(columns).replace(" ", "")
 
