@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bertcli.blas import choose_kernel
+
 if TYPE_CHECKING:
     from bertcli import functional as functional
     from bertcli.account import params as params
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from bertcli.model import load as load
     from bertcli.tracing import trace as trace
     from bertcli.variants import variant as variant
+
+choose_kernel()  # before anything here imports NumPy
 
 __version__ = "0.1.0"
 

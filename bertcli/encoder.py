@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bertcli.ops import Integers, add, embed, like, linear, mix, norm, pick, scores, softmax
-from bertcli.packing import Packed, split_heads
+from bertcli.ops import Integers, add, each, embed, like, linear, mix, norm, pick, scores, softmax
+from bertcli.packing import Block, Packed
 from bertcli.parts import Array, Module
 from bertcli.tree import parameter, part, parts, setting
 
@@ -66,12 +66,13 @@ class SelfAttention(Module):
         """Rows `x` ask, rows `context` answer: the same, unless only some rows are wanted."""
         q, k, v = self.query(x), self.key(context), self.value(context)
         z = like(q)
-        for sentences, queries, keys in batch.groups:
-            q_h = split_heads(q, queries, sentences, self.heads)  # [batch, head, token, size]
-            k_h = split_heads(k, keys, sentences, self.heads)
-            v_h = split_heads(v, keys, sentences, self.heads)
+
+        def attend(block: Block) -> None:
+            q_h, k_h, v_h = block.queries(q), block.keys(k), block.keys(v)  # [batch, head, token, size]
             weights = softmax(scores(q_h, k_h))  # [batch, head, token, token]
-            mix(weights, v_h, into=split_heads(z, queries, sentences, self.heads))
+            mix(weights, v_h, into=block.queries(z))
+
+        each(attend, batch.blocks(self.heads))
         return self.output(z)
 
 

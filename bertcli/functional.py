@@ -40,7 +40,7 @@ def feed_forward(
     """act(x W_1 + b_1) W_2 + b_2: x [token, H], W_1 [H, F], W_2 [F, H] -> [token, H]; `activation` as in config.json."""
     if activation not in kernels.ACTIVATIONS:
         raise BertcliError(f"There is no activation '{activation}'; there are {', '.join(kernels.ACTIVATIONS)}.")
-    hidden = kernels.ACTIVATIONS[activation](_copy(x) @ _copy(w1) + _copy(b1))
+    hidden = kernels.activate(_copy(x) @ _copy(w1), activation, _copy(b1))
     return np.asarray(hidden @ _copy(w2) + _copy(b2), dtype=np.float32)
 
 
@@ -52,12 +52,12 @@ def layer_norm(x: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | 
 
 def gelu(x: ArrayLike) -> Array:
     """x/2 · (1 + erf(x / sqrt 2)), the exact form (Hendrycks & Gimpel 2016)."""
-    return kernels.gelu(_copy(x))
+    return kernels.activate(_copy(x), "gelu")
 
 
 def relu(x: ArrayLike) -> Array:
     """max(0, x)."""
-    return kernels.relu(_copy(x))
+    return kernels.activate(_copy(x), "relu")
 
 
 def masked_lm_loss(logits: ArrayLike, true_ids: ArrayLike) -> float:

@@ -16,8 +16,10 @@ from bertcli.bert import Bert, Outputs, outputs
 from bertcli.checkpoint import TensorUse, open_checkpoint
 from bertcli.config import BertConfig
 from bertcli.errors import BertcliError
-from bertcli.packing import Integers, Packed, pack_padded
+from bertcli.ops import each, multiplied_by, place
+from bertcli.packing import Integers, Packed, Part, pack_padded
 from bertcli.parts import Array, watched
+from bertcli.team import one_by_one
 from bertcli.textbook import Textbook
 
 if TYPE_CHECKING:
@@ -64,12 +66,23 @@ class Model:
         `mask` is 1 for tokens that count (default: all); rows where it is 0 come back as zeros.
         """
         batch, rows, shape = self._packed(ids, segments, mask)
-        with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care test it
-            hidden = self._runnable()(batch)
-        if watched() and hidden.strides == (0, 0):  # a dry run: there is nothing to put back in place
-            return np.broadcast_to(hidden[:1], (*shape, self.config.hidden_size))
+        network = self._runnable()
         states = np.zeros((*shape, self.config.hidden_size), dtype=np.float32)
-        states.reshape(-1, self.config.hidden_size)[rows] = hidden
+        flat = states.reshape(-1, self.config.hidden_size)
+
+        def run(part: Part) -> None:
+            place(network(part.batch), flat, rows[part.rows])
+
+        with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care test it
+            parts = batch.parts()
+            if not watched():
+                (each if len(parts) > 1 else one_by_one)(run, parts)
+                return states
+            with multiplied_by(parts):
+                hidden = network(batch)
+        if hidden.strides == (0, 0):  # a dry run: there is nothing to put back in place
+            return np.broadcast_to(hidden[:1], (*shape, self.config.hidden_size))
+        place(hidden, flat, rows)
         return states
 
     def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> Outputs:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bertcli.parts import watched
+from bertcli.team import size
+
+MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, what one core has of the caches
+MOST_TOKENS = 640  # of a part: at 512, 6 MiB of feed-forward activations a core
+LEAST_TOKENS = 192  # of a part: with fewer, two cores do better to share each product than to read all weights each
+LEAST_SCORES = 1 << 16  # below this, waking another core costs more than it brings
 
 Integers = NDArray[np.integer[Any]]
 Array = NDArray[np.float32]
@@ -20,6 +28,49 @@ class Group(NamedTuple):
     sentences: int
     queries: slice
     keys: slice
+
+    @property
+    def scores(self) -> int:
+        """Pairs of a query and a key."""
+        return self.sentences * self.query * self.key
+
+    @property
+    def query(self) -> int:
+        """Queries of each sentence."""
+        return int(self.queries.stop - self.queries.start) // self.sentences
+
+    @property
+    def key(self) -> int:
+        """Keys of each sentence."""
+        return int(self.keys.stop - self.keys.start) // self.sentences
+
+    def cut(self, sentences: int) -> Iterator[Group]:
+        """The same in parts of so many sentences."""
+        for first in range(0, self.sentences, sentences):
+            last = min(first + sentences, self.sentences)
+            queries = slice(self.queries.start + first * self.query, self.queries.start + last * self.query)
+            keys = slice(self.keys.start + first * self.key, self.keys.start + last * self.key)
+            yield Group(last - first, queries, keys)
+
+
+class Block(NamedTuple):
+    """Sentences of a group and some of their heads: as much of attention as is computed at a time."""
+
+    group: Group
+    heads: slice
+    of: int  # heads there are
+
+    def queries(self, x: Array) -> Array:
+        """View of packed rows [token, head·size] as [batch, head, token, size]."""
+        return self._view(x, self.group.queries)
+
+    def keys(self, x: Array) -> Array:
+        """The same of the rows that are looked at."""
+        return self._view(x, self.group.keys)
+
+    def _view(self, x: Array, rows: slice) -> Array:
+        split = x[rows].reshape(self.group.sentences, -1, self.of, x.shape[1] // self.of, copy=False)
+        return split.transpose(0, 2, 1, 3)[:, self.heads]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +92,43 @@ class Packed:
         """The row of each sentence's first token, [CLS]."""
         return self.offsets[:-1]
 
+    def blocks(self, heads: int) -> list[Block]:
+        """Attention of a batch in blocks whose scores fit the cache; whole groups where somebody watches."""
+        if watched():
+            return [Block(group, slice(None), heads) for group in self.groups]
+        scores = sum(group.scores for group in self.groups) * heads
+        limit = min(MOST_SCORES, max(LEAST_SCORES, scores // size()))
+        return [block for group in self.groups for block in _blocks(group, heads, limit)]
+
+    def parts(self) -> list[Part]:
+        """The batch in parts that one core each can compute: alike in size, and small enough for the cache."""
+        total, most = len(self.ids), len(self.offsets) - 1
+        count = min(most, max(-(-total // MOST_TOKENS), min(size(), total // LEAST_TOKENS)))
+        if count < 2:
+            return [Part(self, slice(0, total))]
+        wanted = np.arange(1, count) * total / count
+        cuts = np.unique([0, *np.searchsorted(self.offsets, wanted), most]).tolist()
+        return [self._part(first, last) for first, last in pairwise(cuts)]
+
+    def _part(self, first: int, last: int) -> Part:
+        offsets = self.offsets[first : last + 1]
+        rows, lengths = slice(int(offsets[0]), int(offsets[-1])), np.diff(offsets)
+        groups = _groups(lengths, lengths)
+        return Part(
+            Packed(self.ids[rows], self.segments[rows], self.positions[rows], offsets - offsets[0], groups), rows
+        )
+
     def narrow(self, rows: Integers) -> Packed:
         """The same batch when only some rows (ascending) are queries; every row remains a key."""
         counts = np.diff(np.searchsorted(rows, self.offsets))
         return Packed(self.ids, self.segments, self.positions, self.offsets, _groups(counts, np.diff(self.offsets)))
+
+
+class Part(NamedTuple):
+    """Some sentences of a batch, as a batch, and the rows they are in the whole."""
+
+    batch: Packed
+    rows: slice
 
 
 class Sentence(Protocol):
@@ -81,11 +165,14 @@ def pack_padded(ids: Integers, segments: Integers, mask: NDArray[np.bool_]) -> t
     return packed, rows
 
 
-def split_heads(x: Array, rows: slice, sentences: int, heads: int) -> Array:
-    """View of some packed rows [token, head·size] as [batch, head, token, size]."""
-    _, hidden = x.shape
-    split = x[rows].reshape(sentences, -1, heads, hidden // heads, copy=False)
-    return split.transpose(0, 2, 1, 3)
+def _blocks(group: Group, heads: int, limit: int) -> Iterator[Block]:
+    """Some sentences with all their heads, or one with some of them: about `limit` scores each."""
+    alone = group.query * group.key
+    together = max(1, limit // (alone * heads))
+    step = heads if together > 1 else min(heads, max(1, limit // alone))
+    for part in group.cut(together):
+        for first in range(0, heads, step):
+            yield Block(part, slice(first, first + step), heads)
 
 
 def _offsets(lengths: Integers) -> Integers:

@@ -1,0 +1,129 @@
+"""The library behind NumPy's matrix products: which kernel it uses, and how many threads, chosen where that is safe.
+
+Imports no NumPy, because the kernel has to be chosen before NumPy is first imported.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any
+
+KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
+AVX512_KERNEL = "SKYLAKEX"
+AVX512 = frozenset({"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"})  # all that the kernel is compiled for
+
+
+def choose_kernel() -> bool:
+    """Ask OpenBLAS for its AVX-512 kernel where it might take a slower one by itself; true if this was done.
+
+    Older OpenBLAS does not know AMD's newer processors and runs its AVX2 kernel on them, at half the speed. Nothing is
+    done when the user has said what they want, when NumPy is loaded already (it would be too late), or where the
+    processor cannot be known (only Linux says, in /proc/cpuinfo). A NumPy built on another library takes no notice.
+    """
+    if KERNEL_VARIABLE in os.environ or "numpy" in sys.modules:
+        return False
+    vendor, features = processor()
+    if vendor != "AuthenticAMD" or not features >= AVX512:
+        return False
+    os.environ[KERNEL_VARIABLE] = AVX512_KERNEL
+    _chosen.append(AVX512_KERNEL)
+    return True
+
+
+def forget_choice() -> None:
+    """Once NumPy is loaded the variable has done its work: programs started from here need not inherit it."""
+    if _chosen and os.environ.get(KERNEL_VARIABLE) == _chosen.pop():
+        del os.environ[KERNEL_VARIABLE]
+
+
+_chosen: list[str] = []
+
+
+def processor() -> tuple[str, frozenset[str]]:
+    """Maker and features of the processor, as Linux on x86-64 tells them; else ("", none)."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            text = file.read(8192)  # the first processor's entry; there may be hundreds
+    except OSError:
+        return "", frozenset()
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        fields.setdefault(name.strip(), value.strip())
+    return fields.get("vendor_id", ""), frozenset(fields.get("flags", "").split())
+
+
+# ---------------------------------------------------------------------------------------------------------- threads
+
+
+def function(name: str) -> Callable[..., Any] | None:
+    """A function of OpenBLAS, however this NumPy's copy of it decorates names; None with another library."""
+    library = _library()
+    for decorated in (f"scipy_{name}64_", f"scipy_{name}", f"{name}64_", name):
+        found = getattr(library, decorated, None)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+    return None
+
+
+@cache
+def _library() -> Any:
+    """NumPy's compiled core: looking a name up in it looks through the libraries it was linked with, too."""
+    try:
+        import ctypes
+
+        from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+
+        return ctypes.CDLL(_multiarray_umath.__file__)
+    except (ImportError, OSError):
+        return None
+
+
+def threads() -> int | None:
+    """Threads a product may use now; None when the library does not say."""
+    ask = function("openblas_get_num_threads")
+    return None if ask is None else int(ask())
+
+
+def set_threads(count: int) -> bool:
+    """Let products use `count` threads; false when the library cannot be told."""
+    tell = function("openblas_set_num_threads")
+    if tell is None:
+        return False
+    tell(count)
+    return True
+
+
+_single = Lock()
+_singles = 0
+_before = 1
+
+
+@contextmanager
+def single_threaded() -> Iterator[bool]:
+    """Products use one thread each in here, so that several can run side by side; yields false if that cannot be had.
+
+    The number is the process's: two who are in here at once leave it to the later one to put back.
+    """
+    global _singles, _before
+    now = threads()
+    if now is None:
+        yield False
+        return
+    with _single:
+        if _singles == 0:
+            _before = threads() or 1
+            set_threads(1)
+        _singles += 1
+    try:
+        yield True
+    finally:
+        with _single:
+            _singles -= 1
+            if _singles == 0:
+                set_threads(_before)

@@ -1,0 +1,130 @@
+"""A few threads that share out the pieces of one step: NumPy's loops let go of the interpreter while they run.
+
+Each piece is computed by one thread in the same way whoever it is, so results do not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
+from queue import SimpleQueue
+from threading import Lock, Thread, local
+from typing import TypeVar
+
+from bertcli import blas
+
+T = TypeVar("T")
+
+MOST = 8  # beyond this, threads of one interpreter wait for each other; more cores are for worker processes
+
+
+class _Team:
+    """Helpers that sleep until there is work; the caller works too and waits only for pieces somebody has begun."""
+
+    def __init__(self, helpers: int) -> None:
+        self.calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        for _ in range(helpers):
+            Thread(target=self._help, name="bertcli", daemon=True).start()
+        self.helpers = helpers
+
+    def _help(self) -> None:
+        _here.helping = True
+        while True:
+            self.calls.get()()
+
+    def share(self, work: Callable[[T], object], pieces: Sequence[T]) -> None:
+        todo = iter(pieces)  # taking the next one is atomic: no piece is done twice
+        done: SimpleQueue[BaseException | None] = SimpleQueue()
+
+        def help_out() -> None:
+            for piece in todo:
+                done.put(_outcome(work, piece))
+
+        for _ in range(min(self.helpers, len(pieces) - 1)):
+            self.calls.put(partial(copy_context().run, help_out))  # what the caller has NumPy warn of, and the like
+        failure = None
+        mine = 0
+        for piece in todo:
+            mine += 1
+            failure = _outcome(work, piece) or failure
+        for _ in range(len(pieces) - mine):
+            failure = done.get() or failure
+        if failure is not None:
+            raise failure
+
+
+def _outcome(work: Callable[[T], object], piece: T) -> BaseException | None:
+    try:
+        work(piece)
+    except BaseException as failure:  # raised again in the caller's thread when nobody works on its arrays any more
+        return failure
+    return None
+
+
+_here = local()
+_team: _Team | None = None
+_making = Lock()
+_size: int | None = None
+
+
+def size() -> int:
+    """Threads that work together: the cores this process may use, or fewer if its matrix products were given fewer."""
+    global _size
+    if _size is None:
+        _size = max(1, min(MOST, _cores(), blas.threads() or MOST))
+    return _size
+
+
+def set_size(count: int | None) -> None:
+    """Work with `count` threads from now on; None: as many as fit the machine."""
+    global _size, _team
+    with _making:
+        _size, _team = count, None
+
+
+def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
+    """`work` on every piece; within a piece of other work, one after the other. Errors are raised when all are through."""
+    if len(pieces) < 2 or size() == 1 or sharing():
+        one_by_one(work, pieces)
+        return
+    _here.helping = True
+    try:
+        _helpers().share(work, pieces)
+    finally:
+        _here.helping = False
+
+
+def one_by_one(work: Callable[[T], object], pieces: Sequence[T]) -> None:
+    """`work` on every piece, in this thread."""
+    for piece in pieces:
+        work(piece)
+
+
+def sharing() -> bool:
+    """True in a piece of shared work: the other cores have pieces of their own."""
+    return getattr(_here, "helping", False)
+
+
+def _helpers() -> _Team:
+    global _team
+    team = _team
+    if team is None:
+        with _making:
+            team = _team = _team or _Team(size() - 1)
+    return team
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _forget() -> None:
+    """In a forked child: threads do not cross a fork, and a lock may have been held by one of them."""
+    global _team, _making
+    _team, _making = None, Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
