@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 import bertcli
-from bertcli.account import Account, Row
+from bertcli.account import Account, Row, keras
 from bertcli.account.keras import keras_plans
 from bertcli.account.ledger import entries
 from bertcli.account.shapes import Input
@@ -100,6 +100,12 @@ def test_every_parameter_is_in_exactly_one_row(case: tuple[str, str]) -> None:
         around = [place for place in places if f"{entry.parameter.path}.".startswith(f"{place}.")]
         counted[places[max(around, key=len)]] += entry.params
     assert {name: count for name, count in rows.items() if count} == dict(counted)
+
+
+def test_a_part_without_words_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keras, "HEADS", keras.HEADS.replace("=nsp ", " nsp "))
+    with pytest.raises(RuntimeError, match=r"no row shows nsp\.output\.weight, nsp\.output\.bias"):
+        summary("tiny", "nsp")
 
 
 def test_the_textbook_model_has_its_own_rows() -> None:

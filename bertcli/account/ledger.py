@@ -55,6 +55,8 @@ def rows(plans: Sequence[Plan], model: Model, *, collapse: bool, powers: bool) -
     held: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries(model):
         held[nearest(entry.parameter.path, names)].append(entry)
+    if held.keys() - names.keys():
+        raise RuntimeError(f"no row shows {', '.join(entry.parameter.path for entry in held[''])}")
     if not collapse:
         return tuple(_row([plan], held, names, model, powers=powers) for plan in plans)
     groups: dict[str, list[Plan]] = defaultdict(list)
