@@ -1,4 +1,4 @@
-"""BERT for training on a CPU: stacked weights, bfloat16 products, and the last layer only for the rows that are used."""
+"""BERT for training on a CPU: stacked weights, bfloat16 products, the last layer only for the rows that are used."""
 
 from __future__ import annotations
 
