@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 from terminal import Result, bertcli
 
 import bertcli as library
+from bertcli.output.spelling import spell_out
 from bertcli.tracing import Step
 from bertcli.tracing.folding import blocks
 
@@ -303,3 +304,11 @@ def test_what_cannot_be_done_is_one_line_that_says_what_can(arguments: list[str]
 def test_what_makes_no_sense_is_wrong_usage(arguments: list[str]) -> None:
     done = trace(*arguments)
     assert (done.status, done.out) == (2, "")
+
+
+def test_a_terminal_without_these_letters_gets_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(memory, encoding="ascii"))
+    spell_out()
+    print("A × S × S · Kᵀ → é東", flush=True)
+    assert memory.getvalue() == rb"A x S x S * KT > \xe9\u6771" + b"\n"

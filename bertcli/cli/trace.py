@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 Format = Literal["table", "json", "csv", "markdown"]
 PICTURES = (".html", ".svg")
+logger = logging.getLogger("bertcli")
 TOKENS, SHAPES = 16, 512  # of a sentence, unless --seq-len says so: with weights, and without
 
 
@@ -94,9 +96,12 @@ def trace(
         from bertcli.output.arrays import save_arrays
 
         save_arrays(save, found.arrays)
+        logger.info("%d outputs written to %s.", len(found.arrays), save)
     if choice is None:
         _show(opened, found, all_layers, format)
     else:
+        if len(given.ids) > 1:
+            logger.info("of %d sentences the first is shown.", len(given.ids))
         _show_attention(found, given.pieces, choice, output, format)
 
 

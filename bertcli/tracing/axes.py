@@ -18,7 +18,7 @@ from typing import NamedTuple
 from bertcli.parts import Signature
 
 BATCH, UNKNOWN, ONE = "B", "N", "1"
-WORDS = {"batch": BATCH, "head": "A", "size": "D", "hidden": "H"}  # what a signature's own words stand for
+WORDS = {"head": "A", "size": "D"}  # what a signature's own words stand for
 SPLIT = 4  # arrays of this many axes are [batch, head, token, size], or [batch, head, token, token]
 GROUP, ALL = "ᵢ", "Σ"
 
