@@ -39,6 +39,7 @@ NAMES = [
 OLD_NORM_NAMES = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 OTHER_NAMES = {"cls.predictions.bias": "cls.predictions.decoder.bias"}  # used where both are stored
 PREFIX = "bert."
+UNUSED = "no part of this model"
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")  # constants that some versions stored
 
 # A head is there when any of these tensors is.
@@ -80,7 +81,7 @@ class Checkpoint:
     @property
     def notes(self) -> list[str]:
         """One line for what is in the file and of no use, if anything."""
-        unused = [use.name for use in self.uses if use.use == "ignored" and _bare(use.name) not in BUFFERS]
+        unused = [use.name for use in self.uses if use.note == UNUSED]
         if not unused:
             return []
         shown = ", ".join(unused[:3]) + (f" and {len(unused) - 3} more" if len(unused) > 3 else "")

@@ -74,8 +74,12 @@ class BertConfig:
 
 def _config(layers: int, hidden: int, vocab: int = 30522) -> BertConfig:
     return BertConfig(
-        vocab_size=vocab, hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=hidden // 64, intermediate_size=4 * hidden
-    )  # fmt: skip
+        vocab_size=vocab,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=hidden // 64,
+        intermediate_size=4 * hidden,
+    )
 
 
 VARIANTS: dict[str, BertConfig] = {
@@ -102,7 +106,7 @@ def variant_config(name: str) -> BertConfig:
 
 
 def parse_heads(heads: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
-    """Heads from a list or a text such as "mlm,nsp" or "none", in their fixed order; nsp and classifier bring the pooler."""
+    """Heads from a list or from "mlm,nsp" or "none", in a fixed order; nsp and classifier bring the pooler."""
     names = [name.strip() for name in heads.split(",")] if isinstance(heads, str) else list(heads)
     if names == ["none"]:
         return ()
@@ -147,9 +151,10 @@ def parse_config(data: Mapping[str, Any]) -> BertConfig:
 
 
 _KINDS: dict[str, type] = {
-    "vocab_size": int, "hidden_size": int, "num_hidden_layers": int, "num_attention_heads": int, "intermediate_size": int,
-    "hidden_act": str, "layer_norm_eps": float, "max_position_embeddings": int, "type_vocab_size": int, "pad_token_id": int,
-    "tie_word_embeddings": bool, "num_labels": int, "problem_type": str, "model_type": str,
+    "vocab_size": int, "hidden_size": int, "num_hidden_layers": int, "num_attention_heads": int,
+    "intermediate_size": int, "hidden_act": str, "layer_norm_eps": float, "max_position_embeddings": int,
+    "type_vocab_size": int, "pad_token_id": int, "tie_word_embeddings": bool, "num_labels": int,
+    "problem_type": str, "model_type": str,
 }  # fmt: skip
 _NEEDED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 

@@ -21,8 +21,9 @@ def softmax(x: ArrayLike) -> Array:
 
 
 def scaled_dot_product_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None) -> Array:
-    """softmax(Q Kᵀ / sqrt(D)) V: [..., query, D], [..., key, D], [..., key, E] -> [..., query, E] (Vaswani et al. 2017).
+    """softmax(Q Kᵀ / sqrt(D)) V: [..., query, D], [..., key, D], [..., key, E] -> [..., query, E].
 
+    Source: Vaswani et al. 2017, equation 1.
     `mask` [..., query, key] is true (or 1) where a query may see a key; a query that may see none gets zeros.
     """
     queries, keys, values = _copy(q), _copy(k), _copy(v)
@@ -37,14 +38,19 @@ def scaled_dot_product_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, mask:
 def feed_forward(
     x: ArrayLike, w1: ArrayLike, b1: ArrayLike, w2: ArrayLike, b2: ArrayLike, activation: str = "relu"
 ) -> Array:
-    """act(x W_1 + b_1) W_2 + b_2: x [token, H], W_1 [H, F], W_2 [F, H] -> [token, H]; `activation` as in config.json."""
+    """act(x W_1 + b_1) W_2 + b_2: x [token, H], W_1 [H, F], W_2 [F, H] -> [token, H].
+
+    `activation` is one of config.json's words; another raises BertcliError.
+    """
     if activation not in kernels.ACTIVATIONS:
         raise BertcliError(f"There is no activation '{activation}'; there are {', '.join(kernels.ACTIVATIONS)}.")
     hidden = kernels.activate(_copy(x) @ _copy(w1), activation, _copy(b1))
     return np.asarray(hidden @ _copy(w2) + _copy(b2), dtype=np.float32)
 
 
-def layer_norm(x: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None, eps: float = 1e-5) -> Array:
+def layer_norm(
+    x: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None, eps: float = 1e-5
+) -> Array:
     """(x - mean) / sqrt(variance + eps) · weight + bias over the last axis, biased variance (Ba et al. 2016)."""
     scale, shift = (None if one is None else _copy(one) for one in (weight, bias))
     return kernels.layer_norm(_copy(x), scale, shift, eps)

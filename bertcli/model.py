@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from importlib import import_module
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,8 @@ from bertcli.checkpoint import TensorUse, open_checkpoint
 from bertcli.config import BertConfig
 from bertcli.errors import BertcliError
 from bertcli.ops import each, multiplied_by, place
-from bertcli.packing import Integers, Packed, Part, pack_padded
+from bertcli.packing import Part
+from bertcli.padded import packed_batch
 from bertcli.parts import Array, watched
 from bertcli.team import one_by_one
 from bertcli.textbook import Textbook
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bertcli.tokens import Tokenizer
 
 DEFAULT_MODEL = "bert-mini-mlm"
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,7 @@ class Model:
 
         `mask` is 1 for tokens that count (default: all); rows where it is 0 come back as zeros.
         """
-        batch, rows, shape = self._packed(ids, segments, mask)
+        batch, rows, shape = packed_batch(self.config, ids, segments, mask)
         network = self._runnable()
         states = np.zeros((*shape, self.config.hidden_size), dtype=np.float32)
         flat = states.reshape(-1, self.config.hidden_size)
@@ -90,7 +91,7 @@ class Model:
 
         `forward` runs the encoder alone; this is what `bertcli trace` shows.
         """
-        batch, _, shape = self._packed(ids, segments, None)
+        batch, _, shape = packed_batch(self.config, ids, segments, None)
         network = self._runnable()
         with np.errstate(all="ignore"):
             found = outputs(network, batch)
@@ -108,46 +109,44 @@ class Model:
         batch_tokens: int | None = None,
     ) -> Array:
         """One vector a text: float32 [text, width]; `encode_blocks` explains the options."""
-        return tasks().encode(
-            self, texts, pairs, pooling=pooling, layer=layer, normalize=normalize, max_length=max_length, batch_tokens=batch_tokens
-        )  # fmt: skip
+        from bertcli.tasks import encode  # tasks read text, which counting and tracing need not wait for
 
-    def encode_blocks(self, texts: Iterable[str], pairs: Iterable[str | None] | str | None = None, **options: Any) -> Stream:
+        how = {"pooling": pooling, "layer": layer, "normalize": normalize}
+        return encode(self, texts, pairs, **how, max_length=max_length, batch_tokens=batch_tokens)
+
+    def encode_blocks(
+        self, texts: Iterable[str], pairs: Iterable[str | None] | str | None = None, **options: Any
+    ) -> Stream:
         """The same as a stream of blocks (items, vectors) in input order, so that nothing has to fit in memory."""
-        return tasks().encode_blocks(self, texts, pairs, **options)
+        from bertcli.tasks import encode_blocks
+
+        return encode_blocks(self, texts, pairs, **options)
 
     def classify(
-        self, texts: Iterable[str], pairs: Iterable[str | None] | str | None = None, top_k: int | None = None, **options: Any
+        self,
+        texts: Iterable[str],
+        pairs: Iterable[str | None] | str | None = None,
+        top_k: int | None = None,
+        **options: Any,
     ) -> list[dict[str, Any]]:
         """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first."""
-        return list(tasks().classify(self, texts, pairs, top_k=top_k, **options))
+        from bertcli.tasks import classify
+
+        return list(classify(self, texts, pairs, top_k=top_k, **options))
 
     def fill_mask(
         self, texts: Iterable[str], top_k: int | None = None, targets: Sequence[str] | None = None, **options: Any
     ) -> list[dict[str, Any]]:
-        """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, sequence}, …]}, …]}."""
-        return list(tasks().fill_mask(self, texts, top_k=top_k, targets=targets, **options))
+        """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}."""
+        from bertcli.tasks import fill_mask
+
+        return list(fill_mask(self, texts, top_k=top_k, targets=targets, **options))
 
     def score(self, texts: Iterable[str], **options: Any) -> list[dict[str, Any]]:
         """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}."""
-        return list(tasks().score(self, texts, **options))
+        from bertcli.tasks import score
 
-    def _packed(
-        self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None
-    ) -> tuple[Packed, Integers, tuple[int, int]]:
-        token_ids = _integers("ids", ids, self.config.vocab_size)
-        if token_ids.ndim != 2 or token_ids.shape[1] > self.config.max_position_embeddings:
-            raise BertcliError(
-                f"ids have shape {token_ids.shape}; a batch is [batch, token] with at most "
-                f"{self.config.max_position_embeddings} tokens."
-            )
-        kinds = np.zeros_like(token_ids) if segments is None else _integers("segments", segments, self.config.type_vocab_size)
-        seen = np.ones(token_ids.shape, dtype=bool) if mask is None else np.asarray(mask) != 0
-        for name, array in (("segments", kinds), ("mask", seen)):
-            if array.shape != token_ids.shape:
-                raise BertcliError(f"{name} have shape {array.shape}, but ids have shape {token_ids.shape}.")
-        batch, rows = pack_padded(token_ids, kinds, seen)
-        return batch, rows, (token_ids.shape[0], token_ids.shape[1])
+        return list(score(self, texts, **options))
 
     def _runnable(self) -> Bert | Textbook:
         if not self.has_weights and not watched():
@@ -162,7 +161,7 @@ class Model:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
             raise TypeError("a variant is not a file to pickle the path of; call bertcli.variant() where it is needed")
-        return load, (str(self.path),)
+        return partial(load, heads=",".join(self.heads) or "none"), (str(self.path),)
 
 
 def load(
@@ -173,8 +172,13 @@ def load(
     offline: bool = False,
     progress: bool = False,
     heads: str | None = None,
+    text: bool = True,
 ) -> Model:
-    """A model from a folder or hub id (cache first, then download); without one, the bundled sample."""
+    """A model from a folder or hub id (cache first, then download); without one, the bundled sample.
+
+    `heads` keeps only these, as in "mlm,nsp". With `text` a tokenizer that is there is opened too, so that one
+    that does not fit the weights is an error now, not in the middle of a run. Everything wrong raises BertcliError.
+    """
     from bertcli.hub import find_model, sample
 
     if model is None:
@@ -182,22 +186,8 @@ def load(
     else:
         folder = find_model(str(model), revision=revision, cache_dir=cache_dir, offline=offline, progress=progress)
     opened = open_checkpoint(folder, heads)
-    return Model(
-        opened.config, opened.heads, opened.network, str(model or DEFAULT_MODEL), folder, opened.uses, tuple(opened.notes)
-    )
-
-
-def tasks() -> Any:
-    """The tasks, imported when one is wanted: they read text, and counting or tracing does not."""
-    return import_module("bertcli.tasks")
-
-
-def _integers(name: str, values: ArrayLike, limit: int) -> Integers:
-    array = np.asarray(values)
-    if array.size == 0:
-        return array.astype(np.intp)
-    if array.dtype.kind not in "iu":
-        raise BertcliError(f"{name} are of type {array.dtype}; they must be whole numbers.")
-    if array.min() < 0 or array.max() >= limit:
-        raise BertcliError(f"{name} must lie between 0 and {limit - 1}; found {array.min()} to {array.max()}.")
-    return array.astype(np.intp)
+    name = str(model or DEFAULT_MODEL)
+    found = Model(opened.config, opened.heads, opened.network, name, folder, opened.uses, tuple(opened.notes))
+    if text and any((folder / file).exists() for file in TOKENIZER_FILES):
+        found.tokenizer  # noqa: B018
+    return found

@@ -33,7 +33,9 @@ class Watcher(Protocol):
     def module(self, module: Module, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array: ...
 
 
-_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)  # a context variable: one thread may watch alone
+_watcher: ContextVar[Watcher | None] = ContextVar(
+    "watcher", default=None
+)  # a context variable: one thread may watch alone
 
 
 @contextmanager
@@ -57,9 +59,9 @@ def watched() -> bool:
 class Op(Generic[P]):
     """One arithmetic step: a function of arrays, the axes it works on, and what it costs.
 
-    `signature` names the axes of each array argument and of the result, as in "token in, out in -> token out"; shapes and
-    costs follow from it. A product (`contracts`) does one multiply-accumulate for every combination of its axes;
-    `work(arguments)`, of all arguments by name, is the number of element-wise operations for each number of the result.
+    `signature` names the axes of each array argument and of the result, as in "token in, out in -> token out": shapes
+    and costs follow from it. A product (`contracts`) does one multiply-accumulate for every combination of its axes;
+    `work(arguments)` is the number of element-wise operations for each number of the result.
     """
 
     def __init__(
@@ -147,7 +149,7 @@ def product(sizes: Iterator[int]) -> int:
 
 
 class Module:
-    """Part of a model: a frozen dataclass whose fields are arrays, modules and settings, and a `forward` that uses them."""
+    """Part of a model: a frozen dataclass of arrays, modules and settings, and a `forward` that uses them."""
 
     forward: Callable[..., Array]
 

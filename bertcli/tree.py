@@ -44,7 +44,7 @@ def setting(key: str) -> Any:
 
 
 class Parameter(NamedTuple):
-    """An array of the tree, with the symbol of each of its axes, and of the length of each row of modules it stands in."""
+    """An array of the tree: the symbols of its axes, and of the length of each row of modules it stands in."""
 
     path: str
     array: Array
@@ -64,13 +64,14 @@ Source = Callable[[Request], Array]
 
 
 def build(cls: type[M], config: Any, source: Source, heads: tuple[str, ...] = ()) -> M:
-    """The tree of `cls` for a config (with `sizes`, symbol -> size), its arrays from `source`; optional parts only where named in `heads`."""
+    """The tree of `cls` for a config (with `sizes`, symbol -> size), its arrays from `source`.
+
+    An optional part (`X | None`) is there when its name is in `heads`.
+    """
     return _build(cls, config, source, frozenset(heads), "", {})
 
 
-def _build(
-    cls: type[M], config: Any, source: Source, heads: frozenset[str], path: str, names: Mapping[str, str]
-) -> M:
+def _build(cls: type[M], config: Any, source: Source, heads: frozenset[str], path: str, names: Mapping[str, str]) -> M:
     def sub(kind: type[Any], name: str, axes: Mapping[str, str]) -> Any:
         return _build(kind, config, source, heads, f"{path}{name}.", _renamed(axes, names))
 

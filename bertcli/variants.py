@@ -28,7 +28,7 @@ def variant(
     num_labels: int | None = None,
     weights: Mapping[str, ArrayLike] | int | None = None,
 ) -> Model:
-    """A model by the name of its variant, or by a config.json: no weights, so nothing to run but all to count and trace.
+    """A model by the name of its variant, or by a config.json: nothing to run, all to count and trace.
 
     `weights` gives it some: a mapping from the paths `bertcli.params` lists to arrays, or a seed for random ones.
     """

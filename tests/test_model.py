@@ -58,7 +58,9 @@ def test_only_the_rows_asked_for_are_the_same_rows(made: Made) -> None:
 
     network = bertcli.load(made()).network
     ids = np.arange(5, 5 + 24).reshape(4, 6)
-    batch, _ = pack_padded(ids, np.zeros_like(ids), np.array([[1] * n + [0] * (6 - n) for n in (6, 3, 3, 5)], dtype=bool))
+    batch, _ = pack_padded(
+        ids, np.zeros_like(ids), np.array([[1] * n + [0] * (6 - n) for n in (6, 3, 3, 5)], dtype=bool)
+    )
     every = network(batch)
     for rows in ([0], [2, 3, 4, 16], list(batch.first), [1, 2, 7]):
         np.testing.assert_allclose(network(batch, np.array(rows)), every[rows], atol=1e-6)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bertcli
-from bertcli.encoder import FeedForward, LayerNorm
+from bertcli.encoder import EncoderLayer, FeedForward
 from bertcli.ops import linear, scores
 from bertcli.parts import Module, Op, Signature, watched, watching
 from bertcli.tree import Parameter, parameters, walk
@@ -100,8 +100,9 @@ def test_walking_reaches_every_array_of_every_module() -> None:
 
 
 def test_modules_are_frozen() -> None:
-    norm = bertcli.variant("tiny", weights=0).network.encoder.layers[0].attention_norm
-    assert isinstance(norm, LayerNorm)
+    layer = bertcli.variant("tiny", weights=0).network.encoder.layers[0]
+    assert isinstance(layer, EncoderLayer)
+    norm = layer.attention_norm
     with pytest.raises(AttributeError):
         norm.eps = 1.0  # type: ignore[misc]
     with pytest.raises(ValueError, match="read-only"):

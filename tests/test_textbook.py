@@ -78,7 +78,9 @@ def test_the_class_vector_is_a_softmax_over_its_entries() -> None:
     model = small("pooler")
     assert model.network.pooler is not None
     pooled = model.network.pooler(model.forward([IDS])[:, 0])
-    by_hand = softmax_by_hand(np.array([tanh(v) for v in encode_by_hand(model, IDS)[0] @ weights_of(model)["pooler.final"]]))
+    by_hand = softmax_by_hand(
+        np.array([tanh(v) for v in encode_by_hand(model, IDS)[0] @ weights_of(model)["pooler.final"]])
+    )
     np.testing.assert_allclose(pooled[0], by_hand, atol=1e-6)
     assert pooled.sum() == pytest.approx(1, abs=1e-6)
 

@@ -17,6 +17,7 @@ from terminal import Result, bertcli
 
 import bertcli as library
 from bertcli.output.spelling import spell_out
+from bertcli.padded import packed_batch
 from bertcli.tracing import Step
 from bertcli.tracing.folding import blocks
 
@@ -223,7 +224,7 @@ def test_times_of_layers_told_once_are_added_and_statistics_joined(model: Path) 
 
 def test_layers_that_differ_are_not_told_as_one() -> None:
     variant = library.variant("mini", weights=0)
-    batch = variant._packed(np.zeros((1, 6), dtype=int), None, None)[0]
+    batch = packed_batch(variant.config, np.zeros((1, 6), dtype=int), None, None)[0]
     with library.trace(variant) as found:
         variant.network(batch, np.array([0, 3]))  # of the last layer two rows
     assert [(block.layers, block.times) for block in blocks(found.steps, fold=True)] == [

@@ -19,6 +19,7 @@ from bertcli import ops
 from bertcli.config import VARIANTS, BertConfig
 from bertcli.model import Model
 from bertcli.packing import Packed
+from bertcli.padded import packed_batch
 from bertcli.tracing import Step, Trace
 from bertcli.tree import Parameter, parameters, walk
 
@@ -41,7 +42,7 @@ def dry(name: str, sequence: int, *, batch: int = 1, heads: str | None = None) -
 
 def packed(model: Model, batch: int, sequence: int) -> Packed:
     """Sentences of one length, as a pass of the network takes them."""
-    return model._packed(np.zeros((batch, sequence), dtype=int), None, None)[0]
+    return packed_batch(model.config, np.zeros((batch, sequence), dtype=int), None, None)[0]
 
 
 def cells(step: Step) -> tuple[str, ...]:

@@ -87,4 +87,5 @@ def _checkpoint(options: ModelOptions, analysed: AnalysedOptions, sample: str) -
         offline=options.offline,
         progress=True,
         heads=analysed.heads,
+        text=False,
     )

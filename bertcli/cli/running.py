@@ -42,13 +42,16 @@ def open_model(options: ModelOptions, sample: str) -> Model:
 
     if options.model is None:
         logger.info("no model given (-m), so the bundled %s runs.", sample)
-    return load(
+    model = load(
         options.model or sample,
         revision=options.revision,
         cache_dir=options.cache_dir,
         offline=options.offline,
         progress=True,
     )
+    for note in model.notes:
+        logger.info("%s", note)
+    return model
 
 
 def read_texts(options: InputOptions) -> Texts:
