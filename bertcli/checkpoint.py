@@ -1,8 +1,7 @@
-"""A checkpoint folder -> the module tree. The only place that knows Hugging Face's names for BERT's tensors."""
+"""A checkpoint folder -> the module tree, and an account of every tensor in it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,48 +12,20 @@ import numpy as np
 from bertcli.bert import Bert
 from bertcli.config import HEADS, TEXTBOOK, BertConfig, parse_heads, read_config
 from bertcli.errors import BertcliError
+from bertcli.names import (
+    BUFFERS,
+    HEAD_PREFIXES,
+    OLD_NORM_NAMES,
+    OTHER_CLASSIFIERS,
+    OTHER_NAMES,
+    PREFIX,
+    hugging_face_name,
+)
 from bertcli.parts import Array
 from bertcli.tensors import StoredTensor, open_tensors
 from bertcli.tree import Request, build
 
-# Our path -> the checkpoint's name, tried in order on each path; `{i}` in a name is the layer.
-NAMES = [
-    (r"embeddings\.token", "embeddings.word_embeddings.weight"),
-    (r"embeddings\.segment", "embeddings.token_type_embeddings.weight"),
-    (r"embeddings\.position", "embeddings.position_embeddings.weight"),
-    (r"embeddings\.norm\.(\w+)", r"embeddings.LayerNorm.\1"),
-    (r"encoder\.layers\.(\d+)\.attention\.output\.(\w+)", r"encoder.layer.\1.attention.output.dense.\2"),
-    (r"encoder\.layers\.(\d+)\.attention\.(query|key|value)\.(\w+)", r"encoder.layer.\1.attention.self.\2.\3"),
-    (r"encoder\.layers\.(\d+)\.attention_norm\.(\w+)", r"encoder.layer.\1.attention.output.LayerNorm.\2"),
-    (r"encoder\.layers\.(\d+)\.feed_forward\.(intermediate|output)\.(\w+)", r"encoder.layer.\1.\2.dense.\3"),
-    (r"encoder\.layers\.(\d+)\.feed_forward_norm\.(\w+)", r"encoder.layer.\1.output.LayerNorm.\2"),
-    (r"pooler\.dense\.(\w+)", r"pooler.dense.\1"),
-    (r"mlm\.transform\.(\w+)", r"cls.predictions.transform.dense.\1"),
-    (r"mlm\.norm\.(\w+)", r"cls.predictions.transform.LayerNorm.\1"),
-    (r"mlm\.decoder", "cls.predictions.decoder.weight"),
-    (r"mlm\.bias", "cls.predictions.bias"),
-    (r"nsp\.output\.(\w+)", r"cls.seq_relationship.\1"),
-    (r"classifier\.output\.(\w+)", r"classifier.\1"),
-]
-OLD_NORM_NAMES = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-OTHER_NAMES = {"cls.predictions.bias": "cls.predictions.decoder.bias"}  # used where both are stored
-PREFIX = "bert."
 UNUSED = "no part of this model"
-BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")  # constants that some versions stored
-
-# A head is there when any of these tensors is.
-HEAD_PREFIXES = {
-    "pooler": "pooler.dense.",
-    "mlm": "cls.predictions.transform.",
-    "nsp": "cls.seq_relationship.",
-    "classifier": "classifier.",
-}
-# Models whose `classifier` is not one for whole sequences, and what theirs is for.
-OTHER_CLASSIFIERS = {
-    "BertForTokenClassification": "single tokens",
-    "BertForMultipleChoice": "multiple choice",
-    "BertForQuestionAnswering": "answer spans",
-}
 
 
 class TensorUse(NamedTuple):
@@ -183,19 +154,10 @@ class _Loader:
     def account(self) -> tuple[TensorUse, ...]:
         """Every tensor of the file, in its order, and what became of it; then those that are missing."""
         for name in self.stored.keys() - self.taken.keys():
-            note = "a constant" if _bare(name) in BUFFERS else "no part of this model"
+            note = "a constant" if _bare(name) in BUFFERS else UNUSED
             self._take(self.stored[name], "ignored", None, note)
         missing = [name for name in self.taken if name not in self.stored]
         return tuple(self.taken[name] for name in [*self.stored, *missing])
-
-
-def hugging_face_name(path: str) -> str:
-    """The name a checkpoint gives the parameter at a path of our tree."""
-    for pattern, name in NAMES:
-        match = re.fullmatch(pattern, path)
-        if match:
-            return match.expand(name)
-    raise KeyError(path)
 
 
 def _bare(name: str) -> str:

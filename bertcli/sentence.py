@@ -9,11 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bertcli.dense import Dense, read_dense, read_flag, unusable
 from bertcli.errors import BertcliError
-from bertcli.tensors import open_tensors
 from bertcli.untrusted import read_json, read_object, shown
 
 # In the order in which the flags of older folders are concatenated. None: a mode that bertcli does not have.
@@ -24,15 +21,6 @@ FLAGS = {
 }  # fmt: skip
 MODES = ("cls", "max", "mean", "mean_sqrt_len")
 ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
-ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}
-
-
-class Dense(NamedTuple):
-    """activation(x · weightᵀ + bias): weight [out, in], bias [out] or None, activation one of ACTIVATIONS' values."""
-
-    weight: NDArray[np.float32]
-    bias: NDArray[np.float32] | None
-    activation: str
 
 
 class SentenceConfig(NamedTuple):
@@ -77,7 +65,7 @@ def read_sentence_config(folder: Path, hidden_size: int | None = None) -> Senten
             modes, size = _read_pooling(file, hidden_size, found.prompt)
             found = found._replace(pooling=modes, reason=f"{' + '.join(modes)}, from {module.path}/config.json")
         elif module.kind == "Dense":
-            dense = _read_dense(file, size)
+            dense = read_dense(file, size)
             size = len(dense.weight)
             found = found._replace(dense=(*found.dense, dense))
         elif module.kind == "Normalize":
@@ -109,7 +97,7 @@ def _read_modules(folder: Path) -> list[_Module]:
     in_order = kinds == sorted(kinds, key=ORDER.index) and kinds.count("Transformer") == 1
     if not in_order or kinds.count("Pooling") > 1 or ("Dense" in kinds and "Pooling" not in kinds):
         wanted = "one Transformer, one Pooling, then Dense and Normalize"
-        raise _unusable(file, f"lists the modules {', '.join(kinds)}; bertcli runs {wanted}, in this order")
+        raise unusable(file, f"lists the modules {', '.join(kinds)}; bertcli runs {wanted}, in this order")
     if found[0].path:
         raise BertcliError(
             f"{file} keeps the network in the folder {shown(found[0].path)}; bertcli wants it beside modules.json: "
@@ -124,7 +112,7 @@ def _module(entry: Any, file: Path) -> _Module:
         raise BertcliError(f"{file} has an entry without type or path, {shown(entry)}: fetch the model again.")
     package, _, name = kind.rpartition(".")
     if not package.startswith("sentence_transformers.") or name not in ORDER:
-        raise _unusable(file, f"lists the module {shown(kind)}, which bertcli does not have")
+        raise unusable(file, f"lists the module {shown(kind)}, which bertcli does not have")
     if path and (path in (".", "..") or not path.isprintable() or any(mark in path for mark in "/\\:")):
         raise BertcliError(
             f"{file} has a module in {shown(path)}, which is no folder beside it: do not use this model."
@@ -143,7 +131,7 @@ def _read_transformer(folder: Path) -> tuple[int | None, bool]:
         raise BertcliError(
             f"{file} has the max_seq_length {shown(limit)}: set it to a whole number above 0 or to null."
         )
-    return limit, _flag(config, "do_lower_case", False, file)
+    return limit, read_flag(config, "do_lower_case", False, file)
 
 
 def _read_prompt(folder: Path) -> str:
@@ -164,60 +152,19 @@ def _read_pooling(file: Path, hidden_size: int | None, prompt: str) -> tuple[tup
     config = read_object(file)
     modes = config.get("pooling_mode")
     if modes is None:
-        modes = [mode for flag, mode in FLAGS.items() if _flag(config, flag, False, file)] or ["mean"]
+        modes = [mode for flag, mode in FLAGS.items() if read_flag(config, flag, False, file)] or ["mean"]
     modes = [modes] if isinstance(modes, str) else modes
     if not isinstance(modes, list) or not modes:
         raise BertcliError(f"{file} has the pooling_mode {shown(modes)}: fetch the model again.")
     modes = ["mean_sqrt_len" if mode == "mean_sqrt_len_tokens" else mode for mode in modes]
     for mode in modes:
         if mode not in MODES:
-            raise _unusable(file, f"asks for the pooling {shown(mode)}; bertcli has {', '.join(MODES)}")
-    if prompt and not _flag(config, "include_prompt", True, file):
-        raise _unusable(file, "leaves the prompt out of the pooling, which bertcli cannot do")
+            raise unusable(file, f"asks for the pooling {shown(mode)}; bertcli has {', '.join(MODES)}")
+    if prompt and not read_flag(config, "include_prompt", True, file):
+        raise unusable(file, "leaves the prompt out of the pooling, which bertcli cannot do")
     size = config.get("embedding_dimension", config.get("word_embedding_dimension", hidden_size))
     if size is not None and (type(size) is not int or size < 1 or hidden_size not in (None, size)):
         raise BertcliError(
             f"{file} pools vectors of length {shown(size)}, and those of the network have {hidden_size}."
         )
     return tuple(modes), size and size * len(modes)
-
-
-def _read_dense(file: Path, size: int | None) -> Dense:
-    """The layer beside a Dense module's config.json; `size` is the length of its input where that is known."""
-    config = read_object(file)
-    if _flag(config, "use_residual", False, file):
-        raise _unusable(file, "asks for use_residual, which bertcli does not have")
-    for key in ("module_input_name", "module_output_name"):
-        if config.get(key) not in (None, "sentence_embedding"):
-            raise _unusable(file, f"has the {key} {shown(config[key])}; bertcli has sentence_embedding")
-    name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
-    package, _, activation = name.rpartition(".") if isinstance(name, str) else ("", "", "")
-    if not package.startswith("torch.nn.") or activation not in ACTIVATIONS:
-        known = ", ".join(ACTIVATIONS)
-        raise _unusable(file, f"has the activation_function {shown(name)}; bertcli has torch's {known}")
-    tensors = open_tensors(file.parent)
-    shape = (config.get("out_features"), config.get("in_features"))
-    wanted: dict[str, tuple[Any, ...]] = {"linear.weight": shape}
-    if _flag(config, "bias", True, file):
-        wanted["linear.bias"] = shape[:1]
-    for tensor, expected in wanted.items():
-        if tensor not in tensors:
-            raise BertcliError(f"{file.parent} lacks tensor {tensor}: fetch the model again.")
-        if tensors[tensor].shape != expected:
-            found = tensors[tensor]
-            raise BertcliError(f"{found.file} has tensor {tensor} of shape {found.shape}; {file} says {expected}.")
-    if size not in (None, shape[1]):
-        raise BertcliError(f"{file} takes vectors of length {shape[1]}, and the module before it gives {size}.")
-    bias = tensors["linear.bias"].float32() if "linear.bias" in wanted else None
-    return Dense(tensors["linear.weight"].float32(), bias, ACTIVATIONS[activation])
-
-
-def _unusable(file: Path, what: str) -> BertcliError:
-    return BertcliError(f"{file} {what}: use another model.")
-
-
-def _flag(config: dict[str, Any], key: str, default: bool, file: Path) -> bool:
-    value = config.get(key, default)
-    if not isinstance(value, bool):
-        raise BertcliError(f"{file} has the {key} {shown(value)}: set it to true or false.")
-    return value

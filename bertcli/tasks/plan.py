@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bertcli.dense import Dense
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.ops import Integers, linear
 from bertcli.parts import Array
-from bertcli.sentence import Dense
 from bertcli.tasks.checks import head_of
 
 POOLINGS = ("auto", "mean", "cls", "max", "pooler", "none")

@@ -1,0 +1,66 @@
+"""The Dense layers some sentence-transformers folders put behind the pooling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.errors import BertcliError
+from bertcli.tensors import open_tensors
+from bertcli.untrusted import read_object, shown
+
+ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}
+
+
+class Dense(NamedTuple):
+    """activation(x · weightᵀ + bias): weight [out, in], bias [out] or None, activation one of ACTIVATIONS' values."""
+
+    weight: NDArray[np.float32]
+    bias: NDArray[np.float32] | None
+    activation: str
+
+
+def read_dense(file: Path, size: int | None) -> Dense:
+    """The layer beside a Dense module's config.json; `size` is the length of its input where that is known."""
+    config = read_object(file)
+    if read_flag(config, "use_residual", False, file):
+        raise unusable(file, "asks for use_residual, which bertcli does not have")
+    for key in ("module_input_name", "module_output_name"):
+        if config.get(key) not in (None, "sentence_embedding"):
+            raise unusable(file, f"has the {key} {shown(config[key])}; bertcli has sentence_embedding")
+    name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
+    package, _, activation = name.rpartition(".") if isinstance(name, str) else ("", "", "")
+    if not package.startswith("torch.nn.") or activation not in ACTIVATIONS:
+        known = ", ".join(ACTIVATIONS)
+        raise unusable(file, f"has the activation_function {shown(name)}; bertcli has torch's {known}")
+    tensors = open_tensors(file.parent)
+    shape = (config.get("out_features"), config.get("in_features"))
+    wanted: dict[str, tuple[Any, ...]] = {"linear.weight": shape}
+    if read_flag(config, "bias", True, file):
+        wanted["linear.bias"] = shape[:1]
+    for tensor, expected in wanted.items():
+        if tensor not in tensors:
+            raise BertcliError(f"{file.parent} lacks tensor {tensor}: fetch the model again.")
+        if tensors[tensor].shape != expected:
+            found = tensors[tensor]
+            raise BertcliError(f"{found.file} has tensor {tensor} of shape {found.shape}; {file} says {expected}.")
+    if size not in (None, shape[1]):
+        raise BertcliError(f"{file} takes vectors of length {shape[1]}, and the module before it gives {size}.")
+    bias = tensors["linear.bias"].float32() if "linear.bias" in wanted else None
+    return Dense(tensors["linear.weight"].float32(), bias, ACTIVATIONS[activation])
+
+
+def unusable(file: Path, what: str) -> BertcliError:
+    """What to raise for a module that cannot be applied."""
+    return BertcliError(f"{file} {what}: use another model.")
+
+
+def read_flag(config: dict[str, Any], key: str, default: bool, file: Path) -> bool:
+    """A setting that is true or false."""
+    value = config.get(key, default)
+    if not isinstance(value, bool):
+        raise BertcliError(f"{file} has the {key} {shown(value)}: set it to true or false.")
+    return value
