@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import multiprocessing
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,14 +132,25 @@ def average(models: list[Classifier]) -> Classifier:
     return mean
 
 
-def best_classifier(network: Bert, folder: Path, tokenizer: Tokenizer, settings: FineTuning, seeds: int) -> Classifier:
-    """The best on dev of the single seeds and of the running averages of their weights, best first."""
+def _fine_tuned(network: Bert, rows: Rows, settings: FineTuning, seed: int) -> dict[str, np.ndarray]:
+    """fine_tune on one core, the weights as arrays, which go between processes without shared memory."""
+    torch.set_num_threads(1)
+    return {name: tensor.numpy() for name, tensor in fine_tune(network, rows, settings, seed).state_dict().items()}
+
+
+def best_classifier(
+    network: Bert, folder: Path, tokenizer: Tokenizer, settings: FineTuning, seeds: int, processes: int
+) -> Classifier:
+    """The best on dev of the single seeds and of the averages of the weights of the best 2, 3, ... of them."""
     train, dev = read(folder, "train", tokenizer), read(folder, "dev", tokenizer)
     models = []
-    for seed in range(seeds):
-        model = fine_tune(network, train, settings, seed)
-        models.append((accuracy(confusion(model, dev)), model))
-        print(f"sentiment seed {seed}: dev {models[-1][0]:.4f}", file=sys.stderr, flush=True)
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        work = [pool.submit(_fine_tuned, network, train, settings, seed) for seed in range(seeds)]
+        for seed, done in enumerate(work):
+            model = Classifier(network, seed)
+            model.load_state_dict({name: torch.from_numpy(array) for name, array in done.result().items()})
+            models.append((accuracy(confusion(model, dev)), model))
+            print(f"sentiment seed {seed}: dev {models[-1][0]:.4f}", file=sys.stderr, flush=True)
     models.sort(key=lambda pair: -pair[0])
     candidates = [models[0]]
     for count in range(2, seeds + 1):

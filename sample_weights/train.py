@@ -47,7 +47,9 @@ def main() -> None:
         plan = Plan(options.minutes, options.steps, options.seed)
         network = pretrain(*samplers, shape, plan, options.work / "pretrain.pt")
         export_masked_words(options.out, network, tokenizer)
-        model = best_classifier(network, options.texts, tokenizer, FineTuning(), options.sentiment_seeds)
+        model = best_classifier(
+            network, options.texts, tokenizer, FineTuning(), options.sentiment_seeds, options.threads
+        )
         export_sentiment(options.out, model, tokenizer)
     evaluate(options.out, options.texts, held_out, names, lines)
 
