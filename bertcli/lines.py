@@ -1,31 +1,38 @@
-"""Lines of a file or pipe: UTF-8, ended by \\n or \\r\\n only, read as they come."""
+"""Lines of a file, a gzip or a pipe: UTF-8, ended by \\n or \\r\\n only, read as they come."""
 
 from __future__ import annotations
 
+import gzip
 import os
 import select
 import stat
 import sys
+import zlib
 from collections import deque
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 from bertcli.errors import BertcliError
 
 STANDARD_INPUT = "-"
 CHUNK = 1 << 18  # bytes
+LONGEST = 1 << 25  # bytes of a line: more is no text, and what has no lines at all must not fill the memory
 PAUSE = 0.02  # seconds without input after which a pipe counts as waiting
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Line(NamedTuple):
-    """A line without its end, and what that end was: "\\n", "\\r\\n", or nothing at the end of the file."""
+    """A line without its end, and what that end was: "\\n", "\\r\\n", or nothing at the end of the file.
+
+    `error` says what is wrong with one that is not UTF-8; its text has marks in place of the bad bytes.
+    """
 
     number: int
     text: str
     end: str
     name: str
+    error: str | None = None
 
     @property
     def place(self) -> str:
@@ -33,10 +40,10 @@ class Line(NamedTuple):
 
 
 class LineStream:
-    """The lines of a file (`-`: standard input), and whether the next one is at hand.
+    """The lines of a file (`-`: standard input; ….gz: of what it holds), and whether the next one is at hand.
 
     A final newline begins no further line; a byte-order mark is dropped. Errors: BertcliError naming the file that
-    cannot be read (at once where it is missing), or the line that is not UTF-8.
+    cannot be read (at once where it is missing), or the line at which a gzip is damaged, or that has no end.
     """
 
     def __init__(self, file: str) -> None:
@@ -44,8 +51,11 @@ class LineStream:
         self._file = file
         self._stream: BinaryIO | None = None
         self._ready: deque[bytes] = deque()
+        self._given = 0  # bytes of the lines given so far
+        self._size = 0
+        self._reached = 0  # lines that were whole
         if file != STANDARD_INPUT:
-            self._check()
+            check_readable(file)
 
     def waiting(self) -> bool:
         """True when whoever writes into the pipe or terminal has paused, so that a reader had better work meanwhile."""
@@ -56,63 +66,104 @@ class LineStream:
         except OSError:  # a system that cannot ask this of a pipe
             return False
 
+    @property
+    def regular(self) -> bool:
+        """Whether this is a file of the disk, which can be read again; a pipe cannot."""
+        return self._file != STANDARD_INPUT and os.path.isfile(self._file)
+
+    def share(self) -> float | None:
+        """How much of the file has been read, 0 to 1; None where nobody knows how much there is."""
+        return min(1.0, self._given / self._size) if self._size else None
+
     def __iter__(self) -> Iterator[Line]:
         self._stream = _standard_input() if self._file == STANDARD_INPUT else self._open()
+        self._given, self._size = 0, os.path.getsize(self._file) if self.regular else 0
         with nullcontext() if self._file == STANDARD_INPUT else self._stream:
             for number, raw in enumerate(self._raw_lines(self._stream), 1):
+                self._given += len(raw)
                 if number == 1 and raw == BYTE_ORDER_MARK:
                     return
                 yield self._line(number, raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw)
 
     def _line(self, number: int, raw: bytes) -> Line:
         end = "\r\n" if raw.endswith(b"\r\n") else "\n" if raw.endswith(b"\n") else ""
+        body = raw[: len(raw) - len(end)]
         try:
-            return Line(number, raw[: len(raw) - len(end)].decode("utf-8"), end, self.name)
+            return Line(number, body.decode("utf-8"), end, self.name)
         except UnicodeDecodeError as error:
-            raise BertcliError(
-                f"{self.name}, line {number}: not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}): "
-                "save the file as UTF-8."
-            ) from None
+            return Line(
+                number, body.decode("utf-8", "replace"), end, self.name,
+                f"{self.name}, line {number}: not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}): save the "
+                "file as UTF-8.",
+            )  # fmt: skip
 
     def _raw_lines(self, stream: BinaryIO) -> Iterator[bytes]:
         parts: list[bytes] = []  # of a line whose end has not come yet
+        size = 0
         while chunk := self._read(stream):
             *lines, rest = chunk.split(b"\n")
             if lines:
                 self._ready.append(b"".join([*parts, lines[0], b"\n"]))
                 self._ready.extend(line + b"\n" for line in lines[1:])
-                parts = []
+                parts, size = [], 0
             parts.append(rest)
+            size += len(rest)
             while self._ready:
+                self._reached += 1
                 yield self._ready.popleft()
+            if size > LONGEST:
+                raise BertcliError(
+                    f"{self._next_line()}: more than {LONGEST:,} bytes without an end, which is no text."
+                )
         if last := b"".join(parts):
             yield last
 
     def _read(self, stream: BinaryIO) -> bytes:
         try:
+            if isinstance(stream, gzip.GzipFile):
+                return stream.read1(CHUNK)  # what was unpacked before a fault counts
             while (chunk := stream.read(CHUNK)) is None:  # a pipe that someone set to answer at once
                 select.select([stream], [], [])
             return chunk
+        except EOFError:
+            raise self._broken_gzip("it ends before its data do") from None
+        except (zlib.error, gzip.BadGzipFile) as error:
+            raise self._broken_gzip(str(error)) from None
         except OSError as error:
-            raise self._unreadable(error) from None
+            raise _unreadable(self.name, error) from None
 
-    def _check(self) -> None:
-        try:
-            if stat.S_ISDIR(os.stat(self._file).st_mode):
-                raise BertcliError(f"Cannot read {self.name}: it is a folder.")
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-            raise self._unreadable(error) from None
-        if not os.access(self._file, os.R_OK):
-            raise BertcliError(f"Cannot read {self.name}: permission denied.")
+    def _broken_gzip(self, why: str) -> BertcliError:
+        return BertcliError(f"{self._next_line()}: the gzip is damaged here ({why}): fetch or make it again.")
+
+    def _next_line(self) -> str:
+        return f"{self.name}, line {self._reached + 1}"
 
     def _open(self) -> BinaryIO:
         try:
-            return open(self._file, "rb", buffering=0)  # what is at hand, without waiting for a full buffer
+            if not self._file.lower().endswith(".gz"):
+                return open(self._file, "rb", buffering=0)  # what is at hand, without waiting for a full buffer
+            stream = cast(BinaryIO, gzip.GzipFile(self._file, "rb"))
         except OSError as error:
-            raise self._unreadable(error) from None
+            raise _unreadable(self.name, error) from None
+        if not _may_pause(stream) and os.fstat(stream.fileno()).st_size == 0:
+            stream.close()
+            raise self._broken_gzip("it is empty")
+        return stream
 
-    def _unreadable(self, error: Exception) -> BertcliError:
-        return BertcliError(f"Cannot read {self.name}: {getattr(error, 'strerror', None) or error}.")
+
+def check_readable(file: str) -> None:
+    """BertcliError naming a file that is missing, a folder, or forbidden."""
+    try:
+        if stat.S_ISDIR(os.stat(file).st_mode):
+            raise BertcliError(f"Cannot read {file}: it is a folder.")
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise _unreadable(file, error) from None
+    if not os.access(file, os.R_OK):
+        raise BertcliError(f"Cannot read {file}: permission denied.")
+
+
+def _unreadable(name: str, error: Exception) -> BertcliError:
+    return BertcliError(f"Cannot read {name}: {getattr(error, 'strerror', None) or error}.")
 
 
 def _standard_input() -> BinaryIO:

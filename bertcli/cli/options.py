@@ -44,9 +44,10 @@ class InputOptions:
 
     texts: Text = None
     input: Annotated[
-        str | None,
+        list[str] | None,
         _option("Input", "-i", "--input", metavar="FILE",
-                help="Read texts from a .txt (one a line), .jsonl, .csv or .tsv file; - is standard input."),
+                help="Read texts from a .txt (one a line), .jsonl, .csv, .tsv or .parquet file, also .gz of these; "
+                "again for more files, or a quoted pattern ('parts/*.jsonl'); - is standard input."),
     ] = None  # fmt: skip
     column: Annotated[
         str | None,

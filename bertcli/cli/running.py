@@ -56,24 +56,24 @@ def open_model(options: ModelOptions, sample: str) -> Model:
 
 def read_texts(options: InputOptions) -> Texts:
     """The texts asked for: arguments, a file, or standard input. Wrong usage is a typer.BadParameter."""
-    from bertcli.inputs import from_arguments, from_file, takes_columns
+    from bertcli.inputs import from_arguments, from_files, takes_columns
     from bertcli.lines import STANDARD_INPUT
 
-    file = options.input
-    if options.texts and file is not None:
+    files = options.input or []
+    if options.texts and files:
         raise typer.BadParameter("give texts or --input, not both.", param_hint="--input")
     if options.text_pair is not None and options.pair_column is not None:
         raise typer.BadParameter("give --text-pair or --pair-column, not both.", param_hint="--pair-column")
     for name, value in (("--column", options.column), ("--pair-column", options.pair_column)):
-        if value is not None and not takes_columns(file):
+        if value is not None and not takes_columns(files):
             raise typer.BadParameter(
-                "this needs an --input file with named fields: .jsonl, .csv or .tsv.", param_hint=name
+                "this needs an --input file with named fields: .jsonl, .csv, .tsv or .parquet.", param_hint=name
             )
     if options.texts:
         return from_arguments(options.texts, options.text_pair)
-    if file is None and (sys.stdin is None or sys.stdin.isatty()):
+    if not files and (sys.stdin is None or sys.stdin.isatty()):
         raise typer.BadParameter("give a text, a file with --input, or pipe texts in, one a line.", param_hint="TEXT")
-    return from_file(file or STANDARD_INPUT, options.column, options.pair_column, options.text_pair)
+    return from_files(files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair)
 
 
 def find_folder(options: ModelOptions, sample: str) -> Path:

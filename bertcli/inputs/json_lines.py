@@ -1,0 +1,35 @@
+"""Texts in the fields of JSON objects, one a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from bertcli.inputs.texts import Text
+from bertcli.inputs.wanted import Wanted, unusable
+from bertcli.lines import Line, LineStream
+from bertcli.untrusted import shown
+
+
+def json_lines(lines: LineStream, wanted: Wanted) -> Iterator[Text]:
+    """A row a line; one that is no JSON object, or lacks a field, is a Text with an error."""
+    for line in lines:
+        yield Text("", None, line.place, None, line.error) if line.error else _row(line, wanted)
+
+
+def _row(line: Line, wanted: Wanted) -> Text:
+    try:
+        record = json.loads(line.text)
+    except json.JSONDecodeError as error:
+        return unusable(line.place, f"not valid JSON ({error.msg} at column {error.colno}).")
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets without end
+        return unusable(line.place, f"not usable JSON ({error}).")
+    if not isinstance(record, dict):
+        return unusable(line.place, f"not a JSON object but {shown(record)}.")
+    for name in wanted.names:
+        if name not in record:
+            known = ", ".join(map(shown, list(record)[:20])) or "none"
+            return unusable(
+                line.place, f"there is no field {shown(name)}; fields are {known} (choose one with --column)."
+            )
+    return wanted.text(line.place, [record[name] for name in wanted.names])

@@ -1,0 +1,94 @@
+"""Texts in the columns of Parquet files, read by pyarrow a few rows at a time: the extra `bertcli[parquet]`."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from importlib import import_module
+from typing import IO, Any
+
+from bertcli.errors import BertcliError
+from bertcli.inputs.texts import Text
+from bertcli.inputs.wanted import Wanted
+from bertcli.untrusted import shown
+
+ROWS = 1024  # read together
+BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group may not fit in memory
+
+
+def parquet(file: str, wanted: Wanted) -> Iterator[Text]:
+    """A row a row, `place` counting from 1; null, or a text that is not UTF-8, is a Text with an error.
+
+    Errors: BertcliError for a missing pyarrow, a file that is not Parquet or damaged, and a column that is missing or
+    holds no text (ids may be whole numbers).
+    """
+    arrow, reader = _pyarrow(file)
+    names = wanted.names
+    with ExitStack() as stack:
+        try:
+            opened = reader.ParquetFile(stack.enter_context(_seekable(file)), pre_buffer=False, buffer_size=BUFFER)
+            stack.callback(opened.close)
+            _check_columns(opened.schema_arrow, wanted, file, arrow.types)
+            number = 0
+            for batch in opened.iter_batches(ROWS, columns=list(dict.fromkeys(names)), use_threads=False):
+                columns = [_values(batch.column(name)) for name in names]
+                for values in zip(*columns, strict=True):
+                    number += 1
+                    yield wanted.text(f"{file}, row {number}", values)
+        except (arrow.ArrowException, OSError, EOFError, zlib.error) as error:
+            raise BertcliError(f"{file} cannot be read as Parquet: {_first_line(error)}.") from None
+
+
+def _seekable(file: str) -> IO[bytes]:
+    """The file itself, or what a gzip holds, on the disk: Parquet is read from its end."""
+    if not file.lower().endswith(".gz"):
+        return open(file, "rb")
+    unpacked = tempfile.TemporaryFile()  # noqa: SIM115 closed by the caller, as the other is
+    with gzip.open(file) as packed:
+        shutil.copyfileobj(packed, unpacked, BUFFER)
+    unpacked.seek(0)
+    return unpacked
+
+
+def _pyarrow(file: str) -> tuple[Any, Any]:
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise BertcliError(f"{file}: Parquet needs pyarrow: pip install 'bertcli[parquet]'.") from None
+
+
+def _check_columns(schema: Any, wanted: Wanted, file: str, types: Any) -> None:
+    for name in wanted.names:
+        if schema.names.count(name) != 1:
+            wrong = "more than one column" if name in schema.names else "no column"
+            known = ", ".join(map(shown, schema.names[:20])) or "none"
+            raise BertcliError(f"{file}: there is {wrong} {shown(name)}; columns are {known} (see --column).")
+        kind = schema.field(name).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        textual = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+        if not textual and not (name == wanted.id_column and types.is_integer(kind)):
+            raise BertcliError(f"{file}: the column {shown(name)} is of type {kind}, which is not text (see --column).")
+
+
+def _values(column: Any) -> list[Any]:
+    """The column as Python values; a string that is not UTF-8 as its bytes."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except UnicodeDecodeError:
+        values = [_value(scalar) for scalar in column]
+    return values
+
+
+def _value(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return scalar.as_buffer().to_pybytes()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

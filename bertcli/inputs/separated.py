@@ -1,0 +1,95 @@
+"""Texts in the columns of tables whose fields are separated by commas or tabs; the first row names the columns."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bertcli.errors import BertcliError
+from bertcli.inputs.texts import Text
+from bertcli.inputs.wanted import Wanted, unusable
+from bertcli.lines import LONGEST, Line, LineStream
+from bertcli.untrusted import shown
+
+LONE_RETURN = "\udc0d"  # stands for a \r inside a line while the csv module, which would end the line there, reads it
+
+
+class _Row(NamedTuple):
+    """Fields as they stand in the file, or what is wrong with them."""
+
+    place: str
+    fields: list[str]
+    error: str | None = None
+
+
+def comma_separated(lines: LineStream, wanted: Wanted) -> Iterator[Text]:
+    """Rows by the rules of CSV: a quoted field may hold commas, doubled quotes and line ends."""
+    return _columns(_quoted_rows(lines), wanted)
+
+
+def tab_separated(lines: LineStream, wanted: Wanted) -> Iterator[Text]:
+    """A row a line."""
+    return _columns((_Row(line.place, _tab_row(line.text), line.error) for line in lines), wanted)
+
+
+def _columns(rows: Iterator[_Row], wanted: Wanted) -> Iterator[Text]:
+    """The wanted columns of a table whose first row is its header, without which nothing can be read."""
+    place, header, error = next(rows, _Row("", []))
+    if error:
+        raise BertcliError(error)
+    for name in wanted.names:
+        if place and header.count(name) != 1:
+            wrong = "more than one column" if name in header else "no column"
+            known = ", ".join(map(shown, header[:20]))
+            raise BertcliError(f"{place}: there is {wrong} {shown(name)}; the header has {known} (see --column).")
+    columns = [header.index(name) for name in wanted.names] if place else []
+    for place, fields, error in rows:
+        if error:
+            yield Text("", None, place, None, error)
+        elif len(fields) > len(header) or max(columns) >= len(fields):
+            yield unusable(place, f"{len(fields)} fields where the header has {len(header)}.")
+        else:
+            yield wanted.text(place, [fields[column] for column in columns])
+
+
+def _quoted_rows(lines: LineStream) -> Iterator[_Row]:
+    """Rows of comma separated fields; a quoted field may go on over several lines."""
+    csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST))  # the bound below comes first
+    read: list[Line] = []
+
+    def source() -> Iterator[str]:
+        size = 0
+        for line in lines:
+            size = len(line.text) + (size if read else 0)
+            read.append(line)
+            if size > LONGEST:
+                raise BertcliError(
+                    f"{read[0].place}: a quotation mark opens here and does not close for {LONGEST:,} letters."
+                )
+            yield line.text.replace("\r", LONE_RETURN) + line.end
+
+    reader = csv.reader(source(), strict=True)
+    while True:
+        read.clear()
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            place = read[0].place if read else lines.name
+            yield _Row(place, [], f"{place}: not comma separated values ({error}).")
+            continue
+        broken = next((line.error for line in read if line.error), None)
+        yield _Row(read[0].place, [field.replace(LONE_RETURN, "\r") for field in row] or [""], broken)
+
+
+def _tab_row(line: str) -> list[str]:
+    """Fields between tabs: as they stand, but without the quotes around a field that is quoted by the rules of CSV."""
+    if '"' in line:
+        try:
+            (row,) = csv.reader([line.replace("\r", LONE_RETURN)], delimiter="\t", strict=True)
+            return [field.replace(LONE_RETURN, "\r") for field in row]
+        except csv.Error:
+            pass  # a quotation mark that is part of the text, as most files of this kind have them
+    return line.split("\t")

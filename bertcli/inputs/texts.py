@@ -1,0 +1,95 @@
+"""A text to work on, and texts from arguments and from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from bertcli.errors import BertcliError
+from bertcli.untrusted import shown
+
+END = object()
+CHARACTERS_A_TOKEN = 4  # roughly, in English; only how many texts are looked at together depends on it
+
+
+class Text(NamedTuple):
+    """A text to work on, perhaps with a second one and an id of its own, and where it came from (for messages).
+
+    `error`, when there is one, says why the row cannot be used; its text is empty then.
+    """
+
+    text: str
+    pair: str | None = None
+    place: str | None = None
+    id: str | int | None = None
+    error: str | None = None
+
+
+class Texts:
+    """An iterable of Text in input order; `waiting()` says whether the next one may take a while to come.
+
+    `files` are those it is read from, in order: empty when a second run could not read the same once more.
+    """
+
+    def __init__(
+        self, rows: Iterable[Text], waiting: Callable[[], bool] = lambda: False, files: Sequence[str] = ()
+    ) -> None:
+        self._rows = rows
+        self.waiting = waiting
+        self.files = tuple(files)
+
+    def __iter__(self) -> Iterator[Text]:
+        return iter(self._rows)
+
+    def grouped(self, tokens: int, span: int) -> Iterator[list[Text]]:
+        """Texts in lists of about `tokens` tokens, then twice as many up to `span` times; less where the input pauses.
+
+        The sizes depend on the texts alone, unless the input is a pipe that pauses: a run repeats bit for bit.
+        """
+        group: list[Text] = []
+        size, budget = 0, tokens
+        for text in self:
+            group.append(text)
+            size += 3 + (len(text.text) + len(text.pair or "")) // CHARACTERS_A_TOKEN
+            if size >= budget or self.waiting():
+                yield group
+                group, size, budget = [], 0, min(2 * budget, span * tokens)
+        if group:
+            yield group
+
+
+def from_values(texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str | None = None) -> Texts:
+    """Texts given in Python: any iterable of strings, or one; `pairs` go with them one by one, or one with all."""
+    if isinstance(texts, Texts):
+        return texts
+    values = [texts] if isinstance(texts, str) else texts
+    if pairs is None or isinstance(pairs, str):
+        return Texts(Text(text, pairs) for text in values)
+    return Texts(_paired(iter(values), iter(pairs)))
+
+
+def _paired(texts: Iterator[str], pairs: Iterator[str | None]) -> Iterator[Text]:
+    for text in texts:
+        try:
+            yield Text(text, next(pairs))
+        except StopIteration:
+            raise BertcliError("There are fewer pairs than texts.") from None
+    if next(pairs, END) is not END:
+        raise BertcliError("There are more pairs than texts.")
+
+
+def from_arguments(texts: Sequence[str], pair: str | None = None) -> Texts:
+    """Texts given on the command line; `pair` goes with each."""
+    for text in [*texts, pair or ""]:
+        if not is_unicode(text):
+            raise BertcliError(f"A text on the command line is not UTF-8: {shown(text)}.")
+    return Texts(Text(text, pair) for text in texts)
+
+
+def is_unicode(text: str) -> bool:
+    """False for a string with half a surrogate pair, which no UTF-8 can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
