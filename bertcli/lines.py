@@ -51,7 +51,8 @@ class LineStream:
         self._file = file
         self._stream: BinaryIO | None = None
         self._ready: deque[bytes] = deque()
-        self._given = 0  # bytes of the lines given so far
+        self._packed = file.lower().endswith(".gz")
+        self._given = 0  # bytes of the file behind the lines given so far
         self._size = 0
         self._reached = 0  # lines that were whole
         if file != STANDARD_INPUT:
@@ -80,7 +81,7 @@ class LineStream:
         self._given, self._size = 0, os.path.getsize(self._file) if self.regular else 0
         with nullcontext() if self._file == STANDARD_INPUT else self._stream:
             for number, raw in enumerate(self._raw_lines(self._stream), 1):
-                self._given += len(raw)
+                self._given += 0 if self._packed else len(raw)
                 if number == 1 and raw == BYTE_ORDER_MARK:
                     return
                 yield self._line(number, raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw)
@@ -121,7 +122,9 @@ class LineStream:
     def _read(self, stream: BinaryIO) -> bytes:
         try:
             if isinstance(stream, gzip.GzipFile):
-                return stream.read1(CHUNK)  # what was unpacked before a fault counts
+                chunk = stream.read1(CHUNK)  # what was unpacked before a fault counts
+                self._given = os.lseek(stream.fileno(), 0, os.SEEK_CUR) if self._size else 0
+                return chunk
             while (chunk := stream.read(CHUNK)) is None:  # a pipe that someone set to answer at once
                 select.select([stream], [], [])
             return chunk
@@ -140,7 +143,7 @@ class LineStream:
 
     def _open(self) -> BinaryIO:
         try:
-            if not self._file.lower().endswith(".gz"):
+            if not self._packed:
                 return open(self._file, "rb", buffering=0)  # what is at hand, without waiting for a full buffer
             stream = cast(BinaryIO, gzip.GzipFile(self._file, "rb"))
         except OSError as error:

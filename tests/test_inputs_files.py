@@ -127,7 +127,7 @@ def test_a_pattern_stands_for_its_files_in_order(tmp_path: Path) -> None:
     for name in ("b.txt", "a.txt", "c10.txt", "c9.txt", "x.csv", "deep/z.txt"):
         (tmp_path / name).write_text(f"{name}\n", encoding="utf-8")
     found = from_files([f"{tmp_path}/*.txt"])
-    assert [Path(file).name for file in found.files] == ["a.txt", "b.txt", "c10.txt", "c9.txt"]
+    assert [Path(file).name for file in found.files or ()] == ["a.txt", "b.txt", "c10.txt", "c9.txt"]
     assert [row.text for row in found] == ["a.txt", "b.txt", "c10.txt", "c9.txt"]
     assert texts(f"{tmp_path}/**/[az].txt") == ["a.txt", "deep/z.txt"]
     assert refusal(f"{tmp_path}/*.jsonl") == "No file matches *.jsonl."
@@ -148,7 +148,21 @@ def test_every_file_is_looked_for_before_any_is_read(tmp_path: Path) -> None:
 def test_files_are_known_where_they_can_be_read_again(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     assert from_files([str(tmp_path / "a.txt")]).files == (str(tmp_path / "a.txt"),)
-    assert from_files([str(tmp_path / "a.txt"), "-"]).files == ()
+    assert from_files([str(tmp_path / "a.txt"), "-"]).files is None
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert from_files([str(tmp_path / "pipe.txt")]).files is None
+
+
+def test_the_share_that_has_been_read_grows_to_one(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("".join(f"{i}\n" for i in range(1000)), encoding="utf-8")
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b"".join(b'{"text": "%d"}\n' % i for i in range(100_000))))
+    rows = from_files([str(tmp_path / "a.txt"), str(tmp_path / "b.jsonl.gz")])
+    shares = [rows.share() for _ in rows]
+    known = [share for share in shares if share is not None]
+    assert known == sorted(shares, key=lambda share: share or 0)
+    assert 0 < known[0] < 0.01
+    assert known[-1] == 1
+    assert from_file("-").share() is None
 
 
 @pytest.mark.parametrize("count", [1, 7])
@@ -197,6 +211,17 @@ def test_an_id_is_a_text_or_a_whole_number(tmp_path: Path) -> None:
     for value in values:
         (tmp_path / "t.jsonl").write_text(json.dumps({"text": "a", "id": value}), encoding="utf-8")
         assert "which is not a text or whole number" in refusal(tmp_path / "t.jsonl", id_column="id")
+
+
+def test_rows_may_have_a_label(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    values = ["good", 1, 0.5, True]
+    file.write_text("".join(json.dumps({"text": "a", "is": value}) + "\n" for value in values), encoding="utf-8")
+    assert [row.label for row in from_files([str(file)], label_column="is")] == ["good", "1", "0.5", "true"]
+    file.write_text('{"text": "a", "is": null}', encoding="utf-8")
+    assert "the field 'is' is None, which is not a text or number" in refusal(file, label_column="is")
+    file.write_text('{"text": 5}', encoding="utf-8")
+    assert "which is not a text." in refusal(file, label_column="text")
 
 
 BAD = {
@@ -258,7 +283,7 @@ def test_what_is_wrong_with_a_parquet_file(tmp_path: Path) -> None:
     assert refusal(file) == "t.parquet, row 2: the field 'text' is None, which is not a text."
     assert [row.error is None for row in from_files([str(file)], keep_going=True)] == [True, False, True]
     assert "no column 'body'; columns are 'text', 'n', 'a.b'" in refusal(file, column="body")
-    assert "the column 'n' is of type int64, which is not text" in refusal(file, column="n")
+    assert "the column 'n' is of type int64, which is not a text" in refusal(file, column="n")
     assert texts(file, column="a.b") == ["x"] * 3
     whole = file.read_bytes()
     for damaged in (b"", b"PAR1", whole[:-6], whole[:40] + bytes(20) + whole[60:]):

@@ -9,14 +9,15 @@ from pathlib import Path
 
 from bertcli.errors import BertcliError
 from bertcli.inputs.json_lines import json_lines
-from bertcli.inputs.parquet import parquet
+from bertcli.inputs.parquet import ParquetRows
 from bertcli.inputs.separated import comma_separated, tab_separated
 from bertcli.inputs.texts import Text, Texts
 from bertcli.inputs.wanted import Wanted
-from bertcli.lines import STANDARD_INPUT, LineStream, check_readable
+from bertcli.lines import STANDARD_INPUT, LineStream
 
 GZIP = ".gz"
 PARQUET = ".parquet"
+Source = LineStream | ParquetRows
 
 
 def from_file(file: str, column: str | None = None, pair_column: str | None = None, pair: str | None = None) -> Texts:
@@ -31,30 +32,29 @@ def from_files(
     pair: str | None = None,
     *,
     id_column: str | None = None,
+    label_column: str | None = None,
     keep_going: bool = False,
 ) -> Texts:
     """Texts of files one after another, each read as its ending says; `-` is standard input, a text a line.
 
     Endings: .txt, .jsonl, .csv, .tsv, .parquet, and these with .gz behind. A name with `*`, `?` or `[…]` that is no
-    file stands for all it matches, sorted. `column` (default "text"), `pair_column` and `id_column` name fields;
-    `pair` goes with every text. Errors: BertcliError naming file and line for what cannot be used, raised when the
-    reading comes to it; with `keep_going` a row that cannot be used is a Text with an `error` instead.
+    file stands for all it matches, sorted. `column` (default "text") and the other columns name fields; `pair` goes
+    with every text; ids and labels may be numbers. Errors: BertcliError naming file and line for what cannot be used,
+    raised when the reading comes to it; with `keep_going` such a row is a Text with an `error` instead.
     """
     names = [name for file in files for name in _matching(file)]
-    wanted = Wanted(column, pair_column, id_column, pair)
-    sources = [_Source(name) for name in names]
-    current = sources[:1]
+    wanted = Wanted(column, pair_column, id_column, label_column, pair)
+    sources = _Sources([_open(name) for name in names])
 
     def rows() -> Iterator[Text]:
         for source in sources:
-            current[:] = [source]
-            for text in source.texts(wanted):
+            for text in _texts(source, wanted):
                 if text.error and not keep_going:
                     raise BertcliError(text.error)
                 yield text
 
-    repeatable = () if STANDARD_INPUT in names else names
-    return Texts(rows(), lambda: any(source.waiting() for source in current), repeatable)
+    again = all(source.regular for source in sources.all)
+    return Texts(rows(), sources.waiting, names if again else None, sources.share)
 
 
 def takes_columns(files: Sequence[str]) -> bool:
@@ -62,28 +62,47 @@ def takes_columns(files: Sequence[str]) -> bool:
     return any(_ending(file) in (".jsonl", ".csv", ".tsv", PARQUET) for file in files)
 
 
-class _Source:
-    """A file or pipe that is known to be there and to have a known ending."""
+class _Sources:
+    """Files and pipes to be read one after another, and how far that has come."""
 
-    def __init__(self, file: str) -> None:
-        self._file = file
-        self._ending = "" if file == STANDARD_INPUT else _ending(file)
-        if self._ending not in (*LINE_FORMATS, PARQUET):
-            raise BertcliError(
-                f"{file}: the ending of an input file must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, perhaps with "
-                f"{GZIP} behind it; a file of another name can be piped in, one text a line."
-            )
-        self._lines = LineStream(file) if self._ending != PARQUET else None
-        if self._lines is None:
-            check_readable(file)
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.all = sources
+        self._current = 0
 
-    def texts(self, wanted: Wanted) -> Iterator[Text]:
-        if self._lines is None:
-            return parquet(self._file, wanted)
-        return LINE_FORMATS[self._ending](self._lines, wanted)
+    def __iter__(self) -> Iterator[Source]:
+        for index, source in enumerate(self.all):
+            self._current = index
+            yield source
 
     def waiting(self) -> bool:
-        return self._lines is not None and self._lines.waiting()
+        return bool(self.all) and self.all[self._current].waiting()
+
+    def share(self) -> float | None:
+        """Of the bytes of all files, how many are in those that have been read."""
+        sizes = [os.path.getsize(source.name) if source.regular else 0 for source in self.all]
+        current = self.all[self._current].share() if self.all else None
+        if current is None or not all(source.regular for source in self.all):
+            return None
+        return (sum(sizes[: self._current]) + current * sizes[self._current]) / max(1, sum(sizes))
+
+
+def _open(file: str) -> Source:
+    """A file or pipe that is known to be there, and to have a known ending."""
+    ending = "" if file == STANDARD_INPUT else _ending(file)
+    if ending == PARQUET:
+        return ParquetRows(file)
+    if ending in LINE_FORMATS:
+        return LineStream(file)
+    raise BertcliError(
+        f"{file}: the ending of an input file must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, perhaps with "
+        f"{GZIP} behind it; a file of another name can be piped in, one text a line."
+    )
+
+
+def _texts(source: Source, wanted: Wanted) -> Iterator[Text]:
+    if isinstance(source, ParquetRows):
+        return source.texts(wanted)
+    return LINE_FORMATS[_ending(source.name)](source, wanted)
 
 
 def _matching(file: str) -> list[str]:
@@ -105,7 +124,7 @@ def _ending(file: str) -> str:
 def _plain(lines: LineStream, wanted: Wanted) -> Iterator[Text]:
     for line in lines:
         if line.error:
-            yield Text("", None, line.place, None, line.error)
+            yield Text("", place=line.place, error=line.error)
         else:
             yield Text(line.text, wanted.fixed_pair, line.place)
 

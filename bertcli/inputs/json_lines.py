@@ -14,7 +14,7 @@ from bertcli.untrusted import shown
 def json_lines(lines: LineStream, wanted: Wanted) -> Iterator[Text]:
     """A row a line; one that is no JSON object, or lacks a field, is a Text with an error."""
     for line in lines:
-        yield Text("", None, line.place, None, line.error) if line.error else _row(line, wanted)
+        yield Text("", place=line.place, error=line.error) if line.error else _row(line, wanted)
 
 
 def _row(line: Line, wanted: Wanted) -> Text:

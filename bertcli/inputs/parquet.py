@@ -14,33 +14,50 @@ from typing import IO, Any
 from bertcli.errors import BertcliError
 from bertcli.inputs.texts import Text
 from bertcli.inputs.wanted import Wanted
+from bertcli.lines import check_readable
 from bertcli.untrusted import shown
 
 ROWS = 1024  # read together
 BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group may not fit in memory
 
 
-def parquet(file: str, wanted: Wanted) -> Iterator[Text]:
-    """A row a row, `place` counting from 1; null, or a text that is not UTF-8, is a Text with an error.
+class ParquetRows:
+    """The rows of a Parquet file. Errors: BertcliError where it is missing or forbidden (at once), or pyarrow is."""
 
-    Errors: BertcliError for a missing pyarrow, a file that is not Parquet or damaged, and a column that is missing or
-    holds no text (ids may be whole numbers).
-    """
-    arrow, reader = _pyarrow(file)
-    names = wanted.names
-    with ExitStack() as stack:
-        try:
-            opened = reader.ParquetFile(stack.enter_context(_seekable(file)), pre_buffer=False, buffer_size=BUFFER)
-            stack.callback(opened.close)
-            _check_columns(opened.schema_arrow, wanted, file, arrow.types)
-            number = 0
-            for batch in opened.iter_batches(ROWS, columns=list(dict.fromkeys(names)), use_threads=False):
-                columns = [_values(batch.column(name)) for name in names]
-                for values in zip(*columns, strict=True):
-                    number += 1
-                    yield wanted.text(f"{file}, row {number}", values)
-        except (arrow.ArrowException, OSError, EOFError, zlib.error) as error:
-            raise BertcliError(f"{file} cannot be read as Parquet: {_first_line(error)}.") from None
+    regular = True  # it is read from its end, which no pipe has
+
+    def __init__(self, file: str) -> None:
+        self.name = file
+        self._row = self._rows = 0
+        check_readable(file)
+
+    def waiting(self) -> bool:
+        return False
+
+    def share(self) -> float | None:
+        """How many of the rows have been read, 0 to 1; None before the first."""
+        return self._row / self._rows if self._rows else None
+
+    def texts(self, wanted: Wanted) -> Iterator[Text]:
+        """A row a row, `place` counting from 1; null, or a text that is not UTF-8, is a Text with an error.
+
+        Errors: BertcliError for a file that is not Parquet or damaged, and a column that is missing or holds no text.
+        """
+        arrow, parquet = _pyarrow(self.name)
+        names = wanted.names
+        with ExitStack() as stack:
+            try:
+                file = stack.enter_context(_seekable(self.name))
+                opened = parquet.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER)
+                stack.callback(opened.close)
+                _check_columns(opened.schema_arrow, wanted, self.name, arrow.types)
+                self._row, self._rows = 0, opened.metadata.num_rows
+                for batch in opened.iter_batches(ROWS, columns=list(dict.fromkeys(names)), use_threads=False):
+                    for values in zip(*(_values(batch.column(name)) for name in names), strict=True):
+                        self._row += 1
+                        yield wanted.text(f"{self.name}, row {self._row}", values)
+            except (arrow.ArrowException, OSError, EOFError, zlib.error) as error:
+                raise BertcliError(f"{self.name} cannot be read as Parquet: {_first_line(error)}.") from None
 
 
 def _seekable(file: str) -> IO[bytes]:
@@ -70,8 +87,11 @@ def _check_columns(schema: Any, wanted: Wanted, file: str, types: Any) -> None:
         kind = schema.field(name).type
         kind = kind.value_type if types.is_dictionary(kind) else kind
         textual = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-        if not textual and not (name == wanted.id_column and types.is_integer(kind)):
-            raise BertcliError(f"{file}: the column {shown(name)} is of type {kind}, which is not text (see --column).")
+        number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+        if not textual and not (number and "number" in wanted.kinds(name)):
+            raise BertcliError(
+                f"{file}: the column {shown(name)} is of type {kind}, which is not {wanted.kinds(name)} (see --column)."
+            )
 
 
 def _values(column: Any) -> list[Any]:

@@ -46,7 +46,7 @@ def _columns(rows: Iterator[_Row], wanted: Wanted) -> Iterator[Text]:
     columns = [header.index(name) for name in wanted.names] if place else []
     for place, fields, error in rows:
         if error:
-            yield Text("", None, place, None, error)
+            yield Text("", place=place, error=error)
         elif len(fields) > len(header) or max(columns) >= len(fields):
             yield unusable(place, f"{len(fields)} fields where the header has {len(header)}.")
         else:

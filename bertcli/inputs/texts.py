@@ -13,30 +13,38 @@ CHARACTERS_A_TOKEN = 4  # roughly, in English; only how many texts are looked at
 
 
 class Text(NamedTuple):
-    """A text to work on, perhaps with a second one and an id of its own, and where it came from (for messages).
+    """A text to work on, perhaps with a second one, and where it came from (for messages).
 
-    `error`, when there is one, says why the row cannot be used; its text is empty then.
+    `id` is the row's own, `label` the true one where it is known. `error`, when there is one, says why the row cannot
+    be used; its text is empty then.
     """
 
     text: str
     pair: str | None = None
     place: str | None = None
     id: str | int | None = None
+    label: str | None = None
     error: str | None = None
 
 
 class Texts:
     """An iterable of Text in input order; `waiting()` says whether the next one may take a while to come.
 
-    `files` are those it is read from, in order: empty when a second run could not read the same once more.
+    `files` are those it is read from, in order; None when one is a pipe, which no second run could read again.
+    `share()` is how much of them has been read, 0 to 1, or None where nobody knows.
     """
 
     def __init__(
-        self, rows: Iterable[Text], waiting: Callable[[], bool] = lambda: False, files: Sequence[str] = ()
+        self,
+        rows: Iterable[Text],
+        waiting: Callable[[], bool] = lambda: False,
+        files: Sequence[str] | None = (),
+        share: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._rows = rows
         self.waiting = waiting
-        self.files = tuple(files)
+        self.files = None if files is None else tuple(files)
+        self.share = share
 
     def __iter__(self) -> Iterator[Text]:
         return iter(self._rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,29 +16,38 @@ DEFAULT_COLUMN = "text"
 
 @dataclass(frozen=True)
 class Wanted:
-    """The names of the fields that hold the text, its pair and its id; `fixed_pair` goes with every text."""
+    """The names of the fields that hold the text, its pair, id and label; `fixed_pair` goes with every text."""
 
     column: str | None = None
     pair_column: str | None = None
     id_column: str | None = None
+    label_column: str | None = None
     fixed_pair: str | None = None
 
     @property
     def names(self) -> list[str]:
         """The fields to look up: the text's first."""
-        names = (self.column or DEFAULT_COLUMN, self.pair_column, self.id_column)
+        names = (self.column or DEFAULT_COLUMN, self.pair_column, self.id_column, self.label_column)
         return [name for name in names if name is not None]
+
+    def kinds(self, name: str) -> str:
+        """What the field of this name may hold: labels and ids may be numbers, unless they are texts as well."""
+        if name in (self.names[0], self.pair_column):
+            return "a text"
+        return "a text or whole number" if name == self.id_column else "a text or number"
 
     def text(self, place: str, values: Sequence[Any]) -> Text:
         """A row from the values of its `names`; a Text with an error for a value that cannot be used."""
+        for name, value in zip(self.names, values, strict=True):
+            kinds = self.kinds(name)
+            number = type(value) is int if name == self.id_column else is_number(value)
+            if not (is_text(value) or (number and "number" in kinds)):
+                return unusable(place, f"the field {shown(name)} is {shown(value)}, which is not {kinds}.")
         rest = iter(values[1:])
         pair = next(rest) if self.pair_column is not None else self.fixed_pair
         id = next(rest) if self.id_column is not None else None
-        for name, value in zip(self.names, values, strict=True):
-            if not is_text(value) and not (name == self.id_column and type(value) is int):
-                what = "a text or whole number" if name == self.id_column else "a text"
-                return unusable(place, f"the field {shown(name)} is {shown(value)}, which is not {what}.")
-        return Text(values[0], pair, place, id)
+        label = next(rest) if self.label_column is not None else None
+        return Text(values[0], pair, place, id, label if label is None or is_text(label) else json.dumps(label))
 
 
 def is_text(value: object) -> bool:
@@ -44,6 +55,11 @@ def is_text(value: object) -> bool:
     return isinstance(value, str) and is_unicode(value)
 
 
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number, or true or false, which labels may be."""
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
 def unusable(place: str, why: str) -> Text:
     """A row that cannot be used."""
-    return Text("", None, place, None, f"{place}: {why}")
+    return Text("", place=place, error=f"{place}: {why}")

@@ -1,0 +1,63 @@
+"""Vectors in fewer bytes: half precision, eight bits with a scale for each vector, or one bit.
+
+Each vector is quantised by itself, so it does not matter which others are in the file: a stream gives what one array
+would give.
+
+    float16  the nearest one: off by at most 2⁻¹¹ of a number (2⁻²⁵ below 2⁻¹⁴)
+    int8     x ≈ scale · q with scale = max|x| / 127: off by at most scale / 2 in every number; cosines need no scale
+    binary   a bit for each number, 1 where x > 0; eight in a byte, the first in its highest bit (`np.packbits`, what
+             sentence-transformers calls ubinary); zeros fill the last byte
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.errors import BertcliError
+
+Dtype = Literal["float32", "float16", "int8", "binary"]
+DTYPES: tuple[Dtype, ...] = get_args(Dtype)
+LEVELS = 127  # of int8 to either side of 0: −128 is not used, so −x has the bytes of x negated
+
+
+class Quantised(NamedTuple):
+    """`values` [row, width], or (binary) uint8 [row, ⌈width / 8⌉]; `scales` float32 [row] for int8, else None."""
+
+    values: NDArray[Any]
+    scales: NDArray[np.float32] | None = None
+
+
+def quantise(vectors: NDArray[np.floating[Any]], dtype: str) -> Quantised:
+    """Vectors [row, width] as `dtype`; BertcliError for numbers beyond float16's 65504 and for an unknown dtype."""
+    if dtype == "float32":
+        return Quantised(np.asarray(vectors, np.float32))
+    if dtype == "float16":
+        with np.errstate(over="ignore"):
+            halves = vectors.astype(np.float16)
+        if not np.isfinite(halves).all():
+            raise BertcliError("A vector has numbers that float16 cannot hold (above 65504): use another --dtype.")
+        return Quantised(halves)
+    if dtype == "binary":
+        return Quantised(np.packbits(vectors > 0, axis=1))
+    if dtype == "int8":
+        largest = np.abs(vectors.astype(np.float64)).max(axis=1, keepdims=True, initial=0)
+        steps = vectors * (LEVELS / np.where(largest > 0, largest, 1))
+        return Quantised(np.rint(steps).astype(np.int8), (largest[:, 0] / LEVELS).astype(np.float32))
+    raise BertcliError(f"There is no dtype '{dtype}'; there are {', '.join(DTYPES)}.")
+
+
+def restored(quantised: Quantised) -> NDArray[np.float32]:
+    """Float vectors from quantised ones: scale · q; the sign of each bit as ±1, those that fill the last byte too."""
+    values, scales = quantised
+    if values.dtype == np.uint8:
+        return np.unpackbits(values, axis=1).astype(np.float32) * 2 - 1
+    vectors = values.astype(np.float32)
+    return vectors if scales is None else vectors * scales[:, None]
+
+
+def stored_width(width: int, dtype: str) -> int:
+    """Numbers, or (binary) bytes, that a vector of this width takes."""
+    return -(-width // 8) if dtype == "binary" else width
