@@ -46,7 +46,8 @@ def layer_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -
     mean = x.sum(axis=-1, keepdims=True)
     mean /= features
     x -= mean
-    split = x.reshape(*x.shape[:-1], -1, SQUARES if features % SQUARES == 0 else features, copy=False)
+    together = SQUARES if features % SQUARES == 0 else features
+    split = x.reshape(*x.shape[:-1], features // together, together, copy=False)
     rate = np.einsum("...i,...i->...", split, split).sum(axis=-1, keepdims=True)
     rate /= features
     rate += eps

@@ -36,31 +36,25 @@ class _Team:
 
     def share(self, work: Callable[[T], object], pieces: Sequence[T]) -> None:
         todo = iter(pieces)  # taking the next one is atomic: no piece is done twice
-        done: SimpleQueue[BaseException | None] = SimpleQueue()
+        done: SimpleQueue[None] = SimpleQueue()
+        failures: list[BaseException] = []
 
-        def help_out() -> None:
+        def work_off() -> None:
             for piece in todo:
-                done.put(_outcome(work, piece))
+                try:
+                    if not failures:
+                        work(piece)
+                except BaseException as failure:  # the caller's, once nobody works on its arrays any more
+                    failures.append(failure)
+                done.put(None)
 
         for _ in range(min(self.helpers, len(pieces) - 1)):
-            self.calls.put(partial(copy_context().run, help_out))  # what the caller has NumPy warn of, and the like
-        failure = None
-        mine = 0
-        for piece in todo:
-            mine += 1
-            failure = _outcome(work, piece) or failure
-        for _ in range(len(pieces) - mine):
-            failure = done.get() or failure
-        if failure is not None:
-            raise failure
-
-
-def _outcome(work: Callable[[T], object], piece: T) -> BaseException | None:
-    try:
-        work(piece)
-    except BaseException as failure:  # raised again in the caller's thread when nobody works on its arrays any more
-        return failure
-    return None
+            self.calls.put(partial(copy_context().run, work_off))  # what the caller has NumPy warn of, and the like
+        work_off()
+        for _ in pieces:
+            done.get()
+        if failures:
+            raise failures[0]
 
 
 _here = local()
@@ -85,7 +79,7 @@ def set_size(count: int | None) -> None:
 
 
 def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
-    """`work` on every piece; within a piece of other work, one after the other. Errors are raised when all are through."""
+    """`work` on every piece; within a piece of other work, one after the other. After an error no more are begun."""
     if len(pieces) < 2 or size() == 1 or sharing():
         one_by_one(work, pieces)
         return
