@@ -14,30 +14,39 @@ from bertcli.model import Model
 from bertcli.packing import Packed, pack
 from bertcli.parts import Array
 from bertcli.tasks.checks import check_finite, hidden_states
-from bertcli.tasks.plan import Plan, pool, unit
-from bertcli.tasks.windows import Item, Reading, Truncation, in_micro_batches, windows
+from bertcli.tasks.items import START, Failure, Item, Reading, Tally, Truncation, Window, merged
+from bertcli.tasks.plan import Plan, pool
+from bertcli.tasks.windows import in_micro_batches, windows
 
 SPAN = 32  # micro-batches in a window
 SPAN_OF_TOKENS = 4  # the same when every token's vector is kept
 
 
 class Block(NamedTuple):
-    """Neighbouring texts with their vectors: an array [text, width], or (pooling none) one [token, width] a text."""
+    """Neighbouring texts with their vectors: an array [text, width], or (pooling none) one [token, width] a text.
+
+    `failures` (only with keep_going) are texts between them that have none; `tally` says how far the run is.
+    """
 
     items: list[Item]
     vectors: Array | list[Array]
+    failures: Sequence[Failure] = ()
+    tally: Tally = START
 
-    def records(self) -> Iterator[dict[str, Any]]:
+    def records(self) -> list[dict[str, Any]]:
         """{index, text, tokens, truncated, embedding}; for vectors of tokens, `tokens` and `embeddings` are lists."""
         pooled = isinstance(self.vectors, np.ndarray)
-        for item, vector in zip(self.items, self.vectors, strict=True):
-            yield {
+        computed = (
+            {
                 "index": item.index,
                 "text": item.text.text,
                 "tokens": len(item.tokens.ids) if pooled else item.tokens.pieces,
                 "truncated": item.tokens.truncated,
                 "embedding" if pooled else "embeddings": vector.tolist(),
             }
+            for item, vector in zip(self.items, self.vectors, strict=True)
+        )
+        return merged(computed, self.failures)
 
 
 def encode(
@@ -63,15 +72,21 @@ def encode_blocks(
     max_length: int | None = None,
     truncation: Truncation = "warn",
     batch_tokens: int | None = None,
+    truncate_dim: int | None = None,
+    keep_going: bool = False,
+    start: Tally = START,
 ) -> Stream:
     """Vectors in blocks in input order, computed as they are asked for: nothing has to fit in memory.
 
     pooling: "auto" (what the checkpoint's sentence-transformers files say, else mean), "mean", "cls", "max", "pooler",
     "none" (every token's vector). layer: 0 for the embeddings' output, N for encoder layer N's, negative from the end;
-    several are concatenated. normalize: to length 1; None for what the checkpoint says.
+    several are concatenated. normalize: to length 1; None for what the checkpoint says. truncate_dim: only the first
+    numbers of each vector, for models made so that these say most (Matryoshka); they are normalised after the cut.
+    keep_going: a text that cannot be used is among a block's `failures` instead of ending all. start: a block's
+    `tally`; the texts, given from their beginning, are gone on with behind that block.
     """
-    plan = Plan.make(model, pooling, layer, normalize)
-    reading = Reading(max_length, truncation, batch_tokens)
+    plan = Plan.make(model, pooling, layer, normalize, truncate_dim)
+    reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
     span = SPAN if plan.pooling else SPAN_OF_TOKENS
     return Stream(model, plan, windows(model, from_values(texts, pairs), reading, span, plan.prepare), reading)
 
@@ -82,17 +97,20 @@ class Stream:
 
     model: Model
     plan: Plan
-    windows: Iterator[list[Item]]
+    windows: Iterator[Window]
     reading: Reading
 
     def __iter__(self) -> Iterator[Block]:
-        for items in self.windows:
+        for items, failures, tally in self.windows:
             rows = in_micro_batches(
                 [len(item.tokens.ids) for item in items],
                 self.reading.tokens_together,
                 lambda batch, items=items: self._vectors([items[i] for i in batch]),  # type: ignore[misc]
             )
-            yield Block(items, np.stack(rows) if self.plan.pooling else rows)
+            yield Block(items, self._stacked(rows) if self.plan.pooling else rows, failures, tally)
+
+    def _stacked(self, rows: list[Array]) -> Array:
+        return np.stack(rows) if rows else np.empty((0, self.plan.width), np.float32)
 
     def _vectors(self, items: list[Item]) -> Sequence[Array]:
         """Vectors of one micro-batch: [width] a text, or [token, width] a text when nothing is pooled."""
@@ -102,7 +120,7 @@ class Stream:
         else:
             states = self._states(packed)
             if not self.plan.pooling:
-                flat = unit(np.concatenate(states, axis=1)) if self.plan.normalize else np.concatenate(states, axis=1)
+                flat = self.plan.finish(np.concatenate(states, axis=1))
                 check_finite(flat)
                 return np.split(flat, packed.offsets[1:-1])
             modes = self.plan.pooling

@@ -34,7 +34,12 @@ class Plan:
 
     @classmethod
     def make(
-        cls, model: Model, pooling: str = "auto", layer: int | Sequence[int] = -1, normalize: bool | None = None
+        cls,
+        model: Model,
+        pooling: str = "auto",
+        layer: int | Sequence[int] = -1,
+        normalize: bool | None = None,
+        truncate_dim: int | None = None,
     ) -> Plan:
         """Put the user's wishes and the checkpoint's own word together; BertcliError where they do not fit."""
         if pooling not in POOLINGS:
@@ -61,12 +66,15 @@ class Plan:
                 f"This checkpoint's Dense layer takes vectors of length {dense[0].weight.shape[1]}, and this pooling "
                 f"gives {width}: leave --pooling and --layer out."
             )
+        width = dense[-1].weight.shape[0] if dense else width
+        if truncate_dim is not None and not 1 <= truncate_dim <= width:
+            raise BertcliError(f"Vectors of {width} numbers cannot be cut to {truncate_dim} (see --truncate-dim).")
         return cls(
             pooling=modes,
             layers=layers,
             normalize=(own.normalize and bool(modes)) if normalize is None else normalize,
             dense=dense,
-            width=dense[-1].weight.shape[0] if dense else width,
+            width=truncate_dim or width,
             reason=reason,
             lower_case=own.do_lower_case,
             prompt=own.prompt,
@@ -84,10 +92,11 @@ class Plan:
         return text.lower() if self.lower_case else text
 
     def finish(self, vectors: Array) -> Array:
-        """Dense layers and normalisation, in this order."""
+        """Dense layers, the numbers that are kept, normalisation, in this order."""
         for layer in self.dense:
             activation = None if layer.activation == "identity" else layer.activation
             vectors = linear(vectors, layer.weight, layer.bias, activation=activation)
+        vectors = vectors[:, : self.width]
         return unit(vectors) if self.normalize else vectors
 
 
