@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,11 @@ from bertcli.inputs import Texts, from_values
 from bertcli.model import Model
 from bertcli.packing import pack
 from bertcli.tasks.checks import check_finite, check_top_k, head_of, hidden_states
-from bertcli.tasks.windows import Item, Reading, Truncation, in_micro_batches, windows
+from bertcli.tasks.items import START, Item, Reading, Record, Records, RecordStream, Tally, Truncation, Window
+from bertcli.tasks.windows import in_micro_batches, windows
 
 Activation = Literal["softmax", "sigmoid", "none"]
 Head = Literal["classifier", "nsp"]
-Record = dict[str, Any]
-
 NEXT_SENTENCE = ("is_next", "not_next")
 SPAN = 32  # micro-batches in a window
 
@@ -34,20 +33,32 @@ def classify(
     max_length: int | None = None,
     truncation: Truncation = "warn",
     batch_tokens: int | None = None,
-) -> Iterator[Record]:
+    keep_going: bool = False,
+    start: Tally = START,
+) -> RecordStream:
     """Labels with their scores, best first: records {index, text, text_pair, truncated, labels: [{label, score}, …]}.
 
     `head` is "classifier" (default where there is one) or "nsp", whose labels are is_next and not_next and which needs
     pairs. `activation`: softmax; sigmoid for a multi-label or single-label classifier; none for regression.
     """
     check_top_k(top_k)
-    chosen: Head = head or ("nsp" if "classifier" not in model.heads and "nsp" in model.heads else "classifier")
+    chosen = chosen_head(model, head)
     head_of(model, chosen, "classify")
-    labels = NEXT_SENTENCE if chosen == "nsp" else tuple(model.config.labels)
     squash = activation or ("softmax" if chosen == "nsp" else own_activation(model))
-    reading = Reading(max_length, truncation, batch_tokens)
-    found = windows(model, from_values(texts, pairs), reading, SPAN)
-    return _records(model, found, chosen, labels, squash, top_k, reading)
+    reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
+    check = _check_pair if chosen == "nsp" else _accept
+    found = windows(model, from_values(texts, pairs), reading, SPAN, check=check)
+    return RecordStream(_records(model, found, chosen, labels_of(model, chosen), squash, top_k, reading))
+
+
+def chosen_head(model: Model, head: Head | None) -> Head:
+    """The head asked for, else the classifier where there is one."""
+    return head or ("nsp" if "classifier" not in model.heads and "nsp" in model.heads else "classifier")
+
+
+def labels_of(model: Model, head: Head) -> tuple[str, ...]:
+    """The names of a head's labels, by their index."""
+    return NEXT_SENTENCE if head == "nsp" else tuple(model.config.labels)
 
 
 def own_activation(model: Model) -> Activation:
@@ -61,29 +72,31 @@ def own_activation(model: Model) -> Activation:
 
 def _records(
     model: Model,
-    found: Iterator[list[Item]],
+    found: Iterator[Window],
     head: Head,
     labels: tuple[str, ...],
     activation: Activation,
     top_k: int | None,
     reading: Reading,
-) -> Iterator[Record]:
-    for items in found:
-        if head == "nsp":
-            _check_pairs(items)
-        logits = _logits(model, items, head, reading.tokens_together)
-        for item, scores in zip(items, activated(logits, activation), strict=True):
-            order = np.argsort(-scores, kind="stable")[:top_k]
-            yield {
-                "index": item.index,
-                "text": item.text.text,
-                "text_pair": item.text.pair,
-                "truncated": item.tokens.truncated,
-                "labels": [{"label": labels[i], "score": float(scores[i])} for i in order],
-            }
+) -> Iterator[Records]:
+    for window in found:
+        logits = _logits(model, window.items, head, len(labels), reading.tokens_together)
+        scored = zip(window.items, activated(logits, activation), strict=True)
+        yield window.records(_record(item, scores, labels, top_k) for item, scores in scored)
 
 
-def _logits(model: Model, items: list[Item], head: Head, batch_tokens: int) -> NDArray[np.float64]:
+def _record(item: Item, scores: NDArray[np.float64], labels: tuple[str, ...], top_k: int | None) -> Record:
+    order = np.argsort(-scores, kind="stable")[:top_k]
+    return {
+        "index": item.index,
+        "text": item.text.text,
+        "text_pair": item.text.pair,
+        "truncated": item.tokens.truncated,
+        "labels": [{"label": labels[i], "score": float(scores[i])} for i in order],
+    }
+
+
+def _logits(model: Model, items: list[Item], head: Head, labels: int, batch_tokens: int) -> NDArray[np.float64]:
     pooler, classifier = head_of(model, "pooler", "classify"), head_of(model, head, "classify")
 
     def run(batch: list[int]) -> NDArray[np.float32]:
@@ -93,7 +106,7 @@ def _logits(model: Model, items: list[Item], head: Head, batch_tokens: int) -> N
         return logits
 
     rows: list[NDArray[np.float32]] = in_micro_batches([len(item.tokens.ids) for item in items], batch_tokens, run)
-    return np.stack(rows).astype(np.float64)
+    return np.stack(rows).astype(np.float64) if rows else np.empty((0, labels))
 
 
 def activated(logits: NDArray[np.float64], activation: Activation) -> NDArray[np.float64]:
@@ -106,10 +119,12 @@ def activated(logits: NDArray[np.float64], activation: Activation) -> NDArray[np
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
 
-def _check_pairs(items: list[Item]) -> None:
-    for item in items:
-        if item.text.pair is None:
-            raise BertcliError(
-                f"The next-sentence head needs a second text, and {item.place} has none: give --text-pair or "
-                "--pair-column."
-            )
+def _check_pair(item: Item) -> None:
+    if item.text.pair is None:
+        raise BertcliError(
+            f"The next-sentence head needs a second text, and {item.place} has none: give --text-pair or --pair-column."
+        )
+
+
+def _accept(item: Item) -> None:
+    """Any text will do."""

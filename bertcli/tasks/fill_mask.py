@@ -10,10 +10,11 @@ from typing import Any
 from bertcli.errors import BertcliError
 from bertcli.inputs import Texts, from_values
 from bertcli.model import Model
-from bertcli.tasks.candidates import Candidate, Target, find_targets, joint_fillings, rank
+from bertcli.tasks.candidates import Candidate, Target, check_room, find_targets, joint_fillings, rank
 from bertcli.tasks.checks import check_top_k, head_of
+from bertcli.tasks.items import START, Item, Reading, Records, RecordStream, Tally, Truncation, Window
 from bertcli.tasks.masked import Blank
-from bertcli.tasks.windows import Item, Reading, Truncation, windows
+from bertcli.tasks.windows import windows
 from bertcli.tokens import Tokenizer
 
 SPAN = 16  # micro-batches in a window
@@ -31,7 +32,9 @@ def fill_mask(
     max_length: int | None = None,
     truncation: Truncation = "warn",
     batch_tokens: int | None = None,
-) -> Iterator[dict[str, Any]]:
+    keep_going: bool = False,
+    start: Tally = START,
+) -> RecordStream:
     """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, sequence}, …]}, …]}.
 
     The `top_k` (None: 5, or all the targets) most probable pieces for every mask, each by itself. `targets` ranks just
@@ -43,8 +46,9 @@ def fill_mask(
     mask = model.tokenizer.mask_id
     wanted = None if targets is None else find_targets(model, targets)
     count = top_k or (TOP_K if wanted is None else len(wanted))
-    work = _Work(model, mask, wanted, count, joint, Reading(max_length, truncation, batch_tokens))
-    return work.records(windows(model, from_values(texts, pairs), work.reading, SPAN))
+    reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
+    work = _Work(model, mask, wanted, count, joint, reading)
+    return RecordStream(work.records(windows(model, from_values(texts, pairs), reading, SPAN, check=work.check)))
 
 
 @dataclass(frozen=True)
@@ -56,15 +60,21 @@ class _Work:
     joint: bool
     reading: Reading
 
-    def records(self, found: Iterator[list[Item]]) -> Iterator[dict[str, Any]]:
-        for items in found:
-            blanks = [self._blank(item) for item in items]
+    def records(self, found: Iterator[Window]) -> Iterator[Records]:
+        for window in found:
+            blanks = [self._blank(item) for item in window.items]
             if self.joint:
                 ranked = [joint_fillings(self.model, blank, self.targets, self.top_k, self.reading) for blank in blanks]
             else:
                 ranked = rank(self.model, blanks, self.targets, self.top_k, self.reading)
-            for item, blank, candidates in zip(items, blanks, ranked, strict=True):
-                yield self._record(item, blank, candidates)
+            filled = zip(window.items, blanks, ranked, strict=True)
+            yield window.records(self._record(item, blank, candidates) for item, blank, candidates in filled)
+
+    def check(self, item: Item) -> None:
+        """BertcliError for a text without a mask, one whose masks were cut off, and one too long for the targets."""
+        self._blank(item)
+        if self.targets and not self.joint:
+            check_room(self.model, len(item.tokens.ids), max(map(len, self.targets)))
 
     def _blank(self, item: Item) -> Blank:
         name = self.model.tokenizer.mask_token

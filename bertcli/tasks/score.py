@@ -15,8 +15,9 @@ from bertcli.errors import BertcliError, damaged
 from bertcli.inputs import Texts, from_values
 from bertcli.model import Model
 from bertcli.tasks.checks import head_of
+from bertcli.tasks.items import START, Item, Reading, Records, RecordStream, Tally, Truncation, Window
 from bertcli.tasks.masked import Blank, Row, at_blanks
-from bertcli.tasks.windows import Item, Reading, Truncation, windows
+from bertcli.tasks.windows import windows
 from bertcli.untrusted import shown
 
 SPAN = 1  # micro-batches in a window: each token of a text makes another sentence to compute
@@ -31,27 +32,33 @@ def score(
     max_length: int | None = None,
     truncation: Truncation = "warn",
     batch_tokens: int | None = None,
-) -> Iterator[dict[str, Any]]:
+    keep_going: bool = False,
+    start: Tally = START,
+) -> RecordStream:
     """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}; of no token: [], None.
 
     Each token but [CLS] and [SEP] is masked in a pass of its own. With `target`, the true sentence, only the masks in
     the text are guessed, all in one pass: the loss a masked language model is trained with.
     """
     head_of(model, "mlm", "score")
-    reading = Reading(max_length, truncation, batch_tokens)
-    return _records(model, windows(model, from_values(texts, pairs), reading, SPAN), target, reading)
+    reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
+
+    def check(item: Item) -> None:
+        if target is not None:
+            _guesses(model, item, target)
+
+    found = windows(model, from_values(texts, pairs), reading, SPAN, check=check)
+    return RecordStream(_records(model, found, target, reading))
 
 
-def _records(
-    model: Model, found: Iterator[list[Item]], target: str | None, reading: Reading
-) -> Iterator[dict[str, Any]]:
-    for items in found:
-        guesses = [_guesses(model, item, target) for item in items]
+def _records(model: Model, found: Iterator[Window], target: str | None, reading: Reading) -> Iterator[Records]:
+    for window in found:
+        guesses = [_guesses(model, item, target) for item in window.items]
         blanks = [blank for guess in guesses for blank in guess.blanks]
         truths = [guess.truth for guess in guesses for _ in guess.blanks]
         answers = iter(at_blanks(model, blanks, reading.tokens_together, _reader(blanks, truths)))
-        for item, guess in zip(items, guesses, strict=True):
-            yield _record(model, item, [answer for _ in guess.blanks for answer in next(answers)])
+        scored = ([answer for _ in guess.blanks for answer in next(answers)] for guess in guesses)
+        yield window.records(_record(model, item, found) for item, found in zip(window.items, scored, strict=True))
 
 
 class _Guesses(NamedTuple):

@@ -9,99 +9,108 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 
 from bertcli.errors import BertcliError
 from bertcli.inputs import Text, Texts
 from bertcli.model import Model
+from bertcli.ops import each
+from bertcli.packing import LEAST_TOKENS
 from bertcli.sentence import read_limit
-from bertcli.tokens import Tokens
-from bertcli.untrusted import shown
+from bertcli.tasks.items import Failure, Item, Reading, Tally, Window
+from bertcli.team import one_by_one, size
 
 R = TypeVar("R")
-Truncation = Literal["warn", "error", "silent"]
-
-BATCH_TOKENS = (
-    1000  # about what keeps BERT-base's feed-forward layer in the second-level cache: 1.9 times 6,000 at once
-)
 logger = logging.getLogger("bertcli")
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How texts are read: where they are cut, what is said about it, how many tokens are computed together."""
-
-    max_length: int | None = None
-    truncation: Truncation = "warn"
-    batch_tokens: int | None = None
-
-    @property
-    def tokens_together(self) -> int:
-        return max(1, self.batch_tokens or BATCH_TOKENS)
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A text on its way: its number in the input, itself, its tokens."""
-
-    index: int
-    text: Text
-    tokens: Tokens
-
-    @property
-    def place(self) -> str:
-        """What to call the text in a message."""
-        return f"{self.text.place or f'text {self.index}'} ({shown(self.text.text)})"
-
-
 def windows(
-    model: Model, texts: Texts, reading: Reading, span: int, prepare: Callable[[str], str] = str
-) -> Iterator[list[Item]]:
+    model: Model,
+    texts: Texts,
+    reading: Reading,
+    span: int,
+    prepare: Callable[[str], str] = str,
+    check: Callable[[Item], object] = lambda item: None,
+) -> Iterator[Window]:
     """Tokenized texts, window by window; the last holds about `span` micro-batches, the first ones less.
 
-    `prepare` changes the first text of each before the tokenizer sees it. Errors: BertcliError for an impossible
-    max_length, a text that is none, and (truncation "error") one that is too long. At the end one warning sums up how
-    much was cut.
+    `prepare` changes the first text of each before the tokenizer sees it; `check` raises BertcliError for a text the
+    task cannot use. Errors: that; BertcliError for an impossible max_length, a text that is none, and (truncation
+    "error") one that is too long. At the end one warning sums up how much was cut.
     """
-    limit = length_limit(model, reading.max_length)
-    return _tokenized(model, texts, reading, span, prepare, limit)
+    work = _Tokenizing(model, reading, prepare, check, length_limit(model, reading.max_length))
+    return work.windows(texts, span)
 
 
-def _tokenized(
-    model: Model, texts: Texts, reading: Reading, span: int, prepare: Callable[[str], str], limit: int
-) -> Iterator[list[Item]]:
-    index = cut = lost = 0
-    for window in texts.grouped(reading.tokens_together, span):
-        tokenized = model.tokenizer.encode(
-            [prepare(text.text) for text in window], [text.pair for text in window], limit
-        )
-        items = [Item(index + i, text, tokens) for i, (text, tokens) in enumerate(zip(window, tokenized, strict=True))]
-        for item in items:
-            _check_item(item, limit, reading.truncation)
-        index += len(items)
-        cut += sum(tokens.truncated for tokens in tokenized)
-        lost += sum(tokens.lost for tokens in tokenized)
-        yield items
-    if cut and reading.truncation == "warn":
-        logger.warning(
-            "%d of %d texts had more than %d tokens and lost %d (see --max-length, --truncation).",
-            cut,
-            index,
-            limit,
-            lost,
-        )
+@dataclass(frozen=True)
+class _Tokenizing:
+    model: Model
+    reading: Reading
+    prepare: Callable[[str], str]
+    check: Callable[[Item], object]
+    limit: int
 
+    def windows(self, texts: Texts, span: int) -> Iterator[Window]:
+        tally = self.reading.start
+        for group in islice(texts.grouped(self.reading.tokens_together, span), tally.windows, None):
+            found = self._found(group, tally.texts)
+            items = [item for item in found if isinstance(item, Item)]
+            failures = [item for item in found if isinstance(item, Failure)]
+            tally = Tally(
+                tally.windows + 1,
+                tally.texts + len(group),
+                tally.cut + sum(item.tokens.truncated for item in items),
+                tally.lost + sum(item.tokens.lost for item in items),
+                tally.failed + len(failures),
+            )
+            yield Window(items, failures, tally)
+        if tally.cut and self.reading.truncation == "warn":
+            logger.warning(
+                "%d of %d texts had more than %d tokens and lost %d (see --max-length, --truncation).",
+                tally.cut,
+                tally.texts,
+                self.limit,
+                tally.lost,
+            )
 
-def _check_item(item: Item, limit: int, truncation: Truncation) -> None:
-    if not item.tokens.ids:
-        raise BertcliError(f"The tokenizer makes no token of {item.place}, so there is nothing to compute.")
-    if item.tokens.truncated and truncation == "error":
-        raise BertcliError(
-            f"{item.place} has {limit + item.tokens.lost} tokens, more than {limit}: shorten it, raise --max-length "
-            "where the model allows it, or let it be cut with --truncation warn."
-        )
+    def _found(self, group: list[Text], first: int) -> list[Item | Failure]:
+        numbered = list(enumerate(group, first))
+        if not self.reading.keep_going:
+            return [self._checked(item) for item in self._items(numbered)]
+        usable = [(index, text) for index, text in numbered if not text.error]
+        try:
+            items = self._items(usable)
+        except BertcliError:  # of one text; the others are fine
+            items = None
+        found = {item.index: item for item in items or ()}
+        return [self._attempt(index, text, found.get(index)) for index, text in numbered]
+
+    def _attempt(self, index: int, text: Text, item: Item | None) -> Item | Failure:
+        if text.error:
+            return Failure(index, text, text.error)
+        try:
+            return self._checked(item or self._items([(index, text)])[0])
+        except BertcliError as error:
+            return Failure(index, text, str(error))
+
+    def _items(self, numbered: list[tuple[int, Text]]) -> list[Item]:
+        texts, pairs = [self.prepare(text.text) for _, text in numbered], [text.pair for _, text in numbered]
+        tokenized = self.model.tokenizer.encode(texts, pairs, self.limit)
+        return [Item(index, text, tokens) for (index, text), tokens in zip(numbered, tokenized, strict=True)]
+
+    def _checked(self, item: Item) -> Item:
+        if not item.tokens.ids:
+            raise BertcliError(f"The tokenizer makes no token of {item.place}, so there is nothing to compute.")
+        if item.tokens.truncated and self.reading.truncation == "error":
+            raise BertcliError(
+                f"{item.place} has {self.limit + item.tokens.lost} tokens, more than {self.limit}: shorten it, raise "
+                "--max-length where the model allows it, or let it be cut with --truncation warn."
+            )
+        self.check(item)
+        return item
 
 
 def length_limit(model: Model, max_length: int | None) -> int:
@@ -133,7 +142,12 @@ def micro_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[in
 def in_micro_batches(lengths: Sequence[int], batch_tokens: int, run: Callable[[list[int]], Iterable[R]]) -> list[R]:
     """What `run` gives for each index of `lengths`, in their order; `run` is called with one micro-batch at a time."""
     results: dict[int, R] = {}
+
+    def work(batch: list[int]) -> None:
+        results.update(zip(batch, run(batch), strict=True))
+
+    fair = max(LEAST_TOKENS, -(-sum(lengths) // size()))  # with little to do, every core still gets some
+    batches = list(micro_batches(lengths, min(batch_tokens, fair)))
     with np.errstate(all="ignore"):  # damaged weights overflow; what comes of it is checked, and said in one line
-        for batch in micro_batches(lengths, batch_tokens):
-            results.update(zip(batch, run(batch), strict=True))
+        (each if len(batches) > 1 else one_by_one)(work, batches[::-1])  # a core each, the short ones to fill the gaps
     return [results[index] for index in range(len(lengths))]

@@ -1,0 +1,112 @@
+"""A text on its way through a task: tokenized, or failed; and how far a run has come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from bertcli.inputs import Text
+from bertcli.tokens import Tokens
+from bertcli.untrusted import shown
+
+Record = dict[str, Any]
+Truncation = Literal["warn", "error", "silent"]
+
+BATCH_TOKENS = (
+    1000  # about what keeps BERT-base's feed-forward layer in the second-level cache: 1.9 times 6,000 at once
+)
+
+
+class Tally(NamedTuple):
+    """How far a run is: windows and texts behind it, texts cut and tokens they lost, texts that could not be used."""
+
+    windows: int = 0
+    texts: int = 0
+    cut: int = 0
+    lost: int = 0
+    failed: int = 0
+
+
+START = Tally()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How texts are read: where they are cut, what is said about it, how many tokens are computed together.
+
+    keep_going: a text that cannot be used becomes a Failure in its place. start: where another run stopped, which the
+    same texts bring this one to: its windows are passed over.
+    """
+
+    max_length: int | None = None
+    truncation: Truncation = "warn"
+    batch_tokens: int | None = None
+    keep_going: bool = False
+    start: Tally = START
+
+    @property
+    def tokens_together(self) -> int:
+        return max(1, self.batch_tokens or BATCH_TOKENS)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A text on its way: its number in the input, itself, its tokens."""
+
+    index: int
+    text: Text
+    tokens: Tokens
+
+    @property
+    def place(self) -> str:
+        """What to call the text in a message."""
+        return f"{self.text.place or f'text {self.index}'} ({shown(self.text.text)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A text that cannot be used, and why."""
+
+    index: int
+    text: Text
+    error: str
+
+    def record(self) -> Record:
+        """{index, text, error}; the text is None where the row holds none."""
+        return {"index": self.index, "text": None if self.text.error else self.text.text, "error": self.error}
+
+
+class Window(NamedTuple):
+    """Neighbouring texts: those to compute, those that failed, and how far the run is when they are done."""
+
+    items: list[Item]
+    failures: list[Failure]
+    tally: Tally
+
+    def records(self, computed: Iterable[Record]) -> Records:
+        """The records of `items`, with those of the failures in their places."""
+        return Records(merged(computed, self.failures), self.tally)
+
+
+class Records(NamedTuple):
+    """The records of a window in input order, and how far the run is with them."""
+
+    records: list[Record]
+    tally: Tally
+
+
+class RecordStream(Iterator[Record]):
+    """Records one by one, or (`blocks`) as they are computed, a window at a time."""
+
+    def __init__(self, blocks: Iterator[Records]) -> None:
+        self.blocks = blocks
+        self._records = (record for block in blocks for record in block.records)
+
+    def __next__(self) -> Record:
+        return next(self._records)
+
+
+def merged(computed: Iterable[Record], failures: Iterable[Failure]) -> list[Record]:
+    """Records in the order of their index, those of failures among them."""
+    return sorted([*computed, *(failure.record() for failure in failures)], key=lambda record: int(record["index"]))
