@@ -10,6 +10,7 @@ from typing import Any
 
 from bertcli.errors import BertcliError
 from bertcli.kernels import ACTIVATIONS
+from bertcli.untrusted import JSON_LIMIT, shown
 
 HEADS = ("pooler", "mlm", "nsp", "classifier")
 TEXTBOOK = "textbook"
@@ -53,7 +54,7 @@ class BertConfig:
                 f"possible are for example {', '.join(map(str, sorted(near)))}."
             )
         if self.hidden_act not in ACTIVATIONS:
-            raise BertcliError(f"hidden_act '{self.hidden_act}' is unknown; known are {', '.join(ACTIVATIONS)}.")
+            raise BertcliError(f"hidden_act {shown(self.hidden_act)} is unknown; known are {', '.join(ACTIVATIONS)}.")
         if not 0 < self.layer_norm_eps < 1:
             raise BertcliError(f"layer_norm_eps is {self.layer_norm_eps}; it must lie between 0 and 1.")
 
@@ -123,7 +124,11 @@ def parse_heads(heads: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
 def read_config(file: Path) -> BertConfig:
     """The configuration in a config.json; raises BertcliError for one that is unreadable or not BERT's."""
     try:
-        data = json.loads(file.read_text(encoding="utf-8-sig"))
+        with file.open("rb") as stream:
+            content = stream.read(JSON_LIMIT + 1)
+        if len(content) > JSON_LIMIT:
+            raise BertcliError(f"{file} is larger than {JSON_LIMIT:,} bytes, which no config.json is.")
+        data = json.loads(content.decode("utf-8-sig"))
     except OSError as error:
         raise BertcliError(f"Cannot read {file}: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
@@ -162,13 +167,15 @@ _NEEDED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_head
 def _refuse_what_is_not_bert(data: Mapping[str, Any]) -> None:
     family = data.get("model_type")
     if family not in (None, "bert", TEXTBOOK):
-        raise BertcliError(f"This is a model of type '{family}', not BERT; bertcli runs BERT checkpoints only.")
+        raise BertcliError(f"This is a model of type {shown(family)}, not BERT; bertcli runs BERT checkpoints only.")
     foreign = [name for name in _list(data, "architectures") if not str(name).startswith("Bert")]
     if foreign and family is None:
-        raise BertcliError(f"This is a model of type '{foreign[0]}', not BERT; bertcli runs BERT checkpoints only.")
+        raise BertcliError(
+            f"This is a model of type {shown(foreign[0])}, not BERT; bertcli runs BERT checkpoints only."
+        )
     positions = data.get("position_embedding_type") or "absolute"
     if positions != "absolute":
-        raise BertcliError(f"position_embedding_type '{positions}' is not supported; BERT's own is 'absolute'.")
+        raise BertcliError(f"position_embedding_type {shown(positions)} is not supported; BERT's own is 'absolute'.")
     for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
         if data.get(key):
             raise BertcliError(f"{key} is true: this BERT is a decoder, which bertcli does not run.")

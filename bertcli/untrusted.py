@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from bertcli.errors import BertcliError
 
 JSON_LIMIT = 25_000_000  # bytes; real config and index files have 1 kB to 200 kB
+VOCABULARY_LIMIT = 100_000_000  # bytes; the largest tokenizer.json and vocab.txt have about 20 MB
 DIGIT_LIMIT = 40  # 2**63 has 19 digits, the 1e30 of old tokenizer configs 31; longer ones only cost time
 
 _short = reprlib.Repr()
@@ -47,11 +48,16 @@ def read_object(path: Path) -> dict[str, Any]:
 
 def read_json(path: Path, limit: int = JSON_LIMIT) -> Any:
     """The JSON value in a file of at most `limit` bytes, by the rules of `parse_json`."""
+    return parse_json(read_whole(path, limit), str(path))
+
+
+def read_whole(path: Path, limit: int) -> bytes:
+    """All bytes of a regular file; BertcliError when there are more than `limit`, of which no more are read."""
     with open_regular(path) as file:
         data = read_bytes(file, limit + 1, path)
     if len(data) > limit:
         raise BertcliError(f"{path} is larger than {limit:,} bytes, which no such file is: fetch the model again.")
-    return parse_json(data, str(path))
+    return data
 
 
 def read_bytes(file: BinaryIO, count: int, path: Path) -> bytes:

@@ -10,7 +10,7 @@ from tokenizers.models import WordPiece
 
 from bertcli.errors import BertcliError
 from bertcli.tokens.settings import TokenizerSettings, read_vocabulary
-from bertcli.untrusted import open_regular
+from bertcli.untrusted import VOCABULARY_LIMIT, read_whole
 
 
 def open_backend(folder: Path, settings: TokenizerSettings) -> Backend:
@@ -28,8 +28,7 @@ def open_backend(folder: Path, settings: TokenizerSettings) -> Backend:
 
 
 def _from_json(file: Path) -> Backend:
-    with open_regular(file) as stream:
-        data = stream.read()
+    data = read_whole(file, VOCABULARY_LIMIT)
     try:
         backend = Backend.from_buffer(data)
     except Exception as error:  # the library knows no finer class

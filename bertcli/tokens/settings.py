@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError
-from bertcli.untrusted import open_regular, read_object, shown
+from bertcli.untrusted import VOCABULARY_LIMIT, read_object, read_whole, shown
 
 UNLIMITED = 10**9  # from here on a model_max_length (1e30 is usual) means that nobody set one
 
@@ -74,11 +74,10 @@ def read_settings(folder: Path) -> TokenizerSettings:
 
 def read_vocabulary(file: Path) -> dict[str, int]:
     """Word pieces of a vocab.txt, one a line, to their ids: the line numbers from 0."""
-    with open_regular(file) as stream:
-        try:
-            lines = stream.read().decode("utf-8").replace("\r\n", "\n").split("\n")
-        except UnicodeDecodeError:
-            raise BertcliError(f"{file} is not UTF-8: fetch the model again.") from None
+    try:
+        lines = read_whole(file, VOCABULARY_LIMIT).decode("utf-8").replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError:
+        raise BertcliError(f"{file} is not UTF-8: fetch the model again.") from None
     if lines[-1] == "":
         lines.pop()
     return {piece: id for id, piece in enumerate(lines)}

@@ -1,0 +1,88 @@
+"""Fuzz every reader of bertcli: `python tests/fuzz.py [--cases N] [--minutes M] [--parts csv,gz] [--engine atheris]`.
+
+Each round of cases runs in a process of its own whose memory is bounded (address space above what it has at its start),
+and each case has its time. What is found (anything but a result or a BertcliError of one short line; a crash, a hang)
+is saved in --keep. Status 1 when something was. With `--engine atheris` the cases are drawn by the lines of code they
+reach, where atheris is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import importlib
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from fuzz_rounds import Limits, Round, Tally, guarded
+
+ROUND = 1000  # cases in a process
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=10_000, help="cases for each part (default 10,000)")
+    parser.add_argument("--minutes", type=float, default=30, help="stop after so long, at the end of a round")
+    parser.add_argument("--parts", default="", help="comma separated; all of them by default")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=5, help="time for a case")
+    parser.add_argument("--memory", type=int, default=256, help="MiB for a round beyond an idle process")
+    parser.add_argument("--engine", choices=["hypothesis", "atheris"], default="hypothesis")
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-found"), help="folder for what is found")
+    options = parser.parse_args()
+    os.environ |= {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
+    atheris, parts = load(options.engine)
+    chosen = {name: parts[name] for name in (options.parts.split(",") if options.parts else parts)}
+    tallies = {name: Tally() for name in chosen}
+    limits = Limits(options.seconds, options.memory << 20)
+    end = time.monotonic() + 60 * options.minutes
+    together = min(ROUND if atheris is None else 10 * ROUND, options.cases)  # atheris learns as it goes
+    for number in range(-(-options.cases // together)):
+        for name, part in chosen.items():
+            if time.monotonic() < end:
+                tally = guarded(Round(part, options.seed + number, together, limits, atheris))
+                tallies[name].add(tally)
+                for report, files in tally.found.values():
+                    keep(options.keep / name, report, files)
+    show(tallies)
+    return 1 if any(tally.found for tally in tallies.values()) else 0
+
+
+def load(engine: str) -> tuple[Any, dict[str, Any]]:
+    """The atheris module, if it is wanted, and the parts; it has to watch bertcli being imported."""
+    atheris = importlib.import_module("atheris") if engine == "atheris" else None
+    watching = atheris.instrument_imports(include=["bertcli"]) if atheris else contextlib.nullcontext()
+    with watching:
+        parts: dict[str, Any] = importlib.import_module("fuzz_parts").PARTS
+    return atheris, parts
+
+
+def keep(folder: Path, report: str, files: dict[str, bytes]) -> None:
+    """Save what was found, under a name that is the same for the same report."""
+    place = folder / hashlib.sha256(report.encode()).hexdigest()[:10]
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "report.log").write_text(report, encoding="utf-8", errors="backslashreplace")
+    for name, data in files.items():
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_bytes(data)
+    print(f"found: {place}: {report.strip().splitlines()[-1][:150]}", file=sys.stderr, flush=True)
+
+
+def show(tallies: dict[str, Tally]) -> None:
+    print(f"{'part':<15} {'cases':>9} {'read':>9} {'refused':>9} {'found':>6} {'slowest ms':>11} {'peak MiB':>9}")
+    total = Tally()
+    for name, tally in [*tallies.items(), ("all", total)]:
+        counts = tally.outcomes
+        print(
+            f"{name:<15} {counts.total():>9,} {counts['read']:>9,} {counts['refused']:>9,} {counts['found']:>6,} "
+            f"{1000 * tally.slowest:>11.1f} {tally.peak / 2**20:>9.1f}"
+        )
+        total.add(tally)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

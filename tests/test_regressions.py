@@ -1,0 +1,66 @@
+"""What fuzzing found, one test each, so that it stays fixed."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertcli.config import read_config
+from bertcli.errors import BertcliError
+from bertcli.sentence import read_sentence_config
+from bertcli.tensors import open_tensors
+from bertcli.tokens import Tokenizer
+from bertcli.untrusted import VOCABULARY_LIMIT
+
+BERT = {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+
+
+@pytest.mark.parametrize("key", ["model_type", "position_embedding_type", "hidden_act"])
+@pytest.mark.parametrize("value", ["a" * 5000, ["b" * 5000], {"c" * 5000: 1}])
+def test_a_long_value_in_a_config_does_not_flood_the_message(key: str, value: Any, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(BERT | {key: value}), encoding="utf-8")
+    with pytest.raises(BertcliError) as caught:
+        read_config(tmp_path / "config.json")
+    assert len(str(caught.value).replace(str(tmp_path), "")) < 400
+
+
+def test_a_long_architecture_does_not_flood_the_message(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(BERT | {"architectures": ["x" * 5000]}), encoding="utf-8")
+    with pytest.raises(BertcliError) as caught:
+        read_config(tmp_path / "config.json")
+    assert len(str(caught.value).replace(str(tmp_path), "")) < 400
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json", "modules.json"]
+)
+def test_a_terabyte_in_a_small_file_s_place_is_not_read(name: str, tmp_path: Path) -> None:
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(1 << 40)  # a hole
+    tracemalloc.start()
+    try:
+        with pytest.raises(BertcliError, match=rf"{name} is larger than [0-9,]+ bytes"):
+            read_config(tmp_path / name) if name == "config.json" else read_sentence_config(tmp_path)
+            Tokenizer.open(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 2 * VOCABULARY_LIMIT
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_header_that_claims_a_petabyte_costs_nothing(tmp_path: Path) -> None:
+    entry = {"dtype": "F32", "shape": [10**15 // 4], "data_offsets": [0, 10**15]}
+    header = json.dumps({"a": entry}).encode()
+    claims = ((10**15).to_bytes(8, "little") + b"{}", len(header).to_bytes(8, "little") + header + bytes(64))
+    for content in claims:
+        (tmp_path / "model.safetensors").write_bytes(content)
+        tracemalloc.start()
+        try:
+            with pytest.raises(BertcliError, match="claims a header of|has 64 bytes of data and tensor 'a' ends at"):
+                open_tensors(tmp_path)
+            assert tracemalloc.get_traced_memory()[1] < 100_000
+        finally:
+            tracemalloc.stop()
