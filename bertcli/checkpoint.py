@@ -19,6 +19,8 @@ from bertcli.names import (
     OTHER_CLASSIFIERS,
     OTHER_NAMES,
     PREFIX,
+    READ_THE_POOLER,
+    WITH_POOLER,
     hugging_face_name,
 )
 from bertcli.parts import Array
@@ -104,14 +106,17 @@ class _Loader:
         name = hugging_face_name(request.path)
         found = self._find(name)
         if not found and not self.partial:
-            raise BertcliError(f"The checkpoint lacks the tensor '{self._expected(name)}' of shape {request.shape}.")
+            raise BertcliError(
+                f"The checkpoint lacks the tensor '{self._expected(name)}' of shape {request.shape}: fetch it again."
+            )
         if not found:
             self.taken[name] = TensorUse(self._expected(name), request.shape, "", 0, "missing", request.path)
             return np.broadcast_to(np.float32(0), request.shape)
         tensor = self.stored[found[0]]
         if tensor.shape != request.shape:
             raise BertcliError(
-                f"The tensor '{found[0]}' has shape {tensor.shape}, but by config.json it should be {request.shape}."
+                f"The tensor '{found[0]}' has shape {tensor.shape}, but by config.json it should be {request.shape}: "
+                "fetch both again."
             )
         use = "used" if found[0].removeprefix(PREFIX) == name else "renamed"
         self._take(tensor, use, request.path)
@@ -170,14 +175,19 @@ def _heads_in(stored: Mapping[str, StoredTensor], config: BertConfig) -> tuple[s
     found = {head for head, prefix in HEAD_PREFIXES.items() if any(name.startswith(prefix) for name in names)}
     if any(architecture in OTHER_CLASSIFIERS for architecture in config.architectures):
         found.discard("classifier")
-    if "pooler" not in found:  # these two read the pooled vector
-        found -= {"nsp", "classifier"}
+    if "pooler" not in found and found & READ_THE_POOLER:
+        if any(architecture in WITH_POOLER for architecture in config.architectures):
+            found.add("pooler")
+        else:
+            found -= READ_THE_POOLER
     return tuple(head for head in HEADS if head in found)
 
 
 def _with_stored_labels(config: BertConfig, stored: Mapping[str, StoredTensor], heads: tuple[str, ...]) -> BertConfig:
-    """The config with as many labels as the classifier has rows, where config.json does not name them."""
+    """The config with as many labels as the classifier has rows, where config.json neither names nor counts them."""
     weight = stored.get("classifier.weight")
-    if "classifier" not in heads or weight is None or config.id2label or not weight.shape:
+    if "classifier" not in heads or weight is None or not weight.shape:
+        return config
+    if config.id2label or config.num_labels != BertConfig.num_labels:
         return config
     return replace(config, num_labels=weight.shape[0])

@@ -129,10 +129,12 @@ def read_config(file: Path) -> BertConfig:
         if len(content) > JSON_LIMIT:
             raise BertcliError(f"{file} is larger than {JSON_LIMIT:,} bytes, which no config.json is.")
         data = json.loads(content.decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise BertcliError(f"Cannot read {file}: there is no such file. A checkpoint's folder has one.") from None
     except OSError as error:
         raise BertcliError(f"Cannot read {file}: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
-        raise BertcliError(f"{file} is not valid JSON: {error}.") from None
+        raise BertcliError(f"{file} is not valid JSON ({error}): fetch the model again.") from None
     if not isinstance(data, dict):
         raise BertcliError(f"{file} is not a JSON object with a model's settings.")
     try:

@@ -35,6 +35,9 @@ HEAD_PREFIXES = {
     "nsp": "cls.seq_relationship.",
     "classifier": "classifier.",
 }
+READ_THE_POOLER = {"nsp", "classifier"}
+# Models that have a pooler, so that one whose file lacks it is damaged.
+WITH_POOLER = ("BertForPreTraining", "BertForNextSentencePrediction", "BertForSequenceClassification")
 # Models whose `classifier` is not one for whole sequences.
 OTHER_CLASSIFIERS = ("BertForTokenClassification", "BertForMultipleChoice", "BertForQuestionAnswering")
 

@@ -77,6 +77,7 @@ def test_without_a_text_the_way_out_is_told(model: Path) -> None:
         (["fill-mask", "no mask here"], "There is no [MASK] in text 0 ('no mask here')"),
         (["fill-mask", "[MASK]", "--targets", "☃☃"], "unknown to the vocabulary"),
         (["fill-mask", "[MASK]", "--targets", ","], "no targets"),
+        (["fill-mask", "[MASK]", "--targets", "tea,\udcff"], "half a surrogate pair"),
         (["classify", "x"], "needs a second text"),
         (["classify", "x", "--head", "classifier"], "its heads: pooler, mlm, nsp"),
         (["score", "x [MASK]", "--target", "x"], "does not match"),

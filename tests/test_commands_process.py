@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from conftest import Made
 
 COMMAND = [sys.executable, "-m", "bertcli"]
+MAIN = "from bertcli.cli import main; main()"
 
 
 @pytest.fixture
@@ -43,6 +45,28 @@ def test_a_closed_pipe_ends_quietly(model: Path) -> None:
         err = process.stderr.read()
     assert process.returncode == 0
     assert [line for line in err.splitlines() if not line.startswith(b"Note: ")] == []
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["encode", "--help"], ["params", "--variant", "tiny"]])
+def test_a_pipe_that_nobody_reads_is_no_failure(arguments: list[str]) -> None:
+    command = [sys.executable, "-c", f"import time; time.sleep(0.3); {MAIN}", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def test_streams_that_are_closed_are_done_without(model: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.npy"
+    for closed, more in (("sys.stdout", ["-o", str(target)]), ("sys.stderr", [])):
+        code = f"import os, sys; os.close({closed}.fileno()); {closed} = None; {MAIN}"
+        words = ["encode", "-m", str(model), "tea", *more]
+        result = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, check=False)
+        assert result.returncode == 0, result.stderr
+        assert b"Note" not in result.stdout
+    assert target.exists()
 
 
 def test_each_line_is_answered_before_the_next_is_written(model: Path) -> None:
@@ -129,6 +153,11 @@ def test_output_that_is_not_utf8_still_takes_any_text(model: Path) -> None:
 
 
 def test_threads_are_set_before_numpy_is_loaded(model: Path) -> None:
-    one, two = (run("score", "-m", model, "tea", "--format", "json", "--threads", number) for number in "12")
-    assert one.returncode == two.returncode == 0
-    assert one.stdout[:60] == two.stdout[:60]
+    code = f"try:\n    {MAIN}\nfinally:\n    from bertcli.blas import threads; print(threads())"
+    for number in ("1", "2"):
+        arguments = ["score", "-m", str(model), "tea", "--format", "jsonl", "--threads", number]
+        result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=False)
+        assert result.returncode == 0, result.stderr
+        record, count = result.stdout.decode().splitlines()
+        assert json.loads(record)["text"] == "tea"
+        assert count in (number, "None")  # None: a library of products that does not say

@@ -149,3 +149,24 @@ def test_a_missing_or_misshapen_tensor_is_named(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps({**config, "intermediate_size": 63}))
     with pytest.raises(BertcliError, match=r"intermediate.dense.weight' has shape \(64, 32\), .* should be \(63, 32\)"):
         bertcli.load(folder)
+
+
+def test_a_head_whose_pooler_is_lost_names_it(tmp_path: Path) -> None:
+    folder = make(tmp_path / "m", head="classifier", pooler=False)
+    with pytest.raises(BertcliError, match=r"lacks the tensor 'bert.pooler.dense.weight'"):
+        bertcli.load(folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": []}))
+    assert bertcli.load(folder).heads == ()  # a classifier of tokens, as far as anybody can tell
+
+
+def test_labels_that_are_counted_must_be_there(tmp_path: Path) -> None:
+    folder = make(tmp_path / "m", head="classifier", num_labels=3)
+    assert bertcli.load(folder).config.num_labels == 3
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_labels": 4}))
+    with pytest.raises(BertcliError, match=r"classifier.weight' has shape \(3, 32\), .* should be \(4, 32\)"):
+        bertcli.load(folder)
+    del config["num_labels"]
+    (folder / "config.json").write_text(json.dumps(config))
+    assert bertcli.load(folder).config.num_labels == 3

@@ -180,12 +180,35 @@ def test_what_is_wrong_with_the_wish_is_said_before_any_text_is_read(mlm: Model)
         lambda: tasks.encode_blocks(mlm, texts(), pooling="x"),
         lambda: tasks.classify(mlm, texts(), head="classifier"),
         lambda: tasks.classify(mlm, texts(), top_k=0),
+        lambda: tasks.classify(mlm, texts(), head="mlm"),  # type: ignore[arg-type]
+        lambda: tasks.classify(mlm, texts(), activation="relu"),  # type: ignore[arg-type]
+        lambda: tasks.score(mlm, texts(), truncation="maybe"),  # type: ignore[arg-type]
+        lambda: tasks.encode_blocks(mlm, texts(), layer=[]),
+        lambda: tasks.encode_blocks(mlm, texts(), layer="1"),  # type: ignore[arg-type]
+        lambda: tasks.encode_blocks(mlm, texts(), layer=0.5),  # type: ignore[arg-type]
         lambda: tasks.fill_mask(mlm, texts(), targets=["☃☃"]),
+        lambda: tasks.fill_mask(mlm, texts(), targets=["\ud800"]),
+        lambda: tasks.fill_mask(mlm, texts(), targets=[1]),  # type: ignore[list-item]
         lambda: tasks.fill_mask(mlm, texts(), max_length=1),
         lambda: tasks.score(mlm, texts(), max_length=49),
     ):
         with pytest.raises(BertcliError):
             wish()
+
+
+@pytest.mark.parametrize("texts", [[None], [3], [b"tea"], ["tea", 1.5]])
+def test_what_is_no_text_is_said_to_be_none(texts: list[Any], mlm: Model) -> None:
+    for given in ((texts,), (["tea"] * len(texts), [text if text else 0 for text in texts])):
+        with pytest.raises(BertcliError, match="must be a string"):
+            mlm.encode(*given)
+
+
+def test_layers_are_any_whole_numbers(mlm: Model) -> None:
+    np.testing.assert_array_equal(mlm.encode(["tea"], layer=np.int64(-1)), mlm.encode(["tea"]))  # type: ignore[arg-type]
+
+
+def test_one_target_may_be_given_by_itself(mlm: Model) -> None:
+    assert mlm.fill_mask(["[MASK]"], targets="tea") == mlm.fill_mask(["[MASK]"], targets=["tea"])
 
 
 @pytest.mark.parametrize("budget", [1, 5, 10, 1000])
@@ -476,14 +499,20 @@ def test_damaged_weights_are_reported_by_every_task(value: float, tmp_path: Path
             run()
 
 
-def damaged(folder: Path, value: float) -> Path:
-    """A checkpoint with one bad number in a norm of its last layer."""
+def test_one_piece_that_is_infinitely_improbable_is_damage_too(tmp_path: Path) -> None:
+    model = bertcli.load(damaged(tmp_path, -math.inf, "cls.predictions.bias"))
+    with pytest.raises(BertcliError, match="the weights are damaged"):
+        model.fill_mask(["[MASK]"])
+
+
+def damaged(folder: Path, value: float, tensor: str = "bert.encoder.layer.1.output.LayerNorm.bias") -> Path:
+    """A checkpoint with one bad number: by default in a norm of its last layer."""
     make(folder, head="pretraining")
     file = folder / "model.safetensors"
     data = bytearray(file.read_bytes())
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])
-    start = 8 + length + header["bert.encoder.layer.1.output.LayerNorm.bias"]["data_offsets"][0]
+    start = 8 + length + header[tensor]["data_offsets"][0]
     data[start : start + 4] = np.float32(value).tobytes()
     file.write_bytes(bytes(data))
     return folder

@@ -11,6 +11,7 @@ from types import FrameType
 
 def main() -> None:
     """Run `bertcli` with the arguments of this process, and exit."""
+    _open_closed_streams()
     signal.signal(signal.SIGTERM, _terminate)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that lacks a character still gets the table
@@ -28,6 +29,18 @@ def main() -> None:
     except BrokenPipeError:
         leave_closed_pipe()
         sys.exit(0)
+    except SystemExit as left:
+        if not isinstance(left.__context__, BrokenPipeError):
+            raise
+        leave_closed_pipe()  # of `bertcli --help | head`, which Typer takes for a failure
+        sys.exit(0)
+
+
+def _open_closed_streams() -> None:
+    """Standard streams that whoever started this has closed (`>&-`) lead nowhere; the file of -o may still be wanted."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def leave_closed_pipe() -> None:

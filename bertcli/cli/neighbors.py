@@ -26,7 +26,9 @@ def neighbors(
     output: OutputOptions,
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="WORD", help="Words; without any, one a line from standard input.", show_default=False),
+        typer.Argument(
+            metavar="[WORD]...", help="Words; without any, one a line from standard input.", show_default=False
+        ),
     ] = None,
     input: Annotated[
         str | None,

@@ -72,18 +72,25 @@ def from_values(texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str 
         return texts
     values = [texts] if isinstance(texts, str) else texts
     if pairs is None or isinstance(pairs, str):
-        return Texts(Text(text, pairs) for text in values)
+        return Texts(Text(_string(text), pairs) for text in values)
     return Texts(_paired(iter(values), iter(pairs)))
 
 
 def _paired(texts: Iterator[str], pairs: Iterator[str | None]) -> Iterator[Text]:
     for text in texts:
         try:
-            yield Text(text, next(pairs))
+            pair = next(pairs)
         except StopIteration:
             raise BertcliError("There are fewer pairs than texts.") from None
+        yield Text(_string(text), pair if pair is None else _string(pair))
     if next(pairs, END) is not END:
         raise BertcliError("There are more pairs than texts.")
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise BertcliError(f"A text must be a string, and {shown(value)} is not.")
+    return value
 
 
 def from_arguments(texts: Sequence[str], pair: str | None = None) -> Texts:

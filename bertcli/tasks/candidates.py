@@ -32,9 +32,9 @@ class Filling(NamedTuple):
 
 
 def find_targets(model: Model, words: Sequence[str]) -> list[Target]:
-    """Pieces of every word, without repetitions; BertcliError for one that the vocabulary cannot spell."""
+    """Pieces of every word (or of one), without repetitions; BertcliError for one that the vocabulary cannot spell."""
     found = []
-    for word in words:
+    for word in [words] if isinstance(words, str) else words:
         ids = model.tokenizer.pieces_of(word)
         if not ids or model.tokenizer.unk_id in ids:
             raise BertcliError(f"The target {shown(word)} is unknown to the vocabulary of {model.name}.")

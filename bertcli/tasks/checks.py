@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from bertcli.model import Model
 from bertcli.ops import Integers
 from bertcli.packing import Packed
 from bertcli.parts import Array
+from bertcli.untrusted import shown
 
 HEAD_NAMES = {
     "pooler": "pooler",
@@ -41,6 +42,12 @@ def check_finite(values: NDArray[Any]) -> None:
     """Raise BertcliError when a result holds NaN or infinite numbers, which sound weights never give."""
     if not np.isfinite(values).all():
         raise damaged()
+
+
+def check_choice(what: str, value: str | None, kind: Any) -> None:
+    """Refuse a word that is none of those in `kind`, a Literal; None leaves the choice to the model."""
+    if value is not None and value not in get_args(kind):
+        raise BertcliError(f"There is no {what} {shown(value)}; there are {', '.join(get_args(kind))}.")
 
 
 def check_top_k(top_k: int | None) -> None:

@@ -12,7 +12,7 @@ from bertcli.errors import BertcliError
 from bertcli.inputs import Texts, from_values
 from bertcli.model import Model
 from bertcli.packing import pack
-from bertcli.tasks.checks import check_finite, check_top_k, head_of, hidden_states
+from bertcli.tasks.checks import check_choice, check_finite, check_top_k, head_of, hidden_states
 from bertcli.tasks.items import START, Item, Reading, Record, Records, RecordStream, Tally, Truncation, Window
 from bertcli.tasks.windows import in_micro_batches, windows
 
@@ -42,6 +42,8 @@ def classify(
     pairs. `activation`: softmax; sigmoid for a multi-label or single-label classifier; none for regression.
     """
     check_top_k(top_k)
+    check_choice("head", head, Head)
+    check_choice("activation", activation, Activation)
     chosen = chosen_head(model, head)
     head_of(model, chosen, "classify")
     squash = activation or ("softmax" if chosen == "nsp" else own_activation(model))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from bertcli.inputs import Text
+from bertcli.tasks.checks import check_choice
 from bertcli.tokens import Tokens
 from bertcli.untrusted import shown
 
@@ -44,6 +45,9 @@ class Reading:
     batch_tokens: int | None = None
     keep_going: bool = False
     start: Tally = START
+
+    def __post_init__(self) -> None:
+        check_choice("truncation", self.truncation, Truncation)
 
     @property
     def tokens_together(self) -> int:

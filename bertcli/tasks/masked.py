@@ -70,6 +70,7 @@ def _rows(head: Callable[[Array], Array], hidden: Array, step: int) -> Iterator[
     for start in range(0, len(hidden), step):
         logits = head(hidden[start : start + step])
         largest = logits.max(axis=1)
+        check_finite(logits.min(axis=1))
         totals = np.exp(logits - largest[:, None]).sum(axis=1, dtype=np.float64)
         log_totals: NDArray[np.float64] = largest.astype(np.float64) + np.log(totals)
         check_finite(log_totals)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -12,9 +13,10 @@ from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.ops import Integers, linear
 from bertcli.parts import Array
-from bertcli.tasks.checks import head_of
+from bertcli.tasks.checks import check_choice, head_of
+from bertcli.untrusted import shown
 
-POOLINGS = ("auto", "mean", "cls", "max", "pooler", "none")
+Pooling = Literal["auto", "mean", "cls", "max", "pooler", "none"]
 SMALLEST_LENGTH = 1e-12  # a shorter vector is not stretched to length 1: torch.nn.functional.normalize's bound
 
 
@@ -42,8 +44,7 @@ class Plan:
         truncate_dim: int | None = None,
     ) -> Plan:
         """Put the user's wishes and the checkpoint's own word together; BertcliError where they do not fit."""
-        if pooling not in POOLINGS:
-            raise BertcliError(f"There is no pooling '{pooling}'; there are {', '.join(POOLINGS)}.")
+        check_choice("pooling", pooling, Pooling)
         own = model.sentence
         last = model.config.num_hidden_layers
         layers = _layers(layer, last)
@@ -120,11 +121,15 @@ def pool(states: Array, offsets: Integers, mode: str) -> Array:
 
 def _layers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
     """Layer numbers from 0 to `count`, from ones that may be negative."""
-    wanted = (layer,) if isinstance(layer, int) else tuple(layer)
+    wanted = tuple(layer) if isinstance(layer, Iterable) else (layer,)
+    if not wanted:
+        raise BertcliError("There is no layer to take the vectors from: give at least one, as in -1.")
     for number in wanted:
+        if not isinstance(number, int | np.integer):
+            raise BertcliError(f"The layer {shown(number)} is no whole number.")
         if not -count - 1 <= number <= count:
             raise BertcliError(
                 f"There is no layer {number}: layers are 0 (the embeddings) to {count}, or from the end -1 (the last) "
                 f"to {-count - 1}."
             )
-    return tuple(number if number >= 0 else number + count + 1 for number in wanted)
+    return tuple(int(number) if number >= 0 else int(number) + count + 1 for number in wanted)

@@ -85,6 +85,7 @@ class Tokenizer:
 
     def pieces_of(self, word: str) -> tuple[int, ...]:
         """Ids of a word by itself: of the piece itself where the vocabulary has it, else of what it splits into."""
+        _refuse_bad_text([word])
         found = self.id_of(word)
         if found is not None:
             return (found,)
