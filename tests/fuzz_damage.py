@@ -70,7 +70,7 @@ def json_files(draw: st.DrawFn, files: Files, names: tuple[str, ...]) -> Files:
     for name in names:
         if draw(st.integers(0, 20)) == 0:
             del found[name]
-        else:
+        elif len(names) == 1 or draw(st.booleans()):
             text = json.dumps(draw(edited(json.loads(files[name]))), ensure_ascii=draw(st.booleans()))
             found[name] = draw(damaged(text.encode("utf-8", "surrogatepass"), often=6))
     return found

@@ -35,6 +35,13 @@ def test_a_long_architecture_does_not_flood_the_message(tmp_path: Path) -> None:
     assert len(str(caught.value).replace(str(tmp_path), "")) < 400
 
 
+def read_small_file(path: Path) -> None:
+    if path.name == "config.json":
+        read_config(path)
+    read_sentence_config(path.parent)
+    Tokenizer.open(path.parent)
+
+
 @pytest.mark.parametrize(
     "name", ["config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json", "modules.json"]
 )
@@ -44,8 +51,7 @@ def test_a_terabyte_in_a_small_file_s_place_is_not_read(name: str, tmp_path: Pat
     tracemalloc.start()
     try:
         with pytest.raises(BertcliError, match=rf"{name} is larger than [0-9,]+ bytes"):
-            read_config(tmp_path / name) if name == "config.json" else read_sentence_config(tmp_path)
-            Tokenizer.open(tmp_path)
+            read_small_file(tmp_path / name)
         assert tracemalloc.get_traced_memory()[1] < 2 * VOCABULARY_LIMIT
     finally:
         tracemalloc.stop()
@@ -59,7 +65,7 @@ def test_a_header_that_claims_a_petabyte_costs_nothing(tmp_path: Path) -> None:
         (tmp_path / "model.safetensors").write_bytes(content)
         tracemalloc.start()
         try:
-            with pytest.raises(BertcliError, match="claims a header of|has 64 bytes of data and tensor 'a' ends at"):
+            with pytest.raises(BertcliError, match=r"claims a header of|has 64 bytes of data and tensor"):
                 open_tensors(tmp_path)
             assert tracemalloc.get_traced_memory()[1] < 100_000
         finally:
