@@ -98,30 +98,66 @@ def visible(text: str) -> str:
     return CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def progress(items: Iterable[T], task: str, total: int | None, texts_in: Callable[[T], int]) -> Iterator[T]:
-    """The same items; a bar on standard error counts their texts once the work has taken a moment."""
+def progress(items: Iterable[T], task: str, reached: Callable[[T], tuple[int, float | None]]) -> Iterator[T]:
+    """The same items; a bar on standard error shows texts, rate, share and time left once the work takes a moment.
+
+    `reached` says of an item how many texts are done with it, and the share (0 to 1) of all, or None.
+    """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     if console.is_dumb_terminal:
         yield from items
         return
     bar = Progress(
-        TextColumn(task), BarColumn(), MofNCompleteColumn(), TextColumn("texts"), TimeElapsedColumn(),
+        TextColumn(task), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn(),
         console=console, transient=True,
     )  # fmt: skip
-    started = time.monotonic()
-    counter = bar.add_task(task, total=total)
+    counter = bar.add_task(task, total=None, state="")
+    pace = Pace()
     try:
         for item in items:
-            bar.advance(counter, texts_in(item))
-            if not bar.live.is_started and time.monotonic() - started > MOMENT:
+            texts, share = reached(item)
+            state = pace.state(time.monotonic(), texts, share)
+            bar.update(counter, total=None if share is None else 1.0, completed=share or 0.0, state=state)
+            if not bar.live.is_started and pace.elapsed > MOMENT:
                 bar.start()
             yield item
     finally:
         if bar.live.is_started:
             bar.stop()
+
+
+class Pace:
+    """How fast a run goes, measured from its first block on: what came before may have been done by another run."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._first: tuple[float, int, float | None] | None = None
+        self.elapsed = 0.0
+
+    def state(self, now: float, texts: int, share: float | None) -> str:
+        """Texts done, texts a second, share of all and time left, as far as they are known."""
+        self.elapsed = now - self._begun
+        if self._first is None:
+            self._first = now, texts, share
+        begun, before, share_before = self._first
+        seconds, parts = now - begun, [f"{texts:,} texts"]
+        if seconds > 0:
+            parts.append(f"{(texts - before) / seconds:,.0f}/s")
+        if share is not None and share_before is not None:
+            parts.append(f"{share:.0%}")
+            if share > share_before:
+                parts.append(f"{duration(seconds * (1 - share) / (share - share_before))} left")
+        return "  ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds: 0:42, 1:05:00."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def terminal_width() -> int | None:

@@ -13,6 +13,8 @@ def main() -> None:
     """Run `bertcli` with the arguments of this process, and exit."""
     _open_closed_streams()
     signal.signal(signal.SIGTERM, _terminate)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # not under nohup
+        signal.signal(signal.SIGHUP, _terminate)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that lacks a character still gets the table
     try:

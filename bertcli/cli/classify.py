@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from bertcli.cli.command import command
-from bertcli.cli.options import InputOptions, LengthOptions, ModelOptions, OutputOptions, WorkOptions
-from bertcli.cli.running import MASKED_SAMPLE, SENTIMENT_SAMPLE, counted, open_model, prepare, read_texts
-from bertcli.output.table import Cell, Column, Table
+from bertcli.cli.job import Job, run_records
+from bertcli.cli.options import InputOptions, LengthOptions, LongOptions, ModelOptions, OutputOptions, WorkOptions
+from bertcli.cli.running import MASKED_SAMPLE, SENTIMENT_SAMPLE, open_model, prepare
+from bertcli.output.table import Cell, Column, Table, cell
+
+if TYPE_CHECKING:
+    from bertcli.tasks import Accuracy, RecordStream, Tally
 
 COLUMNS = (
     Column("index", number=True, varying=True),
@@ -18,6 +24,14 @@ COLUMNS = (
     Column("text pair", varying=True),
     Column("label"),
     Column("score", number=True),
+)
+
+REPORT = (
+    Column("label"),
+    Column("precision", number=True),
+    Column("recall", number=True),
+    Column("F1", number=True),
+    Column("support", number=True),
 )
 
 
@@ -28,6 +42,7 @@ def classify(
     model: ModelOptions,
     output: OutputOptions,
     work: WorkOptions,
+    long: LongOptions,
     top_k: Annotated[
         int | None,
         typer.Option(min=1, metavar="K", help="Show the K best labels only. (default: all)", show_default=False),
@@ -44,34 +59,63 @@ def classify(
             show_default=False,
         ),
     ] = None,
+    label_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The field with the true label, a name or an index: shows accuracy, precision, recall and F1 too.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Label texts, or say whether one text follows another.
 
     bertcli classify "I loved every minute of it."
     bertcli classify -i reviews.csv --column review -o labels.jsonl
     cat reviews.txt | bertcli classify --format jsonl
+    bertcli classify -i test.csv --label-column label -o labels.jsonl
     bertcli classify --head nsp "It began to rain." --text-pair "She ran inside."
     bertcli classify -m my-model --top-k 1 "How do I get my money back?"
 
     Scores are the softmax over all labels; for a multi-label model or a single
     label the sigmoid of each; for regression the plain numbers.
+
+    With --label-column each record has "true_label", and a report stands below
+    the table, or on stdout with -o; with --format json or jsonl on stderr.
     """
     prepare(work)
-    source = read_texts(texts)
-    from bertcli.output.records import record_output
+    from bertcli.output.records import ENDINGS
 
-    with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
-        opened = open_model(model, MASKED_SAMPLE if head == "nsp" else SENTIMENT_SAMPLE)
-        from bertcli import tasks
+    options = {"--top-k": top_k, "--head": head, "--activation": activation, "--label-column": label_column}
+    job = Job("classify", texts, length, output, work, long, options)
+    source = job.read(ENDINGS, label_column=label_column)
+    opened = open_model(model, MASKED_SAMPLE if head == "nsp" else SENTIMENT_SAMPLE)
+    from bertcli import tasks
 
-        records = tasks.classify(
-            opened, source, top_k=top_k, head=head, activation=activation,
-            max_length=length.max_length, truncation=length.truncation, batch_tokens=work.batch_tokens,
+    def begin(tally: Tally) -> RecordStream:
+        return tasks.classify(
+            opened, source, top_k=top_k, head=head, activation=activation, start=tally, **job.reading
         )  # fmt: skip
-        for record in counted(records, "classify", texts, output):
-            write(record)
+
+    accuracy = tasks.Accuracy.of(opened, head) if label_column else None
+    tally = run_records(job, source, opened, Table(COLUMNS, _rows), begin, accuracy)
+    if accuracy:
+        _print_report(accuracy, to_stdout=output.format == "table")
+    job.end(tally)
+
+
+def _print_report(accuracy: Accuracy, to_stdout: bool) -> None:
+    from bertcli.report import print_table  # brings rich
+
+    rows = [[cell(value) for value in score] for score in accuracy.scores()]
+    with redirect_stdout(sys.stdout if to_stdout else sys.stderr):
+        print()
+        print_table(REPORT, rows)
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    if "error" in record:
+        yield record["index"], record["text"], None, record["error"], None
+        return
     for label in record["labels"]:
         yield record["index"], record["text"], record["text_pair"], label["label"], label["score"]

@@ -8,7 +8,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, get_type_hints
 
 import typer
@@ -118,4 +118,5 @@ class _StderrHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = "Warning" if record.levelno >= logging.WARNING else "Note"
-        print(f"{kind}: {one_line(record.getMessage())}", file=sys.stderr)
+        with suppress(OSError):  # nobody listens any more: no reason to end the work
+            print(f"{kind}: {one_line(record.getMessage())}", file=sys.stderr, flush=True)

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from bertcli.cli.command import command
-from bertcli.cli.options import InputOptions, LengthOptions, ModelOptions, OutputOptions, WorkOptions
-from bertcli.cli.running import MASKED_SAMPLE, counted, open_model, prepare, read_texts
-from bertcli.output.table import Cell, Column, Table
+from bertcli.cli.job import Job, run_records
+from bertcli.cli.options import InputOptions, LengthOptions, LongOptions, ModelOptions, OutputOptions, WorkOptions
+from bertcli.cli.running import MASKED_SAMPLE, open_model, prepare
+from bertcli.output.table import Cell, Table
+from bertcli.output.table import Column as Heading
 
 if TYPE_CHECKING:
-    from bertcli.tasks import Block
+    from bertcli.tasks import Block, Stream, Tally
 
 logger = logging.getLogger("bertcli")
 SHOWN = 4  # numbers of a vector that a table shows
-BEGINNING = Column(f"first {SHOWN} numbers", number=True)
+BEGINNING = Heading(f"first {SHOWN} numbers", number=True)
 COLUMNS = (
-    Column("index", number=True, varying=True),
-    Column("text"),
-    Column("tokens", number=True),
-    Column("size", number=True),
+    Heading("index", number=True, varying=True),
+    Heading("text"),
+    Heading("tokens", number=True),
+    Heading("size", number=True),
     BEGINNING,
 )
-TOKEN_COLUMNS = (Column("index", number=True, varying=True), Column("token"), Column("size", number=True), BEGINNING)
+TOKEN_COLUMNS = (Heading("index", number=True, varying=True), Heading("token"), Heading("size", number=True), BEGINNING)
 
 
 @command("encode")
@@ -36,6 +39,7 @@ def encode(
     model: ModelOptions,
     output: OutputOptions,
     work: WorkOptions,
+    long: LongOptions,
     pooling: Annotated[
         Literal["auto", "mean", "cls", "max", "pooler", "none"],
         typer.Option(
@@ -59,6 +63,29 @@ def encode(
             help="Vectors of length 1 (default: as the model was made).",
         ),
     ] = None,
+    truncate_dim: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            show_default=False,
+            help="Keep the first N numbers of each vector, and normalise after that if at all.",
+        ),
+    ] = None,
+    dtype: Annotated[
+        Literal["float32", "float16", "int8", "binary"],
+        typer.Option(
+            metavar="TYPE",
+            show_default=False,
+            help="How arrays are stored: float32 (default), float16, int8 with a scale a row, binary: a bit a number.",
+        ),
+    ] = "float32",
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", show_default=False, help="The field that names a text; it goes to the output with it."
+        ),
+    ] = None,
     similarity: Annotated[
         bool, typer.Option("--similarity", metavar="", help="Show how alike the texts are: the cosines of all pairs.")
     ] = False,
@@ -67,75 +94,89 @@ def encode(
 
     bertcli encode "The cat sat on the mat." --format json
     bertcli encode -i sentences.txt -o vectors.npy
-    bertcli encode -i corpus.jsonl --column body -o vectors.jsonl
+    bertcli encode -i corpus.jsonl --column body -o vectors.parquet --id-column id
+    bertcli encode -i huge.jsonl -o vectors.npy --resume --keep-going
     bertcli encode --similarity "a cup of tea" "a mug of coffee" "a red car"
     bertcli encode -m sentence-transformers/all-MiniLM-L6-v2 "How are you?"
 
     Files: .json and .jsonl hold records; .npy, .npz and .safetensors an array
-    "embeddings", a row a text. With --pooling none it has a row a token, and
-    an array "offsets" says where each text begins.
+    "embeddings", a row a text, .parquet (extra bertcli[parquet]) that beside
+    id and text. With --pooling none there is a row a token, and an array
+    "offsets" says where each text begins; int8 brings an array "scales".
+
+    A file appears under its name when it is whole. What was done before a
+    crash or Ctrl-C is not lost: with --resume the same command goes on, and
+    the result is the same, byte for byte. With --keep-going a text that cannot
+    be used has zeros for its row, and FILE.errors.jsonl says why.
     """
     layers = _layers(layer)
-    if similarity and pooling == "none":
+    if similarity and (pooling == "none" or long.resume or long.keep_going or dtype != "float32"):
         raise typer.BadParameter(
-            "similarity compares whole texts, so it needs one vector a text.", param_hint="--pooling"
+            "it compares a few whole texts: no --pooling none, --resume, --keep-going or --dtype.",
+            param_hint="--similarity",
         )
     prepare(work)
-    source = read_texts(texts)
-    from bertcli.output.files import check_output
     from bertcli.output.records import ENDINGS as RECORD_ENDINGS
-    from bertcli.output.vectors import ENDINGS, RAGGED_ENDINGS
+    from bertcli.output.vectors import ENDINGS, SEVERAL_ENDINGS
 
-    possible = RECORD_ENDINGS + (RAGGED_ENDINGS if pooling == "none" else ENDINGS)
-    ending = check_output(output.output, possible) if output.output else ""
+    arrays = ENDINGS if similarity else SEVERAL_ENDINGS if pooling == "none" else (*ENDINGS, ".parquet")
+    job = Job(
+        "encode", texts, length, output, work, long,
+        {
+            "--pooling": pooling, "--layer": layers, "--normalize": normalize, "--truncate-dim": truncate_dim,
+            "--dtype": dtype, "--id-column": id_column,
+        },
+    )  # fmt: skip
+    source = job.read(RECORD_ENDINGS + arrays, id_column)
+    if dtype != "float32" and job.ending not in arrays:
+        raise typer.BadParameter(f"it is for files of arrays: {', '.join(arrays)} (--output).", param_hint="--dtype")
+    if job.ending == ".parquet":
+        from bertcli.output.parquet import check_pyarrow
+
+        check_pyarrow(str(output.output))
     opened = open_model(model, MASKED_SAMPLE)
     from bertcli import tasks
 
-    stream = tasks.encode_blocks(
-        opened, source, pooling=pooling, layer=layers, normalize=normalize,
-        max_length=length.max_length, truncation=length.truncation, batch_tokens=work.batch_tokens,
-    )  # fmt: skip
-    logger.info("pooling %s%s.", stream.plan.reason, "; vectors of length 1" if stream.plan.normalize else "")
-    blocks = counted(stream, "encode", texts, output, lambda block: len(block.items))
+    def begin(tally: Tally) -> Stream:
+        return tasks.encode_blocks(
+            opened, source, pooling=pooling, layer=layers, normalize=normalize, truncate_dim=truncate_dim,
+            start=tally, **job.reading,
+        )  # fmt: skip
+
+    plan = begin(tasks.Tally()).plan
+    logger.info("pooling %s%s.", plan.reason, "; vectors of length 1" if plan.normalize else "")
     if similarity:
-        _compare(list(blocks), output, as_array=ending in ENDINGS)
-    elif output.output and ending in ENDINGS:
-        _write_vectors(blocks, output.output, stream.plan.width, ragged=pooling == "none")
+        _compare(list(job.counted(begin(tasks.Tally()), source)), output, as_array=job.ending in ENDINGS)
+    elif job.ending in arrays:
+        from bertcli.cli.vectors import ERRORS, Form, write_vectors
+
+        if dtype == "int8" and job.ending == ".npy":
+            logger.info("a .npy file holds one array, so the scales of int8 are left out; cosines need none.")
+        form = Form(plan.width, dtype, ragged=pooling == "none")
+        tally = write_vectors(job, source, opened, form, lambda tally: iter(begin(tally)))
+        listed = "column error" if job.ending == ".parquet" else f"{output.output}{ERRORS}"
+        job.end(tally, f"their rows are empty, and {listed} says why")
     else:
-        _write_records(blocks, output, pooling)
-
-
-def _write_vectors(blocks: Iterable[Block], file: str, width: int, ragged: bool) -> None:
-    from bertcli.output.vectors import vector_output
-
-    with vector_output(file, width, ragged=ragged) as vectors:
-        for block in blocks:
-            vectors.append(block.vectors)
-
-
-def _write_records(blocks: Iterable[Block], output: OutputOptions, pooling: str) -> None:
-    from bertcli.output.records import record_output
-
-    table = Table(TOKEN_COLUMNS, _token_rows) if pooling == "none" else Table(COLUMNS, _rows)
-    with record_output(output.format, output.output, table) as write:
-        for block in blocks:
-            for record in block.records():
-                write(record)
+        table = Table(TOKEN_COLUMNS, _token_rows) if pooling == "none" else Table(COLUMNS, _rows)
+        job.end(run_records(job, source, opened, table, lambda tally: begin(tally).records()))
 
 
 def _compare(blocks: list[Block], output: OutputOptions, as_array: bool) -> None:
+    from bertcli.output.draft import Draft
     from bertcli.output.records import record_output
-    from bertcli.output.vectors import vector_output
+    from bertcli.output.vectors import WRITERS, Column
     from bertcli.tasks import similarity
 
     cosines, records = similarity(blocks)
     if output.output and as_array:
-        with vector_output(output.output, len(cosines), name="cosine") as vectors:
-            vectors.append(cosines)
+        with Draft(output.output, None, resume=False) as draft:
+            file = WRITERS[Path(output.output).suffix.lower()](draft, [Column("cosine", "<f4", len(cosines))])
+            file.append({"cosine": cosines})
+            draft.publish(file.finish())
         return
-    numbers = tuple(Column(str(index), number=True) for index in range(len(cosines)))
+    numbers = tuple(Heading(str(index), number=True) for index in range(len(cosines)))
     table = Table(
-        (Column("index", number=True), Column("text"), *numbers),
+        (Heading("index", number=True), Heading("text"), *numbers),
         lambda record: [(record["index"], record["text"], *record["cosine"])],
     )
     with record_output(output.format, output.output, table) as write:
@@ -151,11 +192,17 @@ def _layers(text: str) -> list[int]:
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    if "error" in record:
+        yield record["index"], record["text"], None, None, record["error"]
+        return
     vector = record["embedding"]
     yield record["index"], record["text"], record["tokens"], len(vector), _beginning(vector)
 
 
 def _token_rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    if "error" in record:
+        yield record["index"], record["error"], None, None
+        return
     for token, vector in zip(record["tokens"], record["embeddings"], strict=True):
         yield record["index"], token, len(vector), _beginning(vector)
 

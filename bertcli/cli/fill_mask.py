@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bertcli.cli.command import command
-from bertcli.cli.options import InputOptions, LengthOptions, ModelOptions, OutputOptions, WorkOptions
-from bertcli.cli.running import MASKED_SAMPLE, counted, open_model, prepare, read_texts
+from bertcli.cli.job import Job, run_records
+from bertcli.cli.options import InputOptions, LengthOptions, LongOptions, ModelOptions, OutputOptions, WorkOptions
+from bertcli.cli.running import MASKED_SAMPLE, open_model, prepare
 from bertcli.output.table import Cell, Column, Table
+
+if TYPE_CHECKING:
+    from bertcli.tasks import RecordStream, Tally
 
 COLUMNS = (
     Column("index", number=True, varying=True),
@@ -29,6 +33,7 @@ def fill_mask(
     model: ModelOptions,
     output: OutputOptions,
     work: WorkOptions,
+    long: LongOptions,
     top_k: Annotated[
         int | None,
         typer.Option(
@@ -52,29 +57,35 @@ def fill_mask(
     bertcli fill-mask "The [MASK] chased the [MASK]." --top-k 3 --joint
     bertcli fill-mask "He drank a glass of [MASK]." --targets water,milk,sand
     bertcli fill-mask -i cloze.txt --format jsonl | head
+    bertcli fill-mask -i cloze.txt -o filled.jsonl --resume --keep-going
     bertcli fill-mask -m bert-base-uncased "Rome is the capital of [MASK]."
 
     The score is the probability among all words of the vocabulary. A text may
     have any number of masks; each is filled by itself, unless with --joint.
     """
     prepare(work)
-    source = read_texts(texts)
-    from bertcli.output.records import record_output
+    from bertcli.output.records import ENDINGS
 
-    with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
-        opened = open_model(model, MASKED_SAMPLE)
-        from bertcli import tasks
+    options = {"--top-k": top_k, "--targets": targets, "--joint": joint}
+    job = Job("fill-mask", texts, length, output, work, long, options)
+    source = job.read(ENDINGS)
+    opened = open_model(model, MASKED_SAMPLE)
+    from bertcli import tasks
 
-        words = None if targets is None else [word.strip() for word in targets.split(",") if word.strip()]
-        records = tasks.fill_mask(
-            opened, source, top_k=top_k, targets=words, joint=joint,
-            max_length=length.max_length, truncation=length.truncation, batch_tokens=work.batch_tokens,
+    words = None if targets is None else [word.strip() for word in targets.split(",") if word.strip()]
+
+    def begin(tally: Tally) -> RecordStream:
+        return tasks.fill_mask(
+            opened, source, top_k=top_k, targets=words, joint=joint, start=tally, **job.reading
         )  # fmt: skip
-        for record in counted(records, "fill-mask", texts, output):
-            write(record)
+
+    job.end(run_records(job, source, opened, Table(COLUMNS, _rows), begin))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    if "error" in record:
+        yield record["index"], None, None, None, None, record["error"]
+        return
     for mask in record["masks"]:
         for found in mask["predictions"]:
             token = found["token"]

@@ -92,6 +92,19 @@ class OutputOptions:
 
 
 @dataclass(frozen=True)
+class LongOptions:
+    """What becomes of a run over many texts when something happens."""
+
+    resume: Annotated[
+        bool, _option("Output", "--resume", help="Go on where a run into the same --output file was interrupted.")
+    ] = False
+    keep_going: Annotated[
+        bool,
+        _option("Input", "--keep-going", help='Give a text that cannot be used a record with "error", and go on.'),
+    ] = False
+
+
+@dataclass(frozen=True)
 class WorkOptions:
     """How the work is done; results do not depend on it."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import typer
 
@@ -16,8 +16,17 @@ from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, WorkO
 if TYPE_CHECKING:
     from bertcli.inputs import Texts
     from bertcli.model import Model
+    from bertcli.tasks import Tally
 
-T = TypeVar("T")
+
+class Tallied(Protocol):
+    """A block of results that knows how far the run is with it."""
+
+    @property
+    def tally(self) -> Tally: ...
+
+
+B = TypeVar("B", bound=Tallied)
 MASKED_SAMPLE = "bert-mini-mlm"
 SENTIMENT_SAMPLE = "bert-mini-sentiment"
 THREAD_VARIABLES = (
@@ -54,7 +63,9 @@ def open_model(options: ModelOptions, sample: str) -> Model:
     return model
 
 
-def read_texts(options: InputOptions) -> Texts:
+def read_texts(
+    options: InputOptions, id_column: str | None = None, label_column: str | None = None, keep_going: bool = False
+) -> Texts:
     """The texts asked for: arguments, a file, or standard input. Wrong usage is a typer.BadParameter."""
     from bertcli.inputs import from_arguments, from_files, takes_columns
     from bertcli.lines import STANDARD_INPUT
@@ -64,7 +75,13 @@ def read_texts(options: InputOptions) -> Texts:
         raise typer.BadParameter("give texts or --input, not both.", param_hint="--input")
     if options.text_pair is not None and options.pair_column is not None:
         raise typer.BadParameter("give --text-pair or --pair-column, not both.", param_hint="--pair-column")
-    for name, value in (("--column", options.column), ("--pair-column", options.pair_column)):
+    columns = {
+        "--column": options.column,
+        "--pair-column": options.pair_column,
+        "--id-column": id_column,
+        "--label-column": label_column,
+    }
+    for name, value in columns.items():
         if value is not None and not takes_columns(files):
             raise typer.BadParameter(
                 "this needs an --input file with named fields: .jsonl, .csv, .tsv or .parquet.", param_hint=name
@@ -73,7 +90,10 @@ def read_texts(options: InputOptions) -> Texts:
         return from_arguments(options.texts, options.text_pair)
     if not files and (sys.stdin is None or sys.stdin.isatty()):
         raise typer.BadParameter("give a text, a file with --input, or pipe texts in, one a line.", param_hint="TEXT")
-    return from_files(files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair)
+    return from_files(
+        files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,
+        id_column=id_column, label_column=label_column, keep_going=keep_going,
+    )  # fmt: skip
 
 
 def find_folder(options: ModelOptions, sample: str) -> Path:
@@ -91,17 +111,18 @@ def find_folder(options: ModelOptions, sample: str) -> Path:
     )
 
 
-def counted(
-    items: Iterable[T],
-    task: str,
-    options: InputOptions,
-    output: OutputOptions,
-    texts_in: Callable[[T], int] | None = None,
-) -> Iterable[T]:
-    """The same items; a progress bar counts their texts where there is a terminal free for it."""
+def counted(blocks: Iterable[B], task: str, texts: Texts, given: int | None, output: OutputOptions) -> Iterable[B]:
+    """The same blocks; a progress bar counts their texts where there is a terminal free for it.
+
+    `given` is how many texts there are, where that is known.
+    """
     streams_to_terminal = output.output is None and output.format == "jsonl" and sys.stdout.isatty()
     if streams_to_terminal or not sys.stderr.isatty():
-        return items
+        return blocks
     from bertcli.report import progress  # brings rich
 
-    return progress(items, task, len(options.texts) if options.texts else None, texts_in or (lambda item: 1))
+    def reached(block: B) -> tuple[int, float | None]:
+        done = block.tally.texts
+        return done, done / given if given else texts.share()
+
+    return progress(blocks, task, reached)

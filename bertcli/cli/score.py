@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bertcli.cli.command import command
-from bertcli.cli.options import InputOptions, LengthOptions, ModelOptions, OutputOptions, WorkOptions
-from bertcli.cli.running import MASKED_SAMPLE, counted, open_model, prepare, read_texts
+from bertcli.cli.job import Job, run_records
+from bertcli.cli.options import InputOptions, LengthOptions, LongOptions, ModelOptions, OutputOptions, WorkOptions
+from bertcli.cli.running import MASKED_SAMPLE, open_model, prepare
 from bertcli.output.table import Cell, Column, Table
+
+if TYPE_CHECKING:
+    from bertcli.tasks import RecordStream, Tally
 
 COLUMNS = (
     Column("index", number=True, varying=True),
@@ -28,6 +32,7 @@ def score(
     model: ModelOptions,
     output: OutputOptions,
     work: WorkOptions,
+    long: LongOptions,
     target: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="The true sentence: score only what the masks in the text stand for."),
@@ -38,29 +43,31 @@ def score(
     bertcli score "The cat sat on the mat."
     bertcli score "The cat sat on the mat." "The cat sat on the moon."
     bertcli score -i sentences.txt --format jsonl
+    bertcli score -i sentences.txt -o scores.jsonl --resume
     bertcli score "The cat [MASK] on the mat." --target "The cat sat on the mat."
 
     Each token is masked in turn. The loss is the mean negative log-probability,
     the pseudo-perplexity exp(loss): the lower, the likelier the text.
     """
     prepare(work)
-    source = read_texts(texts)
-    from bertcli.output.records import record_output
+    from bertcli.output.records import ENDINGS
 
-    with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
-        opened = open_model(model, MASKED_SAMPLE)
-        from bertcli import tasks
+    job = Job("score", texts, length, output, work, long, {"--target": target})
+    source = job.read(ENDINGS)
+    opened = open_model(model, MASKED_SAMPLE)
+    from bertcli import tasks
 
-        records = tasks.score(
-            opened, source, target=target,
-            max_length=length.max_length, truncation=length.truncation, batch_tokens=work.batch_tokens,
-        )  # fmt: skip
-        for record in counted(records, "score", texts, output):
-            write(record)
+    def begin(tally: Tally) -> RecordStream:
+        return tasks.score(opened, source, target=target, start=tally, **job.reading)
+
+    job.end(run_records(job, source, opened, Table(COLUMNS, _rows), begin))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     """A row for every token, and one for them all."""
+    if "error" in record:
+        yield record["index"], record["error"], None, None, None
+        return
     for token in record["tokens"]:
         yield record["index"], token["token"], token["log_prob"], None, None
     yield record["index"], "(all)", None, record["loss"], record["pseudo_perplexity"]

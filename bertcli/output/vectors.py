@@ -1,140 +1,151 @@
-"""Vectors in files of arrays, written as they come: .npy, .npz, .safetensors.
+"""Arrays that grow by rows, in files as they come: .npy, .npz, .safetensors.
 
-How many rows there are is known at the end, so each format's header is written first with room for it, then again.
+How many rows there are is known at the end, so each format's header is written first with room for it, then again. The
+first array is written in its place; the others of a file wait in parts of their own.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import shutil
-import tempfile
-import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any, Protocol
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.output.files import Replacement, check_output
-
-Vectors = NDArray[np.floating[Any]]
+from bertcli.output.draft import Draft
+from bertcli.output.part import Part
+from bertcli.output.zipped import Member, directory
 
 ENDINGS = (".npy", ".npz", ".safetensors")
-RAGGED_ENDINGS = (".npz", ".safetensors")  # a .npy file holds one array
-HEADER = 512  # bytes of a .safetensors header: enough for two arrays of any size
+SEVERAL_ENDINGS = (".npz", ".safetensors")  # a .npy file holds one array
+HEADER = 512  # bytes of a .safetensors header: enough for three arrays of any size
+SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64"}
 
 
-class Stream(Protocol):
-    """A file that can go back to its beginning."""
+class Column(NamedTuple):
+    """An array [row, width], or [row] where `width` is None, of a NumPy type such as "<f4"."""
 
-    def write(self, data: bytes, /) -> Any: ...
+    name: str
+    dtype: str
+    width: int | None = None
 
-    def seek(self, offset: int, /) -> Any: ...
+    def shape(self, rows: int) -> tuple[int, ...]:
+        return (rows,) if self.width is None else (rows, self.width)
+
+    @property
+    def row_bytes(self) -> int:
+        return np.dtype(self.dtype).itemsize * (1 if self.width is None else self.width)
+
+    def numpy_header(self, rows: int) -> bytes:
+        """The .npy format, version 1.0; NumPy leaves room in its header for an array to grow."""
+        stream = io.BytesIO()
+        header = {"descr": self.dtype, "fortran_order": False, "shape": self.shape(rows)}
+        np.lib.format.write_array_header_1_0(stream, header)
+        return stream.getvalue()
 
 
 class VectorFile:
-    """Appends rows to one float32 array [row, width]; `finish` says how many there were.
+    """`append({name: rows, …})`, and at the end `finish`; a draft that is gone on with has its earlier rows."""
 
-    ragged: a text may have any number of rows, and an int64 array `offsets` tells the texts apart: text i is rows
-    offsets[i] to offsets[i + 1].
-    """
+    def __init__(self, draft: Draft, columns: Sequence[Column]) -> None:
+        self._draft = draft
+        self._columns = columns
+        self._parts = [draft.part(), *(draft.part(column.name) for column in columns[1:])]
+        self._begin = len(self.header([0] * len(columns)))
+        if not self._parts[0].size:
+            with draft.failures():
+                self._parts[0].write(self.header([0] * len(columns)))
 
-    def __init__(self, stream: Stream, width: int, ragged: bool) -> None:
-        self._stream = stream
-        self._width = width
-        self._offsets = [0] if ragged else None
-        self.rows = 0
-        stream.write(self.header())
+    def append(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Rows for each of the arrays, as many as there are of each."""
+        with self._draft.failures():
+            for column, part in zip(self._columns, self._parts, strict=True):
+                part.write(np.ascontiguousarray(arrays[column.name], dtype=column.dtype).tobytes())
 
-    def append(self, block: Vectors | Sequence[Vectors]) -> None:
-        """Vectors [text, width], or (ragged) an array [token, width] for each text."""
-        for part in [block] if isinstance(block, np.ndarray) else block:
-            self._stream.write(np.ascontiguousarray(part, dtype="<f4").tobytes())
-            self.rows += len(part)
-            if self._offsets is not None:
-                self._offsets.append(self.rows)
+    def rows(self) -> list[int]:
+        """How many each array has so far."""
+        sizes = [self._parts[0].size - self._begin, *(part.size for part in self._parts[1:])]
+        return [
+            size // column.row_bytes if column.row_bytes else 0
+            for size, column in zip(sizes, self._columns, strict=True)
+        ]
 
-    def finish(self) -> None:
-        """Write what follows the rows, and the header as it should be."""
-        self._stream.seek(0)
-        self._stream.write(self.header())
+    def finish(self) -> dict[str, str]:
+        """Write what follows the first array, and the header as it should be; the result is a `Draft.publish`'s."""
+        with self._draft.failures():
+            rows = self.rows()
+            self.end(self._parts[0], rows)
+            self._parts[0].overwrite(0, self.header(rows))
+        return {"": ""}
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.rows, self._width
-
-    @property
-    def offsets(self) -> NDArray[np.int64] | None:
-        return None if self._offsets is None else np.array(self._offsets, dtype="<i8")
-
-    def header(self) -> bytes:
+    def header(self, rows: list[int]) -> bytes:
         raise NotImplementedError
+
+    def end(self, main: Part, rows: list[int]) -> None:
+        """Bring the other arrays behind the first."""
+        for part in self._parts[1:]:
+            for chunk in part.chunks():
+                main.write(chunk)
 
 
 class NumpyFile(VectorFile):
-    """The .npy format, version 1.0; NumPy leaves room in its header for an array to grow."""
+    """The .npy format."""
 
-    def header(self) -> bytes:
-        return _numpy_header("<f4", self.shape)
+    def header(self, rows: list[int]) -> bytes:
+        return self._columns[0].numpy_header(rows[0])
 
 
 class SafetensorsFile(VectorFile):
     """The .safetensors format: length of the header, JSON header padded with spaces, arrays end to end."""
 
-    def __init__(self, stream: Stream, width: int, ragged: bool, name: str) -> None:
-        self._name = name
-        super().__init__(stream, width, ragged)
-
-    def finish(self) -> None:
-        if self.offsets is not None:
-            self._stream.write(self.offsets.tobytes())
-        super().finish()
-
-    def header(self) -> bytes:
-        end = 4 * self.rows * self._width
-        arrays = {self._name: {"dtype": "F32", "shape": self.shape, "data_offsets": [0, end]}}
-        if self.offsets is not None:
-            count = len(self.offsets)
-            arrays["offsets"] = {"dtype": "I64", "shape": (count,), "data_offsets": [end, end + 8 * count]}
+    def header(self, rows: list[int]) -> bytes:
+        arrays, end = {}, 0
+        for column, count in zip(self._columns, rows, strict=True):
+            start, end = end, end + count * column.row_bytes
+            arrays[column.name] = {
+                "dtype": SAFETENSORS_TYPES[column.dtype],
+                "shape": column.shape(count),
+                "data_offsets": [start, end],
+            }
         text = json.dumps(arrays).encode().ljust(HEADER)
         return len(text).to_bytes(8, "little") + text
 
 
-@contextmanager
-def vector_output(file: str, width: int, *, name: str = "embeddings", ragged: bool = False) -> Iterator[VectorFile]:
-    """`with vector_output(…) as vectors:` — a file of one array `name`, and of `offsets` when it is ragged."""
-    ending = check_output(file, RAGGED_ENDINGS if ragged else ENDINGS)
-    with Replacement(file) as output:
-        if ending == ".safetensors":
-            vectors: VectorFile = SafetensorsFile(output, width, ragged, name)
-            yield vectors
-            vectors.finish()
-        elif ending == ".npy":
-            vectors = NumpyFile(output, width, ragged)
-            yield vectors
-            vectors.finish()
-        else:
-            with tempfile.TemporaryFile(dir=Path(file).resolve().parent) as spool:
-                vectors = NumpyFile(spool, width, ragged)
-                yield vectors
-                vectors.finish()
-                spool.seek(0)
-                _write_zip(output, name, spool, vectors.offsets)
-
-
-def _write_zip(stream: Any, name: str, body: IO[bytes], offsets: NDArray[np.int64] | None) -> None:
+class ZipFile(VectorFile):
     """The .npz format: an uncompressed zip of .npy files, the same bytes for the same arrays."""
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-            shutil.copyfileobj(body, member, 1 << 20)
-        if offsets is not None:
-            archive.writestr(zipfile.ZipInfo("offsets.npy"), _numpy_header("<i8", (len(offsets),)) + offsets.tobytes())
+
+    _first = Member("", 0)
+
+    def header(self, rows: list[int]) -> bytes:
+        column = self._columns[0]
+        return self._first._replace(name=f"{column.name}.npy").header() + column.numpy_header(rows[0])
+
+    def end(self, main: Part, rows: list[int]) -> None:
+        column, *others = self._columns
+        start = main.size
+        head = column.numpy_header(rows[0])
+        crc = zlib.crc32(head)
+        for chunk in main.chunks(self._begin):
+            crc = zlib.crc32(chunk, crc)
+        self._first = Member(f"{column.name}.npy", 0, start - self._begin + len(head), crc)
+        members = [self._first]
+        for column, part, count in zip(others, self._parts[1:], rows[1:], strict=True):
+            members.append(self._add(main, column, part, count))
+        main.write(directory(members, main.size))
+
+    def _add(self, main: Part, column: Column, part: Part, rows: int) -> Member:
+        head = column.numpy_header(rows)
+        crc = zlib.crc32(head)
+        for chunk in part.chunks():
+            crc = zlib.crc32(chunk, crc)
+        member = Member(f"{column.name}.npy", main.size, len(head) + part.size, crc)
+        main.write(member.header() + head)
+        for chunk in part.chunks():
+            main.write(chunk)
+        return member
 
 
-def _numpy_header(descr: str, shape: tuple[int, ...]) -> bytes:
-    stream = io.BytesIO()
-    np.lib.format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})
-    return stream.getvalue()
+WRITERS: dict[str, type[VectorFile]] = {".npy": NumpyFile, ".npz": ZipFile, ".safetensors": SafetensorsFile}

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.inputs import Texts, from_values
+from bertcli.inputs import Text, Texts, from_values
 from bertcli.model import Model
 from bertcli.packing import pack
 from bertcli.tasks.checks import check_choice, check_finite, check_top_k, head_of, hidden_states
 from bertcli.tasks.items import START, Item, Reading, Record, Records, RecordStream, Tally, Truncation, Window
 from bertcli.tasks.windows import in_micro_batches, windows
+from bertcli.untrusted import shown
 
 Activation = Literal["softmax", "sigmoid", "none"]
 Head = Literal["classifier", "nsp"]
@@ -38,6 +39,8 @@ def classify(
 ) -> RecordStream:
     """Labels with their scores, best first: records {index, text, text_pair, truncated, labels: [{label, score}, …]}.
 
+    A text that brings its true label has `true_label` too.
+
     `head` is "classifier" (default where there is one) or "nsp", whose labels are is_next and not_next and which needs
     pairs. `activation`: softmax; sigmoid for a multi-label or single-label classifier; none for regression.
     """
@@ -48,9 +51,15 @@ def classify(
     head_of(model, chosen, "classify")
     squash = activation or ("softmax" if chosen == "nsp" else own_activation(model))
     reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
-    check = _check_pair if chosen == "nsp" else _accept
+    labels = labels_of(model, chosen)
+
+    def check(item: Item) -> None:
+        true_label(item.text, labels)
+        if chosen == "nsp":
+            _check_pair(item)
+
     found = windows(model, from_values(texts, pairs), reading, SPAN, check=check)
-    return RecordStream(_records(model, found, chosen, labels_of(model, chosen), squash, top_k, reading))
+    return RecordStream(_records(model, found, chosen, labels, squash, top_k, reading))
 
 
 def chosen_head(model: Model, head: Head | None) -> Head:
@@ -72,6 +81,16 @@ def own_activation(model: Model) -> Activation:
     return "softmax"
 
 
+def true_label(text: Text, labels: Sequence[str]) -> str | None:
+    """The label a text is known to have, given by name or by index; BertcliError for one the model does not know."""
+    if text.label is None or text.label in labels:
+        return text.label
+    if text.label.isdecimal() and int(text.label) < len(labels):
+        return labels[int(text.label)]
+    known = ", ".join(map(shown, labels[:20]))
+    raise BertcliError(f"{text.place}: the label {shown(text.label)} is not one of this model's: {known}.")
+
+
 def _records(
     model: Model,
     found: Iterator[Window],
@@ -89,13 +108,15 @@ def _records(
 
 def _record(item: Item, scores: NDArray[np.float64], labels: tuple[str, ...], top_k: int | None) -> Record:
     order = np.argsort(-scores, kind="stable")[:top_k]
-    return {
+    record = {
         "index": item.index,
         "text": item.text.text,
         "text_pair": item.text.pair,
         "truncated": item.tokens.truncated,
         "labels": [{"label": labels[i], "score": float(scores[i])} for i in order],
     }
+    known = true_label(item.text, labels)
+    return record if known is None else {**record, "true_label": known}
 
 
 def _logits(model: Model, items: list[Item], head: Head, labels: int, batch_tokens: int) -> NDArray[np.float64]:
@@ -126,7 +147,3 @@ def _check_pair(item: Item) -> None:
         raise BertcliError(
             f"The next-sentence head needs a second text, and {item.place} has none: give --text-pair or --pair-column."
         )
-
-
-def _accept(item: Item) -> None:
-    """Any text will do."""

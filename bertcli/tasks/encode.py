@@ -14,7 +14,7 @@ from bertcli.model import Model
 from bertcli.packing import Packed, pack
 from bertcli.parts import Array
 from bertcli.tasks.checks import check_finite, hidden_states
-from bertcli.tasks.items import START, Failure, Item, Reading, Tally, Truncation, Window, merged
+from bertcli.tasks.items import START, Failure, Item, Reading, Records, RecordStream, Tally, Truncation, Window, merged
 from bertcli.tasks.plan import Plan, pool
 from bertcli.tasks.windows import in_micro_batches, windows
 
@@ -34,11 +34,15 @@ class Block(NamedTuple):
     tally: Tally = START
 
     def records(self) -> list[dict[str, Any]]:
-        """{index, text, tokens, truncated, embedding}; for vectors of tokens, `tokens` and `embeddings` are lists."""
+        """{index, text, tokens, truncated, embedding}; for vectors of tokens, `tokens` and `embeddings` are lists.
+
+        `id` comes after the index where the text has one.
+        """
         pooled = isinstance(self.vectors, np.ndarray)
         computed = (
             {
                 "index": item.index,
+                **({} if item.text.id is None else {"id": item.text.id}),
                 "text": item.text.text,
                 "tokens": len(item.tokens.ids) if pooled else item.tokens.pieces,
                 "truncated": item.tokens.truncated,
@@ -108,6 +112,10 @@ class Stream:
                 lambda batch, items=items: self._vectors([items[i] for i in batch]),  # type: ignore[misc]
             )
             yield Block(items, self._stacked(rows) if self.plan.pooling else rows, failures, tally)
+
+    def records(self) -> RecordStream:
+        """The records of the blocks."""
+        return RecordStream(Records(block.records(), block.tally) for block in self)
 
     def _stacked(self, rows: list[Array]) -> Array:
         return np.stack(rows) if rows else np.empty((0, self.plan.width), np.float32)

@@ -146,7 +146,9 @@ def in_micro_batches(lengths: Sequence[int], batch_tokens: int, run: Callable[[l
     def work(batch: list[int]) -> None:
         results.update(zip(batch, run(batch), strict=True))
 
-    fair = max(LEAST_TOKENS, -(-sum(lengths) // size()))  # with little to do, every core still gets some
+    total = sum(lengths)
+    rounds = -(-total // (size() * batch_tokens))  # as many as come to an end together on all cores
+    fair = max(LEAST_TOKENS, -(-total // (size() * rounds)) + max(lengths)) if total else batch_tokens
     batches = list(micro_batches(lengths, min(batch_tokens, fair)))
     with np.errstate(all="ignore"):  # damaged weights overflow; what comes of it is checked, and said in one line
         (each if len(batches) > 1 else one_by_one)(work, batches[::-1])  # a core each, the short ones to fill the gaps

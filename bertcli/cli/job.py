@@ -1,0 +1,169 @@
+"""A run command's work: from texts to results, on standard output or in a file that can be gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bertcli.cli.options import InputOptions, LengthOptions, LongOptions, OutputOptions, WorkOptions
+from bertcli.cli.running import B, counted, read_texts
+from bertcli.errors import BertcliError
+
+if TYPE_CHECKING:
+    from bertcli.inputs import Texts
+    from bertcli.model import Model
+    from bertcli.output.draft import Draft, State
+    from bertcli.output.fingerprint import Fingerprint
+    from bertcli.output.table import Table
+    from bertcli.tasks import Accuracy, Records, RecordStream, Tally
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is asked for: texts, where they go, and how; `options` are the command's own that results depend on."""
+
+    command: str
+    texts: InputOptions
+    length: LengthOptions
+    output: OutputOptions
+    work: WorkOptions
+    long: LongOptions
+    options: Mapping[str, Any]
+
+    def read(self, endings: tuple[str, ...], id_column: str | None = None, label_column: str | None = None) -> Texts:
+        """The texts; what cannot be written, or resumed, is refused before any work."""
+        from bertcli.output.files import check_output
+
+        source = read_texts(self.texts, id_column, label_column, self.long.keep_going)
+        if self.output.output is not None:
+            check_output(self.output.output, endings)
+        elif self.long.resume:
+            raise typer.BadParameter("only a result in a file can be gone on with (--output).", param_hint="--resume")
+        if self.long.resume and _files(source) is None:
+            raise BertcliError("A pipe cannot be read a second time, so --resume needs the texts in a file (--input).")
+        return source
+
+    @property
+    def ending(self) -> str:
+        """The ending of the output file, "" without one."""
+        return Path(self.output.output or "").suffix.lower()
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What every task is told of how to read texts."""
+        return {
+            "max_length": self.length.max_length,
+            "truncation": self.length.truncation,
+            "batch_tokens": self.work.batch_tokens,
+            "keep_going": self.long.keep_going,
+        }
+
+    def draft(self, source: Texts, model: Model) -> Draft:
+        """The file the results go to, in the making."""
+        from bertcli.output.draft import Draft
+
+        assert self.output.output is not None
+        files = _files(source)
+        known = None if files is None else lambda: self._fingerprint(files, model)
+        return Draft(self.output.output, known, self.long.resume)
+
+    def counted(self, blocks: Iterable[B], source: Texts) -> Iterable[B]:
+        """The same blocks, behind a progress bar."""
+        return counted(blocks, self.command, source, len(self.texts.texts or ()) or None, self.output)
+
+    def end(self, tally: Tally, where: str = "each has its error in its record") -> None:
+        """An error, when there were texts that could not be used."""
+        if tally.failed:
+            raise BertcliError(f"{tally.failed:,} of {tally.texts:,} texts could not be used; {where}.")
+
+    def _fingerprint(self, files: Sequence[Path], model: Model) -> Fingerprint:
+        import numpy
+
+        import bertcli
+        from bertcli.output.fingerprint import digest, model_files
+        from bertcli.team import size
+
+        assert model.path is not None
+        return {
+            "input": digest(files),
+            "model": digest(model_files(model.path)),
+            "the command": self.command,
+            "bertcli": bertcli.__version__,
+            "numpy": numpy.__version__,
+            "--threads": size(),  # which decides how a sum is rounded in its last bit
+            "the texts": self.texts.texts,
+            "--column": self.texts.column,
+            "--pair-column": self.texts.pair_column,
+            "--text-pair": self.texts.text_pair,
+            "--max-length": self.length.max_length,
+            "--truncation": self.length.truncation,
+            "--batch-tokens": self.work.batch_tokens,
+            "--keep-going": self.long.keep_going,
+            **self.options,
+        }
+
+
+def reached(draft: Draft) -> Tally:
+    """How far an earlier run had come with a draft."""
+    from bertcli.tasks import Tally
+
+    state = draft.state or {}
+    return Tally(**{key: value for key, value in state.items() if key in Tally._fields})
+
+
+def run_records(
+    job: Job,
+    source: Texts,
+    model: Model,
+    table: Table,
+    begin: Callable[[Tally], RecordStream],
+    accuracy: Accuracy | None = None,
+) -> Tally:
+    """Give the records of `begin(tally)` to where they go; `accuracy`, if there is one, gets to see them all."""
+    from bertcli.output.record_file import RecordFile
+    from bertcli.output.records import record_output
+    from bertcli.tasks import Tally
+
+    if job.output.output is None:
+        tally = Tally()
+        with record_output(job.output.format, None, table) as write:
+            for block in job.counted(begin(tally).blocks, source):
+                tally = _shown(block, accuracy)
+                for record in block.records:
+                    write(record)
+        return tally
+    with job.draft(source, model) as draft:
+        tally = reached(draft)
+        if accuracy and draft.state:
+            accuracy.counts = draft.state["accuracy"]
+        if draft.whole:
+            draft.publish_again()
+            return tally
+        file = RecordFile(draft, job.ending)
+        for block in job.counted(begin(tally).blocks, source):
+            tally = _shown(block, accuracy)
+            file.append(block.records)
+            draft.step(_state(tally, accuracy))
+        draft.publish(file.finish())
+    return tally
+
+
+def _shown(block: Records, accuracy: Accuracy | None) -> Tally:
+    if accuracy:
+        accuracy.add(block.records)
+    return block.tally
+
+
+def _state(tally: Tally, accuracy: Accuracy | None) -> State:
+    return {**tally._asdict(), **({"accuracy": [list(row) for row in accuracy.counts]} if accuracy else {})}
+
+
+def _files(source: Texts) -> list[Path] | None:
+    """The files the texts come from; None where they cannot be read a second time."""
+    if source.files is None or not all(Path(file).is_file() for file in source.files):
+        return None
+    return [Path(file) for file in source.files]

@@ -1,0 +1,150 @@
+"""Vectors with their texts in a Parquet file, written by pyarrow: the extra `bertcli[parquet]`.
+
+Parquet cannot be gone on with once its writer has died, so rows wait in parts and become Parquet at the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.errors import BertcliError
+from bertcli.output.draft import Draft
+from bertcli.output.part import Part
+from bertcli.output.vectors import Column
+
+ENDING = ".parquet"
+ROWS = 4096  # of a group: with 768 float32 numbers, 12 MB
+NAMES = {"embeddings": "embedding", "scales": "scale"}  # a row of a table has one
+ARROW_TYPES = {"<f4": "float32", "<f2": "float16", "|i1": "int8", "|u1": "uint8"}
+
+Row = Mapping[str, str | int | None]
+
+
+def check_pyarrow(file: str) -> None:
+    """BertcliError when pyarrow is missing."""
+    _pyarrow(file)
+
+
+class ParquetFile:
+    """Columns of text, given as rows, and arrays beside them; nulls where a text could not be used.
+
+    texts: names of the columns of text, each a string or (where all rows have whole numbers) an int64.
+    """
+
+    def __init__(self, draft: Draft, columns: Sequence[Column], texts: Sequence[str]) -> None:
+        self._arrow, self._parquet = _pyarrow(draft.file)
+        self._draft = draft
+        self._columns = columns
+        self._names = texts
+        self._rows = draft.part("texts")
+        self._parts = [draft.part(), *(draft.part(column.name) for column in columns[1:])]
+
+    def append(self, arrays: Mapping[str, NDArray[Any]], rows: Sequence[Row]) -> None:
+        """As many rows of text as of each array."""
+        with self._draft.failures():
+            for row in rows:
+                self._rows.write(json.dumps(row).encode() + b"\n")
+            for column, part in zip(self._columns, self._parts, strict=True):
+                part.write(np.ascontiguousarray(arrays[column.name], dtype=column.dtype).tobytes())
+
+    def finish(self) -> dict[str, str]:
+        """Write the file; the result is a `Draft.publish`'s."""
+        whole = self._draft.part("whole")
+        with self._draft.failures():
+            whole.cut(0)
+            schema = self._schema()
+            with self._parquet.ParquetWriter(_Sink(whole), schema, use_dictionary=False) as writer:
+                for rows, arrays in self._groups():
+                    writer.write_table(self._table(schema, rows, arrays))
+        return {"whole": ""}
+
+    def _schema(self) -> Any:
+        arrow, fields = self._arrow, []
+        for name in self._names:
+            numbers = all(isinstance(row[name], int) for row in self._lines())
+            fields.append((name, arrow.int64() if numbers and self._rows.size else arrow.string()))
+        for column in self._columns:
+            kind = getattr(arrow, ARROW_TYPES[column.dtype])()
+            fields.append((NAMES[column.name], kind if column.width is None else arrow.list_(kind, column.width)))
+        return arrow.schema(fields)
+
+    def _table(self, schema: Any, rows: list[dict[str, Any]], arrays: list[NDArray[Any]]) -> Any:
+        arrow = self._arrow
+        missing = np.array([bool(row.get("error")) for row in rows])
+        found = []
+        for field in schema:
+            if field.name in self._names:
+                numbers = field.type == arrow.int64()
+                values = [row[field.name] for row in rows]
+                found.append(arrow.array([v if numbers or v is None else str(v) for v in values], field.type))
+                continue
+            array = arrays[[NAMES[column.name] for column in self._columns].index(field.name)]
+            if array.ndim == 1:
+                found.append(arrow.array(array, field.type, mask=missing))
+                continue
+            flat = arrow.array(array.reshape(-1), field.type.value_type)
+            mask = arrow.array(missing) if missing.any() else None
+            found.append(arrow.FixedSizeListArray.from_arrays(flat, type=field.type, mask=mask))
+        return arrow.table(found, schema)
+
+    def _groups(self) -> Iterator[tuple[list[dict[str, Any]], list[NDArray[Any]]]]:
+        blocks = [
+            part.chunks(0, ROWS * column.row_bytes) for column, part in zip(self._columns, self._parts, strict=True)
+        ]
+        lines = self._lines()
+        for chunks in zip(*blocks, strict=True):
+            arrays = [
+                np.frombuffer(chunk, column.dtype).reshape(column.shape(len(chunk) // column.row_bytes))
+                for chunk, column in zip(chunks, self._columns, strict=True)
+            ]
+            yield [next(lines) for _ in range(len(arrays[0]))], arrays
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        rest = b""
+        for chunk in self._rows.chunks():
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from map(json.loads, lines)
+
+
+class _Sink:
+    """A part as pyarrow wants to see a file."""
+
+    closed = False
+    mode = "wb"
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+
+    def write(self, data: Any) -> int:
+        return self._part.write(bytes(data))
+
+    def tell(self) -> int:
+        return self._part.size
+
+    def flush(self) -> None:
+        self._part.flush()
+
+    def close(self) -> None:
+        self._part.flush()
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+
+def _pyarrow(file: str) -> tuple[Any, Any]:
+    try:
+        return cast(Any, import_module("pyarrow")), import_module("pyarrow.parquet")
+    except ImportError:
+        raise BertcliError(f"{file}: Parquet needs pyarrow: pip install 'bertcli[parquet]'.") from None
