@@ -66,6 +66,12 @@ def test_without_a_text_the_way_out_is_told(model: Path) -> None:
     assert "give a text, a file with --input, or pipe texts in" in err
 
 
+@pytest.mark.parametrize("command", ["encode", "tokenize", "params"])
+def test_an_empty_name_is_no_model(command: str) -> None:
+    result = bertcli(command, "-m", "", *([] if command == "params" else ["tea"]))
+    assert "'' is neither a folder nor a Hub id" in result.error
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Standard streams that whoever started this has closed (`>&-`) lead nowhere; the file of -o may still be wanted."""
+    """Lead standard streams that are closed (`>&-`) nowhere: the file of -o may still be wanted."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115

@@ -81,7 +81,7 @@ def _checkpoint(options: ModelOptions, analysed: AnalysedOptions, sample: str) -
     if options.model is None:
         logger.info("no model given (-m, --variant or --config), so this is the bundled %s.", sample)
     return load(
-        options.model or sample,
+        sample if options.model is None else options.model,
         revision=options.revision,
         cache_dir=options.cache_dir,
         offline=options.offline,

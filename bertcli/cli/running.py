@@ -52,7 +52,7 @@ def open_model(options: ModelOptions, sample: str) -> Model:
     if options.model is None:
         logger.info("no model given (-m), so the bundled %s runs.", sample)
     model = load(
-        options.model or sample,
+        sample if options.model is None else options.model,
         revision=options.revision,
         cache_dir=options.cache_dir,
         offline=options.offline,
@@ -103,7 +103,7 @@ def find_folder(options: ModelOptions, sample: str) -> Path:
     if options.model is None:
         logger.info("no model given (-m), so this is the bundled %s.", sample)
     return find_model(
-        options.model or sample,
+        sample if options.model is None else options.model,
         revision=options.revision,
         cache_dir=options.cache_dir,
         offline=options.offline,
