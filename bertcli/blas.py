@@ -13,6 +13,7 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
+CPU_INFO = "/proc/cpuinfo"
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
 AVX512_KERNEL = "SKYLAKEX"
 AVX512 = frozenset({"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"})  # all that the kernel is compiled for
@@ -47,7 +48,7 @@ _chosen: list[str] = []
 def processor() -> tuple[str, frozenset[str]]:
     """Maker and features of the processor, as Linux on x86-64 tells them; else ("", none)."""
     try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        with open(CPU_INFO, encoding="utf-8", errors="replace") as file:
             text = file.read(8192)  # the first processor's entry; there may be hundreds
     except OSError:
         return "", frozenset()

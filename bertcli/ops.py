@@ -29,9 +29,12 @@ T = TypeVar("T")
 
 WORTH_SHARING = 1 << 28  # multiplications of a layer's smallest product: 1 ms, twenty times what waking a thread takes
 
+SMALL = 1_000_000  # multiplications up to which OpenBLAS takes a product for a small one
+
 # Element-wise operations in each activation's formula, in the form kernels.py states it.
 ACTIVATION_WORK = {
-    None: 0, "relu": 1, "tanh": 1, "silu": 4, "swish": 4, "gelu": 5, "gelu_new": 8, "gelu_pytorch_tanh": 8, "gelu_fast": 8,
+    None: 0, "relu": 1, "tanh": 1, "silu": 4, "swish": 4,
+    "gelu": 5, "gelu_new": 8, "gelu_pytorch_tanh": 8, "gelu_fast": 8,
 }  # fmt: skip
 
 
@@ -51,7 +54,7 @@ def like(x: Array) -> Array:
 
 
 def each(work: Callable[[T], object], pieces: Sequence[T]) -> None:
-    """`work`, a few ops, on every piece, products on one thread each; by all cores, unless somebody watches this one."""
+    """`work`, a few ops, on every piece, products on one thread each; by all cores unless somebody watches this one."""
     if sharing():
         one_by_one(work, pieces)
         return
@@ -101,7 +104,7 @@ def _product(x: Array, weight: Array, bias: Array | None, activation: str | None
     def compute(part: tuple[slice, slice]) -> None:
         tokens, outputs = part
         some = y[tokens, outputs]
-        np.matmul(weight[outputs], x.T[:, tokens], out=some.T)
+        _multiply(weight[outputs], x.T[:, tokens], some.T)
         kernels.activate(some, activation, None if bias is None else bias[outputs])
 
     cuts = _cuts.get()
@@ -113,6 +116,22 @@ def _product(x: Array, weight: Array, bias: Array | None, activation: str | None
         step = -(-len(weight) // size())
         each(compute, [(slice(None), slice(first, first + step)) for first in range(0, len(weight), step)])
     return y
+
+
+def _multiply(weight: Array, columns: Array, into: Array) -> None:
+    """weight · columns, where each column's result is its own to the last bit, however many there are.
+
+    So OpenBLAS has it with its AVX-512 kernel, except that it adds up small products in another order, and a single
+    column in a third. Where a product is small, columns of zeros make it large enough; that costs 10 µs.
+    """
+    count = columns.shape[1]
+    enough = max(2, SMALL // max(1, weight.size) + 1)
+    if count >= enough or count == 0:
+        np.matmul(weight, columns, out=into)
+        return
+    padded = np.zeros((len(columns), enough), dtype=np.float32)
+    padded[:, :count] = columns
+    into[...] = np.matmul(weight, padded)[:, :count]
 
 
 def _room(tokens: int, hidden: int) -> Array:

@@ -16,6 +16,7 @@ from bertcli.team import size
 MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, what one core has of the caches
 MOST_TOKENS = 640  # of a part: at 512, 6 MiB of feed-forward activations a core
 LEAST_TOKENS = 192  # of a part: with fewer, two cores do better to share each product than to read all weights each
+UNEVEN = 1.2  # times the even share of a core: with longer parts, it is better to share each product
 LEAST_SCORES = 1 << 16  # below this, waking another core costs more than it brings
 
 Integers = NDArray[np.integer[Any]]
@@ -101,14 +102,18 @@ class Packed:
         return [block for group in self.groups for block in _blocks(group, heads, limit)]
 
     def parts(self) -> list[Part]:
-        """The batch in parts that one core each can compute: alike in size, and small enough for the cache."""
-        total, most = len(self.ids), len(self.offsets) - 1
-        count = min(most, max(-(-total // MOST_TOKENS), min(size(), total // LEAST_TOKENS)))
-        if count < 2:
-            return [Part(self, slice(0, total))]
-        wanted = np.arange(1, count) * total / count
-        cuts = np.unique([0, *np.searchsorted(self.offsets, wanted), most]).tolist()
-        return [self._part(first, last) for first, last in pairwise(cuts)]
+        """The batch in parts that one core each can compute, small enough for the cache; else whole."""
+        total, cores = len(self.ids), size()
+        rounds = -(-total // (MOST_TOKENS * cores))
+        count = min(len(self.offsets) - 1, rounds * cores, total // LEAST_TOKENS)
+        if count > 1:
+            middles = (self.offsets[1:] + self.offsets[:-1]) / 2
+            cuts = [0, *np.searchsorted(middles, np.arange(1, count) * total / count), len(middles)]
+            parts = [self._part(first, last) for first, last in pairwise(np.unique(cuts).tolist())]
+            longest = max(len(part.batch.ids) for part in parts)
+            if -(-len(parts) // cores) * cores * longest < UNEVEN * total:
+                return parts
+        return [Part(self, slice(0, total))]
 
     def _part(self, first: int, last: int) -> Part:
         offsets = self.offsets[first : last + 1]
@@ -161,7 +166,9 @@ def pack_padded(ids: Integers, segments: Integers, mask: NDArray[np.bool_]) -> t
     rows = flat[order][mask[order]]
     counts = lengths[order]
     positions = rows % mask.shape[1]
-    packed = Packed(ids.reshape(-1)[rows], segments.reshape(-1)[rows], positions, _offsets(counts), _groups(counts, counts))
+    packed = Packed(
+        ids.reshape(-1)[rows], segments.reshape(-1)[rows], positions, _offsets(counts), _groups(counts, counts)
+    )
     return packed, rows
 
 
