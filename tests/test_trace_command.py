@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from checkpoints import Sentence, make
 from conftest import Made
 from safetensors.numpy import load_file
 from terminal import Result, bertcli
@@ -118,6 +119,14 @@ def test_a_text_that_is_too_long_is_cut_and_that_is_said(model: Path) -> None:
     done = trace("-m", model, "king " * 100, "--format", "json")
     assert json.loads(done.out)["sequence"] == 48
     assert "Warning: the text was cut to 48 tokens; 54 were lost." in done.err
+
+
+def test_a_pooling_that_cannot_be_had_keeps_nobody_from_looking_at_the_network(tmp_path: Path) -> None:
+    folder = make(tmp_path / "m", sentence=Sentence(max_seq_length=5))
+    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    modules.append({"idx": 2, "name": "2", "path": "2_LSTM", "type": "sentence_transformers.models.LSTM"})
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    assert record("-m", folder, "the cat sat on the mat")["sequence"] == 5
 
 
 def test_the_model_of_the_environment_gives_way_to_a_variant(model: Path) -> None:

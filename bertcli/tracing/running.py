@@ -28,10 +28,10 @@ class Pass(NamedTuple):
 
 def pass_of_text(model: Model, text: str, pair: str | None = None) -> Pass:
     """A text as the model reads it; one that is too long is cut, which is said."""
-    tokenizer = model.tokenizer
-    limits = [model.config.max_position_embeddings, tokenizer.model_max_length, model.sentence.max_seq_length]
-    limit = min(one for one in limits if one is not None)
-    (tokens,) = tokenizer.encode([text], None if pair is None else [pair], limit)
+    from bertcli.tasks.windows import length_limit  # brings the tokenizer, which random ids can do without
+
+    limit = length_limit(model, None)
+    (tokens,) = model.tokenizer.encode([text], None if pair is None else [pair], limit)
     if tokens.lost:
         logger.warning("the text was cut to %d tokens; %d were lost.", limit, tokens.lost)
     return Pass(np.array([tokens.ids]), np.array([tokens.segments]), list(tokens.pieces))
