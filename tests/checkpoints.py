@@ -102,7 +102,7 @@ def weights(shape_of: Mapping[str, tuple[int, ...]], seed: int = 0) -> Tensors:
         elif len(shape) == 1:
             values = values * 0.2
         elif "_embeddings" in name or "decoder" in name:
-            values = values * (2.5 / np.sqrt(shape[1]))
+            values = values * (1.5 / np.sqrt(shape[1]))  # rows of length 1.5, as BERT-base has them
         else:
             values = values * (1.25 / np.sqrt(shape[1]))
         found[name] = values
