@@ -25,13 +25,7 @@ from bertcli.errors import BertcliError
 from bertcli.hub import missing, repo_folder
 from bertcli.tensors import CONVERT_PICKLE, INDEX_FILE, SINGLE_FILE, shard_names
 
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "vocab.txt",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-)
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 SENTENCE_FILES = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")
 MODULE_FILES = re.compile(r"\d+_\w+/config\.json|\d+_Dense/model\.safetensors", re.ASCII)
 
@@ -48,12 +42,13 @@ class _Listing(NamedTuple):
     sizes: dict[str, int | None]
 
 
-def download(repos: list[str], revision: str | None, cache: Path, progress: bool) -> Path:
+def download(repos: list[str], revision: str | None, cache: Path, progress: bool, weights: bool = True) -> Path:
     """The folder of the first of `repos` that the Hub knows, fetched as far as it is not cached."""
     with _quiet(), _bars(False):
         try:
             listing = _list(repos, revision)
-            folder = _fetch(listing, cache, progress and sys.stderr is not None and sys.stderr.isatty())
+            bars = progress and sys.stderr is not None and sys.stderr.isatty()
+            folder = _fetch(listing, cache, bars) if weights else _fetch_tokenizer(listing, cache)
             _point(repo_folder(cache, listing.repo) / "refs" / (revision or "main"), listing.commit)
         except BertcliError:
             raise
@@ -112,11 +107,16 @@ def _fetch(listing: _Listing, cache: Path, progress: bool) -> Path:
     return folder
 
 
+def _fetch_tokenizer(listing: _Listing, cache: Path) -> Path:
+    """All that is needed where nothing is computed."""
+    paths = [_get(listing, name, cache) for name in _tokenizer_files(listing.repo, listing.sizes)]
+    return paths[0].parent
+
+
 def _needed(repo: str, names: Collection[str]) -> tuple[list[str], list[str]]:
     """The small files and the weights to fetch, of all the names in a repository."""
     weights = next(([name] for name in (SINGLE_FILE, INDEX_FILE) if name in names), [])
-    if "config.json" not in names:
-        raise BertcliError(f"{repo} on the Hub has no config.json: it is no model that bertcli can read.")
+    small = _tokenizer_files(repo, names)
     if not weights and any(name.startswith("pytorch_model") for name in names):
         raise BertcliError(
             f"{repo} on the Hub has its weights as pytorch_model.bin only, a pickle: opening one can run code from "
@@ -125,12 +125,19 @@ def _needed(repo: str, names: Collection[str]) -> tuple[list[str], list[str]]:
         )
     if not weights:
         raise BertcliError(f"{repo} on the Hub has neither {SINGLE_FILE} nor {INDEX_FILE}: use another model.")
-    if not {"tokenizer.json", "vocab.txt"}.intersection(names):
-        raise BertcliError(f"{repo} on the Hub has neither tokenizer.json nor vocab.txt: use another model.")
-    small = [name for name in ("config.json", *TOKENIZER_FILES, *SENTENCE_FILES) if name in names]
+    small += [name for name in SENTENCE_FILES if name in names]
     if "modules.json" in names:
         small += sorted(name for name in names if MODULE_FILES.fullmatch(name))
     return small, weights
+
+
+def _tokenizer_files(repo: str, names: Collection[str]) -> list[str]:
+    """The configuration, and the files of the tokenizer."""
+    if "config.json" not in names:
+        raise BertcliError(f"{repo} on the Hub has no config.json: it is no model that bertcli can read.")
+    if not {"tokenizer.json", "vocab.txt"}.intersection(names):
+        raise BertcliError(f"{repo} on the Hub has neither tokenizer.json nor vocab.txt: use another model.")
+    return [name for name in ("config.json", *TOKENIZER_FILES) if name in names]
 
 
 def _get(listing: _Listing, name: str, cache: Path) -> Path:

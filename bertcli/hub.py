@@ -43,11 +43,13 @@ def find_model(
     cache_dir: str | Path | None = None,
     offline: bool = False,
     progress: bool = False,
+    weights: bool = True,
 ) -> Path:
     """The folder of a model: existing directory, bundled sample, Hugging Face cache, download (unless offline).
 
     `revision` is a branch, tag or commit on the Hub (default main); `cache_dir` replaces the cache that HF_HUB_CACHE
-    and HF_HOME choose; `progress` shows a bar while weights are fetched and stderr is a terminal.
+    and HF_HOME choose; `progress` shows a bar while weights are fetched and stderr is a terminal. Without `weights` the
+    small files are enough: what a tokenizer needs.
     Errors: BertcliError in one line, whatever the network does; the cache never takes half a model for a whole one.
     """
     if model and os.path.isdir(os.path.expanduser(model)):
@@ -63,10 +65,10 @@ def find_model(
     cache = cache_folder(cache_dir)
     snapshots = [snapshot for repo in repos if (snapshot := _snapshot(cache, repo, revision or "main")) is not None]
     for snapshot in snapshots:
-        if not missing(snapshot):
+        if not missing(snapshot, weights):
             return snapshot
     if offline or _offline_by_environment():
-        state = f"is in the cache without {missing(snapshots[0])[0]}" if snapshots else "is not in the cache"
+        state = f"is in the cache without {missing(snapshots[0], weights)[0]}" if snapshots else "is not in the cache"
         at = f" at revision {revision}" if revision else ""
         why = "offline mode (--offline)" if offline else "HF_HUB_OFFLINE"
         raise BertcliError(
@@ -75,7 +77,7 @@ def find_model(
         )
     from bertcli.download import download  # brings the hub client: only when it is really needed
 
-    return download(repos, revision, cache, progress)
+    return download(repos, revision, cache, progress, weights)
 
 
 def sample(name: str) -> Path:
@@ -99,14 +101,16 @@ def cache_folder(cache_dir: str | Path | None = None) -> Path:
     return Path(os.path.expandvars(os.path.expanduser(folder)))
 
 
-def missing(folder: Path) -> list[str]:
+def missing(folder: Path, weights: bool = True) -> list[str]:
     """The files without which a snapshot is half a model; empty for a whole one.
 
-    Wanted are the configuration, a tokenizer, all shards of the weights, and what modules.json lists.
+    Wanted are the configuration, a tokenizer, and with `weights` all their shards and what modules.json lists.
     """
     wanted = ["config.json"]
     if not (folder / "vocab.txt").is_file():
         wanted.append("tokenizer.json")
+    if not weights:
+        return [name for name in wanted if not (folder / name).is_file()]
     try:
         if not (folder / SINGLE_FILE).is_file():
             index = folder / INDEX_FILE

@@ -78,7 +78,7 @@ class Process:
         self.send(model, **options)
         answer = self.answer()
         assert "folder" in answer, answer
-        assert missing(Path(answer["folder"])) == []
+        assert missing(Path(answer["folder"]), options.get("weights", True)) == []
         return Path(answer["folder"])
 
     def error(self, model: str = MODEL, **options: Any) -> str:
@@ -152,6 +152,16 @@ def test_a_download_then_the_cache_without_a_network(hub: Hub, start: Start, rep
     assert again.answer() == {"folder": str(folder), "client": False}  # not even imported
     assert again.folder(offline=True) == folder
     assert start(HF_HUB_OFFLINE="1").folder() == folder
+
+
+def test_who_only_tokenizes_fetches_no_weights(hub: Hub, start: Start) -> None:
+    process = start()
+    folder = process.folder(weights=False)
+    assert hub.fetched() == {"config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"}
+    assert process.folder(weights=False, offline=True) == folder
+    assert "is in the cache without model.safetensors" in process.error(offline=True)
+    assert process.folder() == folder  # and now the rest
+    assert "model.safetensors" in hub.fetched()
 
 
 def test_offline_asks_nobody(hub: Hub, start: Start) -> None:

@@ -96,7 +96,7 @@ def read_texts(
     )  # fmt: skip
 
 
-def find_folder(options: ModelOptions, sample: str) -> Path:
+def find_folder(options: ModelOptions, sample: str, weights: bool = True) -> Path:
     """The folder of the model asked for, or of the bundled sample, which is said on standard error."""
     from bertcli.hub import find_model
 
@@ -108,6 +108,7 @@ def find_folder(options: ModelOptions, sample: str) -> Path:
         cache_dir=options.cache_dir,
         offline=options.offline,
         progress=True,
+        weights=weights,
     )
 
 

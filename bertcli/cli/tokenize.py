@@ -44,7 +44,7 @@ def tokenize(
     from bertcli.output.records import record_output
 
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
-        folder = find_folder(model, MASKED_SAMPLE)
+        folder = find_folder(model, MASKED_SAMPLE, weights=False)
         from bertcli.config import read_config
         from bertcli.tasks.tokenize import tokenize
         from bertcli.tokens import Tokenizer
