@@ -25,7 +25,9 @@ from bertcli.errors import BertcliError
 from bertcli.hub import missing, repo_folder
 from bertcli.tensors import CONVERT_PICKLE, INDEX_FILE, SINGLE_FILE, shard_names
 
-TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+TOKENIZER_FILES = (
+    "tokenizer.json", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+)  # fmt: skip
 SENTENCE_FILES = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")
 MODULE_FILES = re.compile(r"\d+_\w+/config\.json|\d+_Dense/model\.safetensors", re.ASCII)
 
