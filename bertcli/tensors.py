@@ -84,7 +84,7 @@ def open_tensors(folder: Path) -> dict[str, StoredTensor]:
     Errors: BertcliError naming file and tensor for weights that are missing, damaged, or in a format that is not read.
     """
     if os.path.lexists(folder / SINGLE_FILE):
-        return _open_file(folder / SINGLE_FILE)
+        return open_file(folder / SINGLE_FILE)
     if os.path.lexists(folder / INDEX_FILE):
         return _open_shards(folder)
     raise _no_weights(folder)
@@ -108,7 +108,8 @@ def _is_plain(name: str) -> bool:
     return name.endswith(".safetensors") and name.isprintable() and not any(mark in name for mark in '/\\:"')
 
 
-def _open_file(path: Path) -> dict[str, StoredTensor]:
+def open_file(path: Path) -> dict[str, StoredTensor]:
+    """Every tensor of a safetensors file by name; errors as those of `open_tensors`."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         entries, start = read_header(file, size, path)
@@ -132,7 +133,7 @@ def _open_shards(folder: Path) -> dict[str, StoredTensor]:
     for file in sorted(set(weight_map.values())):
         if not os.path.lexists(folder / file):
             raise BertcliError(f"{folder} lacks the shard {file} that {INDEX_FILE} names: fetch the model again.")
-        shards[file] = _open_file(folder / file)
+        shards[file] = open_file(folder / file)
     for tensor, file in weight_map.items():
         if tensor not in shards[file]:
             raise BertcliError(

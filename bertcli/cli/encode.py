@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from bertcli.cli.command import command
 from bertcli.cli.job import Job, run_records
-from bertcli.cli.options import InputOptions, LengthOptions, LongOptions, ModelOptions, OutputOptions, WorkOptions
+from bertcli.cli.options import (
+    InputOptions,
+    LengthOptions,
+    LongOptions,
+    ModelOptions,
+    OutputOptions,
+    SearchOptions,
+    WorkOptions,
+)
 from bertcli.cli.running import MASKED_SAMPLE, open_model, prepare
 from bertcli.output.table import Cell, Table
 from bertcli.output.table import Column as Heading
 
 if TYPE_CHECKING:
-    from bertcli.tasks import Block, Stream, Tally
+    from bertcli.tasks import Stream, Tally
 
 logger = logging.getLogger("bertcli")
 SHOWN = 4  # numbers of a vector that a table shows
@@ -40,6 +47,7 @@ def encode(
     output: OutputOptions,
     work: WorkOptions,
     long: LongOptions,
+    search: SearchOptions,
     pooling: Annotated[
         Literal["auto", "mean", "cls", "max", "pooler", "none"],
         typer.Option(
@@ -97,6 +105,7 @@ def encode(
     bertcli encode -i corpus.jsonl --column body -o vectors.parquet --id-column id
     bertcli encode -i huge.jsonl -o vectors.npy --resume --keep-going
     bertcli encode --similarity "a cup of tea" "a mug of coffee" "a red car"
+    bertcli encode --query "a hot drink" --against vectors.npy -i sentences.txt
     bertcli encode -m sentence-transformers/all-MiniLM-L6-v2 "How are you?"
 
     Files: .json and .jsonl hold records; .npy, .npz and .safetensors an array
@@ -116,6 +125,17 @@ def encode(
             param_hint="--similarity",
         )
     prepare(work)
+    if search.given:
+        from bertcli.cli.search import Search
+
+        wanted = Search(search, texts, output, id_column)
+        wanted.refuse(long, other=pooling == "none" or similarity or dtype != "float32")
+        wanted.run(
+            lambda: open_model(model, MASKED_SAMPLE),
+            pooling=pooling, layer=layers, normalize=normalize, truncate_dim=truncate_dim,
+            max_length=length.max_length, truncation=length.truncation,
+        )  # fmt: skip
+        return
     from bertcli.output.records import ENDINGS as RECORD_ENDINGS
     from bertcli.output.vectors import ENDINGS, SEVERAL_ENDINGS
 
@@ -146,7 +166,9 @@ def encode(
     plan = begin(tasks.Tally()).plan
     logger.info("pooling %s%s.", plan.reason, "; vectors of length 1" if plan.normalize else "")
     if similarity:
-        _compare(list(job.counted(begin(tasks.Tally()), source)), output, as_array=job.ending in ENDINGS)
+        from bertcli.cli.compare import compare
+
+        compare(list(job.counted(begin(tasks.Tally()), source)), output, as_array=job.ending in ENDINGS)
     elif job.ending in arrays:
         from bertcli.cli.vectors import ERRORS, Form, write_vectors
 
@@ -159,29 +181,6 @@ def encode(
     else:
         table = Table(TOKEN_COLUMNS, _token_rows) if pooling == "none" else Table(COLUMNS, _rows)
         job.end(run_records(job, source, opened, table, lambda tally: begin(tally).records()))
-
-
-def _compare(blocks: list[Block], output: OutputOptions, as_array: bool) -> None:
-    from bertcli.output.draft import Draft
-    from bertcli.output.records import record_output
-    from bertcli.output.vectors import WRITERS, Column
-    from bertcli.tasks import similarity
-
-    cosines, records = similarity(blocks)
-    if output.output and as_array:
-        with Draft(output.output, None, resume=False) as draft:
-            file = WRITERS[Path(output.output).suffix.lower()](draft, [Column("cosine", "<f4", len(cosines))])
-            file.append({"cosine": cosines})
-            draft.publish(file.finish())
-        return
-    numbers = tuple(Heading(str(index), number=True) for index in range(len(cosines)))
-    table = Table(
-        (Heading("index", number=True), Heading("text"), *numbers),
-        lambda record: [(record["index"], record["text"], *record["cosine"])],
-    )
-    with record_output(output.format, output.output, table) as write:
-        for record in records:
-            write(record)
 
 
 def _layers(text: str) -> list[int]:

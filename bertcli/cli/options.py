@@ -105,6 +105,30 @@ class LongOptions:
 
 
 @dataclass(frozen=True)
+class SearchOptions:
+    """Which stored vectors are looked for."""
+
+    query: Annotated[
+        list[str] | None,
+        _option("Search", "--query", metavar="TEXT",
+                help="Find the rows of --against nearest to this text; --input gives the texts of the rows."),
+    ] = None  # fmt: skip
+    against: Annotated[
+        str | None,
+        _option("Search", "--against", metavar="FILE",
+                help="Vectors made with the same options: .npy, .npz, .safetensors or .parquet, of any --dtype."),
+    ] = None  # fmt: skip
+    top_k: Annotated[
+        int | None, _option("Search", "--top-k", min=1, metavar="K", help="How many rows for a query. (default: 5)")
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """Whether any of them is."""
+        return any(value is not None for value in (self.query, self.against, self.top_k))
+
+
+@dataclass(frozen=True)
 class WorkOptions:
     """How the work is done; results do not depend on it."""
 

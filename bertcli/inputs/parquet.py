@@ -8,9 +8,9 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
-from importlib import import_module
 from typing import IO, Any
 
+from bertcli.arrow import first_line, pyarrow
 from bertcli.errors import BertcliError
 from bertcli.inputs.texts import Text
 from bertcli.inputs.wanted import Wanted
@@ -43,7 +43,7 @@ class ParquetRows:
 
         Errors: BertcliError for a file that is not Parquet or damaged, and a column that is missing or holds no text.
         """
-        arrow, parquet = _pyarrow(self.name)
+        arrow, parquet = pyarrow(self.name)
         names = wanted.names
         with ExitStack() as stack:
             try:
@@ -57,7 +57,7 @@ class ParquetRows:
                         self._row += 1
                         yield wanted.text(f"{self.name}, row {self._row}", values)
             except (arrow.ArrowException, OSError, EOFError, zlib.error) as error:
-                raise BertcliError(f"{self.name} cannot be read as Parquet: {_first_line(error)}.") from None
+                raise BertcliError(f"{self.name} cannot be read as Parquet: {first_line(error)}.") from None
 
 
 def _seekable(file: str) -> IO[bytes]:
@@ -69,13 +69,6 @@ def _seekable(file: str) -> IO[bytes]:
         shutil.copyfileobj(packed, unpacked, BUFFER)
     unpacked.seek(0)
     return unpacked
-
-
-def _pyarrow(file: str) -> tuple[Any, Any]:
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise BertcliError(f"{file}: Parquet needs pyarrow: pip install 'bertcli[parquet]'.") from None
 
 
 def _check_columns(schema: Any, wanted: Wanted, file: str, types: Any) -> None:
@@ -108,7 +101,3 @@ def _value(scalar: Any) -> Any:
         return scalar.as_py()
     except UnicodeDecodeError:
         return scalar.as_buffer().to_pybytes()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,32 @@
+"""How alike a few texts are: what `bertcli encode --similarity` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertcli.cli.options import OutputOptions
+from bertcli.output.draft import Draft
+from bertcli.output.records import record_output
+from bertcli.output.table import Column as Heading
+from bertcli.output.table import Table
+from bertcli.output.vectors import WRITERS, Column
+from bertcli.tasks import Block, similarity
+
+
+def compare(blocks: list[Block], output: OutputOptions, as_array: bool) -> None:
+    """Write the cosines of all texts with all: records, or an array "cosine"."""
+    cosines, records = similarity(blocks)
+    if output.output and as_array:
+        with Draft(output.output, None, resume=False) as draft:
+            file = WRITERS[Path(output.output).suffix.lower()](draft, [Column("cosine", "<f4", len(cosines))])
+            file.append({"cosine": cosines})
+            draft.publish(file.finish())
+        return
+    numbers = tuple(Heading(str(index), number=True) for index in range(len(cosines)))
+    table = Table(
+        (Heading("index", number=True), Heading("text"), *numbers),
+        lambda record: [(record["index"], record["text"], *record["cosine"])],
+    )
+    with record_output(output.format, output.output, table) as write:
+        for record in records:
+            write(record)

@@ -1,0 +1,118 @@
+"""Vectors in NumPy's files: .npy is mapped, .npz streamed, for nothing in a zip can be mapped."""
+
+from __future__ import annotations
+
+import ast
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from bertcli.arrow import first_line
+from bertcli.search.stored import NAME, TYPES, Block, Stored, mapped, no_vectors
+from bertcli.untrusted import open_regular, shown
+
+BAD_ZIP = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    EOFError,
+    OSError,
+    zlib.error,
+    struct.error,
+)
+
+
+DESCRIPTIONS = ("<f2", "<f4", "<f8", "|i1", "|u1")
+LENGTH_BYTES = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4, b"\x93NUMPY\x03\x00": 4}  # by magic and version
+HEADER_LIMIT = 10_000  # bytes, as in NumPy; real ones have 118
+
+
+class _Header(NamedTuple):
+    rows: int
+    width: int
+    dtype: np.dtype[Any]
+
+    @property
+    def row_bytes(self) -> int:
+        return self.width * self.dtype.itemsize
+
+
+def numpy_file(path: Path) -> Stored:
+    """A .npy file."""
+    with open_regular(path) as file:
+        header = _header(path, file, os.fstat(file.fileno()).st_size)
+        shape = (header.rows, header.width)
+        if not header.rows * header.row_bytes:  # an empty range cannot be mapped
+            return mapped(path, np.empty(shape, header.dtype))
+        return mapped(path, np.asarray(np.memmap(file, header.dtype, "r", offset=file.tell(), shape=shape)))
+
+
+def zip_file(path: Path) -> Stored:
+    """A .npz file, compressed or not."""
+    with _member(path) as (file, size):
+        header = _header(path, file, size)
+
+    def blocks(count: int) -> Iterator[Block]:
+        with _member(path) as (file, size):
+            _header(path, file, size)
+            for begin in range(0, header.rows, count):
+                rows = min(count, header.rows - begin)
+                try:
+                    data = file.read(rows * header.row_bytes)
+                except BAD_ZIP as error:
+                    raise no_vectors(path, f"is damaged ({first_line(error)})") from None
+                if len(data) < rows * header.row_bytes:
+                    raise no_vectors(path, "ends before its data do")
+                yield np.frombuffer(data, header.dtype).reshape(rows, header.width)
+
+    return Stored(path, header.rows, header.width, header.dtype.name == "uint8", blocks)
+
+
+@contextmanager
+def _member(path: Path) -> Iterator[tuple[IO[bytes], int]]:
+    """The array "embeddings" of a zip, or its only one, as a stream, and how many bytes it claims to have."""
+    with open_regular(path) as file:
+        try:
+            archive = zipfile.ZipFile(file)
+            names = [name for name in archive.namelist() if name.endswith(".npy")]
+            name = f"{NAME}.npy" if f"{NAME}.npy" in names else names[0] if len(names) == 1 else None
+            stream = archive.open(name) if name else None
+        except BAD_ZIP as error:
+            raise no_vectors(path, f"cannot be read as a zip of arrays ({first_line(error):.80})") from None
+        if name is None or stream is None:
+            raise no_vectors(path, f"has no array '{NAME}' but {shown(names)}")
+        with archive, stream:
+            yield stream, archive.getinfo(name).file_size
+
+
+def _header(path: Path, file: IO[bytes], size: int) -> _Header:
+    """The header of a .npy file of `size` bytes, whose data fill it to its end. Source: NEP 1."""
+    magic = file.read(8)
+    digits = LENGTH_BYTES.get(magic)
+    length = int.from_bytes(file.read(digits), "little") if digits else 0
+    if not 0 < length <= HEADER_LIMIT:
+        raise no_vectors(path, "does not begin as a file of an array does")
+    text = file.read(length)
+    try:
+        fields = ast.literal_eval(text.decode("latin1"))
+        descr, by_columns, shape = fields["descr"], fields["fortran_order"], fields["shape"]
+        rows, width = shape
+    except (ValueError, SyntaxError, TypeError, KeyError, RecursionError, MemoryError):
+        raise no_vectors(path, f"has no header of rows of numbers but {shown(text)}") from None
+    if type(rows) is not int or type(width) is not int or min(shape) < 0 or by_columns is not False:
+        raise no_vectors(path, f"holds an array {shown(shape)}, not rows of numbers one after another")
+    if descr not in DESCRIPTIONS:
+        raise no_vectors(path, f"holds numbers of the type {shown(descr)}, not of {', '.join(TYPES)}")
+    header = _Header(rows, width, np.dtype(descr))
+    needed, held = rows * header.row_bytes, size - file.tell()
+    if needed != held:
+        raise no_vectors(path, f"needs {needed:,} bytes for its rows and has {held:,}")
+    return header

@@ -1,0 +1,42 @@
+"""What a file of vectors is, once it is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from bertcli.errors import BertcliError
+
+NAME = "embeddings"  # of the array, where a file has several
+TYPES = ("float16", "float32", "float64", "int8", "uint8")
+Block = NDArray[Any]
+
+
+class Stored(NamedTuple):
+    """Vectors [rows, width]; `binary`: a row is `width` bytes of bits. `blocks(n)` gives n rows at a time."""
+
+    file: Path
+    rows: int
+    width: int
+    binary: bool
+    blocks: Callable[[int], Iterator[Block]]
+    columns: tuple[str, ...] = ()  # beside the vectors
+
+
+def mapped(file: Path, vectors: Block) -> Stored:
+    """Vectors that lie in memory, or in a file as they would in memory."""
+
+    def blocks(count: int) -> Iterator[Block]:
+        for begin in range(0, len(vectors), count):
+            yield vectors[begin : begin + count]
+
+    rows, width = vectors.shape
+    return Stored(file, rows, width, vectors.dtype.name == "uint8", blocks)
+
+
+def no_vectors(path: Path, what: str) -> BertcliError:
+    """What to say of a file that cannot be searched."""
+    return BertcliError(f"{path} {what}: it is no usable file of vectors.")

@@ -1,0 +1,69 @@
+"""Vectors in .safetensors, which is mapped, and in .parquet, which is streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertcli.arrow import first_line, pyarrow
+from bertcli.search.stored import NAME, TYPES, Block, Stored, mapped, no_vectors
+from bertcli.tensors import open_file
+from bertcli.untrusted import open_regular, shown
+
+DTYPES = ("F32", "F16", "F64", "I8", "U8")
+COLUMNS = ("embedding", NAME)
+
+
+def safetensors_file(path: Path) -> Stored:
+    """A .safetensors file."""
+    tensors = open_file(path)
+    flat = [name for name, tensor in tensors.items() if len(tensor.shape) == 2]
+    name = NAME if NAME in tensors else flat[0] if len(flat) == 1 else None
+    if name is None:
+        raise no_vectors(path, f"has no array '{NAME}' but {shown(list(tensors))}")
+    tensor = tensors[name]
+    if tensor.dtype not in DTYPES or len(tensor.shape) != 2:
+        raise no_vectors(path, f"holds an array {tensor.shape} of {tensor.dtype}, not rows of {', '.join(DTYPES)}")
+    return mapped(path, tensor.array)
+
+
+def parquet_file(path: Path) -> Stored:
+    """A .parquet file with a column "embedding" of lists, all of one length; null counts as zeros."""
+    arrow, parquet = pyarrow(str(path))
+    errors = (arrow.ArrowException, OSError, ValueError)
+    try:
+        with open_regular(path) as file, parquet.ParquetFile(file, pre_buffer=False) as opened:
+            schema, rows = opened.schema_arrow, opened.metadata.num_rows
+            name = next((name for name in COLUMNS if schema.names.count(name) == 1), None)
+            kind = None if name is None else schema.field(name).type
+            if kind is None or not arrow.types.is_fixed_size_list(kind):
+                raise no_vectors(
+                    path, f"has no column '{COLUMNS[0]}' of vectors of one length but {shown(schema.names)}"
+                )
+            numbers = np.dtype(kind.value_type.to_pandas_dtype())
+    except errors as error:
+        raise no_vectors(path, f"cannot be read as Parquet ({first_line(error)})") from None
+    if numbers.name not in TYPES:
+        raise no_vectors(path, f"holds vectors of {kind.value_type}, not of {', '.join(TYPES)}")
+
+    def blocks(count: int) -> Iterator[Block]:
+        try:
+            with open_regular(path) as file, parquet.ParquetFile(file, pre_buffer=False) as opened:
+                for batch in opened.iter_batches(count, columns=[name], use_threads=False):
+                    if batch.column(name).flatten().null_count:
+                        raise no_vectors(path, "has vectors with nulls in them")
+                    yield _vectors(batch.column(name), kind.list_size, numbers)
+        except errors as error:
+            raise no_vectors(path, f"is damaged ({first_line(error)})") from None
+
+    return Stored(path, rows, kind.list_size, numbers.name == "uint8", blocks, tuple(schema.names))
+
+
+def _vectors(column: Any, width: int, numbers: np.dtype[Any]) -> Block:
+    vectors = np.zeros((len(column), width), numbers)
+    there = column.is_valid().to_numpy(zero_copy_only=False)
+    vectors[there] = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+    return vectors

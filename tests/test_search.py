@@ -1,0 +1,206 @@
+"""Stored vectors are found again: the nearest rows of every kind of file, and one line for a file that is none."""
+
+from __future__ import annotations
+
+import io
+import tracemalloc
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+
+from bertcli.errors import BertcliError
+from bertcli.quantise import quantise
+from bertcli.search import Nearest, nearest, open_vectors
+from bertcli.search.stored import mapped
+
+Array = NDArray[Any]
+VECTORS = np.random.default_rng(3).normal(size=(200, 20)).astype(np.float32)
+QUERIES = VECTORS[[7, 50]] + np.random.default_rng(4).normal(size=(2, 20)) / 20
+DTYPES = ("float32", "float16", "int8", "binary")
+
+
+def save(folder: Path, ending: str, array: Array, name: str = "embeddings") -> str:
+    file = folder / f"vectors{ending}"
+    if ending == ".npy":
+        np.save(file, array)
+    elif ending == ".npz":
+        arrays: dict[str, Any] = {name: array, "scales": np.ones(len(array), np.float32)}
+        np.savez(file, **arrays)
+    elif ending == ".safetensors":
+        save_file({name: np.ascontiguousarray(array), "scales": np.ones(len(array), np.float32)}, file)
+    else:
+        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        flat = arrow.array(array.reshape(-1))
+        lists = arrow.FixedSizeListArray.from_arrays(flat, array.shape[1])
+        parquet.write_table(arrow.table({"text": ["x"] * len(array), "embedding": lists}), file, row_group_size=30)
+    return str(file)
+
+
+def by_hand(queries: Array, rows: Array, count: int) -> Nearest:
+    """Every cosine, sorted: the oracle."""
+    unit = [x.astype(np.float64) / np.linalg.norm(x.astype(np.float64), axis=1, keepdims=True) for x in (queries, rows)]
+    scores = unit[0] @ unit[1].T
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    return Nearest(order, np.take_along_axis(scores, order, 1))
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".safetensors", ".parquet"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_nearest_rows_of_every_file(
+    ending: str, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = quantise(VECTORS, dtype).values
+    signs = [np.where(x > 0, 1.0, -1.0) for x in (QUERIES, VECTORS)]
+    expected = by_hand(signs[0], signs[1], 200) if dtype == "binary" else by_hand(QUERIES, values, 200)
+    for together in (1 << 22, 20 * 64, 1):
+        monkeypatch.setattr("bertcli.search.exact.NUMBERS", together)
+        stored = open_vectors(save(tmp_path, ending, values))
+        assert (stored.rows, stored.width, stored.binary) == (200, values.shape[1], dtype == "binary")
+        found = nearest(QUERIES, stored, 200)
+        assert np.allclose(found.scores, expected.scores, atol=1e-12)
+        assert np.array_equal(found.rows[:, 0], [7, 50])
+        best = nearest(QUERIES, stored, 3)
+        assert np.array_equal(best.rows, found.rows[:, :3])
+
+
+@given(ties=st.lists(st.integers(0, 3), min_size=1, max_size=30), count=st.integers(1, 40), together=st.integers(1, 9))
+@settings(deadline=None, max_examples=100)
+def test_equal_rows_come_in_the_order_of_the_file(ties: list[int], count: int, together: int) -> None:
+    rows = np.eye(4, dtype=np.float32)[ties]
+    query = np.array([[4.0, 3.0, 2.0, 1.0]])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bertcli.search.exact.NUMBERS", 4 * together)
+        found = nearest(query, mapped(Path("v"), rows), count)
+    assert found.rows[0].tolist() == sorted(range(len(ties)), key=lambda i: (ties[i], i))[:count]
+
+
+def test_zero_vectors_are_near_to_nothing() -> None:
+    rows = np.array([[0, 0], [-1, 0], [1, 0]], np.float32)
+    assert nearest(np.array([[1.0, 0.0]]), mapped(Path("v"), rows), 3).rows.tolist() == [[2, 0, 1]]
+    assert nearest(np.zeros((1, 2)), mapped(Path("v"), rows), 3).scores.tolist() == [[0, 0, 0]]
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    for ending in (".npy", ".npz", ".safetensors"):
+        stored = open_vectors(save(tmp_path, ending, VECTORS[:0]))
+        assert nearest(QUERIES, stored, 3).rows.shape == (2, 0)
+
+
+def test_a_mapped_file_is_not_read_into_memory(tmp_path: Path) -> None:
+    with (tmp_path / "big.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (2_000_000, 128)})
+        file.truncate(file.tell() + 4 * 2_000_000 * 128)  # a hole of a gigabyte
+    tracemalloc.start()
+    try:
+        stored = open_vectors(str(tmp_path / "big.npy"))
+        assert next(stored.blocks(10)).shape == (10, 128)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
+# ------------------------------------------------------------------------------------------------------ what is refused
+
+
+def refusal(file: str) -> str:
+    with pytest.raises(BertcliError) as caught:
+        nearest(QUERIES, open_vectors(file), 3)
+    return str(caught.value).replace(str(Path(file).parent) + "/", "")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_row_that_is_no_vector_is_named(bad: float, tmp_path: Path) -> None:
+    vectors = VECTORS.copy()
+    vectors[77, 3] = bad
+    assert refusal(save(tmp_path, ".npy", vectors)).startswith("vectors.npy, row 77: NaN or infinite numbers")
+
+
+def test_another_width_is_named(tmp_path: Path) -> None:
+    message = refusal(save(tmp_path, ".npy", VECTORS[:, :8]))
+    assert message.startswith("vectors.npy has vectors of 8 numbers, and this model gives 20: use the model")
+    assert "has vectors of 8 bits" in refusal(save(tmp_path, ".npy", quantise(VECTORS[:, :8], "binary").values))
+
+
+@pytest.mark.parametrize(
+    ("array", "what"),
+    [
+        (np.ones(3, np.float32), "has no header of rows"),
+        (np.ones((3, 2), np.int64), "numbers of the type '<i8'"),
+        (np.array([["a"]]), "of the type '<U1'"),
+        (np.ones((2, 20), np.float32, order="F"), "holds an array (2, 20)"),
+        (np.array([[{}]]), "of the type '|O'"),
+    ],
+)
+def test_an_array_that_is_no_rows_of_numbers_is_refused(array: Array, what: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", array, allow_pickle=True)
+    assert what in refusal(str(tmp_path / "v.npy"))
+
+
+def header(shape: tuple[int, ...]) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": shape})
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"", "does not begin as a file of an array does"),
+        (b"plain text, not an array", "does not begin as a file of an array does"),
+        (
+            b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 20), __import__('os')}",
+            "no header",
+        ),
+        (header((10**12, 250)), "needs 1,000,000,000,000,000 bytes for its rows and has 0"),
+        (header((2, 20)) + bytes(159), "needs 160 bytes for its rows and has 159"),
+        (header((2, 20)) + bytes(161), "has 161"),
+        (header((-1, 20)) + bytes(20), "holds an array (-1, 20)"),
+    ],
+)
+def test_a_damaged_array_is_refused(content: bytes, what: str, tmp_path: Path) -> None:
+    (tmp_path / "v.npy").write_bytes(content)
+    assert what in refusal(str(tmp_path / "v.npy"))
+    with zipfile.ZipFile(tmp_path / "v.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("embeddings.npy", content)
+    assert what in refusal(str(tmp_path / "v.npz"))
+
+
+def test_a_zip_that_claims_more_than_it_holds_is_refused(tmp_path: Path) -> None:
+    file = Path(save(tmp_path, ".npz", VECTORS))
+    whole = file.read_bytes()
+    for damaged in (whole[: len(whole) // 2], whole[:2000] + bytes(9) + whole[2009:], b"PK"):
+        file.write_bytes(damaged)
+        assert "it is no usable file of vectors" in refusal(str(file))
+    np.savez(file, a=VECTORS, b=VECTORS)
+    assert "has no array 'embeddings' but ['a.npy', 'b.npy']" in refusal(str(file))
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    assert "ends in .npy, .npz, .safetensors, .parquet" in refusal("vectors.txt")
+    assert "is missing" in refusal(str(tmp_path / "gone.npy"))
+    save_file({"a": VECTORS, "b": VECTORS}, tmp_path / "v.safetensors")
+    assert "has no array 'embeddings' but ['a', 'b']" in refusal(str(tmp_path / "v.safetensors"))
+    save_file({"a": np.ones((2, 2), np.int64)}, tmp_path / "v.safetensors")
+    assert "holds an array (2, 2) of I64" in refusal(str(tmp_path / "v.safetensors"))
+
+
+def test_parquet_without_vectors_is_refused(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    file = tmp_path / "v.parquet"
+    parquet.write_table(arrow.table({"text": ["a"]}), file)
+    assert "has no column 'embedding' of vectors of one length but ['text']" in refusal(str(file))
+    file.write_bytes(b"PAR1")
+    assert "cannot be read as Parquet" in refusal(str(file))
+    lists = arrow.array([[1.0] * 20, None, [2.0] * 20], arrow.list_(arrow.float32(), 20))
+    parquet.write_table(arrow.table({"embedding": lists}), file)
+    assert nearest(QUERIES, open_vectors(str(file)), 3).scores[:, 2].shape == (2,)
+    lists = arrow.array([[None] * 20], arrow.list_(arrow.float32(), 20))
+    parquet.write_table(arrow.table({"embedding": lists}), file)
+    assert "has vectors with nulls in them" in refusal(str(file))
