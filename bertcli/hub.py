@@ -72,7 +72,7 @@ def find_model(
         at = f" at revision {revision}" if revision else ""
         why = "offline mode (--offline)" if offline else "HF_HUB_OFFLINE"
         raise BertcliError(
-            f"There is no folder {model}, and the Hub model of that name{at} {state} {cache}; {why} forbids to fetch "
+            f"There is no folder {model}, and the Hub model of that name{at} {state} ({cache}); {why} forbids to fetch "
             "it: run once without that, or give a folder."
         )
     from bertcli.download import download  # brings the hub client: only when it is really needed
