@@ -59,7 +59,7 @@ def processor() -> tuple[str, frozenset[str]]:
     return fields.get("vendor_id", ""), frozenset(fields.get("flags", "").split())
 
 
-# ---------------------------------------------------------------------------------------------------------- threads
+# ------------------------------------------------------------------------------------------------------- the library
 
 
 def function(name: str) -> Callable[..., Any] | None:
@@ -83,6 +83,23 @@ def _library() -> Any:
         return ctypes.CDLL(_multiarray_umath.__file__)
     except (ImportError, OSError):
         return None
+
+
+@cache
+def kernel() -> str | None:
+    """The kernel OpenBLAS uses, by its name for the processor; None with another library."""
+    ask = function("openblas_get_corename")
+    if ask is None:
+        return None
+    import ctypes  # 2 ms that `bertcli --help` need not wait
+
+    ask.restype = ctypes.c_char_p  # type: ignore[attr-defined]
+    return str(ask().decode())
+
+
+def exact() -> bool:
+    """True with the kernels that add up each number of a product in one order, into whatever parts it is cut."""
+    return kernel() in ("SkylakeX", "Cooperlake", "SapphireRapids")
 
 
 def threads() -> int | None:

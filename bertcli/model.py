@@ -15,10 +15,10 @@ from bertcli.bert import Bert, Outputs, outputs
 from bertcli.checkpoint import TensorUse, open_checkpoint
 from bertcli.config import BertConfig
 from bertcli.errors import BertcliError
-from bertcli.ops import each, multiplied_by, place
 from bertcli.packing import Part
 from bertcli.padded import packed_batch
 from bertcli.parts import Array, watched
+from bertcli.products import each, multiplied_by, place
 from bertcli.team import one_by_one
 from bertcli.textbook import Textbook
 

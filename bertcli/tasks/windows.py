@@ -17,8 +17,8 @@ import numpy as np
 from bertcli.errors import BertcliError
 from bertcli.inputs import Text, Texts
 from bertcli.model import Model
-from bertcli.ops import each
 from bertcli.packing import LEAST_TOKENS
+from bertcli.products import each
 from bertcli.sentence import read_limit
 from bertcli.tasks.items import Failure, Item, Reading, Tally, Window
 from bertcli.team import one_by_one, size
