@@ -176,8 +176,8 @@ def encode(
             logger.info("a .npy file holds one array, so the scales of int8 are left out; cosines need none.")
         form = Form(plan.width, dtype, ragged=pooling == "none")
         tally = write_vectors(job, source, opened, form, lambda tally: iter(begin(tally)))
-        listed = "column error" if job.ending == ".parquet" else f"{output.output}{ERRORS}"
-        job.end(tally, f"their rows are empty, and {listed} says why")
+        empty, listed = ("null", "column error") if job.ending == ".parquet" else ("zeros", f"{output.output}{ERRORS}")
+        job.end(tally, f"their vectors are {empty}, and {listed} says why")
     else:
         table = Table(TOKEN_COLUMNS, _token_rows) if pooling == "none" else Table(COLUMNS, _rows)
         job.end(run_records(job, source, opened, table, lambda tally: begin(tally).records()))

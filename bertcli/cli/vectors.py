@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,6 +84,8 @@ def write_vectors(
             file.append(block)
             draft.step(tally._asdict())
         draft.publish(file.finish())
+        if not tally.failed:
+            Path(f"{draft.path}{ERRORS}").unlink(missing_ok=True)  # the list of a file that is no more
     return tally
 
 

@@ -1,0 +1,201 @@
+"""--keep-going: a text that cannot be used has an error in its place, all others are as without it, the status is 1."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Made
+from safetensors.numpy import load_file
+from terminal import bertcli
+
+ROWS = [
+    b'{"text": "The cat [MASK] on the mat."}',
+    b'{"text": "bad \xff [MASK]"}',
+    b'{"text": "tea"}',
+    b"{nonsense",
+    b'{"txt": "tea [MASK]"}',
+    b'{"text": 7}',
+    b'{"text": "She drank hot tea with [MASK]."}',
+    b'{"text": "the cat sat on the mat with tea and [MASK]"}',
+]
+BAD_ROWS = {1: "not UTF-8", 3: "not valid JSON", 4: "no field 'text'", 5: "which is not a text"}
+WITH_TASK = {**BAD_ROWS, 2: "There is no [MASK]", 7: "lie beyond the cut"}
+
+
+@pytest.fixture
+def model(made: Made) -> Path:
+    return made(head="pretraining", seed=7)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b"\n".join(ROWS) + b"\n")
+    return path
+
+
+def good(tmp_path: Path, bad: dict[int, str]) -> Path:
+    path = tmp_path / "good.jsonl"
+    path.write_bytes(b"".join(row + b"\n" for index, row in enumerate(ROWS) if index not in bad))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("command", "bad"), [("encode", BAD_ROWS), ("score", BAD_ROWS), ("fill-mask", WITH_TASK), ("classify", BAD_ROWS)]
+)
+@pytest.mark.parametrize("output", ["jsonl", "json", "file"])
+def test_errors_stand_in_their_places(
+    command: str, bad: dict[int, str], output: str, model: Path, source: Path, tmp_path: Path
+) -> None:
+    more = ["--text-pair", "x"] if command == "classify" else ["--max-length", "9"] if command == "fill-mask" else []
+    target = tmp_path / "out.jsonl"
+    where = ["-o", str(target)] if output == "file" else ["--format", output]
+    result = bertcli(command, "-m", model, "-i", source, *more, "--keep-going", *where)
+    assert result.status == 1
+    assert f"Error: {len(bad)} of 8 texts could not be used; each has its error in its record" in result.err
+    text = target.read_text(encoding="utf-8") if output == "file" else result.out
+    records = json.loads(text) if output == "json" else [json.loads(line) for line in text.splitlines()]
+    assert [record["index"] for record in records] == list(range(8))
+    failed = {record["index"]: record for record in records if "error" in record}
+    assert failed.keys() == bad.keys()
+    for index, message in bad.items():
+        assert list(failed[index]) == ["index", "text", "error"]
+        assert message in failed[index]["error"]
+        assert f"{source}, line {index + 1}" in failed[index]["error"]
+        assert (failed[index]["text"] is None) == (index in BAD_ROWS)
+    alone = bertcli(command, "-m", model, "-i", good(tmp_path, bad), *more, "--format", "jsonl").records
+    assert [drop_index(record) for record in records if "error" not in record] == [drop_index(one) for one in alone]
+
+
+def drop_index(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key != "index"}
+
+
+def test_without_it_the_first_bad_row_ends_all(model: Path, source: Path) -> None:
+    error = bertcli("encode", "-m", model, "-i", source, "--format", "json").error
+    assert f"{source}, line 2: not UTF-8" in error
+
+
+@pytest.mark.parametrize("command", ["encode", "score", "fill-mask", "classify"])
+def test_a_table_shows_errors(command: str, model: Path, source: Path) -> None:
+    result = bertcli(command, "-m", model, "-i", source, "--keep-going", "--text-pair", "x")
+    assert result.status == 1
+    assert "not valid JSON" in result.out
+
+
+def test_arrays_have_zeros_and_a_list_beside(model: Path, source: Path, tmp_path: Path) -> None:
+    for ending in ("npy", "safetensors"):
+        target = tmp_path / f"v.{ending}"
+        listed = tmp_path / f"v.{ending}.errors.jsonl"
+        result = bertcli("encode", "-m", model, "-i", source, "--keep-going", "-o", target)
+        assert result.status == 1
+        assert f"4 of 8 texts could not be used; their vectors are zeros, and {listed} says why" in result.err
+        rows = np.load(target) if ending == "npy" else load_file(target)["embeddings"]
+        assert [index for index, row in enumerate(rows) if not row.any()] == list(BAD_ROWS)
+        found = [json.loads(line) for line in listed.read_text(encoding="utf-8").splitlines()]
+        assert [record["index"] for record in found] == list(BAD_ROWS)
+        assert bertcli("encode", "-m", model, "-i", good(tmp_path, BAD_ROWS), "--keep-going", "-o", target).status == 0
+        assert not listed.exists()
+
+
+def test_vectors_of_tokens_have_none(model: Path, source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.npz"
+    bertcli("encode", "-m", model, "-i", source, "--keep-going", "-o", target, "--pooling", "none", "--dtype", "int8")
+    with np.load(target) as arrays:
+        counts = np.diff(arrays["offsets"])
+        assert [index for index, count in enumerate(counts) if not count] == list(BAD_ROWS)
+        assert arrays["offsets"][-1] == len(arrays["embeddings"]) == len(arrays["scales"])
+
+
+def test_parquet_has_nulls(model: Path, source: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    target = tmp_path / "v.parquet"
+    assert bertcli("encode", "-m", model, "-i", source, "--keep-going", "-o", target).status == 1
+    rows = parquet.read_table(target).to_pylist()
+    assert [index for index, row in enumerate(rows) if row["embedding"] is None] == list(BAD_ROWS)
+    assert [row["error"] is None for row in rows] == [index not in BAD_ROWS for index in range(8)]
+    assert rows[0]["text"] == "The cat [MASK] on the mat."
+
+
+def test_what_was_begun_without_it_may_go_on_with_it(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertcli.output.draft.SHORTEST", 0.0)
+    monkeypatch.setattr("bertcli.output.draft.LONGEST", 0.0)
+    source, target = tmp_path / "in.txt", tmp_path / "v.jsonl"
+    source.write_bytes(b"tea\n" * 100 + b"\xff\n" + b"milk\n" * 5)
+    arguments = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--batch-tokens", "50", "--resume"]
+    first = bertcli(*arguments)
+    assert "line 101: not UTF-8" in first.error
+    assert "texts are done and kept" in first.err
+    assert bertcli(*arguments, "--keep-going").status == 1
+    assert [("error" in json.loads(line)) for line in target.read_text().splitlines()] == [i == 100 for i in range(106)]
+
+
+# ------------------------------------------------------------------------------------------------------ labelled texts
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> Path:
+    path = tmp_path / "test.csv"
+    path.write_text("text,label\na,bad\nthe cat,good\ntea,0\nmilk,1\nhot tea,so-so\nrain,2\n", encoding="utf-8")
+    return path
+
+
+def test_a_labelled_file_shows_accuracy(made: Made, labelled: Path, tmp_path: Path) -> None:
+    model = made(head="classifier", id2label={0: "bad", 1: "good", 2: "so-so", 3: "never"}, seed=3)
+    arguments = ["classify", "-m", str(model), "-i", str(labelled), "--label-column", "label"]
+    lines = bertcli(*arguments, "--format", "jsonl")
+    true = [record["true_label"] for record in lines.records]
+    assert true == ["bad", "good", "bad", "good", "so-so", "so-so"]
+    assert list(lines.records[0]) == ["index", "text", "text_pair", "truncated", "labels", "true_label"]
+    chosen = [record["labels"][0]["label"] for record in lines.records]
+    right = sum(a == b for a, b in zip(true, chosen, strict=True))
+    (row,) = (line.split() for line in lines.err.splitlines() if line.split()[:1] == ["accuracy"])
+    assert row == ["accuracy", f"{right / 6:.4f}", "6"]
+    assert "weighted avg" not in lines.out
+    table = bertcli(*arguments)
+    written = bertcli(*arguments, "-o", tmp_path / "l.jsonl")
+    assert "weighted avg" in table.out
+    assert written.out in table.out
+    assert "weighted avg" in written.out
+
+
+def test_a_label_the_model_does_not_know(made: Made, labelled: Path) -> None:
+    model = made(head="classifier", id2label={0: "bad", 1: "good"})
+    arguments = ["classify", "-m", str(model), "-i", str(labelled), "--label-column", "label"]
+    assert "test.csv, line 6: the label 'so-so' is not one of this model's: 'bad', 'good'" in bertcli(*arguments).error
+    result = bertcli(*arguments, "--keep-going", "--format", "jsonl")
+    assert "2 of 6 texts could not be used" in result.err
+    assert "error" in result.records[4]
+
+
+def test_labels_of_models_that_choose_none(made: Made, labelled: Path) -> None:
+    model = made(head="classifier", num_labels=1)
+    assert "does not choose one label" in bertcli(
+        "classify", "-m", model, "-i", labelled, "--label-column", "label"
+    ).error  # fmt: skip
+
+
+def test_scores_are_those_of_scikit_learn() -> None:
+    from bertcli.tasks import Accuracy
+
+    accuracy = Accuracy(["a", "b", "c", "unused"])
+    pairs = [("a", "a"), ("a", "b"), ("b", "b"), ("b", "b"), ("b", "a"), ("c", "b"), ("a", "a")]
+    accuracy.add({"true_label": true, "labels": [{"label": chosen}]} for true, chosen in pairs)
+    accuracy.add([{"index": 7, "text": None, "error": "x"}])
+    expected = [  # classification_report(true, chosen, zero_division=0, digits=4)
+        ("a", 0.6667, 0.6667, 0.6667, 3),
+        ("b", 0.5, 0.6667, 0.5714, 3),
+        ("c", 0.0, 0.0, 0.0, 1),
+        ("accuracy", None, None, 0.5714, 7),
+        ("macro avg", 0.3889, 0.4444, 0.4127, 7),
+        ("weighted avg", 0.5, 0.5714, 0.5306, 7),
+    ]
+    for score, row in zip(accuracy.scores(), expected, strict=True):
+        assert (score.name, score.support) == (row[0], row[4])
+        assert score[1:4] == pytest.approx(row[1:4], abs=5e-5)
