@@ -18,6 +18,7 @@ import numpy as np
 from checkpoint_files import Dense, Sentence
 from checkpoints import make
 from fuzz_damage import Files, contents, damaged, edited, headed, json_files, strings
+from fuzz_vectors import read_vectors, vector_cases
 from hypothesis import strategies as st
 
 import bertcli
@@ -202,4 +203,5 @@ PARTS = {
     **{ending: Part(input_files(ending), read_texts) for ending in ("txt", "jsonl", "csv", "tsv")},
     "gz": Part(gzip_files(), read_texts),
     **parquet_parts(),
+    **{name: Part(cases, read_vectors) for name, cases in vector_cases().items()},
 }

@@ -7,10 +7,12 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bertcli.config import read_config
 from bertcli.errors import BertcliError
+from bertcli.search import open_vectors
 from bertcli.sentence import read_sentence_config
 from bertcli.tensors import open_tensors
 from bertcli.tokens import Tokenizer
@@ -55,6 +57,16 @@ def test_a_terabyte_in_a_small_file_s_place_is_not_read(name: str, tmp_path: Pat
         assert tracemalloc.get_traced_memory()[1] < 2 * VOCABULARY_LIMIT
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("place", [40, 60, 200])
+def test_a_damaged_array_in_a_zip_is_refused(place: int, tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "v.npz", embeddings=np.arange(600, dtype=np.float32).reshape(100, 6))
+    data = bytearray((tmp_path / "v.npz").read_bytes())
+    data[place : place + 8] = bytes(8)
+    (tmp_path / "v.npz").write_bytes(data)
+    with pytest.raises(BertcliError, match="it is no usable file of vectors"):
+        list(open_vectors(str(tmp_path / "v.npz")).blocks(10))
 
 
 def test_a_header_that_claims_a_petabyte_costs_nothing(tmp_path: Path) -> None:

@@ -65,10 +65,7 @@ def zip_file(path: Path) -> Stored:
             _header(path, file, size)
             for begin in range(0, header.rows, count):
                 rows = min(count, header.rows - begin)
-                try:
-                    data = file.read(rows * header.row_bytes)
-                except BAD_ZIP as error:
-                    raise no_vectors(path, f"is damaged ({first_line(error)})") from None
+                data = _read(path, file, rows * header.row_bytes)
                 if len(data) < rows * header.row_bytes:
                     raise no_vectors(path, "ends before its data do")
                 yield np.frombuffer(data, header.dtype).reshape(rows, header.width)
@@ -93,14 +90,22 @@ def _member(path: Path) -> Iterator[tuple[IO[bytes], int]]:
             yield stream, archive.getinfo(name).file_size
 
 
+def _read(path: Path, file: IO[bytes], count: int) -> bytes:
+    """The next `count` bytes, less at the end; what a damaged zip gives is a BertcliError."""
+    try:
+        return file.read(count)
+    except BAD_ZIP as error:
+        raise no_vectors(path, f"is damaged ({first_line(error)})") from None
+
+
 def _header(path: Path, file: IO[bytes], size: int) -> _Header:
     """The header of a .npy file of `size` bytes, whose data fill it to its end. Source: NEP 1."""
-    magic = file.read(8)
+    magic = _read(path, file, 8)
     digits = LENGTH_BYTES.get(magic)
-    length = int.from_bytes(file.read(digits), "little") if digits else 0
+    length = int.from_bytes(_read(path, file, digits), "little") if digits else 0
     if not 0 < length <= HEADER_LIMIT:
         raise no_vectors(path, "does not begin as a file of an array does")
-    text = file.read(length)
+    text = _read(path, file, length)
     try:
         fields = ast.literal_eval(text.decode("latin1"))
         descr, by_columns, shape = fields["descr"], fields["fortran_order"], fields["shape"]
