@@ -38,8 +38,13 @@ def choose_kernel() -> bool:
 
 def forget_choice() -> None:
     """Once NumPy is loaded the variable has done its work: programs started from here need not inherit it."""
-    if _chosen and os.environ.get(KERNEL_VARIABLE) == _chosen.pop():
+    if _chosen and os.environ.get(KERNEL_VARIABLE) == AVX512_KERNEL:
         del os.environ[KERNEL_VARIABLE]
+
+
+def chosen_by() -> str:
+    """Who decided on the kernel in use."""
+    return "the environment" if KERNEL_VARIABLE in os.environ else "bertcli" if _chosen else "the library"
 
 
 _chosen: list[str] = []

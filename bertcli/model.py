@@ -79,7 +79,7 @@ class Model:
             if not watched():
                 (each if len(parts) > 1 else one_by_one)(run, parts)
                 return states
-            with multiplied_by(parts):
+            with multiplied_by([part.rows for part in parts]):
                 hidden = network(batch)
         if hidden.strides == (0, 0):  # a dry run: there is nothing to put back in place
             return np.broadcast_to(hidden[:1], (*shape, self.config.hidden_size))

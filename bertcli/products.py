@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,6 @@ from bertcli.blas import exact, single_threaded
 from bertcli.memory import room
 from bertcli.parts import Array, watched
 from bertcli.team import one_by_one, share, sharing, size
-
-if TYPE_CHECKING:
-    from bertcli.packing import Part
 
 Integers = NDArray[np.integer[Any]]
 T = TypeVar("T")
@@ -51,15 +48,15 @@ _cuts: ContextVar[tuple[slice, ...]] = ContextVar("cuts", default=())
 
 
 @contextmanager
-def multiplied_by(parts: Sequence[Part]) -> Iterator[None]:
-    """A pass over a whole batch that somebody watches makes the very products it makes unwatched, part by part.
+def multiplied_by(parts: Sequence[slice]) -> Iterator[None]:
+    """A pass over a whole batch that somebody watches makes the very products it makes unwatched, part by part of rows.
 
     The last bit of a number may depend on how many columns a product has, and how many threads.
     """
     if len(parts) < 2:
         yield
         return
-    before = _cuts.set(tuple(part.rows for part in parts))
+    before = _cuts.set(tuple(parts))
     try:
         with single_threaded():
             yield

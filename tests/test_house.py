@@ -21,7 +21,7 @@ FLOORS = [
     {"heads", "textbook"},
     {"bert"},
     {"names", "checkpoint", "dense", "sentence", "hub", "download", "tokens"},
-    {"report", "output"},
+    {"report", "output", "doctor"},
     {"model", "variants", "tasks"},  # a model's methods are tasks, imported when one is called
     {"tracing", "account", "attention"},
 ]

@@ -8,6 +8,7 @@ import typer
 
 import bertcli
 from bertcli.cli.classify import classify
+from bertcli.cli.doctor import doctor
 from bertcli.cli.encode import encode
 from bertcli.cli.fill_mask import fill_mask
 from bertcli.cli.neighbors import neighbors
@@ -26,7 +27,8 @@ for one in (encode, classify, fill_mask, score):
     one.register(app, panel="Run")
 for one in (params, trace, neighbors):
     one.register(app, panel="Analyse")
-tokenize.register(app, panel="Look")
+for one in (tokenize, doctor):
+    one.register(app, panel="Look")
 
 
 def _print_version(wanted: bool) -> None:

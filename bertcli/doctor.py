@@ -1,0 +1,75 @@
+"""What a run's speed depends on: the library behind NumPy's products, its kernel and threads, and what it measures."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import bertcli
+from bertcli import blas, team
+
+blas.forget_choice()  # NumPy is loaded
+
+FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")  # of a processor, that kernels are made for
+
+
+def examine() -> dict[str, Any]:
+    """bertcli, Python, NumPy, BLAS and its kernel, threads, processor, the matrix and memory rates measured, advice.
+
+    Takes a quarter of a second.
+    """
+    vendor, features = blas.processor()
+    built_on = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return {
+        "bertcli": bertcli.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "blas": f"{built_on['name']} {built_on['version']}",
+        "kernel": blas.kernel() or "unknown",
+        "kernel_chosen_by": blas.chosen_by(),
+        "blas_threads": blas.threads(),
+        "threads": team.size(),
+        "processor": vendor or platform.processor() or platform.machine(),
+        "features": [name for name in FEATURES if name in features],
+        "matrix_gflops": round(matrix_rate() / 1e9, 1),
+        "memory_gb_per_second": round(memory_rate() / 1e9, 1),
+        "advice": advice(features),
+    }
+
+
+def matrix_rate(rows: int = 3072, inner: int = 768, columns: int = 1024) -> float:
+    """Floating-point operations a second of the best of a few float32 products, by default BERT-base's largest."""
+    left, right = np.ones((rows, inner), dtype=np.float32), np.ones((inner, columns), dtype=np.float32)
+    into = np.empty((rows, columns), dtype=np.float32)
+    return 2 * rows * inner * columns / _best_of(lambda: np.matmul(left, right, out=into), 8)
+
+
+def memory_rate(megabytes: int = 192) -> float:
+    """Bytes a second at which all threads together read memory that no cache holds."""
+    numbers = np.ones(megabytes << 18, dtype=np.float32)
+    parts = np.array_split(numbers, team.size())
+    return numbers.nbytes / _best_of(lambda: team.share(np.max, parts), 4)
+
+
+def advice(features: frozenset[str]) -> str | None:
+    """What would make products faster here, if anything is known."""
+    kernel = blas.kernel()
+    if kernel is None or not features >= blas.AVX512 or blas.exact():
+        return None
+    if os.environ.get(blas.KERNEL_VARIABLE):
+        return f"{blas.KERNEL_VARIABLE} asks for the kernel {kernel}; without it products would be about twice as fast"
+    return f"set {blas.KERNEL_VARIABLE}={blas.AVX512_KERNEL} before Python starts, or import bertcli before NumPy"
+
+
+def _best_of(work: Any, times: int) -> float:
+    best = float(sys.maxsize)
+    for _ in range(times):
+        start = perf_counter()
+        work()
+        best = min(best, perf_counter() - start)
+    return best

@@ -1,0 +1,53 @@
+"""What speed depends on: the command that shows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bertcli import blas, doctor
+
+AVX2 = {"OPENBLAS_CORETYPE": "Haswell"}
+
+
+def run(*arguments: str, **variables: str) -> str:
+    program = "import sys; from bertcli.cli import main; sys.exit(main())"
+    found = subprocess.run(
+        [sys.executable, "-c", program, "doctor", *arguments],
+        check=True, capture_output=True, text=True, timeout=120, env={**os.environ, **variables},
+    )  # fmt: skip
+    return found.stdout
+
+
+def test_the_table_and_the_record_say_the_same() -> None:
+    record = json.loads(run("--format", "json"))
+    table = run()
+    for name in ("numpy", "blas", "kernel", "threads", "processor"):
+        assert str(record[name]) in table
+    assert record["matrix_gflops"] > 0
+    assert record["memory_gb_per_second"] > 0
+    assert record["threads"] <= (os.cpu_count() or 1)
+
+
+@pytest.mark.skipif(blas.kernel() is None or not blas.processor()[1], reason="no OpenBLAS on x86-64 Linux")
+def test_a_slow_kernel_that_was_asked_for_stays_and_is_named() -> None:
+    record = json.loads(run("--format", "json", **AVX2))
+    assert (record["kernel"], record["kernel_chosen_by"]) == ("Haswell", "the environment")
+    assert (record["advice"] is not None) == (blas.processor()[1] >= blas.AVX512)
+
+
+def test_advice_is_given_only_where_something_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(blas.KERNEL_VARIABLE, raising=False)
+    for kernel, features, expected in (
+        ("Haswell", blas.AVX512, "SKYLAKEX"),
+        ("Haswell", frozenset(), None),
+        ("SkylakeX", blas.AVX512, None),
+        (None, blas.AVX512, None),
+    ):
+        monkeypatch.setattr(blas, "kernel", lambda kernel=kernel: kernel)
+        found = doctor.advice(frozenset(features))
+        assert found is None if expected is None else found and expected in found
