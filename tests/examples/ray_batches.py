@@ -1,7 +1,7 @@
 """Embed a data set of any size with Ray Data: `python ray_batches.py MODEL INPUT.parquet OUTPUT_FOLDER`.
 
-The model reaches the workers as its path: each process opens it once (memory-mapped, so the processes of a machine share
-one copy of the weights), then turns batch after batch into vectors. Ray splits the input, does again what fails, and
+The model reaches the workers as its path: each process opens it once (memory-mapped: those of a machine share one copy
+of the weights), then turns batch after batch into vectors. Ray splits the input, does again what fails, and
 writes the result; the vectors are those that `bertcli encode` gives for the same texts.
 """
 
