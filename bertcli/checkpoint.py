@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.bert import Bert
-from bertcli.config import HEADS, TEXTBOOK, BertConfig, parse_heads, read_config
+from bertcli.config import HEADS, TEXTBOOK, BertConfig, parse_heads
+from bertcli.config_file import read_config
 from bertcli.errors import BertcliError
 from bertcli.names import (
     BUFFERS,

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bertcli.bert import Bert
-from bertcli.config import TEXTBOOK, BertConfig, parse_heads, read_config, variant_config
+from bertcli.config import TEXTBOOK, BertConfig, parse_heads, variant_config
+from bertcli.config_file import read_config
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.parts import Array

@@ -22,7 +22,7 @@ from fuzz_vectors import read_vectors, vector_cases
 from hypothesis import strategies as st
 
 import bertcli
-from bertcli.config import read_config
+from bertcli.config_file import read_config
 from bertcli.errors import BertcliError
 from bertcli.inputs import Text, from_files
 from bertcli.sentence import read_sentence_config

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bertcli
-from bertcli.config import VARIANTS, parse_config, parse_heads, read_config
+from bertcli.config import VARIANTS, parse_heads
+from bertcli.config_file import parse_config, read_config
 from bertcli.errors import BertcliError
 
 OLD = {"vocab_size": 100, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
@@ -60,7 +61,7 @@ def test_what_is_wrong_is_named(change: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("{", "not valid JSON"), ("[1]", "not a JSON object"), (None, "Cannot read")]
+    ("content", "message"), [("{", "not valid JSON"), ("[1]", "holds no JSON object"), (None, "is missing")]
 )
 def test_an_unreadable_file_is_named(tmp_path: Path, content: str | None, message: str) -> None:
     file = tmp_path / "config.json"

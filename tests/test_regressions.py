@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bertcli.config import read_config
+from bertcli.config_file import read_config
 from bertcli.errors import BertcliError
 from bertcli.search import open_vectors
 from bertcli.sentence import read_sentence_config

@@ -5,16 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-
-class Named:
-    """Fields are also found by name, as in the JSON record: `row["params"]`."""
-
-    def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)
+from bertcli.tracing.records import ByName
 
 
 @dataclass(frozen=True)
-class Row(Named):
+class Row(ByName):
     """A module and those of its parameters that no other row shows."""
 
     path: str
@@ -36,7 +31,7 @@ class Row(Named):
 
 
 @dataclass(frozen=True)
-class Totals(Named):
+class Totals(ByName):
     """The numbers below the table."""
 
     total_params: int
@@ -46,7 +41,7 @@ class Totals(Named):
 
 
 @dataclass(frozen=True)
-class Account(Named):
+class Account(ByName):
     """The rows of a model by its name, and their totals."""
 
     model: str

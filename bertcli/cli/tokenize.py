@@ -45,7 +45,7 @@ def tokenize(
 
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
         folder = find_folder(model, MASKED_SAMPLE, weights=False)
-        from bertcli.config import read_config
+        from bertcli.config_file import read_config
         from bertcli.tasks.tokenize import tokenize
         from bertcli.tokens import Tokenizer
 

@@ -8,13 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.bert import outputs
-from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.packing import Group, Integers, Packed
 from bertcli.tracing.watcher import Keep, Trace, trace
 
 SEED = 0  # of random ids: the same every time
-MOST_SENTENCES = 1 << 20
 logger = logging.getLogger("bertcli")
 
 
@@ -39,7 +37,7 @@ def pass_of_text(model: Model, text: str, pair: str | None = None) -> Pass:
 
 def random_pass(model: Model, batch: int, sequence: int) -> Pass:
     """Random token ids, the same every time; BertcliError for a size that is not possible."""
-    check_sizes(model, batch, sequence)
+    model.config.check_input(batch, sequence)
     ids = np.random.default_rng(SEED).integers(0, model.config.vocab_size, (batch, sequence))
     return Pass(ids, np.zeros_like(ids), [f"#{id}" for id in ids[0]])
 
@@ -53,19 +51,10 @@ def run(model: Model, given: Pass, *, time: bool = False, stats: bool = False, k
 
 def run_shapes(model: Model, batch: int, sequence: int) -> Trace:
     """The same by shapes alone: no memory, no time, whatever the sizes."""
-    check_sizes(model, batch, sequence)
+    model.config.check_input(batch, sequence)
     rows = batch * sequence
     ids = np.broadcast_to(np.zeros((), dtype=np.intp), (rows,))
     whole = Group(batch, slice(0, rows), slice(0, rows))
     with trace(model) as found:
         outputs(model.network, Packed(ids, ids, ids, np.arange(batch + 1) * sequence, (whole,)))
     return found
-
-
-def check_sizes(model: Model, batch: int, sequence: int) -> None:
-    """Raise BertcliError for a sentence without tokens or of more than there are positions, and for no sentences."""
-    longest = model.config.max_position_embeddings
-    if not 1 <= sequence <= longest:
-        raise BertcliError(f"A sequence length of {sequence} is not possible; with this model it is 1 to {longest}.")
-    if not 1 <= batch <= MOST_SENTENCES:
-        raise BertcliError(f"A batch size of {batch} is not possible; it is 1 to {MOST_SENTENCES:,}.")
