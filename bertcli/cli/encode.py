@@ -109,7 +109,7 @@ def encode(
     bertcli encode -m sentence-transformers/all-MiniLM-L6-v2 "How are you?"
 
     Files: .json and .jsonl hold records; .npy, .npz and .safetensors an array
-    "embeddings", a row a text, .parquet (extra bertcli[parquet]) that beside
+    "embeddings", a row a text, .parquet (with pyarrow installed) that beside
     id and text. With --pooling none there is a row a token, and an array
     "offsets" says where each text begins; int8 brings an array "scales".
 
