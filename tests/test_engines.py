@@ -49,7 +49,7 @@ def test_ray_gives_the_vectors_of_one_machine(ray: Any, made: Made, monkeypatch:
     monkeypatch.syspath_prepend(str(Path(__file__).resolve().parent / "examples"))
     embed = import_module("ray_batches").embed
     rows = [{"id": i, "text": text} for i, text in enumerate(TEXTS)]
-    found = embed(ray.data.from_items(rows, override_num_blocks=5), str(made())).take_all()
+    found = embed(ray.data.from_items(rows, override_num_blocks=5), bertcli.load(made())).take_all()
     found.sort(key=lambda row: row["id"])
     assert [row["text"] for row in found] == TEXTS
     expected = bertcli.load(made()).encode(TEXTS)
