@@ -69,10 +69,11 @@ def parquet_files() -> st.SearchStrategy[Files]:
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     files = []
     for array in ARRAYS:
-        lists = arrow.FixedSizeListArray.from_arrays(arrow.array(array.reshape(-1)), array.shape[1])
-        stream = io.BytesIO()
-        parquet.write_table(arrow.table({"embedding": lists}), stream, compression="none")
-        files.append(stream.getvalue())
+        fixed = arrow.FixedSizeListArray.from_arrays(arrow.array(array.reshape(-1)), array.shape[1])
+        for lists in (fixed, fixed.cast(arrow.large_list(fixed.type.value_type))):
+            stream = io.BytesIO()
+            parquet.write_table(arrow.table({"embedding": lists}), stream, compression="none")
+            files.append(stream.getvalue())
     return _named("v.parquet", files)
 
 

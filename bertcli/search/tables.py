@@ -15,6 +15,7 @@ from bertcli.untrusted import open_regular, shown
 
 DTYPES = ("F32", "F16", "F64", "I8", "U8")
 COLUMNS = ("embedding", NAME)
+LISTS = ("fixed_size_list", "list", "large_list")
 
 
 def safetensors_file(path: Path) -> Stored:
@@ -39,10 +40,9 @@ def parquet_file(path: Path) -> Stored:
             schema, rows = opened.schema_arrow, opened.metadata.num_rows
             name = next((name for name in COLUMNS if schema.names.count(name) == 1), None)
             kind = None if name is None else schema.field(name).type
-            if kind is None or not arrow.types.is_fixed_size_list(kind):
-                raise no_vectors(
-                    path, f"has no column '{COLUMNS[0]}' of vectors of one length but {shown(schema.names)}"
-                )
+            if name is None or not any(getattr(arrow.types, f"is_{list_}")(kind) for list_ in LISTS):
+                raise no_vectors(path, f"has no column '{COLUMNS[0]}' of vectors but {shown(schema.names)}")
+            width = _width(opened, name)
             numbers = np.dtype(kind.value_type.to_pandas_dtype())
     except errors as error:
         raise no_vectors(path, f"cannot be read as Parquet ({first_line(error)})") from None
@@ -53,13 +53,25 @@ def parquet_file(path: Path) -> Stored:
         try:
             with open_regular(path) as file, parquet.ParquetFile(file, pre_buffer=False) as opened:
                 for batch in opened.iter_batches(count, columns=[name], use_threads=False):
-                    if batch.column(name).flatten().null_count:
+                    column = batch.column(name)
+                    if column.flatten().null_count:
                         raise no_vectors(path, "has vectors with nulls in them")
-                    yield _vectors(batch.column(name), kind.list_size, numbers)
+                    if set(column.value_lengths().to_pylist()) - {width, None}:
+                        raise no_vectors(path, f"has vectors of other lengths than the first, which has {width}")
+                    yield _vectors(column, width, numbers)
         except errors as error:
             raise no_vectors(path, f"is damaged ({first_line(error)})") from None
 
-    return Stored(path, rows, kind.list_size, numbers.name == "uint8", blocks, tuple(schema.names))
+    return Stored(path, rows, width, numbers.name == "uint8", blocks, tuple(schema.names))
+
+
+def _width(opened: Any, name: str) -> int:
+    """The length of the first vector that is not null; 0 without one."""
+    for batch in opened.iter_batches(1024, columns=[name], use_threads=False):
+        for length in batch.column(name).value_lengths().to_pylist():
+            if length is not None:
+                return int(length)
+    return 0
 
 
 def _vectors(column: Any, width: int, numbers: np.dtype[Any]) -> Block:
