@@ -74,23 +74,21 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
     own_threads = exact()
     y = tokens_of(len(x), len(weight))
 
-    def compute(part: tuple[slice, slice]) -> None:
-        tokens, outputs = part
-        some = y[tokens, outputs]
-        _multiply(weight[outputs], x.T[:, tokens], some.T)
+    def compute(outputs: slice) -> None:
+        some = y[:, outputs]
+        for rows in cuts if cuts and cuts[-1].stop == len(x) else (slice(None),):
+            _multiply(weight[outputs], x.T[:, rows], some.T[:, rows])
         kernels.activate(some, activation, None if bias is None else bias[outputs])
 
-    cuts = _cuts.get()
-    if cuts and cuts[-1].stop == len(x):
-        one_by_one(compute, [(rows, slice(None)) for rows in cuts])
-    elif sharing() or (own_threads and len(x) * min(weight.shape) ** 2 < WORTH_SHARING):
-        compute((slice(None), slice(None)))
-    elif len(x) * min(weight.shape) ** 2 < WORTH_SHARING_EXACTLY:
+    cuts, least = _cuts.get(), len(x) * min(weight.shape) ** 2
+    if sharing() or cuts or (own_threads and least < WORTH_SHARING):
+        compute(slice(None))
+    elif least < WORTH_SHARING_EXACTLY:
         with single_threaded():
-            compute((slice(None), slice(None)))
+            compute(slice(None))
     else:
         step = -(-len(weight) // size())
-        each(compute, [(slice(None), slice(first, first + step)) for first in range(0, len(weight), step)])
+        each(compute, [slice(first, first + step) for first in range(0, len(weight), step)])
     return y
 
 

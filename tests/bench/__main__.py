@@ -1,0 +1,69 @@
+"""How fast bertcli is here, beside the peers that are installed: `python tests/bench [--json] [--only …] [--quick]`.
+
+Never a test: it asserts nothing. Everything runs on one random BERT-base, made once in a folder for temporary files.
+Ratios are of the best times, taken in turn in one run: peers' time over bertcli's, so more is better.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path[0:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+
+Record = dict[str, Any]
+
+
+def groups(folder: Path, quick: bool, texts: Path | None) -> dict[str, Callable[[], Iterator[Record]]]:
+    """What can be measured, by name; modules are imported when their turn comes."""
+    from bench.machine import machine
+    from bench.passes import passes, where_time_goes
+    from bench.processes import processes
+    from bench.stream import growth, stream
+
+    return {
+        "machine": machine,
+        "passes": lambda: passes(folder, quick),
+        "time": lambda: where_time_goes(folder),
+        "stream": lambda: stream(folder, 120 if quick else 600, texts),
+        "growth": lambda: growth(folder, (250, 1000) if quick else (1000, 4000, 16000)),
+        "processes": lambda: processes(folder, 1 if quick else 3),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="one JSON array instead of a table")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions and texts")
+    parser.add_argument("--texts", type=Path, metavar="FILE", help="real texts for the stream, one a line")
+    parser.add_argument("--only", nargs="+", default=[], help="machine, passes, time, stream, growth, processes")
+    chosen = parser.parse_args()
+    import bertcli  # the checkout beside this file, installed or not; before NumPy, for its choice of kernel
+    from bench.peers import base_checkpoint, missing
+
+    records: list[Record] = []
+    for name, run in groups(base_checkpoint(), chosen.quick, chosen.texts).items():
+        if chosen.only and name not in chosen.only:
+            continue
+        for record in run():
+            records.append({"group": name, **record})
+            if not chosen.json:
+                print(line(name, record), flush=True)
+    if chosen.json:
+        print(json.dumps({"bertcli": bertcli.__version__, "missing": missing(), "records": records}, indent=2))
+    else:
+        print(f"Not installed, so not measured: {', '.join(missing()) or 'nothing'}.")
+
+
+def line(group: str, record: Record) -> str:
+    """One record as a row: what was measured, then name and value of each number."""
+    numbers = "  ".join(f"{key} {value}" for key, value in record.items() if key != "what" and value is not None)
+    return f"{group:10}{record['what']:34}{numbers}"
+
+
+if __name__ == "__main__":
+    main()

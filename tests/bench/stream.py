@@ -1,0 +1,105 @@
+"""Many texts of mixed length: texts a second beside the peers, and whether time and memory stay flat."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from vocabulary import WORDS
+
+import bertcli
+from bench.machine import compared
+from bench.peers import onnx_file, onnx_forward
+from bench.processes import environment
+
+Record = dict[str, Any]
+BATCH = 32  # texts of a padded batch of ONNX Runtime
+
+
+def texts_of(count: int, longest: int = 200) -> list[str]:
+    """Texts of a few words to a long paragraph, most of them short, the same every time."""
+    generator = np.random.default_rng(0)
+    words = np.array(WORDS.split())
+    lengths = np.minimum(longest, 3 + generator.gamma(1.2, 28, count)).astype(int)
+    return [" ".join(generator.choice(words, length)) for length in lengths]
+
+
+def stream(folder: Path, count: int, file: Path | None) -> Iterator[Record]:
+    """Mean-pooled vectors of the first `count` lines of a file, or of made-up texts."""
+    texts = file.read_text(encoding="utf-8").split("\n")[:count] if file else texts_of(count)
+    model = bertcli.load(folder)
+    runs: dict[str, Any] = {"bertcli": lambda: model.encode(texts, pooling="mean", normalize=False)}
+    if find_spec("onnxruntime") and (graph := onnx_file(folder)):
+        run = onnx_forward(graph)
+        tokens = [one.ids for one in model.tokenizer.encode(texts, max_length=512)]
+        runs["onnxruntime"] = lambda: padded(run, tokens)
+    if find_spec("sentence_transformers"):
+        peers = import_module("sentence_transformers")
+        models = import_module("sentence_transformers.models")
+        network = models.Transformer(str(folder), max_seq_length=512)
+        peer = peers.SentenceTransformer(
+            modules=[network, models.Pooling(network.get_word_embedding_dimension(), "mean")], device="cpu"
+        )
+        runs["sentence-transformers"] = lambda: peer.encode(texts, batch_size=BATCH, show_progress_bar=False)
+    vectors, seconds = {}, {}
+    model.encode(texts[:20])
+    for name, one in runs.items():
+        start = perf_counter()
+        vectors[name] = one()
+        seconds[name] = perf_counter() - start
+    record = compared(f"{len(texts)} texts", seconds, 1, "s")
+    record["texts/s"] = round(len(texts) / seconds["bertcli"], 1)
+    others = [np.abs(vectors["bertcli"] - other).max() for other in list(vectors.values())[1:]]
+    record["largest difference"] = f"{max(others):.1e}" if others else None
+    yield record
+
+
+def padded(run: Any, tokens: list[list[int]]) -> NDArray[np.float32]:
+    """ONNX Runtime on batches sorted by length, mean over the tokens that count."""
+    found = np.empty((len(tokens), 768), dtype=np.float32)
+    order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i]))
+    for first in range(0, len(order), BATCH):
+        some = order[first : first + BATCH]
+        lengths = np.array([len(tokens[i]) for i in some])
+        mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
+        ids = np.zeros_like(mask)
+        ids[mask == 1] = np.concatenate([tokens[i] for i in some])
+        found[some] = (run(ids, mask) * mask[:, :, None]).sum(axis=1) / lengths[:, None]
+    return found
+
+
+GROWTH = """
+import sys, time, bertcli
+from bench.processes import peak_memory
+from bench.stream import texts_of
+model = bertcli.load(sys.argv[1])
+model.encode(["warm"])
+texts = texts_of(int(sys.argv[2]))
+start, tokens = time.perf_counter(), 0
+for block in model.encode_blocks(texts):
+    tokens += sum(len(item.tokens.ids) for item in block.items)
+spent = time.perf_counter() - start
+print(spent / tokens * 1e6, peak_memory("self"))
+"""
+
+
+def growth(folder: Path, counts: tuple[int, ...]) -> Iterator[Record]:
+    """Time a token and peak memory of encoding more and more texts, on the two-layer model of the tests."""
+    from checkpoints import make
+
+    small = folder.parent / "small"
+    if not small.exists():
+        make(small)
+    for count in counts:
+        command = [sys.executable, "-c", GROWTH, str(small), str(count)]
+        output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment()).stdout
+        token, memory = map(float, output.split())
+        yield {"what": f"{count} texts, small model", "µs a token": round(token, 2), "peak MiB": round(memory)}
