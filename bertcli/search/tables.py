@@ -39,7 +39,7 @@ def parquet_file(path: Path) -> Stored:
         with open_regular(path) as file, parquet.ParquetFile(file, pre_buffer=False) as opened:
             schema, rows = opened.schema_arrow, opened.metadata.num_rows
             name = next((name for name in COLUMNS if schema.names.count(name) == 1), None)
-            kind = None if name is None else schema.field(name).type
+            kind: Any = None if name is None else schema.field(name).type
             if name is None or not any(getattr(arrow.types, f"is_{list_}")(kind) for list_ in LISTS):
                 raise no_vectors(path, f"has no column '{COLUMNS[0]}' of vectors but {shown(schema.names)}")
             width = _width(opened, name)
