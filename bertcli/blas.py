@@ -147,6 +147,19 @@ def single_threaded() -> Iterator[bool]:
         yield True
     finally:
         with _single:
-            _singles -= 1
+            _singles = max(0, _singles - 1)  # 0 already where a fork has made a new process of it
             if _singles == 0:
                 set_threads(_before)
+
+
+def _forget() -> None:
+    """In a forked child: whoever was in `single_threaded` is not here to leave it."""
+    global _single, _singles
+    _single = Lock()
+    if _singles:
+        _singles = 0
+        set_threads(_before)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

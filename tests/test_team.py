@@ -91,11 +91,12 @@ def test_what_numpy_is_told_to_ignore_holds_in_every_thread() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_child_makes_threads_of_its_own() -> None:
     program = (
-        "import os, sys; from bertcli import team\n"
-        "team.set_size(2); team.share(lambda _: None, range(4))\n"
-        "child = os.fork()\n"
+        "import os, sys; from bertcli import blas, team\n"
+        "team.set_size(2); team.share(lambda _: None, range(4)); before = blas.threads()\n"
+        "with blas.single_threaded(): child = os.fork()\n"
         "if not child:\n"
-        "    done = []; team.share(done.append, range(50)); os._exit(0 if len(done) == 50 else 1)\n"
+        "    done = []; team.share(done.append, range(50))\n"
+        "    os._exit(0 if len(done) == 50 and blas.threads() == before else 1)\n"
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=60)
