@@ -79,7 +79,18 @@ def json_files(draw: st.DrawFn, files: Files, names: tuple[str, ...]) -> Files:
 SNIPPETS = [
     *(b"\n", b"\r\n", b"\r", b",", b"\t", b'"', b'""', b"{", b"}", b'{"text": "', b'"}', b'{"text": "a"}\n', b"text"),
     *(b"text\n", b"id,text\n", b"id\ttext\n", b"1,", b"\xef\xbb\xbf", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\x00"),
-    *(b"\\ud800", b"[" * 500, b"9" * 5000, b'{"text": null}\n', b"a word", "é😀\u2028\x85".encode(), b"x" * 3000),
+    *(
+        b"\\ud800",
+        b"[" * 500,
+        b"9" * 5000,
+        b'{"text": null}\n',
+        b'{"text": ',
+        b"9" * 400,
+        b'"id": ',
+        b"a word",
+        "é😀\u2028\x85".encode(),
+        b"x" * 3000,
+    ),
 ]
 contents = st.lists(st.sampled_from(SNIPPETS) | st.binary(max_size=6), max_size=12).map(b"".join)
 headed = st.tuples(st.sampled_from([b"", b"text\n", b"id,text\n", b"id\ttext\r\n", b'"text"\n']), contents).map(

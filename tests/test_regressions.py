@@ -12,6 +12,7 @@ import pytest
 
 from bertcli.config_file import read_config
 from bertcli.errors import BertcliError
+from bertcli.inputs import from_files
 from bertcli.search import open_vectors
 from bertcli.sentence import read_sentence_config
 from bertcli.tensors import open_tensors
@@ -82,3 +83,13 @@ def test_a_header_that_claims_a_petabyte_costs_nothing(tmp_path: Path) -> None:
             assert tracemalloc.get_traced_memory()[1] < 100_000
         finally:
             tracemalloc.stop()
+
+
+@pytest.mark.parametrize("options", [{}, {"id_column": "other"}, {"label_column": "other"}])
+def test_a_number_beyond_every_float_is_a_number(options: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"text": ' + "9" * 400 + ', "other": 1}', encoding="utf-8")
+    with pytest.raises(BertcliError, match=r"line 1: the field 'text' is 9999.*, which is not a text"):
+        list(from_files([str(tmp_path / "t.jsonl")], None, None, None, **options))  # type: ignore[arg-type]
+    (tmp_path / "t.jsonl").write_text('{"text": "a", "other": ' + "9" * 400 + "}", encoding="utf-8")
+    (row,) = from_files([str(tmp_path / "t.jsonl")], **options)  # type: ignore[arg-type]
+    assert [value for value in (row.id, row.label) if value is not None] in ([], [int("9" * 400)], ["9" * 400])

@@ -103,6 +103,8 @@ def from_arguments(texts: Sequence[str], pair: str | None = None) -> Texts:
 
 def is_unicode(text: str) -> bool:
     """False for a string with half a surrogate pair, which no UTF-8 can hold."""
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:

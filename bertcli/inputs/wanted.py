@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from bertcli.inputs.texts import Text, is_unicode
@@ -24,7 +25,7 @@ class Wanted:
     label_column: str | None = None
     fixed_pair: str | None = None
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The fields to look up: the text's first."""
         names = (self.column or DEFAULT_COLUMN, self.pair_column, self.id_column, self.label_column)
@@ -36,13 +37,14 @@ class Wanted:
             return "a text"
         return "a text or whole number" if name == self.id_column else "a text or number"
 
+    def _is_number(self, name: str, value: Any) -> bool:
+        return "number" in self.kinds(name) and is_number(value, whole=name == self.id_column)
+
     def text(self, place: str, values: Sequence[Any]) -> Text:
         """A row from the values of its `names`; a Text with an error for a value that cannot be used."""
         for name, value in zip(self.names, values, strict=True):
-            kinds = self.kinds(name)
-            number = type(value) is int if name == self.id_column else is_number(value)
-            if not (is_text(value) or (number and "number" in kinds)):
-                return unusable(place, f"the field {shown(name)} is {shown(value)}, which is not {kinds}.")
+            if not is_text(value) and not self._is_number(name, value):
+                return unusable(place, f"the field {shown(name)} is {shown(value)}, which is not {self.kinds(name)}.")
         rest = iter(values[1:])
         pair = next(rest) if self.pair_column is not None else self.fixed_pair
         id = next(rest) if self.id_column is not None else None
@@ -55,9 +57,11 @@ def is_text(value: object) -> bool:
     return isinstance(value, str) and is_unicode(value)
 
 
-def is_number(value: object) -> bool:
-    """Whether a value is a finite number, or true or false, which labels may be."""
-    return isinstance(value, int | float) and math.isfinite(value)
+def is_number(value: object, whole: bool) -> bool:
+    """Whether a value is a whole number; or else a finite one, or true or false, which labels may be."""
+    if whole:
+        return type(value) is int
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def unusable(place: str, why: str) -> Text:
