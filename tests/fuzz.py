@@ -41,13 +41,15 @@ def main() -> int:
     limits = Limits(options.seconds, options.memory << 20)
     end = time.monotonic() + 60 * options.minutes
     together = min(ROUND if atheris is None else 10 * ROUND, options.cases)  # atheris learns as it goes
-    for number in range(-(-options.cases // together)):
-        for name, part in chosen.items():
-            if time.monotonic() < end:
-                tally = guarded(Round(part, options.seed + number, together, limits, atheris))
-                tallies[name].add(tally)
-                for report, files in tally.found.values():
-                    keep(options.keep / name, report, files)
+    rounds = [(number, name) for number in range(-(-options.cases // together)) for name in chosen]
+    with contextlib.suppress(KeyboardInterrupt):  # the table tells what was done
+        for number, name in rounds:
+            if time.monotonic() > end:
+                break
+            tally = guarded(Round(chosen[name], options.seed + number, together, limits, atheris))
+            tallies[name].add(tally)
+            for report, files in tally.found.values():
+                keep(options.keep / name, report, files)
     show(tallies)
     return 1 if any(tally.found for tally in tallies.values()) else 0
 

@@ -60,6 +60,13 @@ def test_a_terabyte_in_a_small_file_s_place_is_not_read(name: str, tmp_path: Pat
         tracemalloc.stop()
 
 
+def test_what_the_tokenizers_library_says_does_not_flood_the_message(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": "a" * 5000}), encoding="utf-8")
+    with pytest.raises(BertcliError, match="cannot be read as a tokenizer") as caught:
+        Tokenizer.open(tmp_path)
+    assert len(str(caught.value).replace(str(tmp_path), "")) < 500
+
+
 @pytest.mark.parametrize("place", [40, 60, 200])
 def test_a_damaged_array_in_a_zip_is_refused(place: int, tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "v.npz", embeddings=np.arange(600, dtype=np.float32).reshape(100, 6))

@@ -32,7 +32,7 @@ def _from_json(file: Path) -> Backend:
     try:
         backend = Backend.from_buffer(data)
     except Exception as error:  # the library knows no finer class
-        raise BertcliError(f"{file} cannot be read as a tokenizer ({error}): fetch the model again.") from None
+        raise BertcliError(f"{file} cannot be read as a tokenizer ({error!s:.300}): fetch the model again.") from None
     backend.no_truncation()  # what is baked in belongs to its training run; the limit is set at every encode
     backend.no_padding()
     return backend

@@ -156,7 +156,7 @@ class Tokenizer:
             _refuse_bad_text(texts)
             raise
         except Exception as error:  # the library knows no finer class, e.g. for a word piece model without [UNK]
-            raise BertcliError(f"The tokenizer fails on this text: {error}.") from None
+            raise BertcliError(f"The tokenizer fails on this text: {error!s:.300}.") from None
 
     # ------------------------------------------------------------------------------------------------------ set-up
 
