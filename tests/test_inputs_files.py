@@ -192,6 +192,8 @@ def test_commands_take_several_files(made: Made, tmp_path: Path) -> None:
         (1, "b.jsonl"),
         (2, "c"),
     ]
+    shorter = bertcli("encode", "-m", made(), "-i", f"{tmp_path}/?.json*", "--column", "said", "--format", "jsonl")
+    assert len(shorter.records) == 2
     assert "No file matches" in bertcli("encode", "-m", made(), "-i", f"{tmp_path}/*.csv").error
     assert bertcli("encode", "-i", last, "--column", "said").status == 2
 

@@ -58,8 +58,8 @@ def from_files(
 
 
 def takes_columns(files: Sequence[str]) -> bool:
-    """Whether any of these input files has named fields."""
-    return any(_ending(file) in (".jsonl", ".csv", ".tsv", PARQUET) for file in files)
+    """Whether any of these input files, or of those that a pattern stands for, has named fields."""
+    return any(_ending(name) in (".jsonl", ".csv", ".tsv", PARQUET) for file in files for name in _matching(file))
 
 
 class _Sources:
