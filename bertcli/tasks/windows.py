@@ -139,6 +139,24 @@ def micro_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[in
         yield batch
 
 
+def even_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
+    """Micro-batches of about one size, as many as come to an end together on all cores; shortest texts first."""
+    total, cores = sum(lengths), size()
+    rounds = max(1, -(-10 * total // (9 * cores * batch_tokens)))  # a tenth below the limit, as texts are not cut
+    count = max(1, min(rounds * cores, total // LEAST_TOKENS))
+    shares: list[list[int]] = [[] for _ in range(count)]
+    before = 0
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        middle = 2 * before + lengths[index]
+        shares[min(count - 1, middle * count // max(1, 2 * total))].append(index)
+        before += lengths[index]
+    return [
+        [share[i] for i in batch]
+        for share in shares
+        for batch in micro_batches([lengths[index] for index in share], batch_tokens)
+    ]
+
+
 def in_micro_batches(lengths: Sequence[int], batch_tokens: int, run: Callable[[list[int]], Iterable[R]]) -> list[R]:
     """What `run` gives for each index of `lengths`, in their order; `run` is called with one micro-batch at a time."""
     results: dict[int, R] = {}
@@ -146,10 +164,7 @@ def in_micro_batches(lengths: Sequence[int], batch_tokens: int, run: Callable[[l
     def work(batch: list[int]) -> None:
         results.update(zip(batch, run(batch), strict=True))
 
-    total = sum(lengths)
-    rounds = -(-total // (size() * batch_tokens))  # as many as come to an end together on all cores
-    fair = max(LEAST_TOKENS, -(-total // (size() * rounds)) + max(lengths)) if total else batch_tokens
-    batches = list(micro_batches(lengths, min(batch_tokens, fair)))
+    batches = even_batches(lengths, batch_tokens)
     with np.errstate(all="ignore"):  # damaged weights overflow; what comes of it is checked, and said in one line
         (each if len(batches) > 1 else one_by_one)(work, batches[::-1])  # a core each, the short ones to fill the gaps
     return [results[index] for index in range(len(lengths))]
