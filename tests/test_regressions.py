@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from checkpoints import make
 
 from bertcli.config_file import read_config
 from bertcli.errors import BertcliError
@@ -65,6 +66,29 @@ def test_what_the_tokenizers_library_says_does_not_flood_the_message(tmp_path: P
     with pytest.raises(BertcliError, match="cannot be read as a tokenizer") as caught:
         Tokenizer.open(tmp_path)
     assert len(str(caught.value).replace(str(tmp_path), "")) < 500
+
+
+@pytest.mark.parametrize(
+    ("step", "allowed"),
+    [
+        ({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}, 13),
+        ({"type": "Replace", "pattern": {"Regex": "x*"}, "content": "y"}, 13),
+        ({"type": "Prepend", "prepend": "▁▁▁"}, 6),
+        ({"type": "Replace", "pattern": {"String": "``"}, "content": '"'}, 100),
+        ({"type": "Lowercase"}, 100),
+    ],
+)
+def test_a_tokenizer_does_not_blow_a_text_up(step: dict[str, Any], allowed: int, tmp_path: Path) -> None:
+    make(tmp_path, tokenizer="json")
+    document = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    for count in (allowed, 40):
+        document["normalizer"] = {"type": "Sequence", "normalizers": [step] * count}
+        (tmp_path / "tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+        if count <= allowed:
+            assert Tokenizer.open(tmp_path).encode(["a cat"])[0].ids
+        else:
+            with pytest.raises(BertcliError, match="makes texts more than 10,000 times as long"):
+                Tokenizer.open(tmp_path)
 
 
 @pytest.mark.parametrize("place", [40, 60, 200])
