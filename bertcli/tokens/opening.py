@@ -47,7 +47,7 @@ def _from_json(file: Path) -> Backend:
 
 
 def growth(step: Mapping[str, Any]) -> float:
-    """How many letters a normalizer may make of one by replacing and prepending: a → aa forty times makes a trillion."""
+    """How many letters a normalizer may make of one by replacing and prepending: a → aa, 40 times, makes 10¹²."""
     if step["type"] == "Sequence":
         return math.prod(map(growth, step["normalizers"]))
     if step["type"] == "Prepend":
