@@ -140,7 +140,14 @@ class WorkOptions:
         int | None, _option("Work", "--threads", min=1, metavar="N", help="Processor threads. (default: all cores)")
     ] = None
     workers: Annotated[
-        int | None, _option("Work", "--workers", min=1, metavar="N", help="Processes. (default: automatic)")
+        int | None,
+        _option(
+            "Work",
+            "--workers",
+            min=1,
+            metavar="N",
+            help="Accepted for scripts; one process is used, whose threads measured as fast.",
+        ),
     ] = None
 
 
