@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -270,3 +274,35 @@ def test_accuracy_is_gone_on_with(made: Made, tmp_path: Path) -> None:
             run()
         assert run() == expected
         assert target.read_bytes() == whole
+
+
+def test_ctrl_c_keeps_what_is_done(model: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.txt", tmp_path / "v.npy"
+    source.write_text("She drank hot tea with milk.\n" * 20_000, encoding="utf-8")
+    code = "import bertcli.output.draft as d; d.SHORTEST = d.LONGEST = 0.0; from bertcli.cli import main; main()"
+    arguments = [sys.executable, "-c", code, "encode", "-m", model, "-i", source, "-o", target, "--resume"]
+    with subprocess.Popen([*map(str, arguments)], stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        journal = tmp_path / ".v.npy.journal"
+        deadline = time.monotonic() + 60
+        while not (journal.exists() and b"sizes" in journal.read_bytes()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert f"Process {process.pid} is writing {target} right now" in bertcli(*map(str, arguments[3:])).error
+        process.send_signal(signal.SIGINT)
+        err = process.stderr.read().decode()
+    assert process.returncode == 130
+    assert "texts are done and kept: with --resume the same command goes on" in err
+    assert not target.exists()
+    assert bertcli(*map(str, arguments[3:])).status == 0
+    assert len(np.load(target)) == 20_000
+
+
+def test_progress_says_rate_share_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bertcli.report import Pace, duration
+
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    pace = Pace()
+    assert pace.state(1.0, 100, 0.1) == "100 texts  10%"  # 90 of them may have been there before
+    assert pace.state(2.0, 1100, 0.2) == "1,100 texts  1,000/s  20%  0:08 left"
+    assert pace.state(3.0, 2100, None) == "2,100 texts  1,000/s"
+    assert [duration(seconds) for seconds in (0, 61, 3661)] == ["0:00", "1:01", "1:01:01"]

@@ -117,7 +117,7 @@ def count(model: str | None, file: Path, folder: Path) -> int:
 
 def median(costs: Sequence[Cost]) -> Cost:
     middle = len(costs) // 2
-    return Cost(*(sorted(values)[middle] for values in zip(*costs, strict=True)))  # type: ignore[arg-type]
+    return Cost(*(sorted(values)[middle] for values in zip(*costs, strict=True)))
 
 
 def spread(values: Sequence[float]) -> float:

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from checkpoints import make  # noqa: E402
-from flat import WORDS  # noqa: E402
+from large.flat import WORDS  # noqa: E402
 
 # The journal is written after every few windows here, so that a run of a second has many moments to be killed in.
 COMMAND = (
@@ -42,6 +42,7 @@ FORMS = {
     "parquet": ["encode", "--id-column", "id"],
 }
 Setup = Callable[[], None] | None
+One = Callable[["Scene", str], tuple[bool, bool]]  # a run of the kind: is the result right, was something resumed
 
 
 class Scene:
@@ -107,7 +108,7 @@ def journal(target: Path) -> bytes:
     return path.read_bytes() if path.exists() else b""
 
 
-def full_tmpfs(disk: Path, size: int) -> Callable[[Scene, str], tuple[bool, bool]]:
+def full_tmpfs(disk: Path, size: int) -> One:
     """Runs on a tmpfs in which a ballast of random size leaves too little room."""
 
     def one(scene: Scene, form: str) -> tuple[bool, bool]:
@@ -170,27 +171,28 @@ def main() -> int:
         times = ", ".join(f"{form} {scene.seconds[form]:.1f}" for form in scene.whole)
         print(f"seconds an unbroken run takes: {times}", flush=True)
         for kind in options.kinds.split(","):
-            one, how = kill if kind == "kill" else pipe, ""
-            if kind == "disk":
-                one, how = disk(stack, scene, folder)
+            kinds: dict[str, Callable[[], tuple[One, str]]] = {
+                "kill": lambda: (kill, ""),
+                "disk": lambda: disk(stack, scene, folder),
+                "pipe": lambda: (pipe, ""),
+            }
+            one, how = kinds[kind]()
             missed += repeated(kind + how, one, scene, forms, options.runs)
     return int(missed > 0)
 
 
-def disk(stack: ExitStack, scene: Scene, folder: Path) -> tuple[Callable[[Scene, str], tuple[bool, bool]], str]:
+def disk(stack: ExitStack, scene: Scene, folder: Path) -> tuple[One, str]:
     """A full disk as real as can be had here."""
     mount = folder / "disk"
     mount.mkdir()
     size = 4 * max(map(len, scene.whole.values()))
     if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", mount], capture_output=True).returncode:
         return full_limit, " (limited size of files)"
-    stack.callback(subprocess.run, ["umount", mount], check=True)
+    stack.callback(lambda: subprocess.run(["umount", mount], check=True))
     return full_tmpfs(mount, size), " (tmpfs)"
 
 
-def repeated(
-    name: str, one: Callable[[Scene, str], tuple[bool, bool]], scene: Scene, forms: Sequence[str], runs: int
-) -> int:
+def repeated(name: str, one: One, scene: Scene, forms: Sequence[str], runs: int) -> int:
     right = resumed = 0
     for number in range(runs):
         form = forms[number % len(forms)]
