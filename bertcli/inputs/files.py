@@ -53,8 +53,7 @@ def from_files(
                     raise BertcliError(text.error)
                 yield text
 
-    again = all(source.regular for source in sources.all)
-    return Texts(rows(), sources.waiting, names if again else None, sources.share)
+    return Texts(rows(), sources.waiting, names if sources.regular else None, sources.share)
 
 
 def takes_columns(files: Sequence[str]) -> bool:
@@ -67,6 +66,8 @@ class _Sources:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.all = sources
+        self.regular = all(source.regular for source in sources)
+        self._sizes = [os.path.getsize(source.name) if self.regular else 0 for source in sources]
         self._current = 0
 
     def __iter__(self) -> Iterator[Source]:
@@ -79,11 +80,11 @@ class _Sources:
 
     def share(self) -> float | None:
         """Of the bytes of all files, how many are in those that have been read."""
-        sizes = [os.path.getsize(source.name) if source.regular else 0 for source in self.all]
-        current = self.all[self._current].share() if self.all else None
-        if current is None or not all(source.regular for source in self.all):
+        current = self.all[self._current].share() if self.regular and self.all else None
+        if current is None:
             return None
-        return (sum(sizes[: self._current]) + current * sizes[self._current]) / max(1, sum(sizes))
+        read = sum(self._sizes[: self._current]) + current * self._sizes[self._current]
+        return read / max(1, sum(self._sizes))
 
 
 def _open(file: str) -> Source:
