@@ -46,11 +46,12 @@ class Draft:
         self._fingerprint = fingerprint
         self._resume = resume
         self._parts: dict[str, Part] = {}
+        self._last: State = {}
         self._pending: tuple[State, dict[str, int]] | None = None
         self._published = False
 
     def __enter__(self) -> Draft:
-        with self._failures():
+        with self.failures():
             self._journal = Journal(self._beside("journal"), self.file)
             try:
                 self._begin()
@@ -66,29 +67,29 @@ class Draft:
         """The part of this name ("" or one of SIDES), as long as the journal says it is."""
         if name not in self._parts:
             sizes = self._journal.find("sizes") or {}
-            with self._failures():
+            with self.failures():
                 self._parts[name] = Part(self._beside(f"{name}.part"), sizes.get(name, 0), mode_of(self.path))
         return self._parts[name]
 
     def step(self, state: State) -> None:
         """A block is written and `state` says how far that is; from time to time this is brought to the disk."""
+        self._last = state
         self._pending = state, {name: part.size for name, part in self._parts.items()}
         now = time.monotonic()
         if now - self._saved >= min(max(SHORTEST, (now - self._started) / 100), LONGEST):
-            with self._failures():
+            with self.failures():
                 self._save()
             self._saved = time.monotonic()
 
     def publish(self, renames: dict[str, str]) -> None:
         """Give parts their final names: `renames` has the ending (""  for the file itself) for the name of a part."""
-        with self._failures():
-            self._save()
+        with self.failures():
             for part in self._parts.values():
                 part.sync()
                 part.close()
-            if self._fingerprint is not None and self._journal.find("fingerprint"):
+            if self._journal.find("fingerprint"):  # else it took but a moment, and may as well be done again
                 sizes = {name: self._parts[name].size for name in renames}
-                self._journal.append({"renames": renames, "lengths": sizes})
+                self._journal.append({"state": self._last, "renames": renames, "lengths": sizes})
             for name, ending in renames.items():
                 os.replace(self._beside(f"{name}.part"), self._named(ending))
             sync_folder(self.path.parent)
@@ -101,18 +102,12 @@ class Draft:
 
     def publish_again(self) -> None:
         """Give the names that an earlier run came too late to give."""
-        with self._failures():
+        with self.failures():
             for name, ending in self._journal.find("renames").items():
                 with suppress(FileNotFoundError):
                     os.replace(self._beside(f"{name}.part"), self._named(ending))
             sync_folder(self.path.parent)
         self._published = True
-
-    @contextmanager
-    def failures(self) -> Iterator[None]:
-        """For a block that writes to parts: the disk's failures become BertcliErrors."""
-        with self._failures():
-            yield
 
     # ------------------------------------------------------------------------------------------ beginning and end
 
@@ -121,7 +116,7 @@ class Draft:
         if old and self._resume:
             self._check(old)
             if self._usable():
-                self.state = self._journal.find("state")
+                self.state = self._last = self._journal.find("state")
                 self._journal.append({"pid": os.getpid()}, sync=False)
                 return
             logger.warning("what an earlier run left of %s is damaged, so this one starts anew.", self.file)
@@ -144,12 +139,13 @@ class Draft:
 
     def _usable(self) -> bool:
         """Whether every part is there and long enough."""
-        renames, lengths = self._journal.find("renames") or {}, self._journal.find("lengths") or {}
-        sizes = {name: (self._beside(f"{name}.part"), size) for name, size in self._journal.find("sizes").items()}
-        for name, ending in renames.items():
-            if not self._beside(f"{name}.part").exists():
-                sizes[name] = self._named(ending), lengths[name]
-        return all(path.is_file() and path.stat().st_size >= size for path, size in sizes.values())
+        renames, lengths = self._journal.find("renames"), self._journal.find("lengths")
+        if renames:
+            places = {name: (self._beside(f"{name}.part"), self._named(ending)) for name, ending in renames.items()}
+            sizes = {part if part.exists() else named: lengths[name] for name, (part, named) in places.items()}
+        else:
+            sizes = {self._beside(f"{name}.part"): size for name, size in self._journal.find("sizes").items()}
+        return all(path.is_file() and path.stat().st_size >= size for path, size in sizes.items())
 
     def _save(self) -> None:
         """Parts to the disk, then a line to the journal: never the other way round."""
@@ -211,7 +207,8 @@ class Draft:
         return self.path.with_name(self.path.name + ending)
 
     @contextmanager
-    def _failures(self) -> Iterator[None]:
+    def failures(self) -> Iterator[None]:
+        """For a block that writes: the disk's failures become BertcliErrors."""
         try:
             yield
         except OSError as error:
