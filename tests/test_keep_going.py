@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +200,11 @@ def test_scores_are_those_of_scikit_learn() -> None:
     for score, row in zip(accuracy.scores(), expected, strict=True):
         assert (score.name, score.support) == (row[0], row[4])
         assert score[1:4] == pytest.approx(row[1:4], abs=5e-5)
+
+
+def test_parquet_without_pyarrow(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert bertcli("encode", "-m", model, "tea", "-o", tmp_path / "v.parquet").error == (
+        f"Error: {tmp_path / 'v.parquet'}: Parquet needs pyarrow: pip install 'bertcli[parquet]'."
+    )
+    assert list(tmp_path.iterdir()) == []
