@@ -85,8 +85,7 @@ class Draft:
         """Give parts their final names: `renames` has the ending (""  for the file itself) for the name of a part."""
         with self.failures():
             for part in self._parts.values():
-                part.sync()
-                part.close()
+                part.seal()
             if self._journal.find("fingerprint"):  # else it took but a moment, and may as well be done again
                 sizes = {name: self._parts[name].size for name in renames}
                 self._journal.append({"state": self._last, "renames": renames, "lengths": sizes})

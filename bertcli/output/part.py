@@ -20,8 +20,9 @@ class Part:
         self.path = path
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | ONLY_PART, 0o666)
         os.ftruncate(self._file, size)
+        self._mode = mode
         if mode is not None:
-            os.chmod(path, mode)
+            os.chmod(path, mode | 0o600)  # another run may have to open it
         self._written = size
         self._waiting: list[bytes] = []
         self._doubtful = False
@@ -70,6 +71,13 @@ class Part:
         for offset in range(start, self.size, length):
             os.lseek(self._file, offset, os.SEEK_SET)
             yield self._read(min(length, self.size - offset))
+
+    def seal(self) -> None:
+        """Bring everything to the disk, give the file its permissions and close it."""
+        self.sync()
+        if self._mode is not None:
+            os.chmod(self.path, self._mode)
+        self.close()
 
     def close(self) -> None:
         """Close the file; what is still in memory is dropped."""
