@@ -16,7 +16,7 @@ from sentiment import accuracy, confusion, read
 from tokenizers import Tokenizer
 
 CLOZE = Path(__file__).parent.parent / "tests" / "data" / "cloze.jsonl"
-WINDOWS = 64  # batches of 8,192 pieces at each length: 0.5 M pieces, 79,000 masked
+BATCHES = 32  # of 8,192 pieces: 2,048 windows of 128, 38,912 masked pieces; a quarter of it for the side numbers
 
 
 def of_source(stream: Stream, number: int) -> Stream:
@@ -52,14 +52,20 @@ def evaluate(out: Path, texts: Path, held_out: Stream, names: list[str], lines: 
     tokenizer = Tokenizer.from_file(str(out / MASKED_WORDS / "tokenizer.json"))
     vocab_size = network.shape.vocab_size
     sampler = Sampler(held_out, vocab_size, lines)
-    for kind, length in (("runs", 64), ("runs", 128), ("runs", 256), ("pairs", 64), ("pairs", 128), ("pairs", 256)):
-        words, loss, follows = score(network, sampler, kind, length, WINDOWS)
+    for kind, length, share in (
+        ("runs", 128, 1),
+        ("pairs", 128, 1),
+        ("runs", 64, 4),
+        ("runs", 256, 4),
+        ("pairs", 64, 4),
+    ):
+        words, loss, follows = score(network, sampler, kind, length, BATCHES // share)
         pairs = "" if follows is None else f", next sentence {follows:.4f}"
         print(f"held out, {kind} of {length}: words {words:.4f}, loss {loss:.4f}{pairs}", flush=True)
     for number, name in enumerate(names):
         if number not in lines and (held_out.source == number).any():
             part = Sampler(of_source(held_out, number), vocab_size, lines)
-            words, loss, _ = score(network, part, "runs", 128, WINDOWS // 4)
+            words, loss, _ = score(network, part, "runs", 128, BATCHES // 4)
             print(f"held out, {name}, runs of 128: words {words:.4f}, loss {loss:.4f}", flush=True)
     count, first, five = cloze(network, tokenizer)
     print(f"cloze: {count} sentences, first {first} ({first / count:.1%}), top five {five} ({five / count:.1%})")

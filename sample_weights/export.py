@@ -23,6 +23,13 @@ def half(named: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: tensor.detach().half().contiguous() for name, tensor in named.items()}
 
 
+def write_weights(folder: Path, named: dict[str, torch.Tensor]) -> None:
+    """model.safetensors, readable by everybody (save_file makes it the owner's alone)."""
+    file = folder / "model.safetensors"
+    save_file(half(named), file, metadata={"format": "pt"})
+    file.chmod(0o644)
+
+
 def export_tokenizer(folder: Path, tokenizer: Tokenizer, longest: int) -> None:
     """tokenizer.json, vocab.txt (a piece a line, in the order of ids) and the settings of BertTokenizer."""
     tokenizer.save(str(folder / "tokenizer.json"))
@@ -44,7 +51,7 @@ def export_masked_words(out: Path, network: Bert, tokenizer: Tokenizer) -> Path:
     """OUT/bert-mini-mlm, a BertForPreTraining."""
     folder = out / MASKED_WORDS
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(half(hugging_face_names(network)), folder / "model.safetensors", metadata={"format": "pt"})
+    write_weights(folder, hugging_face_names(network))
     write_json(folder / "config.json", config(network.shape, "BertForPreTraining"))
     export_tokenizer(folder, tokenizer, network.shape.max_position_embeddings)
     return folder
@@ -57,7 +64,7 @@ def export_sentiment(out: Path, model: Classifier, tokenizer: Tokenizer) -> Path
     names = hugging_face_names(model.network).items()
     named = {name: tensor for name, tensor in names if not name.startswith("cls.")}
     named |= {"classifier.weight": model.weight, "classifier.bias": model.bias}
-    save_file(half(named), folder / "model.safetensors", metadata={"format": "pt"})
+    write_weights(folder, named)
     labels = {"0": "negative", "1": "positive"}
     settings = config(model.network.shape, "BertForSequenceClassification")
     write_json(

@@ -18,7 +18,7 @@ from batches import Sampler
 from evaluate import evaluate
 from export import export_masked_words, export_sentiment
 from network import Shape
-from pretrain import Plan, pretrain
+from pretrain import Plan, pretrain, settle_places
 from sentiment import FineTuning, best_classifier
 
 
@@ -27,9 +27,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("texts", type=Path, help="folder of *.txt or *.txt.xz, and sentiment/{train,dev,test}.tsv")
     parser.add_argument("--work", type=Path, required=True, help="scratch folder: piece ids, checkpoints")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="where the two model folders go")
-    parser.add_argument("--minutes", type=float, default=98, help="pre-training time; the schedule follows the clock")
+    parser.add_argument("--minutes", type=float, default=69, help="pre-training time; the schedule follows the clock")
     parser.add_argument("--steps", type=int, help="pre-training steps instead of minutes, exactly repeatable")
-    parser.add_argument("--sentiment-seeds", type=int, default=5, help="classifiers trained, then averaged")
+    parser.add_argument("--sentiment-seeds", type=int, default=4, help="classifiers trained, then averaged")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--evaluate", action="store_true", help="train nothing, score the models in --out")
@@ -46,6 +46,7 @@ def main() -> None:
         samplers = [Sampler(stream, shape.vocab_size, lines) for stream in (train, held_out)]
         plan = Plan(options.minutes, options.steps, options.seed)
         network = pretrain(*samplers, shape, plan, options.work / "pretrain.pt")
+        settle_places(network, samplers[0], options.seed)
         export_masked_words(options.out, network, tokenizer)
         model = best_classifier(
             network, options.texts, tokenizer, FineTuning(), options.sentiment_seeds, options.threads
