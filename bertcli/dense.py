@@ -46,7 +46,9 @@ def read_dense(file: Path, size: int | None) -> Dense:
             raise BertcliError(f"{file.parent} lacks tensor {tensor}: fetch the model again.")
         if tensors[tensor].shape != expected:
             found = tensors[tensor]
-            raise BertcliError(f"{found.file} has tensor {tensor} of shape {found.shape}; {file} says {expected}.")
+            raise BertcliError(
+                f"{found.file} has tensor {tensor} of shape {found.shape}; {file} says {shown(expected)}."
+            )
     if size not in (None, shape[1]):
         raise BertcliError(f"{file} takes vectors of length {shape[1]}, and the module before it gives {size}.")
     bias = tensors["linear.bias"].float32() if "linear.bias" in wanted else None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import make
+from checkpoints import Dense, Sentence, make
 
 from bertcli.config_file import read_config
 from bertcli.errors import BertcliError
@@ -18,6 +19,7 @@ from bertcli.search import open_vectors
 from bertcli.sentence import read_sentence_config
 from bertcli.tensors import open_tensors
 from bertcli.tokens import Tokenizer
+from bertcli.tokens.checks import library_errors
 from bertcli.untrusted import VOCABULARY_LIMIT
 
 BERT = {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
@@ -91,6 +93,37 @@ def test_a_tokenizer_does_not_blow_a_text_up(step: dict[str, Any], allowed: int,
                 Tokenizer.open(tmp_path)
 
 
+def with_template(folder: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    make(folder, tokenizer="json")
+    document = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    change(document["post_processor"])
+    (folder / "tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    return folder
+
+
+def test_a_template_without_its_special_tokens_does_not_panic(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(BertcliError, match=r"tokenizer\.json puts '\[SEP\]' around texts without saying its id"):
+        Tokenizer.open(with_template(tmp_path, lambda template: template["special_tokens"].pop("[SEP]")))
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("place", [1, 3])
+def test_a_template_that_leaves_a_text_out_is_refused(place: int, tmp_path: Path) -> None:
+    with pytest.raises(BertcliError, match="template leaves a text out, or has it twice"):
+        Tokenizer.open(with_template(tmp_path, lambda template: template["pair"].pop(place)))
+
+
+def test_a_shape_in_a_dense_layer_s_config_does_not_flood_the_message(tmp_path: Path) -> None:
+    make(tmp_path, sentence=Sentence(pooling=("mean",), dense=(Dense(4),)))
+    config = json.loads((tmp_path / "2_Dense/config.json").read_text(encoding="utf-8"))
+    (tmp_path / "2_Dense/config.json").write_text(json.dumps(config | {"in_features": ["a" * 5000]}), encoding="utf-8")
+    with pytest.raises(BertcliError) as caught:
+        read_sentence_config(tmp_path)
+    assert len(str(caught.value).replace(str(tmp_path), "")) < 500
+
+
 @pytest.mark.parametrize("place", [40, 60, 200])
 def test_a_damaged_array_in_a_zip_is_refused(place: int, tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "v.npz", embeddings=np.arange(600, dtype=np.float32).reshape(100, 6))
@@ -124,3 +157,14 @@ def test_a_number_beyond_every_float_is_a_number(options: dict[str, str], tmp_pa
     (tmp_path / "t.jsonl").write_text('{"text": "a", "other": ' + "9" * 400 + "}", encoding="utf-8")
     (row,) = from_files([str(tmp_path / "t.jsonl")], **options)  # type: ignore[arg-type]
     assert [value for value in (row.id, row.label) if value is not None] in ([], [int("9" * 400)], ["9" * 400])
+
+
+def test_a_panic_of_the_tokenizers_library_is_one_line() -> None:
+    panic = type("PanicException", (BaseException,), {})
+    with (
+        pytest.raises(BertcliError, match=r"The tokenizer fails \(no entry found\)"),
+        library_errors("The tokenizer fails"),
+    ):
+        raise panic("no entry found")
+    with pytest.raises(KeyboardInterrupt), library_errors("The tokenizer fails"):
+        raise KeyboardInterrupt

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tokenizers import AddedToken, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 from tokenizers.models import WordPiece
 
 from bertcli.errors import BertcliError
+from bertcli.tokens.checks import GROWTH_LIMIT, growth, lacking, library_errors
 from bertcli.tokens.settings import TokenizerSettings, read_vocabulary
-from bertcli.untrusted import VOCABULARY_LIMIT, read_whole
-
-GROWTH_LIMIT = 10_000
+from bertcli.untrusted import VOCABULARY_LIMIT, read_whole, shown
 
 
 def open_backend(folder: Path, settings: TokenizerSettings) -> Backend:
@@ -35,27 +31,16 @@ def open_backend(folder: Path, settings: TokenizerSettings) -> Backend:
 
 def _from_json(file: Path) -> Backend:
     data = read_whole(file, VOCABULARY_LIMIT)
-    try:
+    with library_errors(f"{file} cannot be read as a tokenizer"):
         backend = Backend.from_buffer(data)
-    except Exception as error:  # the library knows no finer class
-        raise BertcliError(f"{file} cannot be read as a tokenizer ({error!s:.300}): fetch the model again.") from None
     if backend.normalizer is not None and growth(json.loads(backend.normalizer.__getstate__())) > GROWTH_LIMIT:
         raise BertcliError(f"{file} makes texts more than {GROWTH_LIMIT:,} times as long: do not use this model.")
+    if backend.post_processor is not None:
+        for token in lacking(json.loads(backend.post_processor.__getstate__())):
+            raise BertcliError(f"{file} puts {shown(token)} around texts without saying its id: fetch the model again.")
     backend.no_truncation()  # what is baked in belongs to its training run; the limit is set at every encode
     backend.no_padding()
     return backend
-
-
-def growth(step: Mapping[str, Any]) -> float:
-    """How many letters a normalizer may make of one by replacing and prepending: a → aa, 40 times, makes 10¹²."""
-    if step["type"] == "Sequence":
-        return math.prod(map(growth, step["normalizers"]))
-    if step["type"] == "Prepend":
-        return 1 + len(step["prepend"])
-    if step["type"] == "Replace":
-        literal = step["pattern"].get("String")
-        return max(1, len(step["content"]) / len(literal)) if literal else 1 + len(step["content"])  # at every letter
-    return 1
 
 
 def _from_vocabulary(folder: Path, settings: TokenizerSettings) -> Backend:

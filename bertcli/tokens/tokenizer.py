@@ -10,6 +10,7 @@ from tokenizers import Tokenizer as Backend
 
 from bertcli.config import BertConfig
 from bertcli.errors import BertcliError
+from bertcli.tokens.checks import library_errors
 from bertcli.tokens.framed import Slot, Tokens
 from bertcli.tokens.opening import open_backend
 from bertcli.tokens.settings import TokenizerSettings, read_settings
@@ -151,12 +152,11 @@ class Tokenizer:
 
     def _backend_batch(self, texts: list[str]) -> list[Encoding]:
         try:
-            return self._backend.encode_batch(texts, add_special_tokens=False)
+            with library_errors("The tokenizer fails"):  # e.g. a word piece model without [UNK]
+                return self._backend.encode_batch(texts, add_special_tokens=False)
         except TypeError:
             _refuse_bad_text(texts)
             raise
-        except Exception as error:  # the library knows no finer class, e.g. for a word piece model without [UNK]
-            raise BertcliError(f"The tokenizer fails on this text: {error!s:.300}.") from None
 
     # ------------------------------------------------------------------------------------------------------ set-up
 
@@ -175,7 +175,12 @@ class Tokenizer:
         words = [*(token.content for token in self._settings.special), "a"]
         for word, side in zip(words, self._backend_batch(words), strict=True):
             if len(side) == 1:
-                framed = self._backend.encode(word, word if paired else None)
+                with library_errors("The tokenizer cannot put its special tokens around a text"):
+                    framed = self._backend.encode(word, word if paired else None)
+                if sorted(side for side in framed.sequence_ids if side is not None) != ([0, 1] if paired else [0]):
+                    raise BertcliError(
+                        "The tokenizer's template leaves a text out, or has it twice: fetch the model again."
+                    )
                 return tuple(map(Slot, framed.sequence_ids, framed.ids, framed.type_ids))
         raise BertcliError("The tokenizer finds no token even in its own special tokens: fetch the model again.")
 
