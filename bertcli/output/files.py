@@ -17,7 +17,8 @@ def check_output(file: str, endings: tuple[str, ...]) -> str:
     """The ending of an output file in lower case; BertcliError when it is not one of `endings`, or has no folder."""
     ending = Path(file).suffix.lower()
     if ending not in endings:
-        why = " A .npy file holds one array, and this result is several." if ending == ".npy" and ".npz" in endings else ""
+        several = ending == ".npy" and ".npz" in endings
+        why = " A .npy file holds one array, and this result is several." if several else ""
         raise BertcliError(f"Cannot write {file}: the ending must be one of {', '.join(endings)}.{why}")
     path = Path(os.path.realpath(file))
     if not path.parent.is_dir():
