@@ -127,11 +127,12 @@ class Bert(nn.Module):
 
 def word_vectors(ids: np.ndarray, vocabulary: int, size: int, seed: int) -> tuple[Tensor, Tensor]:
     """([vocabulary, size], [vocabulary]): truncated SVD of max(0, log(p(w,c) / (p(w) q(c)))), q ~ counts^0.75."""
-    flat = ids.astype(np.int64)
     counts = np.zeros(vocabulary * vocabulary, np.float32)
-    for distance in range(1, 6):
-        pairs = flat[:-distance] * vocabulary + flat[distance:]
-        counts += np.bincount(pairs, minlength=counts.size).astype(np.float32) / distance
+    for start in range(0, len(ids), 20_000_000):
+        flat = ids[start : start + 20_000_000].astype(np.int64)
+        for distance in range(1, 6):
+            pairs = flat[:-distance] * vocabulary + flat[distance:]
+            counts += np.bincount(pairs, minlength=counts.size).astype(np.float32) / distance
     table = counts.reshape(vocabulary, vocabulary)
     table += table.T.copy()
     word = table.sum(1) + 1e-3
@@ -141,7 +142,7 @@ def word_vectors(ids: np.ndarray, vocabulary: int, size: int, seed: int) -> tupl
     torch.manual_seed(seed)
     left, scale, _ = torch.svd_lowrank(torch.from_numpy(np.maximum(table, 0)), q=size + 32, niter=3)
     vectors = left[:, :size] * scale[:size].sqrt()
-    frequency = np.bincount(flat, minlength=vocabulary).astype(np.float32) + 1
+    frequency = np.bincount(ids, minlength=vocabulary).astype(np.float32) + 1
     return vectors / vectors.std() * 0.02, torch.from_numpy(np.log(frequency / frequency.sum()))
 
 

@@ -101,7 +101,7 @@ def pretrain(train: Sampler, held_out: Sampler, shape: Shape, plan: Plan, checkp
         optimizer.load(saved["optimizer"])
         step, pieces, before = saved["step"], saved["pieces"], saved["seconds"]
     else:
-        network.start_from_counts(train.stream.ids[:30_000_000], plan.seed)
+        network.start_from_counts(train.stream.ids, plan.seed)
     began, told, told_pieces, kept = time.monotonic(), time.monotonic(), pieces, time.monotonic()
     words_mean, pair_mean = 0.0, 0.7
     while (fraction := plan.fraction(step, before + time.monotonic() - began)) < 1:
