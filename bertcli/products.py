@@ -24,6 +24,7 @@ TILE = 24  # outputs: a whole number of the kernels' tiles, so that sharing them
 AVX2_KERNELS = ("Haswell", "Zen")
 GUARD = 8  # columns
 GUARDED = 240  # columns at a time: with the guards fewer than OpenBLAS's smallest block
+EVEN = 32  # inputs: OpenBLAS halves what remains of another number in one place with one thread, in another with more
 WORTH_SHARING = 1 << 28  # multiplications of a layer's smallest product: 1 ms, twenty times what waking a thread takes
 WORTH_SHARING_EXACTLY = 1 << 23  # the same where the library's own threads are no choice
 
@@ -75,7 +76,7 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
     core. Smaller products are left to them, which spin, and are there 60 µs sooner: if that cannot change a result, for
     how many there are may depend on what else goes on in the process.
     """
-    own_threads = exact()
+    own_threads = exact() and weight.shape[1] % EVEN == 0
     y = tokens_of(len(x), len(weight))
 
     def compute(outputs: slice) -> None:
