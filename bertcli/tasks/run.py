@@ -6,10 +6,11 @@ way on any number of threads (`team.set_size`). Three ways:
 * Texts that may have to be waited for, of a pipe or an iterator: one window after the other. What is done is given out
   before anything more is read.
 * Texts that lie at hand, in a file or a list: while a window is computed, the next one is tokenized.
-* `workers` > 1: so many processes tokenize and compute windows, each with its share of the cores; a few windows more
-  than that are read ahead. A pipe is read ahead only where it does not pause. Each process opens the model by its path,
-  and shares its weights with the others. None: one process for every 8 cores, for texts that lie at hand, from the
-  second second on. Whether there are several does not matter to a script: it needs no `if __name__ == "__main__":`.
+* `workers` > 1: behind the first window so many processes tokenize and compute, each with its share of the cores; two
+  windows more than that are read ahead. A pipe is read ahead only where it does not pause, an iterator at any rate: ask
+  for no workers where it waits for an answer. Each process opens the model by its path, and shares its weights with the
+  others. None: one process for every 8 cores, for texts that lie at hand, once there was work for two seconds. A script
+  needs no `if __name__ == "__main__":`, for a worker does not run it.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Result(Protocol):
 
 
 R = TypeVar("R", bound=Result)
-PATIENCE = 2.0  # seconds of work after which starting processes, half a second, is repaid
-AHEAD = 2  # windows read for each run of the workers, beyond one for each of them
+PATIENCE = 2.0  # seconds of work behind which there is likely enough to repay starting processes, half a second
+AHEAD = 2  # windows under way beyond one for each worker: the next ones to begin, or done before their turn
 logger = logging.getLogger("bertcli")
 
 
