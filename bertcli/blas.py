@@ -16,6 +16,13 @@ from typing import Any
 CPU_INFO = "/proc/cpuinfo"
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
 AVX512_KERNEL = "SKYLAKEX"
+THREAD_VARIABLES = (  # what libraries ask, when they are loaded, for how many threads to use
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
 AVX512 = frozenset({"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"})  # all that the kernel is compiled for
 
 

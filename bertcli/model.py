@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,7 @@ class Model:
     uses: tuple[TensorUse, ...] = ()
     notes: tuple[str, ...] = ()
     has_weights: bool = True
+    as_stored: bool = field(default=False, init=False, repr=False)  # opening `path` gives the same model again
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -107,12 +108,13 @@ class Model:
         normalize: bool | None = None,
         max_length: int | None = None,
         batch_tokens: int | None = None,
+        workers: int | None = None,
     ) -> Array:
         """One vector a text: float32 [text, width]; `encode_blocks` explains the options."""
         from bertcli.tasks import encode  # tasks read text, which counting and tracing need not wait for
 
         how = {"pooling": pooling, "layer": layer, "normalize": normalize}
-        return encode(self, texts, pairs, **how, max_length=max_length, batch_tokens=batch_tokens)
+        return encode(self, texts, pairs, **how, max_length=max_length, batch_tokens=batch_tokens, workers=workers)
 
     def encode_blocks(
         self, texts: Iterable[str], pairs: Iterable[str | None] | str | None = None, **options: Any
@@ -188,6 +190,7 @@ def load(
     opened = open_checkpoint(folder, heads)
     name = str(model or DEFAULT_MODEL)
     found = Model(opened.config, opened.heads, opened.network, name, folder, opened.uses, tuple(opened.notes))
+    object.__setattr__(found, "as_stored", True)
     if text and any((folder / file).exists() for file in TOKENIZER_FILES):
         found.tokenizer  # noqa: B018
     return found

@@ -60,22 +60,31 @@ class _Team:
 _here = local()
 _team: _Team | None = None
 _making = Lock()
-_size: int | None = None
+_total: int | None = None
+_cut: int | None = None
+
+
+def total() -> int:
+    """Cores this process may use, or fewer if its matrix products were given fewer; worker processes share them."""
+    global _total
+    if _total is None:
+        _total = max(1, min(_cores(), blas.threads() or _cores()))
+    return _total
 
 
 def size() -> int:
-    """Threads that work together: the cores this process may use, or fewer if its matrix products were given fewer."""
-    global _size
-    if _size is None:
-        _size = max(1, min(MOST, _cores(), blas.threads() or MOST))
-    return _size
+    """Threads that work together, for which work is cut into pieces; they are fewer in a worker process."""
+    return _cut or min(MOST, total())
 
 
-def set_size(count: int | None) -> None:
-    """Work with `count` threads from now on; None: as many as fit the machine."""
-    global _size, _team
+def set_size(count: int | None, cut: int | None = None) -> None:
+    """Work with `count` threads from now on; None: as many as fit the machine.
+
+    Work is cut for `cut` of them, if that is given: how it is cut can change the last bit of a result.
+    """
+    global _total, _cut, _team
     with _making:
-        _size, _team = count, None
+        _total, _cut, _team = count, cut, None
 
 
 def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
@@ -106,7 +115,7 @@ def _helpers() -> _Team:
     team = _team
     if team is None:
         with _making:
-            team = _team = _team or _Team(size() - 1)
+            team = _team = _team or _Team(min(MOST, total()) - 1)
     return team
 
 

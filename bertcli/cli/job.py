@@ -60,6 +60,7 @@ class Job:
             "truncation": self.length.truncation,
             "batch_tokens": self.work.batch_tokens,
             "keep_going": self.long.keep_going,
+            "workers": self.work.workers,
         }
 
     def draft(self, source: Texts, model: Model) -> Draft:

@@ -141,13 +141,7 @@ class WorkOptions:
     ] = None
     workers: Annotated[
         int | None,
-        _option(
-            "Work",
-            "--workers",
-            min=1,
-            metavar="N",
-            help="Accepted for scripts; one process is used, whose threads measured as fast.",
-        ),
+        _option("Work", "--workers", min=1, metavar="N", help="Processes. (default: one for every 8 threads)"),
     ] = None
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import typer
 
+from bertcli.blas import THREAD_VARIABLES
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, WorkOptions
 
 if TYPE_CHECKING:
@@ -29,20 +30,16 @@ class Tallied(Protocol):
 B = TypeVar("B", bound=Tallied)
 MASKED_SAMPLE = "bert-mini-mlm"
 SENTIMENT_SAMPLE = "bert-mini-sentiment"
-THREAD_VARIABLES = (
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OMP_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "RAYON_NUM_THREADS",
-)
 logger = logging.getLogger("bertcli")
 
 
 def prepare(work: WorkOptions) -> None:
     """Set the number of threads: libraries read it from the environment when they are loaded, so before NumPy is."""
     if work.threads is not None:
+        from bertcli.team import set_size
+
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(work.threads)))
+        set_size(work.threads)
 
 
 def open_model(options: ModelOptions, sample: str) -> Model:

@@ -53,7 +53,7 @@ def from_files(
                     raise BertcliError(text.error)
                 yield text
 
-    return Texts(rows(), sources.waiting, names if sources.regular else None, sources.share)
+    return Texts(rows(), sources.waiting, names if sources.regular else None, sources.share, at_hand=sources.regular)
 
 
 def takes_columns(files: Sequence[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError
@@ -30,6 +30,7 @@ class Text(NamedTuple):
 class Texts:
     """An iterable of Text in input order; `waiting()` says whether the next one may take a while to come.
 
+    `at_hand`: they are all there, and reading ahead never waits, as it may with a pipe or an iterator that computes.
     `files` are those it is read from, in order; None when one is a pipe, which no second run could read again.
     `share()` is how much of them has been read, 0 to 1, or None where nobody knows.
     """
@@ -40,11 +41,13 @@ class Texts:
         waiting: Callable[[], bool] = lambda: False,
         files: Sequence[str] | None = (),
         share: Callable[[], float | None] = lambda: None,
+        at_hand: bool = False,
     ) -> None:
         self._rows = rows
         self.waiting = waiting
         self.files = None if files is None else tuple(files)
         self.share = share
+        self.at_hand = at_hand
 
     def __iter__(self) -> Iterator[Text]:
         return iter(self._rows)
@@ -72,8 +75,9 @@ def from_values(texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str 
         return texts
     values = [texts] if isinstance(texts, str) else texts
     if pairs is None or isinstance(pairs, str):
-        return Texts(Text(_string(text), pairs) for text in values)
-    return Texts(_paired(iter(values), iter(pairs)))
+        return Texts((Text(_string(text), pairs) for text in values), at_hand=isinstance(values, Collection))
+    at_hand = isinstance(values, Collection) and isinstance(pairs, Collection)
+    return Texts(_paired(iter(values), iter(pairs)), at_hand=at_hand)
 
 
 def _paired(texts: Iterator[str], pairs: Iterator[str | None]) -> Iterator[Text]:
@@ -98,7 +102,7 @@ def from_arguments(texts: Sequence[str], pair: str | None = None) -> Texts:
     for text in [*texts, pair or ""]:
         if not is_unicode(text):
             raise BertcliError(f"A text on the command line is not UTF-8: {shown(text)}.")
-    return Texts(Text(text, pair) for text in texts)
+    return Texts((Text(text, pair) for text in texts), at_hand=True)
 
 
 def is_unicode(text: str) -> bool:

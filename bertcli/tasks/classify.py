@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -14,7 +15,8 @@ from bertcli.model import Model
 from bertcli.packing import pack
 from bertcli.tasks.checks import check_choice, check_finite, check_top_k, head_of, hidden_states
 from bertcli.tasks.items import START, Item, Reading, Record, Records, RecordStream, Tally, Truncation, Window
-from bertcli.tasks.windows import in_micro_batches, windows
+from bertcli.tasks.run import results
+from bertcli.tasks.windows import Task, in_micro_batches
 from bertcli.untrusted import shown
 
 Activation = Literal["softmax", "sigmoid", "none"]
@@ -35,6 +37,7 @@ def classify(
     truncation: Truncation = "warn",
     batch_tokens: int | None = None,
     keep_going: bool = False,
+    workers: int | None = None,
     start: Tally = START,
 ) -> RecordStream:
     """Labels with their scores, best first: records {index, text, text_pair, truncated, labels: [{label, score}, …]}.
@@ -42,7 +45,8 @@ def classify(
     A text that brings its true label has `true_label` too.
 
     `head` is "classifier" (default where there is one) or "nsp", whose labels are is_next and not_next and which needs
-    pairs. `activation`: softmax; sigmoid for a multi-label or single-label classifier; none for regression.
+    pairs. `activation`: softmax; sigmoid for a multi-label or single-label classifier; none for regression. `workers`:
+    processes that share the work (see `bertcli.tasks.run`).
     """
     check_top_k(top_k)
     check_choice("head", head, Head)
@@ -51,15 +55,8 @@ def classify(
     head_of(model, chosen, "classify")
     squash = activation or ("softmax" if chosen == "nsp" else own_activation(model))
     reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
-    labels = labels_of(model, chosen)
-
-    def check(item: Item) -> None:
-        true_label(item.text, labels)
-        if chosen == "nsp":
-            _check_pair(item)
-
-    found = windows(model, from_values(texts, pairs), reading, SPAN, check=check)
-    return RecordStream(_records(model, found, chosen, labels, squash, top_k, reading))
+    task = _Classify(model, reading, SPAN, chosen, labels_of(model, chosen), squash, top_k)
+    return RecordStream(results(task, from_values(texts, pairs), workers))
 
 
 def chosen_head(model: Model, head: Head | None) -> Head:
@@ -91,45 +88,49 @@ def true_label(text: Text, labels: Sequence[str]) -> str | None:
     raise BertcliError(f"{text.place}: the label {shown(text.label)} is not one of this model's: {known}.")
 
 
-def _records(
-    model: Model,
-    found: Iterator[Window],
-    head: Head,
-    labels: tuple[str, ...],
-    activation: Activation,
-    top_k: int | None,
-    reading: Reading,
-) -> Iterator[Records]:
-    for window in found:
-        logits = _logits(model, window.items, head, len(labels), reading.tokens_together)
-        scored = zip(window.items, activated(logits, activation), strict=True)
-        yield window.records(_record(item, scores, labels, top_k) for item, scores in scored)
+@dataclass(frozen=True, eq=False)
+class _Classify(Task[Records]):
+    head: Head
+    labels: tuple[str, ...]
+    activation: Activation
+    top_k: int | None
 
+    def check(self, item: Item) -> None:
+        true_label(item.text, self.labels)
+        if self.head == "nsp" and item.text.pair is None:
+            raise BertcliError(
+                f"The next-sentence head needs a second text, and {item.place} has none: give --text-pair or "
+                "--pair-column."
+            )
 
-def _record(item: Item, scores: NDArray[np.float64], labels: tuple[str, ...], top_k: int | None) -> Record:
-    order = np.argsort(-scores, kind="stable")[:top_k]
-    record = {
-        "index": item.index,
-        "text": item.text.text,
-        "text_pair": item.text.pair,
-        "truncated": item.tokens.truncated,
-        "labels": [{"label": labels[i], "score": float(scores[i])} for i in order],
-    }
-    known = true_label(item.text, labels)
-    return record if known is None else {**record, "true_label": known}
+    def compute(self, window: Window) -> Records:
+        scored = zip(window.items, activated(self._logits(window.items), self.activation), strict=True)
+        return window.records(self._record(item, scores) for item, scores in scored)
 
+    def _record(self, item: Item, scores: NDArray[np.float64]) -> Record:
+        order = np.argsort(-scores, kind="stable")[: self.top_k]
+        record = {
+            "index": item.index,
+            "text": item.text.text,
+            "text_pair": item.text.pair,
+            "truncated": item.tokens.truncated,
+            "labels": [{"label": self.labels[i], "score": float(scores[i])} for i in order],
+        }
+        known = true_label(item.text, self.labels)
+        return record if known is None else {**record, "true_label": known}
 
-def _logits(model: Model, items: list[Item], head: Head, labels: int, batch_tokens: int) -> NDArray[np.float64]:
-    pooler, classifier = head_of(model, "pooler", "classify"), head_of(model, head, "classify")
+    def _logits(self, items: list[Item]) -> NDArray[np.float64]:
+        pooler, classifier = head_of(self.model, "pooler", "classify"), head_of(self.model, self.head, "classify")
 
-    def run(batch: list[int]) -> NDArray[np.float32]:
-        packed = pack([items[i].tokens for i in batch])
-        logits: NDArray[np.float32] = classifier(pooler(hidden_states(model, packed, packed.first)))
-        check_finite(logits)
-        return logits
+        def run(batch: list[int]) -> NDArray[np.float32]:
+            packed = pack([items[i].tokens for i in batch])
+            logits: NDArray[np.float32] = classifier(pooler(hidden_states(self.model, packed, packed.first)))
+            check_finite(logits)
+            return logits
 
-    rows: list[NDArray[np.float32]] = in_micro_batches([len(item.tokens.ids) for item in items], batch_tokens, run)
-    return np.stack(rows).astype(np.float64) if rows else np.empty((0, labels))
+        lengths = [len(item.tokens.ids) for item in items]
+        rows: list[NDArray[np.float32]] = in_micro_batches(lengths, self.reading.tokens_together, run)
+        return np.stack(rows).astype(np.float64) if rows else np.empty((0, len(self.labels)))
 
 
 def activated(logits: NDArray[np.float64], activation: Activation) -> NDArray[np.float64]:
@@ -140,10 +141,3 @@ def activated(logits: NDArray[np.float64], activation: Activation) -> NDArray[np
         return np.exp(-np.logaddexp(0.0, -logits))  # 1 / (1 + exp(-x)) without overflow
     powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
-
-
-def _check_pair(item: Item) -> None:
-    if item.text.pair is None:
-        raise BertcliError(
-            f"The next-sentence head needs a second text, and {item.place} has none: give --text-pair or --pair-column."
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,8 @@ from bertcli.parts import Array
 from bertcli.tasks.checks import check_finite, hidden_states
 from bertcli.tasks.items import START, Failure, Item, Reading, Records, RecordStream, Tally, Truncation, Window, merged
 from bertcli.tasks.plan import Plan, pool
-from bertcli.tasks.windows import in_micro_batches, windows
+from bertcli.tasks.run import results
+from bertcli.tasks.windows import Task, in_micro_batches
 
 SPAN = 8  # micro-batches in a window: memory is flat from some hundred texts on; 16 take 3 MB more and are no faster
 SPAN_OF_TOKENS = 4  # the same when every token's vector is kept
@@ -78,6 +79,7 @@ def encode_blocks(
     batch_tokens: int | None = None,
     truncate_dim: int | None = None,
     keep_going: bool = False,
+    workers: int | None = None,
     start: Tally = START,
 ) -> Stream:
     """Vectors in blocks in input order, computed as they are asked for: nothing has to fit in memory.
@@ -86,36 +88,50 @@ def encode_blocks(
     "none" (every token's vector). layer: 0 for the embeddings' output, N for encoder layer N's, negative from the end;
     several are concatenated. normalize: to length 1; None for what the checkpoint says. truncate_dim: only the first
     numbers of each vector, for models made so that these say most (Matryoshka); they are normalised after the cut.
-    keep_going: a text that cannot be used is among a block's `failures` instead of ending all. start: a block's
-    `tally`; the texts, given from their beginning, are gone on with behind that block.
+    keep_going: a text that cannot be used is among a block's `failures` instead of ending all. workers: processes
+    that share the windows, as `bertcli.tasks.run` explains; None for as many as pay. start: a block's `tally`; the
+    texts, given from their beginning, are gone on with behind that block.
     """
     plan = Plan.make(model, pooling, layer, normalize, truncate_dim)
     reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
-    span = SPAN if plan.pooling else SPAN_OF_TOKENS
-    return Stream(model, plan, windows(model, from_values(texts, pairs), reading, span, plan.prepare), reading)
+    task = _Encode(model, reading, SPAN if plan.pooling else SPAN_OF_TOKENS, plan)
+    return Stream(plan, results(task, from_values(texts, pairs), workers))
 
 
 @dataclass(frozen=True)
 class Stream:
     """The blocks of an encoding, to be iterated over once, and the plan they follow."""
 
-    model: Model
     plan: Plan
-    windows: Iterator[Window]
-    reading: Reading
+    blocks: Iterator[Block]
 
     def __iter__(self) -> Iterator[Block]:
-        for items, failures, tally in self.windows:
-            rows = in_micro_batches(
-                [len(item.tokens.ids) for item in items],
-                self.reading.tokens_together,
-                lambda batch, items=items: self._vectors([items[i] for i in batch]),  # type: ignore[misc]
-            )
-            yield Block(items, self._stacked(rows) if self.plan.pooling else rows, failures, tally)
+        return self.blocks
 
     def records(self) -> RecordStream:
         """The records of the blocks."""
         return RecordStream(Records(block.records(), block.tally) for block in self)
+
+
+@dataclass(frozen=True, eq=False)
+class _Encode(Task[Block]):
+    plan: Plan
+
+    def prepare(self, text: str) -> str:
+        return self.plan.prepare(text)
+
+    def compute(self, window: Window) -> Block:
+        items = window.items
+        rows = in_micro_batches(
+            [len(item.tokens.ids) for item in items],
+            self.reading.tokens_together,
+            lambda batch: self._vectors([items[i] for i in batch]),
+        )
+        return Block(items, self._stacked(rows) if self.plan.pooling else rows, window.failures, window.tally)
+
+    def received(self, result: Block) -> Block:
+        tokenizer = self.model.tokenizer
+        return result._replace(items=[replace(item, tokens=item.tokens.known_to(tokenizer)) for item in result.items])
 
     def _stacked(self, rows: list[Array]) -> Array:
         return np.stack(rows) if rows else np.empty((0, self.plan.width), np.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,8 @@ from bertcli.tasks.candidates import Candidate, Target, check_room, find_targets
 from bertcli.tasks.checks import check_top_k, head_of
 from bertcli.tasks.items import START, Item, Reading, Records, RecordStream, Tally, Truncation, Window
 from bertcli.tasks.masked import Blank
-from bertcli.tasks.windows import windows
+from bertcli.tasks.run import results
+from bertcli.tasks.windows import Task
 from bertcli.tokens import Tokenizer
 
 SPAN = 16  # micro-batches in a window
@@ -33,6 +34,7 @@ def fill_mask(
     truncation: Truncation = "warn",
     batch_tokens: int | None = None,
     keep_going: bool = False,
+    workers: int | None = None,
     start: Tally = START,
 ) -> RecordStream:
     """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, sequence}, …]}, …]}.
@@ -40,6 +42,7 @@ def fill_mask(
     The `top_k` (None: 5, or all the targets) most probable pieces for every mask, each by itself. `targets` ranks just
     those words; one of several pieces is scored as a whole, and has `pieces` and a list for `token`. With `joint` the
     masks of a text are filled together: prediction k of every mask belongs to the k-th best filling, and has its score.
+    `workers`: processes that share the work (see `bertcli.tasks.run`).
     """
     check_top_k(top_k)
     head_of(model, "mlm", "fill-mask")
@@ -47,28 +50,25 @@ def fill_mask(
     wanted = None if targets is None else find_targets(model, targets)
     count = top_k or (TOP_K if wanted is None else len(wanted))
     reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
-    work = _Work(model, mask, wanted, count, joint, reading)
-    return RecordStream(work.records(windows(model, from_values(texts, pairs), reading, SPAN, check=work.check)))
+    task = _FillMask(model, reading, SPAN, mask, wanted, count, joint)
+    return RecordStream(results(task, from_values(texts, pairs), workers))
 
 
-@dataclass(frozen=True)
-class _Work:
-    model: Model
+@dataclass(frozen=True, eq=False)
+class _FillMask(Task[Records]):
     mask: int
     targets: list[Target] | None
     top_k: int
     joint: bool
-    reading: Reading
 
-    def records(self, found: Iterator[Window]) -> Iterator[Records]:
-        for window in found:
-            blanks = [self._blank(item) for item in window.items]
-            if self.joint:
-                ranked = [joint_fillings(self.model, blank, self.targets, self.top_k, self.reading) for blank in blanks]
-            else:
-                ranked = rank(self.model, blanks, self.targets, self.top_k, self.reading)
-            filled = zip(window.items, blanks, ranked, strict=True)
-            yield window.records(self._record(item, blank, candidates) for item, blank, candidates in filled)
+    def compute(self, window: Window) -> Records:
+        blanks = [self._blank(item) for item in window.items]
+        if self.joint:
+            ranked = [joint_fillings(self.model, blank, self.targets, self.top_k, self.reading) for blank in blanks]
+        else:
+            ranked = rank(self.model, blanks, self.targets, self.top_k, self.reading)
+        filled = zip(window.items, blanks, ranked, strict=True)
+        return window.records(self._record(item, blank, candidates) for item, blank, candidates in filled)
 
     def check(self, item: Item) -> None:
         """BertcliError for a text without a mask, one whose masks were cut off, and one too long for the targets."""

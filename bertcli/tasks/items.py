@@ -28,6 +28,10 @@ class Tally(NamedTuple):
     lost: int = 0
     failed: int = 0
 
+    def after(self, window: Tally) -> Tally:
+        """How far it is behind one more window."""
+        return Tally(*map(sum, zip(self, window, strict=True)))
+
 
 START = Tally()
 
@@ -82,7 +86,7 @@ class Failure:
 
 
 class Window(NamedTuple):
-    """Neighbouring texts: those to compute, those that failed, and how far the run is when they are done."""
+    """Neighbouring texts: those to compute, those that failed, and what a run's tally grows by when they are done."""
 
     items: list[Item]
     failures: list[Failure]
@@ -94,7 +98,7 @@ class Window(NamedTuple):
 
 
 class Records(NamedTuple):
-    """The records of a window in input order, and how far the run is with them."""
+    """The records of a window in input order, and (given out) how far the run is with them."""
 
     records: list[Record]
     tally: Tally

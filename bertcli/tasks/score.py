@@ -8,7 +8,8 @@ Source: Salazar et al. 2020, "Masked Language Model Scoring".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, damaged
@@ -17,7 +18,8 @@ from bertcli.model import Model
 from bertcli.tasks.checks import head_of
 from bertcli.tasks.items import START, Item, Reading, Records, RecordStream, Tally, Truncation, Window
 from bertcli.tasks.masked import Blank, Row, at_blanks
-from bertcli.tasks.windows import windows
+from bertcli.tasks.run import results
+from bertcli.tasks.windows import Task
 from bertcli.untrusted import shown
 
 SPAN = 1  # micro-batches in a window: each token of a text makes another sentence to compute
@@ -33,32 +35,38 @@ def score(
     truncation: Truncation = "warn",
     batch_tokens: int | None = None,
     keep_going: bool = False,
+    workers: int | None = None,
     start: Tally = START,
 ) -> RecordStream:
     """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}; of no token: [], None.
 
     Each token but [CLS] and [SEP] is masked in a pass of its own. With `target`, the true sentence, only the masks in
-    the text are guessed, all in one pass: the loss a masked language model is trained with.
+    the text are guessed, all in one pass: the loss a masked language model is trained with. `workers`: processes that
+    share the work (see `bertcli.tasks.run`).
     """
     head_of(model, "mlm", "score")
     reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
-
-    def check(item: Item) -> None:
-        if target is not None:
-            _guesses(model, item, target)
-
-    found = windows(model, from_values(texts, pairs), reading, SPAN, check=check)
-    return RecordStream(_records(model, found, target, reading))
+    task = _Score(model, reading, SPAN, target)
+    return RecordStream(results(task, from_values(texts, pairs), workers))
 
 
-def _records(model: Model, found: Iterator[Window], target: str | None, reading: Reading) -> Iterator[Records]:
-    for window in found:
-        guesses = [_guesses(model, item, target) for item in window.items]
+@dataclass(frozen=True, eq=False)
+class _Score(Task[Records]):
+    target: str | None
+
+    def check(self, item: Item) -> None:
+        if self.target is not None:
+            _guesses(self.model, item, self.target)
+
+    def compute(self, window: Window) -> Records:
+        guesses = [_guesses(self.model, item, self.target) for item in window.items]
         blanks = [blank for guess in guesses for blank in guess.blanks]
         truths = [guess.truth for guess in guesses for _ in guess.blanks]
-        answers = iter(at_blanks(model, blanks, reading.tokens_together, _reader(blanks, truths)))
+        answers = iter(at_blanks(self.model, blanks, self.reading.tokens_together, _reader(blanks, truths)))
         scored = ([answer for _ in guess.blanks for answer in next(answers)] for guess in guesses)
-        yield window.records(_record(model, item, found) for item, found in zip(window.items, scored, strict=True))
+        return window.records(
+            _record(self.model, item, found) for item, found in zip(window.items, scored, strict=True)
+        )
 
 
 class _Guesses(NamedTuple):

@@ -6,16 +6,15 @@ micro-batches keep what a layer works on inside the processor's cache.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TypeVar
+from functools import cached_property
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from bertcli.errors import BertcliError
-from bertcli.inputs import Text, Texts
+from bertcli.inputs import Text
 from bertcli.model import Model
 from bertcli.packing import LEAST_TOKENS
 from bertcli.products import each
@@ -24,59 +23,56 @@ from bertcli.tasks.items import Failure, Item, Reading, Tally, Window
 from bertcli.team import one_by_one, size
 
 R = TypeVar("R")
-logger = logging.getLogger("bertcli")
+Result = TypeVar("Result")
 
 
-def windows(
-    model: Model,
-    texts: Texts,
-    reading: Reading,
-    span: int,
-    prepare: Callable[[str], str] = str,
-    check: Callable[[Item], object] = lambda item: None,
-) -> Iterator[Window]:
-    """Tokenized texts, window by window; the last holds about `span` micro-batches, the first ones less.
+@dataclass(frozen=True, eq=False)
+class Task(Generic[Result]):
+    """What is done with texts, a window at a time; it pickles as its model's path and what was asked for.
 
-    `prepare` changes the first text of each before the tokenizer sees it; `check` raises BertcliError for a text the
-    task cannot use. Errors: that; BertcliError for an impossible max_length, a text that is none, and (truncation
-    "error") one that is too long. At the end one warning sums up how much was cut.
+    `span`: micro-batches in a window. Errors: BertcliError for an impossible max_length.
     """
-    work = _Tokenizing(model, reading, prepare, check, length_limit(model, reading.max_length))
-    return work.windows(texts, span)
 
-
-@dataclass(frozen=True)
-class _Tokenizing:
     model: Model
     reading: Reading
-    prepare: Callable[[str], str]
-    check: Callable[[Item], object]
-    limit: int
+    span: int
 
-    def windows(self, texts: Texts, span: int) -> Iterator[Window]:
-        tally = self.reading.start
-        for group in islice(texts.grouped(self.reading.tokens_together, span), tally.windows, None):
-            found = self._found(group, tally.texts)
-            items = [item for item in found if isinstance(item, Item)]
-            failures = [item for item in found if isinstance(item, Failure)]
-            tally = Tally(
-                tally.windows + 1,
-                tally.texts + len(group),
-                tally.cut + sum(item.tokens.truncated for item in items),
-                tally.lost + sum(item.tokens.lost for item in items),
-                tally.failed + len(failures),
-            )
-            yield Window(items, failures, tally)
-        if tally.cut and self.reading.truncation == "warn":
-            logger.warning(
-                "%d of %d texts had more than %d tokens and lost %d (see --max-length, --truncation).",
-                tally.cut,
-                tally.texts,
-                self.limit,
-                tally.lost,
-            )
+    def __post_init__(self) -> None:
+        self.limit  # noqa: B018  an error now, not at the first text
 
-    def _found(self, group: list[Text], first: int) -> list[Item | Failure]:
+    @cached_property
+    def limit(self) -> int:
+        """The number of tokens at which texts are cut."""
+        return length_limit(self.model, self.reading.max_length)
+
+    def prepare(self, text: str) -> str:
+        """The first text of a pair as the tokenizer is to see it."""
+        return text
+
+    def check(self, item: Item) -> None:
+        """BertcliError for a text that the task cannot use."""
+
+    def compute(self, window: Window) -> Result:
+        """The result of a window, with its tally."""
+        raise NotImplementedError
+
+    def received(self, result: Result) -> Result:
+        """A result that another process has computed, as this one would have."""
+        return result
+
+    def window(self, group: Sequence[Text], first: int) -> Window:
+        """Texts, tokenized, the first of which is number `first` of the run.
+
+        Errors: BertcliError for a text that is none, one that the task cannot use, and (truncation "error") one that
+        is too long.
+        """
+        found = self._found(group, first)
+        items = [item for item in found if isinstance(item, Item)]
+        failures = [item for item in found if isinstance(item, Failure)]
+        cut, lost = sum(item.tokens.truncated for item in items), sum(item.tokens.lost for item in items)
+        return Window(items, failures, Tally(1, len(group), cut, lost, len(failures)))
+
+    def _found(self, group: Sequence[Text], first: int) -> list[Item | Failure]:
         numbered = list(enumerate(group, first))
         if not self.reading.keep_going:
             return [self._checked(item) for item in self._items(numbered)]

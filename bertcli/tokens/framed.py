@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 from tokenizers import Encoding
 
@@ -19,18 +18,51 @@ class Slot(NamedTuple):
     segment: int
 
 
+class Framing(NamedTuple):
+    """The frame, what the library makes of each text in it, and which of these tokens were kept."""
+
+    frame: tuple[Slot, ...]
+    sides: tuple[Encoding, ...]
+    kept: tuple[slice, ...]
+
+
+class Source(NamedTuple):
+    """What tokens were made of: a text, its pair, the number of tokens at which they were cut."""
+
+    text: str
+    pair: str | None
+    max_length: int | None
+
+
+class Maker(Protocol):
+    """What Tokens ask of the tokenizer that made them."""
+
+    def piece(self, id: int) -> str: ...
+
+    def framing(self, source: Source) -> Framing: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tokens:
-    """A tokenized text or pair after truncation; `lost` tokens did not fit, `lost_masks` of them were masks."""
+    """A tokenized text or pair after truncation; `lost` tokens did not fit, `lost_masks` of them were masks.
+
+    They pickle as their numbers and their text: `known_to` a tokenizer they have all their properties again.
+    """
 
     ids: list[int]
     segments: list[int]
     lost: int
     lost_masks: int
-    _frame: tuple[Slot, ...]
-    _sides: tuple[Encoding, ...]
-    _kept: tuple[slice, ...]
-    _name: Callable[[int], str]
+    _source: Source
+    _tokenizer: Maker | None = None
+    _framing: Framing | None = None
+
+    def known_to(self, tokenizer: Maker) -> Tokens:
+        """The same, of a tokenizer that would make them again."""
+        return replace(self, _tokenizer=tokenizer)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tokens, (self.ids, self.segments, self.lost, self.lost_masks, self._source)
 
     @property
     def truncated(self) -> bool:
@@ -39,19 +71,27 @@ class Tokens:
     @property
     def pieces(self) -> list[str]:
         """The word pieces, special tokens included."""
-        return [self._name(id) for id in self.ids]
+        assert self._tokenizer is not None
+        return [self._tokenizer.piece(id) for id in self.ids]
 
     @property
     def offsets(self) -> list[tuple[int, int]]:
         """First character and the one after the last in the token's own text; (0, 0) for special tokens."""
         result: list[tuple[int, int]] = []
-        for slot in self._frame:
-            result += [NO_OFFSETS] if slot.side is None else self._sides[slot.side].offsets[self._kept[slot.side]]
+        frame, sides, kept = self._framed()
+        for slot in frame:
+            result += [NO_OFFSETS] if slot.side is None else sides[slot.side].offsets[kept[slot.side]]
         return result
 
     @property
     def sides(self) -> list[int | None]:
         """0 for tokens of the text, 1 for those of its pair, None for the special tokens put around them."""
-        kept = (len(side.ids[where]) for side, where in zip(self._sides, self._kept, strict=True))
-        counts = dict(enumerate(kept))
-        return [slot.side for slot in self._frame for _ in range(1 if slot.side is None else counts[slot.side])]
+        frame, sides, kept = self._framed()
+        counts = [len(side.ids[where]) for side, where in zip(sides, kept, strict=True)]
+        return [slot.side for slot in frame for _ in range(1 if slot.side is None else counts[slot.side])]
+
+    def _framed(self) -> Framing:
+        if self._framing is not None:
+            return self._framing
+        assert self._tokenizer is not None
+        return self._tokenizer.framing(self._source)

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer as Backend
 from bertcli.config import BertConfig
 from bertcli.errors import BertcliError
 from bertcli.tokens.checks import library_errors
-from bertcli.tokens.framed import Slot, Tokens
+from bertcli.tokens.framed import Framing, Slot, Source, Tokens
 from bertcli.tokens.opening import open_backend
 from bertcli.tokens.settings import TokenizerSettings, read_settings
 from bertcli.untrusted import shown
@@ -123,32 +123,42 @@ class Tokenizer:
         sides = self._backend_batch([*texts, *(pair for pair in partners if pair is not None)])
         second = iter(sides[len(texts) :])
         return [
-            self._framed((side,) if pair is None else (side, next(second)), max_length)
-            for side, pair in zip(sides[: len(texts)], partners, strict=True)
+            self._tokens((side,) if pair is None else (side, next(second)), Source(text, pair, max_length))
+            for side, text, pair in zip(sides[: len(texts)], texts, partners, strict=True)
         ]
 
-    def _framed(self, sides: tuple[Encoding, ...], max_length: int | None) -> Tokens:
+    def framing(self, source: Source) -> Framing:
+        """How the tokens of a text lie in it."""
+        sides = self._backend_batch([source.text] if source.pair is None else [source.text, source.pair])
+        return self._framing(tuple(sides), source.max_length)
+
+    def _framing(self, sides: tuple[Encoding, ...], max_length: int | None) -> Framing:
         frame = self._frames[len(sides) == 2]
         lengths = [len(side) for side in sides]
         kept_lengths = (
             lengths if max_length is None else _fit(lengths, max_length - self.special_count(len(sides) == 2))
         )
-        lost = sum(lengths) - sum(kept_lengths)
         kept = tuple(
             slice(length - keep, length) if self._settings.cut_left else slice(keep)
             for length, keep in zip(lengths, kept_lengths, strict=True)
         )
+        return Framing(frame, sides, kept)
+
+    def _tokens(self, sides: tuple[Encoding, ...], source: Source) -> Tokens:
+        framing = self._framing(sides, source.max_length)
+        frame, _, kept = framing
         ids: list[int] = []
         segments: list[int] = []
         for slot in frame:
             new = [slot.id] if slot.side is None else sides[slot.side].ids[kept[slot.side]]
             ids += new
             segments += [slot.segment] * len(new)
+        lost = sum(map(len, sides)) + sum(slot.side is None for slot in frame) - len(ids)
         mask = self.id_of(self._settings.mask.content) if lost else None
         lost_masks = 0 if mask is None else sum(side.ids.count(mask) for side in sides) - ids.count(mask)
         if self._segments is not None and max(segments, default=0) >= self._segments:
             raise BertcliError(f"This model knows {self._segments} segment(s), so it cannot read a text with a pair.")
-        return Tokens(ids, segments, lost, lost_masks, frame, sides, kept, self.piece)
+        return Tokens(ids, segments, lost, lost_masks, source, self, framing)
 
     def _backend_batch(self, texts: list[str]) -> list[Encoding]:
         try:

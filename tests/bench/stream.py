@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from vocabulary import WORDS
 
 import bertcli
-from bench.machine import compared
+from bench.machine import compared, in_turn
 from bench.peers import onnx_file, onnx_forward
 from bench.processes import environment
 
@@ -74,6 +75,20 @@ def padded(run: Any, tokens: list[list[int]]) -> NDArray[np.float32]:
         ids[mask == 1] = np.concatenate([tokens[i] for i in some])
         found[some] = (run(ids, mask) * mask[:, :, None]).sum(axis=1) / lengths[:, None]
     return found
+
+
+def shared(folder: Path, count: int) -> Iterator[Record]:
+    """Mean-pooled vectors of texts one window after the other, with the next one tokenized ahead, by two workers."""
+    texts = texts_of(count)
+    for name, model in (("base", bertcli.load(folder)), ("bundled sample", bertcli.load())):
+        some = texts if name != "base" else texts[: count // 8]
+        runs = {
+            "tokenized ahead": partial(model.encode, some, workers=1),
+            "one by one": lambda model=model, some=some: model.encode(iter(some)),
+            "2 workers": partial(model.encode, some, workers=2),
+        }
+        best, _ = in_turn(runs, 2)
+        yield compared(f"{len(some)} texts, {name}", best, 1, "s")
 
 
 GROWTH = """

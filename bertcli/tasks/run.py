@@ -1,0 +1,173 @@
+"""From texts to results, a window at a time, in input order: on this process's threads, or by several processes.
+
+It is the same to the last bit whoever computes a window: windows are cut by the texts alone, and a window in the same
+way on any number of threads (`team.set_size`). Three ways:
+
+* Texts that may have to be waited for, of a pipe or an iterator: one window after the other. What is done is given out
+  before anything more is read.
+* Texts that lie at hand, in a file or a list: while a window is computed, the next one is tokenized.
+* `workers` > 1: behind the first window so many processes tokenize and compute, each with its share of the cores; two
+  windows more than that are read ahead. A pipe is read ahead only where it does not pause, an iterator at any rate: ask
+  for no workers where it waits for an answer. Each process opens the model by its path, and shares its weights with the
+  others. None: one process for every 8 cores, for texts that lie at hand, once there was work for two seconds. A script
+  needs no `if __name__ == "__main__":`, for a worker does not run it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from contextlib import closing, nullcontext
+from itertools import islice
+from time import monotonic
+from typing import NamedTuple, Protocol, Self, TypeVar
+
+from bertcli.errors import BertcliError
+from bertcli.inputs import Text, Texts
+from bertcli.parts import watched
+from bertcli.tasks.items import Tally, Window
+from bertcli.tasks.later import Hands, Later
+from bertcli.tasks.windows import Task
+from bertcli.team import MOST, size, total
+
+
+class Result(Protocol):
+    """What a task makes of a window: a named tuple that has its tally."""
+
+    @property
+    def tally(self) -> Tally: ...
+
+    def _replace(self, *, tally: Tally) -> Self: ...
+
+
+R = TypeVar("R", bound=Result)
+PATIENCE = 2.0  # seconds of work behind which there is likely enough to repay starting processes, half a second
+AHEAD = 2  # windows under way beyond one for each worker: the next ones to begin, or done before their turn
+logger = logging.getLogger("bertcli")
+
+
+def results(task: Task[R], texts: Texts, workers: int | None = None) -> Iterator[R]:
+    """What `task` makes of windows of texts, each with the tally of the run so far.
+
+    An error of a text, or of reading one, comes after the results of the windows before it. At the end one warning sums
+    up how much was cut. Errors: also BertcliError for an impossible number of workers, and for one that dies.
+    """
+    count = worker_count(task, workers)
+    if workers is None and not texts.at_hand:
+        count = 1
+    return _counted(task, _computed(task, texts, count, PATIENCE if workers is None else 0.0))
+
+
+def worker_count(task: Task[R], workers: int | None) -> int:
+    """How many processes compute: as asked for, else one for as many cores as threads work well together."""
+    if workers is None:
+        return -(-total() // MOST) if total() > MOST and _movable(task) else 1
+    if workers < 1:
+        raise BertcliError(f"workers is {workers}; it must be at least 1.")
+    if workers > 1 and not _movable(task):
+        raise BertcliError(
+            f"'{task.model.name}' is not as bertcli.load() opened it, so worker processes cannot open it: let one "
+            "process do the work (workers=1)."
+        )
+    return workers
+
+
+def _movable(task: Task[R]) -> bool:
+    from bertcli.tasks.workers import possible
+
+    return task.model.as_stored and possible()
+
+
+class Group(NamedTuple):
+    """Neighbouring texts and the number of the first; or why none could be read here, raised when it is their turn."""
+
+    texts: list[Text]
+    first: int
+    error: Exception | None = None
+
+
+def _groups(task: Task[R], texts: Texts) -> Iterator[Group]:
+    """The texts of one window after the other, from where the run is to start."""
+    first = task.reading.start.texts
+    try:
+        for group in islice(texts.grouped(task.reading.tokens_together, task.span), task.reading.start.windows, None):
+            yield Group(group, first)
+            first += len(group)
+    except Exception as error:
+        yield Group([], first, error)
+
+
+def tokenized(task: Task[R], group: Group) -> Window:
+    """The window of these texts."""
+    if group.error is not None:
+        raise group.error
+    return task.window(group.texts, group.first)
+
+
+def _computed(task: Task[R], texts: Texts, workers: int, patience: float) -> Iterator[R]:
+    groups = _groups(task, texts)
+    if workers > 1 and not watched():
+        begun = monotonic()
+        for group in groups:
+            yield task.compute(tokenized(task, group))
+            if monotonic() - begun >= patience:
+                yield from _by_workers(task, groups, texts, workers)
+    elif texts.at_hand and size() > 1:
+        yield from _looking_ahead(task, groups)
+    else:
+        for group in groups:
+            yield task.compute(tokenized(task, group))
+
+
+def _looking_ahead(task: Task[R], groups: Iterator[Group]) -> Iterator[R]:
+    hands: Hands[Group, Window] = Hands()
+    try:
+        window = None
+        for group in groups:
+            if window is None:
+                window = tokenized(task, group)
+                continue
+            if not hands:
+                hands.add(nullcontext(lambda group: tokenized(task, group)))
+            coming = hands.begin(group)
+            yield task.compute(window)
+            window = coming.result()
+        if window is not None:
+            yield task.compute(window)
+    finally:
+        hands.end()
+
+
+def _by_workers(task: Task[R], groups: Iterator[Group], texts: Texts, count: int) -> Iterator[R]:
+    from bertcli.tasks.workers import Workers
+
+    under_way: deque[Later[R]] = deque()
+    with closing(Workers(task, count)) as workers:
+        for group in groups:
+            under_way.append(workers.begin(group))
+            while under_way and (len(under_way) >= count + AHEAD or (not texts.at_hand and _due(under_way, texts))):
+                yield task.received(under_way.popleft().result())
+        while under_way:
+            yield task.received(under_way.popleft().result())
+
+
+def _due(under_way: deque[Later[R]], texts: Texts) -> bool:
+    """Whether to give out a result before more is read, which might have to be waited for."""
+    return under_way[0].done() or texts.waiting()
+
+
+def _counted(task: Task[R], found: Iterator[R]) -> Iterator[R]:
+    """The results with the tally of the run so far."""
+    tally = task.reading.start
+    for result in found:
+        tally = tally.after(result.tally)
+        yield result._replace(tally=tally)
+    if tally.cut and task.reading.truncation == "warn":
+        logger.warning(
+            "%d of %d texts had more than %d tokens and lost %d (see --max-length, --truncation).",
+            tally.cut,
+            tally.texts,
+            task.limit,
+            tally.lost,
+        )

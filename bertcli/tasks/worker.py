@@ -1,0 +1,112 @@
+"""A worker process: windows of texts come in on standard input, results go out on standard output, until that ends.
+
+Started by `workers.py`, as a Python of its own that imports nothing of the program it works for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import traceback
+from collections.abc import Callable
+from io import FileIO
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple
+
+from bertcli import blas, team
+from bertcli.errors import BertcliError
+from bertcli.tasks.windows import Task
+
+LENGTH = 8  # bytes that say how long a message is
+
+
+class Setup(NamedTuple):
+    """What a worker is told first: the task, its threads, and for how many threads work is cut everywhere."""
+
+    task: Task[Any]
+    threads: int
+    cut: int
+
+
+def main() -> None:
+    """Answer every message (texts, number of the first) with (result, error)."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this process ends it
+    logging.getLogger("bertcli").disabled = True  # and has said what there is to say
+    replies = FileIO(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    messages: SimpleQueue[bytes] = SimpleQueue()
+    Thread(target=_listen, args=(messages,), daemon=True).start()
+    task, failure = _attempt(lambda: _set_up(messages.get()))
+    while True:
+        message = messages.get()
+        answer = _attempt(lambda: _result(task, message)) if failure is None else (None, failure)  # noqa: B023
+        try:
+            send(replies, pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
+        except OSError:
+            os._exit(0)  # as in `_listen`
+
+
+def _attempt(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    try:
+        return work(), None
+    except Exception as error:
+        return None, _portable(error)
+
+
+def _set_up(message: bytes) -> Task[Any]:
+    setup: Setup = pickle.loads(message)
+    team.set_size(setup.threads, setup.cut)
+    blas.set_threads(setup.threads)
+    return setup.task
+
+
+def _result(task: Task[Any], message: bytes) -> Any:
+    return task.compute(task.window(*pickle.loads(message)))
+
+
+def _listen(messages: SimpleQueue[bytes]) -> None:
+    """End the process as soon as nobody is there to work for, in the middle of a window too."""
+    requests = FileIO(0)
+    try:
+        while True:
+            messages.put(receive(requests))
+    except (OSError, EOFError):
+        os._exit(0)
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or one like it that can go to another process; where it arose is noted unless it is the user's."""
+    if isinstance(error, BertcliError):
+        return error
+    error.add_note("".join(traceback.format_exception(error)))
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def send(pipe: FileIO, message: bytes) -> None:
+    """Write a message whole."""
+    rest = memoryview(len(message).to_bytes(LENGTH, "big") + message)
+    while rest:
+        rest = rest[pipe.write(rest) :]
+
+
+def receive(pipe: FileIO) -> bytes:
+    """The next message; EOFError when there is none, or but a part of one."""
+    return _exactly(pipe, int.from_bytes(_exactly(pipe, LENGTH), "big"))
+
+
+def _exactly(pipe: FileIO, count: int) -> bytes:
+    data = bytearray(count)
+    rest = memoryview(data)
+    while rest:
+        read = pipe.readinto(rest)
+        if not read:
+            raise EOFError
+        rest = rest[read:]
+    return bytes(data)

@@ -1,0 +1,116 @@
+"""Worker processes, as the process sees them that has the texts: each has a thread here that asks and waits."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from subprocess import PIPE, Popen
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from weakref import finalize
+
+from bertcli import blas, team
+from bertcli.errors import BertcliError
+from bertcli.tasks.later import Hands, Later
+from bertcli.tasks.worker import Setup, receive, send
+
+if TYPE_CHECKING:
+    from bertcli.tasks.run import Group
+    from bertcli.tasks.windows import Task
+
+R = TypeVar("R")
+PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from bertcli.tasks.worker import main; main()"
+
+
+def possible() -> bool:
+    """Whether another Python can be started: not where one is built into a program."""
+    return bool(sys.executable) and not getattr(sys, "frozen", False)
+
+
+class Workers(Generic[R]):
+    """Up to `count` processes, started when there is a window for them; `close` ends them, and so does any exit."""
+
+    def __init__(self, task: Task[R], count: int) -> None:
+        self._count = count
+        self._threads = max(1, team.total() // count)
+        self._setup = pickle.dumps(Setup(task, self._threads, team.size()), pickle.HIGHEST_PROTOCOL)
+        self._hands: Hands[Group, R] = Hands()
+        self._processes: list[Popen[bytes]] = []
+        self._kill = finalize(self, _kill, self._processes)
+
+    def begin(self, group: Group) -> Later[R]:
+        """Have a worker tokenize and compute these texts."""
+        if len(self._hands) < self._count:
+            process = _start(self._threads)
+            self._processes.append(process)
+            self._hands.add(_worker(process, self._setup))
+        return self._hands.begin(group)
+
+    def close(self) -> None:
+        """End the processes, whatever they are doing."""
+        self._kill()
+        self._hands.end()
+
+
+def _start(threads: int) -> Popen[bytes]:
+    """A process that multiplies with the same kernel, and does not notice Ctrl-C, which is for this one."""
+    kernel = blas.kernel()
+    environment = {**os.environ, **dict.fromkeys(blas.THREAD_VARIABLES, str(threads))}
+    environment |= {} if kernel is None else {blas.KERNEL_VARIABLE: kernel}
+    command = [sys.executable, "-P", "-c", PROGRAM, *(path for path in sys.path if isinstance(path, str))]
+    try:
+        with _interrupts_blocked():
+            return Popen(command, bufsize=0, stdin=PIPE, stdout=PIPE, env=environment)
+    except OSError as error:
+        raise BertcliError(f"A worker process cannot be started ({error.strerror}): try --workers 1.") from None
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """A new process inherits what this thread blocks, and has it from its first moment."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _kill(processes: list[Popen[bytes]]) -> None:
+    for process in processes:
+        process.kill()
+
+
+@contextmanager
+def _worker(process: Popen[bytes], setup: bytes) -> Iterator[Callable[[Group], Any]]:
+    """What computes the texts of a window in this process."""
+
+    def compute(group: Group) -> Any:
+        if group.error is not None:
+            raise group.error
+        try:
+            send(cast(FileIO, process.stdin), pickle.dumps((group.texts, group.first), pickle.HIGHEST_PROTOCOL))
+            result, error = pickle.loads(receive(cast(FileIO, process.stdout)))
+        except (OSError, EOFError):
+            raise _ended(process) from None
+        if error is not None:
+            raise error
+        return result
+
+    with process:
+        with suppress(OSError):  # what it has to say to that, it says to the first texts
+            send(cast(FileIO, process.stdin), setup)
+        yield compute
+
+
+def _ended(process: Popen[bytes]) -> BertcliError:
+    process.kill()
+    status = process.wait()
+    how = f"was killed by signal {-status}, perhaps for lack of memory" if status < 0 else f"ended with status {status}"
+    return BertcliError(f"A worker process {how}: try again with fewer --workers.")
