@@ -196,7 +196,7 @@ def test_no_memory_left_is_a_memory_error(monkeypatch: pytest.MonkeyPatch) -> No
         raise OSError(12, "Cannot allocate memory")
 
     memory._shelf.arrays.clear()
-    monkeypatch.setattr(memory.mmap, "mmap", refused)
+    monkeypatch.setattr("mmap.mmap", refused)
     with pytest.raises(MemoryError):
         memory.room(100_000)
 
