@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 from bertcli.errors import BertcliError
 from bertcli.untrusted import parse_json, read_bytes, shown
 
-HEADER_LIMIT = 100_000_000  # bytes, as in the reference implementation
+HEADER_LIMIT = 10_000_000  # bytes; BERT-large has 50 kB. The reference allows 100 MB, which parsed may take 4 GB
 RANK_LIMIT = 32  # NumPy before 2.0 has no more axes
 EXTENT_LIMIT = 2**63 - 1  # elements × bytes that an array may be asked to address
 
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 def read_header(file: BinaryIO, size: int, path: Path) -> tuple[list[Entry], int]:
     """The entries in the header's order, and the position in the file at which the data begins.
 
-    `size` is the file's, `path` names it in messages. Memory stays below about 40 × the header's length.
+    `size` is the file's, `path` names it in messages. Memory stays below about 40 × the header's length, so 400 MB.
     Errors: BertcliError, naming the tensor where there is one.
     """
     name = str(path)

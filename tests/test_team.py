@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Made
+from hypothesis import given
+from hypothesis import strategies as st
 
 import bertcli
 from bertcli import blas, memory, team
@@ -157,6 +159,46 @@ def test_memory_is_used_again_only_when_nobody_holds_it() -> None:
     address = other.ctypes.data
     del other
     assert memory.room(90_000).ctypes.data == address  # the same, as it is free
+
+
+def test_batches_of_changing_size_need_no_more_memory_than_the_largest() -> None:
+    """Sizes as layers ask for them: six rows of hidden states at a time, then three with a row four times as long."""
+    memory._shelf.arrays.clear()
+    rows, fewest = 256, memory.SMALLEST
+    for tokens in [456, 883, 887, 882, 913, 860, 931, 470, 640, 999] * 5:
+        held = [memory.room(rows * tokens) for _ in range(6)]
+        del held[3:]
+        held.append(memory.room(4 * rows * tokens))
+        del held
+        assert len(memory._shelf.arrays) <= memory.SHELF
+    most, longest = -(-rows * 1000 // fewest) * fewest, -(-4 * rows * 1000 // fewest) * fewest
+    assert sum(array.size for array in memory._shelf.arrays) <= 2 * (6 * most + longest)
+    memory._shelf.arrays.clear()
+
+
+@given(st.lists(st.tuples(st.integers(1 << 15, 1 << 17), st.integers(0, 40)), max_size=60))
+def test_the_shelf_is_bounded_and_lends_nothing_twice(requests: list[tuple[int, int]]) -> None:
+    memory._shelf.arrays.clear()
+    held: list[memory.Array] = []
+    for count, keep in requests:
+        array = memory.room(count)
+        array[:] = len(held)
+        held = [*held, array][-keep or len(held) :]
+        for number, other in enumerate(held):
+            other[:] = number
+        assert [int(other[0]) for other in held] == list(range(len(held)))
+        assert len(memory._shelf.arrays) <= memory.SHELF
+    memory._shelf.arrays.clear()
+
+
+def test_no_memory_left_is_a_memory_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    memory._shelf.arrays.clear()
+    monkeypatch.setattr("mmap.mmap", refused)
+    with pytest.raises(MemoryError):
+        memory.room(100_000)
 
 
 def test_memory_stands_on_a_cache_line_and_a_watched_pass_has_its_own() -> None:

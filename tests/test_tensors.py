@@ -316,8 +316,21 @@ def test_the_header_is_not_read_beyond_its_limit(tmp_path: Path) -> None:
     with (tmp_path / SINGLE_FILE).open("wb") as file:
         file.write(struct.pack("<Q", 2**40))
         file.truncate(2**40 + 8)  # a hole
-    with pytest.raises(BertcliError, match="more than 100,000,000 are not allowed"):
+    with pytest.raises(BertcliError, match="more than 10,000,000 are not allowed"):
         open_tensors(tmp_path)
+
+
+def test_a_header_that_is_there_is_not_parsed_beyond_its_limit(tmp_path: Path) -> None:
+    """Brackets by the million would fill forty times their own room."""
+    text = b'{"a":[' + b"[]," * 3_400_000 + b"[]]}"
+    (tmp_path / SINGLE_FILE).write_bytes(struct.pack("<Q", len(text)) + text)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BertcliError, match="more than 10,000,000 are not allowed"):
+            open_tensors(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < len(text)
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_long_name_does_not_flood_the_message(tmp_path: Path) -> None:
