@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from bertcli.model import Model
 
 PANEL = "Model without weights, and sizes"
-logger = logging.getLogger("bertcli")
 
 
 def _option(name: str, metavar: str, help: str) -> Any:
@@ -78,14 +76,5 @@ def _checkpoint(options: ModelOptions, analysed: AnalysedOptions, sample: str) -
             raise typer.BadParameter("this needs --variant or --config; a checkpoint has its own.", param_hint=name)
     from bertcli.model import load
 
-    if options.model is None:
-        logger.info("no model given (-m, --variant or --config), so this is the bundled %s.", sample)
-    return load(
-        sample if options.model is None else options.model,
-        revision=options.revision,
-        cache_dir=options.cache_dir,
-        offline=options.offline,
-        progress=True,
-        heads=analysed.heads,
-        text=False,
-    )
+    note = "no model given (-m, --variant or --config), so this is the bundled %s."
+    return load(**options.wanted(sample, note), heads=analysed.heads, text=False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from typer import Argument, Option
 
+logger = logging.getLogger("bertcli")
 Text = Annotated[
     list[str] | None,
     Argument(
@@ -36,6 +38,18 @@ class ModelOptions:
         str | None, _option("Model", "--cache-dir", metavar="DIR", help="Where downloaded models are kept.")
     ] = None
     offline: Annotated[bool, _option("Model", "--offline", help="Never use the network: folder or cache only.")] = False
+
+    def wanted(self, sample: str, note: str) -> dict[str, Any]:
+        """What `load` and `find_model` are told; `note` says of the bundled sample that it stands in, if it does."""
+        if self.model is None:
+            logger.info(note, sample)
+        model = sample if self.model is None else self.model
+        return {"model": model, "revision": self.revision, **self.fetching}
+
+    @property
+    def fetching(self) -> dict[str, Any]:
+        """How a model is fetched, whichever it is."""
+        return {"cache_dir": self.cache_dir, "offline": self.offline, "progress": True}
 
 
 @dataclass(frozen=True)

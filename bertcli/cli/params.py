@@ -136,6 +136,6 @@ def _other_model(name: str, model: ModelOptions, analysed: AnalysedOptions) -> M
     from bertcli.model import load
 
     try:
-        return load(name, cache_dir=model.cache_dir, offline=model.offline, progress=True, heads=analysed.heads)
+        return load(name, **model.fetching, heads=analysed.heads, text=False)
     except BertcliError as error:
         raise BertcliError(f"{error} (Variants to compare with are {', '.join(VARIANTS)}.)") from None
