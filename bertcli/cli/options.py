@@ -17,9 +17,11 @@ Text = Annotated[
 ]
 
 
-def option(panel: str | None, *names: str, help: str, metavar: str = "", **settings: Any) -> Any:
-    """An option in a panel of the help (None: that of the command's own); one without `metavar` is a switch."""
-    return Option(*names, help=help, metavar=metavar, rich_help_panel=panel, show_default=False, **settings)
+def option(
+    panel: str | None, *names: str, help: str, metavar: str | None = "", show_default: bool = False, **settings: Any
+) -> Any:
+    """An option in a panel of the help (None: the command's own); a switch has no `metavar`, None is its type's."""
+    return Option(*names, help=help, metavar=metavar, show_default=show_default, rich_help_panel=panel, **settings)
 
 
 @dataclass(frozen=True)
