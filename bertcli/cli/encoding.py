@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from bertcli import tasks
+from bertcli.arrow import pyarrow
 from bertcli.cli.compare import compare
 from bertcli.cli.job import Job, run_records
 from bertcli.cli.options import ModelOptions
@@ -18,7 +19,6 @@ from bertcli.cli.vectors import ERRORS, Form, write_vectors
 from bertcli.inputs import Texts
 from bertcli.model import Model
 from bertcli.output.parquet import ENDING as PARQUET
-from bertcli.output.parquet import check_pyarrow
 from bertcli.output.records import ENDINGS as RECORD_ENDINGS
 from bertcli.output.table import Cell, Column, Table
 from bertcli.output.vectors import ENDINGS, SEVERAL_ENDINGS
@@ -45,7 +45,7 @@ def run(job: Job, vectors: VectorOptions, options: ModelOptions) -> None:
     if vectors.stored_smaller and job.ending not in arrays:
         raise typer.BadParameter(f"it is for files of arrays: {', '.join(arrays)} (--output).", param_hint="--dtype")
     if job.ending == PARQUET:
-        check_pyarrow(str(job.output.output))
+        pyarrow(str(job.output.output))  # where it is missing that is said now
     model = open_model(options, MASKED_SAMPLE)
 
     def begin(tally: Tally) -> Stream:

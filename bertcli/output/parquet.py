@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError
+from bertcli.arrow import pyarrow
 from bertcli.output.draft import Draft
 from bertcli.output.part import Part
 from bertcli.output.vectors import Column
@@ -26,11 +25,6 @@ ARROW_TYPES = {"<f4": "float32", "<f2": "float16", "|i1": "int8", "|u1": "uint8"
 Row = Mapping[str, str | int | None]
 
 
-def check_pyarrow(file: str) -> None:
-    """BertcliError when pyarrow is missing."""
-    _pyarrow(file)
-
-
 class ParquetFile:
     """Columns of text, given as rows, and arrays beside them; nulls where a text could not be used.
 
@@ -38,7 +32,7 @@ class ParquetFile:
     """
 
     def __init__(self, draft: Draft, columns: Sequence[Column], texts: Sequence[str]) -> None:
-        self._arrow, self._parquet = _pyarrow(draft.file)
+        self._arrow, self._parquet = pyarrow(draft.file)
         self._draft = draft
         self._columns = columns
         self._names = texts
@@ -141,10 +135,3 @@ class _Sink:
 
     def seekable(self) -> bool:
         return False
-
-
-def _pyarrow(file: str) -> tuple[Any, Any]:
-    try:
-        return cast(Any, import_module("pyarrow")), import_module("pyarrow.parquet")
-    except ImportError:
-        raise BertcliError(f"{file}: Parquet needs pyarrow: pip install 'bertcli[parquet]'.") from None
