@@ -63,9 +63,12 @@ class ParquetFile:
         for name in self._names:
             numbers = all(isinstance(row[name], int) for row in self._lines())
             fields.append((name, arrow.int64() if numbers and self._rows.size else arrow.string()))
+        nulls = "error" in self._names and any(row["error"] for row in self._lines())
         for column in self._columns:
             kind = getattr(arrow, ARROW_TYPES[column.dtype])()
-            fields.append((NAMES[column.name], kind if column.width is None else arrow.list_(kind, column.width)))
+            if column.width is not None:  # pyarrow before 26 cannot read lists of one size of which one is null
+                kind = arrow.list_(kind) if nulls else arrow.list_(kind, column.width)
+            fields.append((NAMES[column.name], kind))
         return arrow.schema(fields)
 
     def _table(self, schema: Any, rows: list[dict[str, Any]], arrays: list[NDArray[Any]]) -> Any:
@@ -79,13 +82,22 @@ class ParquetFile:
                 found.append(arrow.array([v if numbers or v is None else str(v) for v in values], field.type))
                 continue
             array = arrays[[NAMES[column.name] for column in self._columns].index(field.name)]
-            if array.ndim == 1:
-                found.append(arrow.array(array, field.type, mask=missing))
-                continue
-            flat = arrow.array(array.reshape(-1), field.type.value_type)
-            mask = arrow.array(missing) if missing.any() else None
-            found.append(arrow.FixedSizeListArray.from_arrays(flat, type=field.type, mask=mask))
+            found.append(
+                arrow.array(array, field.type, mask=missing)
+                if array.ndim == 1
+                else self._lists(field.type, array, missing)
+            )
         return arrow.table(found, schema)
+
+    def _lists(self, kind: Any, array: NDArray[Any], missing: NDArray[np.bool_]) -> Any:
+        """The rows of an array as lists, all of one size or, where the type leaves it open, null for missing rows."""
+        arrow = self._arrow
+        flat = arrow.array(array[~missing].reshape(-1), kind.value_type)
+        if arrow.types.is_fixed_size_list(kind):
+            return arrow.FixedSizeListArray.from_arrays(flat, type=kind)
+        ends = np.cumsum(np.where(missing, 0, array.shape[1]), dtype=np.int32)
+        offsets = np.concatenate([np.zeros(1, np.int32), ends])
+        return arrow.ListArray.from_arrays(offsets, flat, type=kind, mask=arrow.array(missing))
 
     def _groups(self) -> Iterator[tuple[list[dict[str, Any]], list[NDArray[Any]]]]:
         blocks = [
