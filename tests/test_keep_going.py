@@ -215,3 +215,14 @@ def test_parquet_without_pyarrow(model: Path, tmp_path: Path, monkeypatch: pytes
         f"Error: {tmp_path / 'v.parquet'}: Parquet needs pyarrow: pip install 'bertcli[parquet]'."
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_column_without_a_name_is_one_like_others(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"": "tea", "text": null}\n', encoding="utf-8")
+    (record,) = bertcli("encode", "-m", model, "-i", file, "--column", "", "--format", "jsonl").records
+    assert record["text"] == "tea"
+    assert "the field 'text' is null, which is not a text." in bertcli("encode", "-m", model, "-i", file).error
+    file.write_text('{"text": true}\n', encoding="utf-8")
+    assert "the field 'text' is true" in bertcli("encode", "-m", model, "-i", file).error
+    assert "there is no field ''; fields are 'text'" in bertcli("encode", "-m", model, "-i", file, "--column", "").error

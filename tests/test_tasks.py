@@ -239,7 +239,9 @@ def test_the_limit_is_the_smallest_of_the_models_own(made: Made) -> None:
 def test_what_was_cut_is_summed_up_once(mlm: Model, caplog: pytest.LogCaptureFixture) -> None:
     records = list(tasks.score(mlm, ["the cat sat", "tea", "a b c d"], max_length=4))
     assert [record["truncated"] for record in records] == [True, False, True]
-    assert caplog.messages == ["2 of 3 texts had more than 4 tokens and lost 3 (see --max-length, --truncation)."]
+    assert caplog.messages == [
+        "2 of 3 texts had more than 4 tokens and lost 3 (see max_length and truncation: --max-length, --truncation)."
+    ]
     caplog.clear()
     list(tasks.score(mlm, ["the cat sat"], max_length=4, truncation="silent"))
     assert caplog.messages == []

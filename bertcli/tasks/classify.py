@@ -145,5 +145,6 @@ def activated(logits: NDArray[np.float64], activation: Activation) -> NDArray[np
 def _check_pair(item: Item) -> None:
     if item.text.pair is None:
         raise BertcliError(
-            f"The next-sentence head needs a second text, and {item.place} has none: give --text-pair or --pair-column."
+            f"The next-sentence head needs a second text, and {item.place} has none: give pairs "
+            "(--text-pair or --pair-column)."
         )

@@ -79,7 +79,7 @@ class _Work:
         if len(blank.ids) + growth > positions:
             raise BertcliError(
                 f"A target of {longest} pieces makes {item.place} longer than the {positions} positions of this model: "
-                "shorten the text or set --max-length."
+                "shorten the text or set max_length (--max-length)."
             )
 
     def _blank(self, item: Item) -> Blank:
@@ -87,7 +87,7 @@ class _Work:
         if item.tokens.lost_masks:
             raise BertcliError(
                 f"{item.tokens.lost_masks} {name} of {item.place} lie beyond the cut: shorten the text or raise "
-                "--max-length."
+                "max_length (--max-length)."
             )
         positions = [position for position, id in enumerate(item.tokens.ids) if id == self.mask]
         if not positions:
