@@ -38,7 +38,9 @@ def quantise(vectors: NDArray[np.floating[Any]], dtype: str) -> Quantised:
         with np.errstate(over="ignore"):
             halves = vectors.astype(np.float16)
         if not np.isfinite(halves).all():
-            raise BertcliError("A vector has numbers that float16 cannot hold (above 65504): use another --dtype.")
+            raise BertcliError(
+                "A vector has numbers that float16 cannot hold (above 65504): use another dtype (--dtype)."
+            )
         return Quantised(halves)
     if dtype == "binary":
         return Quantised(np.packbits(vectors > 0, axis=1))

@@ -16,13 +16,36 @@ JSON_LIMIT = 25_000_000  # bytes; real config and index files have 1 kB to 200 k
 VOCABULARY_LIMIT = 100_000_000  # bytes; the largest tokenizer.json and vocab.txt have about 20 MB
 DIGIT_LIMIT = 40  # 2**63 has 19 digits, the 1e30 of old tokenizer configs 31; longer ones only cost time
 
-_short = reprlib.Repr()
-_short.maxstring = _short.maxother = _short.maxlong = 100
+
+class _Short(reprlib.Repr):
+    """Python's way to write a value, cut short."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = self.maxlong = 100
+
+
+class _ShortJson(_Short):
+    """The same, with JSON's words for what JSON has words for."""
+
+    def repr_NoneType(self, value: None, level: int) -> str:
+        return "null"
+
+    def repr_bool(self, value: bool, level: int) -> str:
+        return "true" if value else "false"
+
+
+_python, _json = _Short(), _ShortJson()
 
 
 def shown(value: object) -> str:
-    """An untrusted value for a message: on one line, printable, about 100 characters at most."""
-    return _short.repr(value)
+    """An untrusted value, as from JSON, for a message: on one line, printable, about 100 characters at most."""
+    return _json.repr(value)
+
+
+def shown_object(value: object) -> str:
+    """The same for a value that Python code has handed over."""
+    return _python.repr(value)
 
 
 def open_regular(path: Path) -> BinaryIO:

@@ -277,7 +277,10 @@ def test_truncation(mode: str, status: int, model: Path) -> None:
     arguments = ["score", "-m", str(model), "--max-length", "4", "--truncation", mode, "tea", "a b c", "a b c d"]
     result = bertcli(*arguments, "--format", "json")
     assert result.status == status
-    summary = "Warning: 2 of 3 texts had more than 4 tokens and lost 3 (see --max-length, --truncation).\n"
+    summary = (
+        "Warning: 2 of 3 texts had more than 4 tokens and lost 3 "
+        "(see max_length and truncation: --max-length, --truncation).\n"
+    )
     if mode == "error":
         assert "text 1 ('a b c') has 5 tokens" in result.error
     else:

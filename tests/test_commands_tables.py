@@ -52,6 +52,17 @@ def test_columns_that_say_nothing_are_left_out(model: Path) -> None:
     assert "index" in two
 
 
+def test_a_second_text_is_shown_where_there_is_one(model: Path, made: Made, tmp_path: Path) -> None:
+    out = bertcli("classify", "-m", model, "tea", "--text-pair", "milk").out
+    assert [line.split() for line in out.splitlines()[:1]] == [["text", "text", "pair", "label", "score"]]
+    assert [line.split()[:2] for line in out.splitlines()[2:]] == [["tea", "milk"]] * 2
+    file = tmp_path / "pairs.jsonl"
+    file.write_text('{"text": "tea", "second": "milk"}\n{"text": "tea", "second": ""}\n', encoding="utf-8")
+    out = bertcli("classify", "-m", model, "-i", file, "--pair-column", "second").out
+    assert [line.split()[:3] for line in out.splitlines()[2:4]] == [["0", "tea", "milk"]] * 2
+    assert "pair" not in bertcli("classify", "-m", made(head="classifier"), "tea", "milk").out
+
+
 def test_controls_are_written_out(model: Path) -> None:
     out = bertcli("encode", "-m", model, "a\x1b[31mred\x07\nb\u202ec\r\td").out
     assert r"a\x1b[31mred\x07\nb\u202ec\r\td" in out

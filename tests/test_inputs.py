@@ -137,7 +137,7 @@ def test_fields_of_json_lines(folder: Path) -> None:
         ('["a"]', "not a JSON object"),
         ('{"txt": "a"}', "there is no field 'text'; fields are 'txt'"),
         ('{"text": 7}', "the field 'text' is 7, which is not a text"),
-        ('{"text": null}', "the field 'text' is None"),
+        ('{"text": null}', "the field 'text' is null"),
         ('{"text": "\\ud800"}', "which is not a text"),
         ("[" * 100_000, "not usable JSON"),
         ('{"text": ' + "9" * 5000 + "}", "not usable JSON"),

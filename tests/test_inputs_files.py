@@ -221,7 +221,7 @@ def test_rows_may_have_a_label(tmp_path: Path) -> None:
     file.write_text("".join(json.dumps({"text": "a", "is": value}) + "\n" for value in values), encoding="utf-8")
     assert [row.label for row in from_files([str(file)], label_column="is")] == ["good", "1", "0.5", "true"]
     file.write_text('{"text": "a", "is": null}', encoding="utf-8")
-    assert "the field 'is' is None, which is not a text or number" in refusal(file, label_column="is")
+    assert "the field 'is' is null, which is not a text or number" in refusal(file, label_column="is")
     file.write_text('{"text": 5}', encoding="utf-8")
     assert "which is not a text." in refusal(file, label_column="text")
 
@@ -282,7 +282,7 @@ def test_parquet_in_many_groups_is_read_in_order(tmp_path: Path) -> None:
 
 def test_what_is_wrong_with_a_parquet_file(tmp_path: Path) -> None:
     file = parquet_file(tmp_path, {"text": ["a", None, "c"], "n": [1, 2, 3], "a.b": ["x"] * 3})
-    assert refusal(file) == "t.parquet, row 2: the field 'text' is None, which is not a text."
+    assert refusal(file) == "t.parquet, row 2: the field 'text' is null, which is not a text."
     assert [row.error is None for row in from_files([str(file)], keep_going=True)] == [True, False, True]
     assert "no column 'body'; columns are 'text', 'n', 'a.b'" in refusal(file, column="body")
     assert "the column 'n' is of type int64, which is not a text" in refusal(file, column="n")

@@ -120,6 +120,13 @@ def test_parquet_has_nulls(model: Path, source: Path, tmp_path: Path) -> None:
     assert [index for index, row in enumerate(rows) if row["embedding"] is None] == list(BAD_ROWS)
     assert [row["error"] is None for row in rows] == [index not in BAD_ROWS for index in range(8)]
     assert rows[0]["text"] == "The cat [MASK] on the mat."
+    vectors = [row["embedding"] for row in rows if row["embedding"] is not None]
+    bertcli("encode", "-m", model, "-i", good(tmp_path, BAD_ROWS), "-o", tmp_path / "good.npy")
+    assert np.array_equal(np.array(vectors, np.float32), np.load(tmp_path / "good.npy"))
+    # lists of one size cannot be null in many versions of pyarrow: they read no such file
+    assert str(parquet.read_schema(target).field("embedding").type) == "list<element: float>"
+    bertcli("encode", "-m", model, "-i", good(tmp_path, BAD_ROWS), "-o", target, "--keep-going")
+    assert str(parquet.read_schema(target).field("embedding").type) == "fixed_size_list<element: float>[32]"
 
 
 def test_what_was_begun_without_it_may_go_on_with_it(
@@ -208,3 +215,14 @@ def test_parquet_without_pyarrow(model: Path, tmp_path: Path, monkeypatch: pytes
         f"Error: {tmp_path / 'v.parquet'}: Parquet needs pyarrow: pip install 'bertcli[parquet]'."
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_column_without_a_name_is_one_like_others(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"": "tea", "text": null}\n', encoding="utf-8")
+    (record,) = bertcli("encode", "-m", model, "-i", file, "--column", "", "--format", "jsonl").records
+    assert record["text"] == "tea"
+    assert "the field 'text' is null, which is not a text." in bertcli("encode", "-m", model, "-i", file).error
+    file.write_text('{"text": true}\n', encoding="utf-8")
+    assert "the field 'text' is true" in bertcli("encode", "-m", model, "-i", file).error
+    assert "there is no field ''; fields are 'text'" in bertcli("encode", "-m", model, "-i", file, "--column", "").error

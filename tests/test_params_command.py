@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checkpoints import make
 from conftest import Made
 from hypothesis import given
 from hypothesis import strategies as st
@@ -170,6 +171,13 @@ def test_a_variant_beside_a_checkpoint(made: Made) -> None:
     assert record["versus"] == str(folder)
     assert record["versus_total_params"] == bertcli.params(bertcli.load(folder)).total_params
     assert "encoder.layers.1.attention" in {row["path"] for row in record["rows"]}
+
+
+def test_models_beside_each_other_need_no_tokenizer(tmp_path: Path) -> None:
+    folder = make(tmp_path / "model", tokenizer="json")
+    (folder / "tokenizer.json").write_text("damaged", encoding="utf-8")
+    total = bertcli.params(bertcli.load(folder, text=False)).total_params
+    assert f"{total:,}" in result("-m", str(folder), "--versus", str(folder))
 
 
 def test_a_graph_is_drawn_beside_the_table(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_the_default_activation_is_tanh(folder: Path) -> None:
 @pytest.mark.parametrize("name", [f"{TORCH}Softplus", "os.system", "evil.Tanh", "Tanh", None, 3])
 def test_unknown_activations_are_refused_by_name(folder: Path, name: Any) -> None:
     change(folder / "2_Dense" / "config.json", activation_function=name)
-    with pytest.raises(BertcliError, match=f"2_Dense/config.json has the activation_function .*{name}"):
+    with pytest.raises(BertcliError, match=f"2_Dense/config.json has the activation_function .*{name or 'null'}"):
         read_sentence_config(folder)
 
 
@@ -121,7 +121,7 @@ def test_unknown_activations_are_refused_by_name(folder: Path, name: Any) -> Non
     [
         ({"in_features": 31}, r"linear.weight of shape \(7, 32\); .* says \(7, 31\)"),
         ({"out_features": 8}, r"linear.weight of shape \(7, 32\); .* says \(8, 32\)"),
-        ({"in_features": ...}, r"says \(7, None\)"),
+        ({"in_features": ...}, r"says \(7, null\)"),
         ({"bias": 1}, "the bias 1: set it to true or false"),
         ({"use_residual": True}, "use_residual"),
         ({"module_input_name": "token_embeddings"}, "module_input_name 'token_embeddings'"),
@@ -231,7 +231,7 @@ def test_a_damaged_list_of_modules_is_refused(folder: Path, text: str) -> None:
 @pytest.mark.parametrize("limit", [0, -1, True, "128", 1.5])
 def test_a_damaged_limit_is_refused(folder: Path, limit: Any) -> None:
     change(folder / "sentence_bert_config.json", max_seq_length=limit)
-    with pytest.raises(BertcliError, match=f"the max_seq_length '?{limit}"):
+    with pytest.raises(BertcliError, match=f"the max_seq_length '?{str(limit).lower()}"):
         read_sentence_config(folder)
 
 

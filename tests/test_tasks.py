@@ -239,7 +239,9 @@ def test_the_limit_is_the_smallest_of_the_models_own(made: Made) -> None:
 def test_what_was_cut_is_summed_up_once(mlm: Model, caplog: pytest.LogCaptureFixture) -> None:
     records = list(tasks.score(mlm, ["the cat sat", "tea", "a b c d"], max_length=4))
     assert [record["truncated"] for record in records] == [True, False, True]
-    assert caplog.messages == ["2 of 3 texts had more than 4 tokens and lost 3 (see --max-length, --truncation)."]
+    assert caplog.messages == [
+        "2 of 3 texts had more than 4 tokens and lost 3 (see max_length and truncation: --max-length, --truncation)."
+    ]
     caplog.clear()
     list(tasks.score(mlm, ["the cat sat"], max_length=4, truncation="silent"))
     assert caplog.messages == []
@@ -421,8 +423,21 @@ def test_masks_have_to_be_there(mlm: Model, made: Made) -> None:
         list(tasks.fill_mask(mlm, ["a [MASK] b [MASK]"], max_length=5))
     with pytest.raises(BertcliError, match="fill-mask needs a masked-language-model head"):
         tasks.fill_mask(bertcli.load(made()), ["[MASK]"])
-    with pytest.raises(BertcliError, match="longer than the 48 positions"):
-        list(tasks.fill_mask(mlm, ["a " * 45 + "[MASK]"], targets=["unbelievable"]))
+
+
+@pytest.mark.parametrize(("joint", "fits", "too_long"), [(False, 42, 43), (True, 40, 41)])
+def test_targets_need_room_in_the_place_of_masks(mlm: Model, joint: bool, fits: int, too_long: int) -> None:
+    """Of 48 positions two are [CLS] and [SEP], two the masks; "unbelievable" takes two more in one, four in both."""
+    assert len(mlm.tokenizer.pieces_of("unbelievable")) == 3
+    texts = ["a " * count + "[MASK] [MASK]" for count in (fits, too_long, 1)]
+    how: dict[str, Any] = {"targets": ["tea", "unbelievable"], "joint": joint}
+    with pytest.raises(BertcliError, match=r"A target of 3 pieces makes text 1 .* longer than the 48 positions"):
+        list(tasks.fill_mask(mlm, texts, **how))
+    one, two, three = tasks.fill_mask(mlm, texts, **how, keep_going=True)
+    assert "longer than the 48 positions" in two["error"]
+    for record, text in ((one, texts[0]), (three, texts[2])):
+        (first, _) = record["masks"]
+        assert len({found["sequence"] for found in first["predictions"]}) == 2, text
 
 
 # --------------------------------------------------------------------------------------------------------------- score

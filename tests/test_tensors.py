@@ -281,7 +281,7 @@ HOSTILE = {
     "dtype": (file_of({"a": entry("F31")}, DATA), "tensor 'a' of the unknown dtype 'F31'"),
     "dtype list": (file_of({"a": entry(["F32"])}, DATA), "unknown dtype"),
     "four bits": (file_of({"a": entry("F4", [16])}, DATA), "unknown dtype 'F4'"),
-    "no shape": (file_of({"a": {"dtype": "F32", "data_offsets": [0, 8]}}, DATA), "impossible shape None"),
+    "no shape": (file_of({"a": {"dtype": "F32", "data_offsets": [0, 8]}}, DATA), "impossible shape null"),
     "shape number": (file_of({"a": entry(shape=2)}, DATA), "impossible shape 2"),
     "shape true": (file_of({"a": entry("F64", [True])}, DATA), "impossible shape"),
     "shape float": (file_of({"a": entry(shape=[2.0])}, DATA), "impossible shape"),

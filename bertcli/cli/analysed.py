@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertcli.cli.options import ModelOptions
+from bertcli.cli.options import ModelOptions, option
 
 if TYPE_CHECKING:
     from bertcli.model import Model
 
 PANEL = "Model without weights, and sizes"
-logger = logging.getLogger("bertcli")
-
-
-def _option(name: str, metavar: str, help: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=help, rich_help_panel=PANEL, show_default=False)
 
 
 @dataclass(frozen=True)
@@ -27,22 +21,24 @@ class AnalysedOptions:
 
     variant: Annotated[
         str | None,
-        _option("--variant", metavar="NAME",
-                help="tiny, mini, small, medium, base, large, base-cased, large-cased, base-multilingual-cased, "
-                "base-chinese or textbook; no weights are needed."),
+        option(PANEL, "--variant", metavar="NAME",
+               help="tiny, mini, small, medium, base, large, base-cased, large-cased, base-multilingual-cased, "
+               "base-chinese or textbook; no weights are needed."),
     ] = None  # fmt: skip
-    config: Annotated[str | None, _option("--config", metavar="FILE", help="A config.json; no weights are needed.")] = (
-        None
-    )
+    config: Annotated[
+        str | None, option(PANEL, "--config", metavar="FILE", help="A config.json; no weights are needed.")
+    ] = None
     heads: Annotated[
         str | None,
-        _option("--heads", metavar="LIST",
-                help="Any of pooler,mlm,nsp,classifier, or none. (default: what the checkpoint has; else pooler)"),
+        option(PANEL, "--heads", metavar="LIST",
+               help="Any of pooler,mlm,nsp,classifier, or none. (default: what the checkpoint has; else pooler)"),
     ] = None  # fmt: skip
-    vocab_size: Annotated[int | None, _option("--vocab-size", metavar="N", help="Another size of vocabulary.")] = None
-    num_labels: Annotated[int | None, _option("--num-labels", metavar="N", help="Labels of a classifier.")] = None
-    seq_len: Annotated[int | None, _option("--seq-len", metavar="N", help="Tokens of a sentence.")] = None
-    batch_size: Annotated[int | None, _option("--batch-size", metavar="N", help="Sentences.")] = None
+    vocab_size: Annotated[
+        int | None, option(PANEL, "--vocab-size", metavar="N", help="Another size of vocabulary.")
+    ] = None
+    num_labels: Annotated[int | None, option(PANEL, "--num-labels", metavar="N", help="Labels of a classifier.")] = None
+    seq_len: Annotated[int | None, option(PANEL, "--seq-len", metavar="N", help="Tokens of a sentence.")] = None
+    batch_size: Annotated[int | None, option(PANEL, "--batch-size", metavar="N", help="Sentences.")] = None
 
     @property
     def without_weights(self) -> bool:
@@ -78,14 +74,5 @@ def _checkpoint(options: ModelOptions, analysed: AnalysedOptions, sample: str) -
             raise typer.BadParameter("this needs --variant or --config; a checkpoint has its own.", param_hint=name)
     from bertcli.model import load
 
-    if options.model is None:
-        logger.info("no model given (-m, --variant or --config), so this is the bundled %s.", sample)
-    return load(
-        sample if options.model is None else options.model,
-        revision=options.revision,
-        cache_dir=options.cache_dir,
-        offline=options.offline,
-        progress=True,
-        heads=analysed.heads,
-        text=False,
-    )
+    note = "no model given (-m, --variant or --config), so this is the bundled %s."
+    return load(**options.wanted(sample, note), heads=analysed.heads, text=False)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     Column("index", number=True, varying=True),
     Column("text"),
-    Column("text pair", varying=True),
+    Column("text pair", optional=True),
     Column("label"),
     Column("score", number=True),
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from typer import Argument, Option
 
+logger = logging.getLogger("bertcli")
 Text = Annotated[
     list[str] | None,
     Argument(
@@ -15,9 +17,11 @@ Text = Annotated[
 ]
 
 
-def _option(panel: str, *names: str, help: str, metavar: str = "", **settings: Any) -> Any:
-    """An option in its panel of the help; one without `metavar` is a switch."""
-    return Option(*names, help=help, metavar=metavar, rich_help_panel=panel, show_default=False, **settings)
+def option(
+    panel: str | None, *names: str, help: str, metavar: str | None = "", show_default: bool = False, **settings: Any
+) -> Any:
+    """An option in a panel of the help (None: the command's own); a switch has no `metavar`, None is its type's."""
+    return Option(*names, help=help, metavar=metavar, show_default=show_default, rich_help_panel=panel, **settings)
 
 
 @dataclass(frozen=True)
@@ -26,16 +30,28 @@ class ModelOptions:
 
     model: Annotated[
         str | None,
-        _option("Model", "-m", "--model", envvar="BERTCLI_MODEL", metavar="DIR|HUB_ID", show_envvar=True,
-                help="A folder, or a name on the Hugging Face Hub (default: a small bundled model)."),
+        option("Model", "-m", "--model", envvar="BERTCLI_MODEL", metavar="DIR|HUB_ID", show_envvar=True,
+               help="A folder, or a name on the Hugging Face Hub (default: a small bundled model)."),
     ] = None  # fmt: skip
     revision: Annotated[
-        str | None, _option("Model", "--revision", metavar="NAME", help="Branch, tag or commit on the Hub.")
+        str | None, option("Model", "--revision", metavar="NAME", help="Branch, tag or commit on the Hub.")
     ] = None
     cache_dir: Annotated[
-        str | None, _option("Model", "--cache-dir", metavar="DIR", help="Where downloaded models are kept.")
+        str | None, option("Model", "--cache-dir", metavar="DIR", help="Where downloaded models are kept.")
     ] = None
-    offline: Annotated[bool, _option("Model", "--offline", help="Never use the network: folder or cache only.")] = False
+    offline: Annotated[bool, option("Model", "--offline", help="Never use the network: folder or cache only.")] = False
+
+    def wanted(self, sample: str, note: str) -> dict[str, Any]:
+        """What `load` and `find_model` are told; `note` says of the bundled sample that it stands in, if it does."""
+        if self.model is None:
+            logger.info(note, sample)
+        model = sample if self.model is None else self.model
+        return {"model": model, "revision": self.revision, **self.fetching}
+
+    @property
+    def fetching(self) -> dict[str, Any]:
+        """How a model is fetched, whichever it is."""
+        return {"cache_dir": self.cache_dir, "offline": self.offline, "progress": True}
 
 
 @dataclass(frozen=True)
@@ -45,19 +61,19 @@ class InputOptions:
     texts: Text = None
     input: Annotated[
         list[str] | None,
-        _option("Input", "-i", "--input", metavar="FILE",
-                help="Read texts from a .txt (one a line), .jsonl, .csv, .tsv or .parquet file, also .gz of these; "
-                "again for more files, or a quoted pattern ('parts/*.jsonl'); - is standard input."),
+        option("Input", "-i", "--input", metavar="FILE",
+               help="Read texts from a .txt (one a line), .jsonl, .csv, .tsv or .parquet file, also .gz of these; "
+               "again for more files, or a quoted pattern ('parts/*.jsonl'); - is standard input."),
     ] = None  # fmt: skip
     column: Annotated[
         str | None,
-        _option("Input", "--column", metavar="NAME", help="The field that holds the text. (default: text)"),
+        option("Input", "--column", metavar="NAME", help="The field that holds the text. (default: text)"),
     ] = None
     text_pair: Annotated[
-        str | None, _option("Input", "--text-pair", metavar="TEXT", help="A second text that goes with every text.")
+        str | None, option("Input", "--text-pair", metavar="TEXT", help="A second text that goes with every text.")
     ] = None
     pair_column: Annotated[
-        str | None, _option("Input", "--pair-column", metavar="NAME", help="The field that holds the second text.")
+        str | None, option("Input", "--pair-column", metavar="NAME", help="The field that holds the second text.")
     ] = None
 
 
@@ -67,11 +83,11 @@ class LengthOptions:
 
     max_length: Annotated[
         int | None,
-        _option("Input", "--max-length", metavar="N", help="Cut texts to N tokens. (default: the model's own limit)"),
+        option("Input", "--max-length", metavar="N", help="Cut texts to N tokens. (default: the model's own limit)"),
     ] = None
     truncation: Annotated[
         Literal["warn", "error", "silent"],
-        _option("Input", "--truncation", metavar="MODE", help="Cut texts: warn (default), error, or silent."),
+        option("Input", "--truncation", metavar="MODE", help="Cut texts: warn (default), error, or silent."),
     ] = "warn"
 
 
@@ -81,13 +97,13 @@ class OutputOptions:
 
     format: Annotated[
         Literal["table", "json", "jsonl"],
-        _option(
+        option(
             "Output", "--format", metavar="FORMAT", help="table (default), json: one array, jsonl: an object a line."
         ),
     ] = "table"
     output: Annotated[
         str | None,
-        _option("Output", "-o", "--output", metavar="FILE", help="Write to a file; its ending decides the format."),
+        option("Output", "-o", "--output", metavar="FILE", help="Write to a file; its ending decides the format."),
     ] = None
 
 
@@ -96,11 +112,11 @@ class LongOptions:
     """What becomes of a run over many texts when something happens."""
 
     resume: Annotated[
-        bool, _option("Output", "--resume", help="Go on where a run into the same --output file was interrupted.")
+        bool, option("Output", "--resume", help="Go on where a run into the same --output file was interrupted.")
     ] = False
     keep_going: Annotated[
         bool,
-        _option("Input", "--keep-going", help='Give a text that cannot be used a record with "error", and go on.'),
+        option("Input", "--keep-going", help='Give a text that cannot be used a record with "error", and go on.'),
     ] = False
 
 
@@ -110,16 +126,16 @@ class SearchOptions:
 
     query: Annotated[
         list[str] | None,
-        _option("Search", "--query", metavar="TEXT",
-                help="Find the rows of --against nearest to this text; --input gives the texts of the rows."),
+        option("Search", "--query", metavar="TEXT",
+               help="Find the rows of --against nearest to this text; --input gives the texts of the rows."),
     ] = None  # fmt: skip
     against: Annotated[
         str | None,
-        _option("Search", "--against", metavar="FILE",
-                help="Vectors made with the same options: .npy, .npz, .safetensors or .parquet, of any --dtype."),
+        option("Search", "--against", metavar="FILE",
+               help="Vectors made with the same options: .npy, .npz, .safetensors or .parquet, of any --dtype."),
     ] = None  # fmt: skip
     top_k: Annotated[
-        int | None, _option("Search", "--top-k", min=1, metavar="K", help="How many rows for a query. (default: 5)")
+        int | None, option("Search", "--top-k", min=1, metavar="K", help="How many rows for a query. (default: 5)")
     ] = None
 
     @property
@@ -134,14 +150,14 @@ class WorkOptions:
 
     batch_tokens: Annotated[
         int | None,
-        _option("Work", "--batch-tokens", min=1, metavar="N", help="Tokens computed together. (default: 1000)"),
+        option("Work", "--batch-tokens", min=1, metavar="N", help="Tokens computed together. (default: 1000)"),
     ] = None
     threads: Annotated[
-        int | None, _option("Work", "--threads", min=1, metavar="N", help="Processor threads. (default: all cores)")
+        int | None, option("Work", "--threads", min=1, metavar="N", help="Processor threads. (default: all cores)")
     ] = None
     workers: Annotated[
         int | None,
-        _option("Work", "--workers", min=1, metavar="N", help="Processes. (default: one for every 8 threads)"),
+        option("Work", "--workers", min=1, metavar="N", help="Processes. (default: one for every 8 threads)"),
     ] = None
 
 
@@ -149,4 +165,4 @@ class WorkOptions:
 class DebugOptions:
     """What happens when something goes wrong."""
 
-    debug: Annotated[bool, _option("Work", "--debug", help="Show a traceback when something goes wrong.")] = False
+    debug: Annotated[bool, option("Work", "--debug", help="Show a traceback when something goes wrong.")] = False

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from bertcli.cli.analysed import AnalysedOptions, analysed_model
 from bertcli.cli.command import command
-from bertcli.cli.options import ModelOptions
+from bertcli.cli.options import ModelOptions, option
 from bertcli.cli.running import MASKED_SAMPLE, find_folder
 
 if TYPE_CHECKING:
@@ -17,38 +18,63 @@ if TYPE_CHECKING:
     from bertcli.output.document import Document
 
 Style = Literal["tree", "keras"]
+Format = Literal["table", "json", "csv", "markdown"]
+
+
+@dataclass(frozen=True)
+class ParamsOptions:
+    """What is counted, and how it is shown."""
+
+    depth: Annotated[
+        int, option(None, "--depth", metavar="N", show_default=True, help="Show modules inside modules down to N.")
+    ] = 3
+    collapse: Annotated[
+        bool | None,
+        option(None, "--collapse/--no-collapse", help="One row for all layers. (default: with --versus)"),
+    ] = None
+    formulas: Annotated[bool, option(None, "--formulas", help="Show how each number comes about.")] = False
+    style: Annotated[
+        Style,
+        option(None, "--style", metavar=None, show_default=True,
+               help="Rows of the model that runs, or of the Keras summary with its layers' names."),
+    ] = "tree"  # fmt: skip
+    tensors: Annotated[
+        bool, option(None, "--tensors", help="List a checkpoint's tensors, and what is done with each.")
+    ] = False
+    versus: Annotated[
+        str | None,
+        option(None, "--versus", metavar="NAME|DIR|HUB_ID", help="Another variant or model to compare with."),
+    ] = None
+    plot: Annotated[
+        str | None,
+        option(None, "--plot", metavar="FILE",
+               help="Draw the graph: .dot, .mmd (Mermaid); .svg and .png with Graphviz."),
+    ] = None  # fmt: skip
+    format: Annotated[
+        Format, option(None, "--format", metavar=None, show_default=True, help="How the result is printed.")
+    ] = "table"
+
+    def refuse_contradictions(self, analysed: AnalysedOptions) -> None:
+        """Wrong usage is a typer.BadParameter."""
+        if self.tensors and analysed.without_weights:
+            raise typer.BadParameter(
+                "a variant or a config has no file to list; give a checkpoint.", param_hint="--tensors"
+            )
+        others = {
+            "--versus": self.versus,
+            "--plot": self.plot,
+            "--vocab-size": analysed.vocab_size,
+            "--num-labels": analysed.num_labels,
+        }
+        for name, value in others.items():
+            if self.tensors and value is not None:
+                raise typer.BadParameter("--tensors lists the tensors of one checkpoint as they are.", param_hint=name)
+        if self.versus is not None and self.plot is not None:
+            raise typer.BadParameter("one model is drawn; leave out --versus.", param_hint="--plot")
 
 
 @command("params")
-def params(
-    context: typer.Context,
-    model: ModelOptions,
-    analysed: AnalysedOptions,
-    depth: Annotated[int, typer.Option(metavar="N", help="Show modules inside modules down to N.")] = 3,
-    collapse: Annotated[
-        bool | None,
-        typer.Option(
-            "--collapse/--no-collapse", help="One row for all layers. (default: with --versus)", show_default=False
-        ),
-    ] = None,
-    formulas: Annotated[bool, typer.Option("--formulas", help="Show how each number comes about.")] = False,
-    style: Annotated[
-        Style, typer.Option(help="Rows of the model that runs, or of the Keras summary with its layers' names.")
-    ] = "tree",
-    tensors: Annotated[
-        bool, typer.Option("--tensors", help="List a checkpoint's tensors, and what is done with each.")
-    ] = False,
-    versus: Annotated[
-        str | None, typer.Option(metavar="NAME|DIR|HUB_ID", help="Another variant or model to compare with.")
-    ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Draw the graph: .dot, .mmd (Mermaid); .svg and .png with Graphviz."),
-    ] = None,
-    format: Annotated[
-        Literal["table", "json", "csv", "markdown"], typer.Option(help="How the result is printed.")
-    ] = "table",
-) -> None:
+def params(context: typer.Context, model: ModelOptions, analysed: AnalysedOptions, wanted: ParamsOptions) -> None:
     """Count the parameters of a model, module by module.
 
     bertcli params --variant base --formulas
@@ -61,57 +87,52 @@ def params(
 
     Rows add up to the total, and tied tensors are counted once. A variant or a config needs no weights.
     """
-    _refuse_contradictions(analysed, tensors=tensors, versus=versus, plot=plot)
-    if plot is not None:
+    wanted.refuse_contradictions(analysed)
+    if wanted.plot is not None:
         from bertcli.account.plot import check_plot
 
-        check_plot(plot)
-
-    def account(one: Model, collapse: bool) -> Account:
-        from bertcli.account import params
-
-        sizes = {"seq_len": analysed.seq_len, "batch_size": analysed.batch_size}
-        return params(one, depth=depth, style=style, collapse=collapse, **sizes)
-
-    document: Document
-    if tensors:
+        check_plot(wanted.plot)
+    if wanted.tensors:
         document = _tensors(model, analysed)
-    elif versus is not None:
-        from bertcli.account.compare import compare
-        from bertcli.account.tables import comparison_document
-
-        both = analysed_model(context, model, analysed, MASKED_SAMPLE), _other_model(versus, model, analysed)
-        document = comparison_document(compare(*(account(one, collapse is not False) for one in both)))
     else:
-        from bertcli.account.tables import account_document
-
-        found = account(analysed_model(context, model, analysed, MASKED_SAMPLE), collapse is True)
-        document = account_document(found, style, formulas)
-        if plot is not None:
-            from bertcli.account.plot import plot as draw
-
-            draw(found, plot)
+        counted = analysed_model(context, model, analysed, MASKED_SAMPLE)
+        document = (
+            _rows(counted, analysed, wanted) if wanted.versus is None else _versus(counted, model, analysed, wanted)
+        )
     from bertcli.output.document import print_document
 
-    print_document(document, format)
+    print_document(document, wanted.format)
 
 
-def _refuse_contradictions(analysed: AnalysedOptions, *, tensors: bool, versus: str | None, plot: str | None) -> None:
-    if tensors and analysed.without_weights:
-        raise typer.BadParameter(
-            "a variant or a config has no file to list; give a checkpoint.", param_hint="--tensors"
-        )
-    others = {
-        "--versus": versus,
-        "--plot": plot,
-        "--vocab-size": analysed.vocab_size,
-        "--num-labels": analysed.num_labels,
-    }
-    for name, value in others.items():
-        if tensors and value is not None:
-            raise typer.BadParameter("--tensors lists the tensors of one checkpoint as they are.", param_hint=name)
-    if versus is not None and plot is not None:
-        raise typer.BadParameter("one model is drawn; leave out --versus.", param_hint="--plot")
+def _rows(model: Model, analysed: AnalysedOptions, wanted: ParamsOptions) -> Document:
+    """The rows of a model, which is drawn as well if that is wanted."""
+    from bertcli.account.tables import account_document
+
+    found = _account(model, analysed, wanted, wanted.collapse is True)
+    if wanted.plot is not None:
+        from bertcli.account.plot import plot
+
+        plot(found, wanted.plot)
+    return account_document(found, wanted.style, wanted.formulas)
+
+
+def _versus(model: Model, options: ModelOptions, analysed: AnalysedOptions, wanted: ParamsOptions) -> Document:
+    """The rows of two models side by side."""
+    from bertcli.account.compare import compare
+    from bertcli.account.tables import comparison_document
+
+    assert wanted.versus is not None
+    both = model, _other_model(wanted.versus, options, analysed)
+    return comparison_document(
+        compare(*(_account(one, analysed, wanted, wanted.collapse is not False) for one in both))
+    )
+
+
+def _account(model: Model, analysed: AnalysedOptions, wanted: ParamsOptions, collapse: bool) -> Account:
+    from bertcli.account import params
+
+    sizes = {"seq_len": analysed.seq_len, "batch_size": analysed.batch_size}
+    return params(model, depth=wanted.depth, style=wanted.style, collapse=collapse, **sizes)
 
 
 def _tensors(model: ModelOptions, analysed: AnalysedOptions) -> Document:
@@ -136,6 +157,6 @@ def _other_model(name: str, model: ModelOptions, analysed: AnalysedOptions) -> M
     from bertcli.model import load
 
     try:
-        return load(name, cache_dir=model.cache_dir, offline=model.offline, progress=True, heads=analysed.heads)
+        return load(name, **model.fetching, heads=analysed.heads, text=False)
     except BertcliError as error:
         raise BertcliError(f"{error} (Variants to compare with are {', '.join(VARIANTS)}.)") from None

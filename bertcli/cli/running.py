@@ -46,15 +46,7 @@ def open_model(options: ModelOptions, sample: str) -> Model:
     """The model asked for, or the bundled sample, which is said on standard error."""
     from bertcli.model import load
 
-    if options.model is None:
-        logger.info("no model given (-m), so the bundled %s runs.", sample)
-    model = load(
-        sample if options.model is None else options.model,
-        revision=options.revision,
-        cache_dir=options.cache_dir,
-        offline=options.offline,
-        progress=True,
-    )
+    model = load(**options.wanted(sample, "no model given (-m), so the bundled %s runs."))
     for note in model.notes:
         logger.info("%s", note)
     return model
@@ -97,16 +89,7 @@ def find_folder(options: ModelOptions, sample: str, weights: bool = True) -> Pat
     """The folder of the model asked for, or of the bundled sample, which is said on standard error."""
     from bertcli.hub import find_model
 
-    if options.model is None:
-        logger.info("no model given (-m), so this is the bundled %s.", sample)
-    return find_model(
-        sample if options.model is None else options.model,
-        revision=options.revision,
-        cache_dir=options.cache_dir,
-        offline=options.offline,
-        progress=True,
-        weights=weights,
-    )
+    return find_model(**options.wanted(sample, "no model given (-m), so this is the bundled %s."), weights=weights)
 
 
 def counted(blocks: Iterable[B], task: str, texts: Texts, given: int | None, output: OutputOptions) -> Iterable[B]:

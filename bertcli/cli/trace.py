@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from bertcli.cli.analysed import AnalysedOptions, analysed_model
 from bertcli.cli.command import command
-from bertcli.cli.options import ModelOptions
+from bertcli.cli.options import ModelOptions, option
 from bertcli.cli.running import MASKED_SAMPLE
 
 if TYPE_CHECKING:
@@ -24,41 +25,67 @@ logger = logging.getLogger("bertcli")
 TOKENS, SHAPES = 16, 512  # of a sentence, unless --seq-len says so: with weights, and without
 
 
-@command("trace")
-def trace(
-    context: typer.Context,
-    model: ModelOptions,
-    analysed: AnalysedOptions,
+@dataclass(frozen=True)
+class TraceOptions:
+    """What is run, and what is shown of it."""
+
     text: Annotated[
         str | None,
         typer.Argument(metavar="TEXT", help="A text to run. (default: random token ids)", show_default=False),
-    ] = None,
-    text_pair: Annotated[str | None, typer.Option(metavar="TEXT", help="A second text.", show_default=False)] = None,
-    all_layers: Annotated[bool, typer.Option("--all-layers", help="Show every layer, not one for all.")] = False,
-    time: Annotated[bool, typer.Option("--time", help="Measure each operation.")] = False,
+    ] = None
+    text_pair: Annotated[str | None, option(None, "--text-pair", metavar="TEXT", help="A second text.")] = None
+    all_layers: Annotated[bool, option(None, "--all-layers", help="Show every layer, not one for all.")] = False
+    time: Annotated[bool, option(None, "--time", help="Measure each operation.")] = False
     stats: Annotated[
-        bool, typer.Option("--stats", help="Show the least, largest, mean and deviation of each output; find NaN.")
-    ] = False,
+        bool,
+        option(None, "--stats", help="Show the least, largest, mean and deviation of each output; find NaN."),
+    ] = False
     save: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write every output to a .npz or .safetensors file.", show_default=False),
-    ] = None,
+        option(None, "--save", metavar="FILE", help="Write every output to a .npz or .safetensors file."),
+    ] = None
     attention: Annotated[
         str | None,
-        typer.Option(
-            metavar="LAYER[.HEAD]",
-            help="Show attention weights, in percent: of a head, or a layer's mean. Both count from 0.",
-            show_default=False,
-        ),
-    ] = None,
+        option(None, "--attention", metavar="LAYER[.HEAD]",
+               help="Show attention weights, in percent: of a head, or a layer's mean. Both count from 0."),
+    ] = None  # fmt: skip
     output: Annotated[
         str | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="With --attention: draw it, as .html or .svg.", show_default=False
-        ),
-    ] = None,
-    format: Annotated[Format, typer.Option(help="How the result is printed.")] = "table",
-) -> None:
+        option(None, "-o", "--output", metavar="FILE", help="With --attention: draw it, as .html or .svg."),
+    ] = None
+    format: Annotated[
+        Format, option(None, "--format", metavar=None, show_default=True, help="How the result is printed.")
+    ] = "table"
+
+    def refuse_contradictions(self, analysed: AnalysedOptions) -> None:
+        """Wrong usage is a typer.BadParameter."""
+        for name, value in (("--seq-len", analysed.seq_len), ("--batch-size", analysed.batch_size)):
+            if self.text is not None and value is not None:
+                raise typer.BadParameter("this is for random ids; a text has a length of its own.", param_hint=name)
+        if self.text_pair is not None and self.text is None:
+            raise typer.BadParameter("this goes with a text.", param_hint="--text-pair")
+        if self.output is not None and self.attention is None:
+            raise typer.BadParameter(
+                "this draws attention weights: give --attention LAYER as well.", param_hint="--output"
+            )
+        if analysed.without_weights:
+            self._refuse_numbers()
+
+    def _refuse_numbers(self) -> None:
+        """What only real numbers can answer, refused for a variant or a configuration."""
+        if self.text is not None:
+            raise typer.BadParameter(
+                "a variant or a config has no tokenizer; give --seq-len instead.", param_hint="TEXT"
+            )
+        for name in ("time", "stats", "save", "attention"):
+            if getattr(self, name):
+                raise typer.BadParameter(
+                    "nothing is computed without weights; give a checkpoint.", param_hint=f"--{name}"
+                )
+
+
+@command("trace")
+def trace(context: typer.Context, model: ModelOptions, analysed: AnalysedOptions, wanted: TraceOptions) -> None:
     """Show every operation of a forward pass: operands, sizes, parameters, costs.
 
     bertcli trace --variant base
@@ -73,59 +100,39 @@ def trace(
     types T, labels C. Layers that do the same are shown once. A variant or a
     config needs no weights, and its answer comes at once.
     """
-    _refuse_contradictions(analysed, text=text, text_pair=text_pair, attention=attention, output=output)
-    _refuse_without_weights(analysed, text=text, time=time, stats=stats, save=save, attention=attention)
-    _check_files(save, output)
+    wanted.refuse_contradictions(analysed)
+    _check_files(wanted.save, wanted.output)
     opened = analysed_model(context, model, analysed, MASKED_SAMPLE)
+    if opened.has_weights:
+        _run(opened, analysed, wanted)
+        return
     from bertcli.tracing.running import run_shapes
 
-    if not opened.has_weights:
-        length = min(SHAPES, opened.config.max_position_embeddings)
-        _show(
-            opened, run_shapes(opened, _or(analysed.batch_size, 1), _or(analysed.seq_len, length)), all_layers, format
-        )
-        return
+    length = min(SHAPES, opened.config.max_position_embeddings)
+    found = run_shapes(opened, _or(analysed.batch_size, 1), _or(analysed.seq_len, length))
+    _show(opened, found, wanted)
+
+
+def _run(model: Model, analysed: AnalysedOptions, wanted: TraceOptions) -> None:
+    """A pass with real numbers, and all that can be shown of it."""
     from bertcli.attention import keeps_attention, parse_choice
     from bertcli.tracing.running import run
 
-    choice = None if attention is None else parse_choice(attention, opened.config)
-    given = _pass(opened, analysed, text, text_pair)
-    keep = (lambda path: True) if save else keeps_attention if choice else None
-    found = run(opened, given, time=time, stats=stats, keep=keep)
-    if save is not None:
+    choice = None if wanted.attention is None else parse_choice(wanted.attention, model.config)
+    given = _pass(model, analysed, wanted)
+    keep = (lambda path: True) if wanted.save else keeps_attention if choice else None
+    found = run(model, given, time=wanted.time, stats=wanted.stats, keep=keep)
+    if wanted.save is not None:
         from bertcli.output.arrays import save_arrays
 
-        save_arrays(save, found.arrays)
-        logger.info("%d outputs written to %s.", len(found.arrays), save)
+        save_arrays(wanted.save, found.arrays)
+        logger.info("%d outputs written to %s.", len(found.arrays), wanted.save)
     if choice is None:
-        _show(opened, found, all_layers, format)
-    else:
-        if len(given.ids) > 1:
-            logger.info("of %d sentences the first is shown.", len(given.ids))
-        _show_attention(found, given.pieces, choice, output, format)
-
-
-def _refuse_contradictions(
-    analysed: AnalysedOptions, *, text: str | None, text_pair: str | None, attention: str | None, output: str | None
-) -> None:
-    for name, value in (("--seq-len", analysed.seq_len), ("--batch-size", analysed.batch_size)):
-        if text is not None and value is not None:
-            raise typer.BadParameter("this is for random ids; a text has a length of its own.", param_hint=name)
-    if text_pair is not None and text is None:
-        raise typer.BadParameter("this goes with a text.", param_hint="--text-pair")
-    if output is not None and attention is None:
-        raise typer.BadParameter("this draws attention weights: give --attention LAYER as well.", param_hint="--output")
-
-
-def _refuse_without_weights(analysed: AnalysedOptions, *, text: str | None, **wanted: str | bool | None) -> None:
-    """What only real numbers can answer, refused for a variant or a configuration."""
-    if not analysed.without_weights:
+        _show(model, found, wanted)
         return
-    if text is not None:
-        raise typer.BadParameter("a variant or a config has no tokenizer; give --seq-len instead.", param_hint="TEXT")
-    for name, value in wanted.items():
-        if value:
-            raise typer.BadParameter("nothing is computed without weights; give a checkpoint.", param_hint=f"--{name}")
+    if len(given.ids) > 1:
+        logger.info("of %d sentences the first is shown.", len(given.ids))
+    _show_attention(found, given.pieces, choice, wanted)
 
 
 def _check_files(save: str | None, output: str | None) -> None:
@@ -140,11 +147,11 @@ def _check_files(save: str | None, output: str | None) -> None:
             check_output(file, endings)
 
 
-def _pass(model: Model, analysed: AnalysedOptions, text: str | None, text_pair: str | None) -> Pass:
+def _pass(model: Model, analysed: AnalysedOptions, wanted: TraceOptions) -> Pass:
     from bertcli.tracing.running import pass_of_text, random_pass
 
-    if text is not None:
-        return pass_of_text(model, text, text_pair)
+    if wanted.text is not None:
+        return pass_of_text(model, wanted.text, wanted.text_pair)
     length = min(TOKENS, model.config.max_position_embeddings)
     return random_pass(model, _or(analysed.batch_size, 1), _or(analysed.seq_len, length))
 
@@ -153,25 +160,26 @@ def _or(given: int | None, otherwise: int) -> int:
     return otherwise if given is None else given
 
 
-def _show(model: Model, trace: Trace, all_layers: bool, format: Format) -> None:
+def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
     from bertcli.output.document import print_document
     from bertcli.tracing.tables import trace_document
 
     room = None
-    if format == "table":
+    if wanted.format == "table":
         from bertcli.report import terminal_width
 
         room = terminal_width()
-    print_document(trace_document(trace, model.config.sizes, all_layers=all_layers, room=room), format)
+    document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, room=room)
+    print_document(document, wanted.format)
 
 
-def _show_attention(trace: Trace, pieces: list[str], choice: Choice, output: str | None, format: Format) -> None:
+def _show_attention(trace: Trace, pieces: list[str], choice: Choice, wanted: TraceOptions) -> None:
     from bertcli.attention import attention_of
 
     found = attention_of(trace, pieces)
-    if output is not None:
-        _draw(found, choice, output)
-    elif format == "table":
+    if wanted.output is not None:
+        _draw(found, choice, wanted.output)
+    elif wanted.format == "table":
         from bertcli.attention.shades import shaded_lines
         from bertcli.report import print_shades, terminal_width
 
@@ -182,7 +190,7 @@ def _show_attention(trace: Trace, pieces: list[str], choice: Choice, output: str
         from bertcli.attention.document import attention_document
         from bertcli.output.document import print_document
 
-        print_document(attention_document(found, choice, trace), format)
+        print_document(attention_document(found, choice, trace), wanted.format)
 
 
 def _draw(attention: Attention, choice: Choice, file: str) -> None:

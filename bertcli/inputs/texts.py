@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError
-from bertcli.untrusted import shown
+from bertcli.untrusted import shown, shown_object
 
 END = object()
 CHARACTERS_A_TOKEN = 4  # roughly, in English; only how many texts are looked at together depends on it
@@ -93,7 +93,7 @@ def _paired(texts: Iterator[str], pairs: Iterator[str | None]) -> Iterator[Text]
 
 def _string(value: object) -> str:
     if not isinstance(value, str):
-        raise BertcliError(f"A text must be a string, and {shown(value)} is not.")
+        raise BertcliError(f"A text must be a string, and {shown_object(value)} is not.")
     return value
 
 

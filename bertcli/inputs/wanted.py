@@ -28,7 +28,8 @@ class Wanted:
     @cached_property
     def names(self) -> list[str]:
         """The fields to look up: the text's first."""
-        names = (self.column or DEFAULT_COLUMN, self.pair_column, self.id_column, self.label_column)
+        column = DEFAULT_COLUMN if self.column is None else self.column
+        names = (column, self.pair_column, self.id_column, self.label_column)
         return [name for name in names if name is not None]
 
     def kinds(self, name: str) -> str:

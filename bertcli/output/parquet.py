@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError
+from bertcli.arrow import pyarrow
 from bertcli.output.draft import Draft
 from bertcli.output.part import Part
 from bertcli.output.vectors import Column
@@ -26,11 +25,6 @@ ARROW_TYPES = {"<f4": "float32", "<f2": "float16", "|i1": "int8", "|u1": "uint8"
 Row = Mapping[str, str | int | None]
 
 
-def check_pyarrow(file: str) -> None:
-    """BertcliError when pyarrow is missing."""
-    _pyarrow(file)
-
-
 class ParquetFile:
     """Columns of text, given as rows, and arrays beside them; nulls where a text could not be used.
 
@@ -38,7 +32,7 @@ class ParquetFile:
     """
 
     def __init__(self, draft: Draft, columns: Sequence[Column], texts: Sequence[str]) -> None:
-        self._arrow, self._parquet = _pyarrow(draft.file)
+        self._arrow, self._parquet = pyarrow(draft.file)
         self._draft = draft
         self._columns = columns
         self._names = texts
@@ -69,9 +63,12 @@ class ParquetFile:
         for name in self._names:
             numbers = all(isinstance(row[name], int) for row in self._lines())
             fields.append((name, arrow.int64() if numbers and self._rows.size else arrow.string()))
+        nulls = "error" in self._names and any(row["error"] for row in self._lines())
         for column in self._columns:
             kind = getattr(arrow, ARROW_TYPES[column.dtype])()
-            fields.append((NAMES[column.name], kind if column.width is None else arrow.list_(kind, column.width)))
+            if column.width is not None:  # pyarrow before 26 cannot read lists of one size of which one is null
+                kind = arrow.list_(kind) if nulls else arrow.list_(kind, column.width)
+            fields.append((NAMES[column.name], kind))
         return arrow.schema(fields)
 
     def _table(self, schema: Any, rows: list[dict[str, Any]], arrays: list[NDArray[Any]]) -> Any:
@@ -85,13 +82,22 @@ class ParquetFile:
                 found.append(arrow.array([v if numbers or v is None else str(v) for v in values], field.type))
                 continue
             array = arrays[[NAMES[column.name] for column in self._columns].index(field.name)]
-            if array.ndim == 1:
-                found.append(arrow.array(array, field.type, mask=missing))
-                continue
-            flat = arrow.array(array.reshape(-1), field.type.value_type)
-            mask = arrow.array(missing) if missing.any() else None
-            found.append(arrow.FixedSizeListArray.from_arrays(flat, type=field.type, mask=mask))
+            found.append(
+                arrow.array(array, field.type, mask=missing)
+                if array.ndim == 1
+                else self._lists(field.type, array, missing)
+            )
         return arrow.table(found, schema)
+
+    def _lists(self, kind: Any, array: NDArray[Any], missing: NDArray[np.bool_]) -> Any:
+        """The rows of an array as lists, all of one size or, where the type leaves it open, null for missing rows."""
+        arrow = self._arrow
+        flat = arrow.array(array[~missing].reshape(-1), kind.value_type)
+        if arrow.types.is_fixed_size_list(kind):
+            return arrow.FixedSizeListArray.from_arrays(flat, type=kind)
+        ends = np.cumsum(np.where(missing, 0, array.shape[1]), dtype=np.int32)
+        offsets = np.concatenate([np.zeros(1, np.int32), ends])
+        return arrow.ListArray.from_arrays(offsets, flat, type=kind, mask=arrow.array(missing))
 
     def _groups(self) -> Iterator[tuple[list[dict[str, Any]], list[NDArray[Any]]]]:
         blocks = [
@@ -141,10 +147,3 @@ class _Sink:
 
     def seekable(self) -> bool:
         return False
-
-
-def _pyarrow(file: str) -> tuple[Any, Any]:
-    try:
-        return cast(Any, import_module("pyarrow")), import_module("pyarrow.parquet")
-    except ImportError:
-        raise BertcliError(f"{file}: Parquet needs pyarrow: pip install 'bertcli[parquet]'.") from None

@@ -11,11 +11,15 @@ Cell = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Column:
-    """A column's heading; `number`: right-aligned, never broken; `varying`: left out where all its cells agree."""
+    """A column's heading; `number`: right-aligned, never broken.
+
+    It is left out (`varying`) where all its cells agree, or (`optional`) where all are empty.
+    """
 
     name: str
     number: bool = False
     varying: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,11 @@ class Table:
 
     def shown(self) -> tuple[list[Column], list[list[str]]]:
         """The columns that say something, and the rows under them."""
+        cells = [{row[i] for row in self.rows} for i in range(len(self.columns))]
         kept = [
-            i for i, column in enumerate(self.columns) if not column.varying or len({row[i] for row in self.rows}) > 1
+            i
+            for i, column in enumerate(self.columns)
+            if not (column.varying and len(cells[i]) < 2) and not (column.optional and cells[i] <= {""})
         ]
         return [self.columns[i] for i in kept], [[row[i] for i in kept] for row in self.rows]
 

@@ -43,10 +43,10 @@ def parquet_file(path: Path) -> Stored:
             if name is None or not any(getattr(arrow.types, f"is_{list_}")(kind) for list_ in LISTS):
                 raise no_vectors(path, f"has no column '{COLUMNS[0]}' of vectors but {shown(schema.names)}")
             width = _width(opened, name)
-            numbers = np.dtype(kind.value_type.to_pandas_dtype())
+            numbers = next((np.dtype(one) for one in TYPES if kind.value_type == getattr(arrow, one)()), None)
     except errors as error:
         raise no_vectors(path, f"cannot be read as Parquet ({first_line(error)})") from None
-    if numbers.name not in TYPES:
+    if numbers is None:
         raise no_vectors(path, f"holds vectors of {kind.value_type}, not of {', '.join(TYPES)}")
 
     def blocks(count: int) -> Iterator[Block]:

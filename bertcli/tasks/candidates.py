@@ -105,18 +105,8 @@ def _chained(model: Model, blanks: Sequence[Blank], targets: list[Target], readi
 def _opened(model: Model, blank: Blank, position: int, count: int, filled: Target) -> Blank:
     """The blank with `count` places for one, the first of them filled; the next one is to be guessed."""
     ids = [*blank.ids[:position], *filled, *[blank.ids[position]] * (count - len(filled)), *blank.ids[position + 1 :]]
-    check_room(model, len(blank.ids), count)
     segments = [*blank.segments[:position], *[blank.segments[position]] * count, *blank.segments[position + 1 :]]
     return Blank(ids, segments, (position + len(filled),))
-
-
-def check_room(model: Model, length: int, count: int) -> None:
-    """BertcliError when a text of so many tokens has no room for a target of `count` pieces in a mask's place."""
-    if length + count - 1 > model.config.max_position_embeddings:
-        raise BertcliError(
-            f"A target of {count} pieces makes a text longer than the {model.config.max_position_embeddings} positions "
-            "of this model: shorten the text or set --max-length."
-        )
 
 
 def joint_fillings(

@@ -12,7 +12,7 @@ from bertcli.model import Model
 from bertcli.ops import Integers
 from bertcli.packing import Packed
 from bertcli.parts import Array
-from bertcli.untrusted import shown
+from bertcli.untrusted import shown_object
 
 HEAD_NAMES = {
     "pooler": "pooler",
@@ -47,7 +47,7 @@ def check_finite(values: NDArray[Any]) -> None:
 def check_choice(what: str, value: str | None, kind: Any) -> None:
     """Refuse a word that is none of those in `kind`, a Literal; None leaves the choice to the model."""
     if value is not None and value not in get_args(kind):
-        raise BertcliError(f"There is no {what} {shown(value)}; there are {', '.join(get_args(kind))}.")
+        raise BertcliError(f"There is no {what} {shown_object(value)}; there are {', '.join(get_args(kind))}.")
 
 
 def check_top_k(top_k: int | None) -> None:

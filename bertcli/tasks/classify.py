@@ -99,8 +99,8 @@ class _Classify(Task[Records]):
         true_label(item.text, self.labels)
         if self.head == "nsp" and item.text.pair is None:
             raise BertcliError(
-                f"The next-sentence head needs a second text, and {item.place} has none: give --text-pair or "
-                "--pair-column."
+                f"The next-sentence head needs a second text, and {item.place} has none: give pairs "
+                "(--text-pair or --pair-column)."
             )
 
     def compute(self, window: Window) -> Records:

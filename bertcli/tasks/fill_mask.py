@@ -10,7 +10,7 @@ from typing import Any
 from bertcli.errors import BertcliError
 from bertcli.inputs import Texts, from_values
 from bertcli.model import Model
-from bertcli.tasks.candidates import Candidate, Target, check_room, find_targets, joint_fillings, rank
+from bertcli.tasks.candidates import Candidate, Target, find_targets, joint_fillings, rank
 from bertcli.tasks.checks import check_top_k, head_of
 from bertcli.tasks.items import START, Item, Reading, Records, RecordStream, Tally, Truncation, Window
 from bertcli.tasks.masked import Blank
@@ -72,16 +72,22 @@ class _FillMask(Task[Records]):
 
     def check(self, item: Item) -> None:
         """BertcliError for a text without a mask, one whose masks were cut off, and one too long for the targets."""
-        self._blank(item)
-        if self.targets and not self.joint:
-            check_room(self.model, len(item.tokens.ids), max(map(len, self.targets)))
+        blank = self._blank(item)
+        longest = max(map(len, self.targets or [(self.mask,)]))
+        growth = (longest - 1) * (len(blank.positions) if self.joint else 1)
+        positions = self.model.config.max_position_embeddings
+        if len(blank.ids) + growth > positions:
+            raise BertcliError(
+                f"A target of {longest} pieces makes {item.place} longer than the {positions} positions of this model: "
+                "shorten the text or set max_length (--max-length)."
+            )
 
     def _blank(self, item: Item) -> Blank:
         name = self.model.tokenizer.mask_token
         if item.tokens.lost_masks:
             raise BertcliError(
                 f"{item.tokens.lost_masks} {name} of {item.place} lie beyond the cut: shorten the text or raise "
-                "--max-length."
+                "max_length (--max-length)."
             )
         positions = [position for position, id in enumerate(item.tokens.ids) if id == self.mask]
         if not positions:

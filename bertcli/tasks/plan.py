@@ -14,7 +14,7 @@ from bertcli.model import Model
 from bertcli.ops import Integers, linear
 from bertcli.parts import Array
 from bertcli.tasks.checks import check_choice, head_of
-from bertcli.untrusted import shown
+from bertcli.untrusted import shown_object
 
 Pooling = Literal["auto", "mean", "cls", "max", "pooler", "none"]
 SMALLEST_LENGTH = 1e-12  # a shorter vector is not stretched to length 1: torch.nn.functional.normalize's bound
@@ -55,21 +55,24 @@ class Plan:
         if pooling == "none":
             modes, reason = (), "none, as asked for: a vector for every token"
         if "pooler" in modes:
-            head_of(model, "pooler", "--pooling pooler")
+            head_of(model, "pooler", "The pooling 'pooler'")
             if layers != (last,):
                 raise BertcliError(
-                    "--pooling pooler works on the last layer only: leave --layer out or choose another pooling."
+                    "The pooling 'pooler' works on the last layer only: leave layer (--layer) out, or choose another "
+                    "pooling."
                 )
         width = model.config.hidden_size * len(layers) * max(1, len(modes))
         dense = own.dense if modes else ()
         if dense and dense[0].weight.shape[1] != width:
             raise BertcliError(
                 f"This checkpoint's Dense layer takes vectors of length {dense[0].weight.shape[1]}, and this pooling "
-                f"gives {width}: leave --pooling and --layer out."
+                f"gives {width}: leave pooling and layer (--pooling, --layer) out."
             )
         width = dense[-1].weight.shape[0] if dense else width
         if truncate_dim is not None and not 1 <= truncate_dim <= width:
-            raise BertcliError(f"Vectors of {width} numbers cannot be cut to {truncate_dim} (see --truncate-dim).")
+            raise BertcliError(
+                f"Vectors of {width} numbers cannot be cut to {truncate_dim} (see truncate_dim, --truncate-dim)."
+            )
         return cls(
             pooling=modes,
             layers=layers,
@@ -126,7 +129,7 @@ def _layers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
         raise BertcliError("There is no layer to take the vectors from: give at least one, as in -1.")
     for number in wanted:
         if not isinstance(number, int | np.integer):
-            raise BertcliError(f"The layer {shown(number)} is no whole number.")
+            raise BertcliError(f"The layer {shown_object(number)} is no whole number.")
         if not -count - 1 <= number <= count:
             raise BertcliError(
                 f"There is no layer {number}: layers are 0 (the embeddings) to {count}, or from the end -1 (the last) "

@@ -165,7 +165,8 @@ def _counted(task: Task[R], found: Iterator[R]) -> Iterator[R]:
         yield result._replace(tally=tally)
     if tally.cut and task.reading.truncation == "warn":
         logger.warning(
-            "%d of %d texts had more than %d tokens and lost %d (see --max-length, --truncation).",
+            "%d of %d texts had more than %d tokens and lost %d "
+            "(see max_length and truncation: --max-length, --truncation).",
             tally.cut,
             tally.texts,
             task.limit,

@@ -122,11 +122,12 @@ def _all_masks(model: Model, item: Item) -> Blank:
     positions = [position for position, id in enumerate(item.tokens.ids) if id == mask]
     if item.tokens.lost_masks:
         raise BertcliError(
-            f"{item.tokens.lost_masks} mask(s) of {item.place} lie beyond the cut: shorten it or raise --max-length."
+            f"{item.tokens.lost_masks} mask(s) of {item.place} lie beyond the cut: shorten it or raise "
+            "max_length (--max-length)."
         )
     if not positions:
         raise BertcliError(
-            f"There is no {model.tokenizer.mask_token} in {item.place}, so --target has nothing to compare with."
+            f"There is no {model.tokenizer.mask_token} in {item.place}, so the target has nothing to compare with."
         )
     return Blank(item.tokens.ids, item.tokens.segments, positions)
 

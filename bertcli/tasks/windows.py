@@ -103,7 +103,7 @@ class Task(Generic[Result]):
         if item.tokens.truncated and self.reading.truncation == "error":
             raise BertcliError(
                 f"{item.place} has {self.limit + item.tokens.lost} tokens, more than {self.limit}: shorten it, raise "
-                "--max-length where the model allows it, or let it be cut with --truncation warn."
+                "max_length (--max-length) where the model allows it, or let it be cut (--truncation warn)."
             )
         self.check(item)
         return item
@@ -116,7 +116,9 @@ def length_limit(model: Model, max_length: int | None) -> int:
         own = (model.tokenizer.model_max_length, read_limit(model.path) if model.path else None)
         max_length = min(positions, *(limit for limit in own if limit is not None), positions)
     if max_length > positions:
-        raise BertcliError(f"--max-length {max_length} is more than the {positions} positions of this model.")
+        raise BertcliError(
+            f"max_length (--max-length) is {max_length}, more than the {positions} positions of this model."
+        )
     model.tokenizer.check_length(max_length, paired=False)
     return max_length
 

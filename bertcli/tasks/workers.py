@@ -66,7 +66,9 @@ def _start(threads: int) -> Popen[bytes]:
         with _interrupts_blocked():
             return Popen(command, bufsize=0, stdin=PIPE, stdout=PIPE, env=environment)
     except OSError as error:
-        raise BertcliError(f"A worker process cannot be started ({error.strerror}): try --workers 1.") from None
+        raise BertcliError(
+            f"A worker process cannot be started ({error.strerror}): set workers (--workers) to 1."
+        ) from None
 
 
 @contextmanager
@@ -113,4 +115,4 @@ def _ended(process: Popen[bytes]) -> BertcliError:
     process.kill()
     status = process.wait()
     how = f"was killed by signal {-status}, perhaps for lack of memory" if status < 0 else f"ended with status {status}"
-    return BertcliError(f"A worker process {how}: try again with fewer --workers.")
+    return BertcliError(f"A worker process {how}: try again with fewer workers (--workers).")

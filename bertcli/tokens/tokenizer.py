@@ -14,7 +14,7 @@ from bertcli.tokens.checks import library_errors
 from bertcli.tokens.framed import Framing, Slot, Source, Tokens
 from bertcli.tokens.opening import open_backend
 from bertcli.tokens.settings import TokenizerSettings, read_settings
-from bertcli.untrusted import shown
+from bertcli.untrusted import shown, shown_object
 
 
 class Tokenizer:
@@ -108,7 +108,9 @@ class Tokenizer:
         least = max(3 if paired else 2, self.special_count(paired))
         if max_length < least:
             what = "a text with a pair" if paired else "a text"
-            raise BertcliError(f"--max-length {max_length} is too small: {what} needs at least {least} tokens.")
+            raise BertcliError(
+                f"max_length (--max-length) is {max_length}, which is too small: {what} needs at least {least} tokens."
+            )
 
     def encode(
         self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, max_length: int | None = None
@@ -213,7 +215,7 @@ def _fit(lengths: list[int], room: int) -> list[int]:
 def _refuse_bad_text(texts: Sequence[object]) -> None:
     for text in texts:
         if not isinstance(text, str):
-            raise BertcliError(f"A text must be a string, and {shown(text)} is not.")
+            raise BertcliError(f"A text must be a string, and {shown_object(text)} is not.")
         try:
             text.encode()
         except UnicodeEncodeError:

@@ -1,0 +1,90 @@
+"""What `bertcli encode` is told of the vectors: how they are made, and how they are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import typer
+
+from bertcli.cli.options import LongOptions, option
+
+
+@dataclass(frozen=True)
+class VectorOptions:
+    """What a text's vector is, and what becomes of it."""
+
+    pooling: Annotated[
+        Literal["auto", "mean", "cls", "max", "pooler", "none"],
+        option(None, "--pooling", metavar="MODE",
+               help="auto: as the model was made (default); mean, cls, max, pooler; none: a vector a token."),
+    ] = "auto"  # fmt: skip
+    layer: Annotated[
+        str,
+        option(None, "--layer", metavar="N[,N]", help="0: embeddings, N: layer N, -1: the last; several are joined."),
+    ] = "-1"
+    normalize: Annotated[
+        bool | None,
+        option(None, "--normalize/--no-normalize", help="Vectors of length 1 (default: as the model was made)."),
+    ] = None
+    truncate_dim: Annotated[
+        int | None,
+        option(None, "--truncate-dim", min=1, metavar="N",
+               help="Keep the first N numbers of each vector, and normalise after that if at all."),
+    ] = None  # fmt: skip
+    dtype: Annotated[
+        Literal["float32", "float16", "int8", "binary"],
+        option(None, "--dtype", metavar="TYPE",
+               help="How arrays are stored: float32 (default), float16, int8 with a scale a row, "
+               "binary: a bit a number."),
+    ] = "float32"  # fmt: skip
+    id_column: Annotated[
+        str | None,
+        option(None, "--id-column", metavar="NAME",
+               help="The field that names a text; it goes to the output with it."),
+    ] = None  # fmt: skip
+    similarity: Annotated[
+        bool, option(None, "--similarity", help="Show how alike the texts are: the cosines of all pairs.")
+    ] = False
+
+    def refuse_contradictions(self, long: LongOptions) -> None:
+        """Wrong usage is a typer.BadParameter."""
+        if self.similarity and (not self.one_a_text or self.stored_smaller or long.resume or long.keep_going):
+            raise typer.BadParameter(
+                "it compares a few whole texts: no --pooling none, --resume, --keep-going or --dtype.",
+                param_hint="--similarity",
+            )
+
+    @property
+    def layers(self) -> list[int]:
+        """The numbers of --layer; wrong usage is a typer.BadParameter."""
+        try:
+            return [int(number) for number in self.layer.split(",")]
+        except ValueError:
+            raise typer.BadParameter("give whole numbers, as in -1 or 0,6,12.", param_hint="--layer") from None
+
+    @property
+    def one_a_text(self) -> bool:
+        """Whether a text has one vector, and not one a token."""
+        return self.pooling != "none"
+
+    @property
+    def stored_smaller(self) -> bool:
+        """Whether numbers are stored as something smaller than they are, which only arrays can be."""
+        return self.dtype != "float32"
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What the task is told."""
+        return {
+            "pooling": self.pooling,
+            "layer": self.layers,
+            "normalize": self.normalize,
+            "truncate_dim": self.truncate_dim,
+        }
+
+    @property
+    def by_name(self) -> dict[str, Any]:
+        """The options that a result depends on, as they are typed."""
+        found = {**self.plan, "dtype": self.dtype, "id_column": self.id_column}
+        return {f"--{name.replace('_', '-')}": value for name, value in found.items()}
