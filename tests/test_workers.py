@@ -143,7 +143,8 @@ def test_a_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_number(
     assert (broken.status, target.exists()) == (1, False)
     errors = [line for line in broken.err.splitlines() if not line.startswith("Note: ")]
     assert errors == [
-        "Error: A worker process was killed by signal 9, perhaps for lack of memory: try again with fewer workers (--workers)."
+        "Error: A worker process was killed by signal 9, perhaps for lack of memory: "
+        "try again with fewer workers (--workers)."
     ]
     assert "texts are done and kept: with --resume" in broken.err
     assert all(process.returncode is not None for process in started)
