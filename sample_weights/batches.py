@@ -10,6 +10,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 SENTENCE_LENGTHS = range(5, 41)  # pieces of a sentence that is shown alone
+BARE = 0.9  # of the training, from which on some sentences come without their full stop
 ALIGN = 32  # a window moves to a sentence's start if one is this near
 
 
@@ -64,12 +65,16 @@ class Sampler:
         ids[:, 0], ids[:, -1] = CLS, SEP
         return self.mask(rng, ids, np.zeros_like(ids), None, rate)
 
-    def single_sentences(self, rng: Generator, pieces: int, rate: float) -> Batch:
-        """[CLS] sentence [SEP]: sentences of one length, the length drawn by how many pieces such sentences hold."""
+    def single_sentences(self, rng: Generator, pieces: int, rate: float, bare: bool = False) -> Batch:
+        """[CLS] sentence [SEP]: sentences of one length, the length drawn by how many pieces such sentences hold.
+
+        `bare`: without their last piece, a full stop nearly always, as people type them.
+        """
         lengths = np.array(list(self.sentences))
         weight = np.array([len(self.sentences[length]) * length for length in lengths], float)
         length = int(rng.choice(lengths, p=weight / weight.sum()))
         starts = rng.choice(self.sentences[length], pieces // (length + 2))
+        length -= bare
         ids = np.empty((len(starts), length + 2), np.int64)
         ids[:, 1:-1] = self.stream.ids[starts[:, None] + np.arange(length)]
         ids[:, 0], ids[:, -1] = CLS, SEP
@@ -124,12 +129,13 @@ def draw(sampler: Sampler, seed: int, step: int, fraction: float) -> Batch:
     """The batch of a step, about 4,096 pieces, when `fraction` of the training is over.
 
     One step in four shows single sentences, one in eight runs of one document, the others pairs. 64 pieces, every
-    eighth 128; in the last quarter 128, every third 256. The masked share falls from 25 % to 15 %.
+    eighth 128; in the last quarter 128, every third 256. The masked share falls from 25 % to 15 %. In the last tenth
+    half of the single sentences have no full stop: before, a mask at the end of a text has learnt to be one.
     """
     rng = np.random.default_rng((seed, step))
     rate = 0.25 - 0.10 * fraction
     length = (64, 128)[step % 8 == 0] if fraction < 0.75 else (128, 256)[step % 3 == 0]
     kind = rng.integers(8)
     if kind < 2:
-        return sampler.single_sentences(rng, 4096, rate)
+        return sampler.single_sentences(rng, 4096, rate, bare=kind == 0 and fraction > BARE)
     return (sampler.runs_of_text if kind == 2 else sampler.pairs)(rng, 4096 // length, length, rate)

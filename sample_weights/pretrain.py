@@ -133,7 +133,7 @@ def pretrain(train: Sampler, held_out: Sampler, shape: Shape, plan: Plan, checkp
     return network
 
 
-def settle_places(network: Bert, train: Sampler, seed: int, known: int = 128, steps: int = 120) -> None:
+def settle_places(network: Bert, train: Sampler, seed: int, known: int = 128, steps: int = 400) -> None:
     """Trains the position vectors from `known` on, and nothing else, on texts of full length.
 
     They were seen only in the last quarter, at falling rates; they start again from the vectors `known` places

@@ -26,8 +26,8 @@ BATCH = 32
 class FineTuning:
     """What was tried and kept; hidden is the share of pieces shown as [MASK], a cheap augmentation."""
 
-    epochs: int = 3
-    rate: float = 2e-4
+    epochs: int = 4
+    rate: float = 1e-4
     drop: float = 0.1
     hidden: float = 0.1
     smoothing: float = 0.1

@@ -27,7 +27,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("texts", type=Path, help="folder of *.txt or *.txt.xz, and sentiment/{train,dev,test}.tsv")
     parser.add_argument("--work", type=Path, required=True, help="scratch folder: piece ids, checkpoints")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="where the two model folders go")
-    parser.add_argument("--minutes", type=float, default=69, help="pre-training time; the schedule follows the clock")
+    parser.add_argument("--minutes", type=float, default=109, help="pre-training time; the schedule follows the clock")
     parser.add_argument("--steps", type=int, help="pre-training steps instead of minutes, exactly repeatable")
     parser.add_argument("--sentiment-seeds", type=int, default=4, help="classifiers trained, then averaged")
     parser.add_argument("--seed", type=int, default=0)
