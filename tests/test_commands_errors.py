@@ -75,7 +75,7 @@ def test_an_empty_name_is_no_model(command: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["encode", "x", "--max-length", "1"], "max_length (--max-length) is 1, which is too small"),
+        (["encode", "x", "--max-length", "1"], "max_length (--max-length) 1 is too small: a text takes 2 tokens"),
         (["encode", "x", "--max-length", "0"], "too small"),
         (["encode", "x", "--text-pair", "y", "--max-length", "2"], "a text with a pair needs at least 3"),
         (["encode", "x", "--max-length", "49"], "more than the 48 positions"),

@@ -108,9 +108,7 @@ class Tokenizer:
         least = max(3 if paired else 2, self.special_count(paired))
         if max_length < least:
             what = "a text with a pair" if paired else "a text"
-            raise BertcliError(
-                f"max_length (--max-length) is {max_length}, which is too small: {what} needs at least {least} tokens."
-            )
+            raise BertcliError(f"max_length (--max-length) {max_length} is too small: {what} takes {least} tokens.")
 
     def encode(
         self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, max_length: int | None = None
