@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from bertcli.errors import BertcliError
+from bertcli.ops import linear
+from bertcli.parts import Array, Module
 from bertcli.tensors import open_tensors
+from bertcli.tree import parameter, setting
 from bertcli.untrusted import read_object, shown
 
 ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}
 
 
-class Dense(NamedTuple):
-    """activation(x · weightᵀ + bias): weight [out, in], bias [out] or None, activation one of ACTIVATIONS' values."""
+@dataclass(frozen=True, eq=False)
+class Dense(Module):
+    """activation(x · weightᵀ + bias): bias may be None, activation is one of ACTIVATIONS' values."""
 
-    weight: NDArray[np.float32]
-    bias: NDArray[np.float32] | None
-    activation: str
+    weight: Array = parameter("outputs inputs")
+    bias: Array | None = parameter("outputs")
+    activation: str = setting("activation_function")
+
+    def forward(self, x: Array) -> Array:
+        """Pooled vectors [batch, in] -> [batch, out]"""
+        return linear(x, self.weight, self.bias, activation=None if self.activation == "identity" else self.activation)
 
 
 def read_dense(file: Path, size: int | None) -> Dense:

@@ -40,10 +40,10 @@ class Model:
 
     config: BertConfig
     heads: tuple[str, ...]
-    network: Bert | Textbook
+    network: Bert | Textbook = field(repr=False)
     name: str
     path: Path | None = None
-    uses: tuple[TensorUse, ...] = ()
+    uses: tuple[TensorUse, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     has_weights: bool = True
     as_stored: bool = field(default=False, init=False, repr=False)  # opening `path` gives the same model again

@@ -28,7 +28,9 @@ def packed_batch(
     seen = np.ones(token_ids.shape, dtype=bool) if mask is None else np.asarray(mask) != 0
     for name, array in (("segments", kinds), ("mask", seen)):
         if array.shape != token_ids.shape:
-            raise BertcliError(f"{name} have shape {array.shape}, but ids have shape {token_ids.shape}.")
+            raise BertcliError(
+                f"The shape of {name} is {array.shape}, and that of ids {token_ids.shape}: make them alike."
+            )
     batch, rows = pack_padded(token_ids, kinds, seen)
     return batch, rows, (token_ids.shape[0], token_ids.shape[1])
 

@@ -35,9 +35,12 @@ def variant(
     """
     if config is None:
         settings = variant_config(name)
+    elif isinstance(config, BertConfig):
+        settings, name = config, config.model_type
     else:
-        settings = config if isinstance(config, BertConfig) else read_config(Path(config))
-        name = settings.model_type if isinstance(config, BertConfig) else str(config)
+        if not Path(config).exists():
+            raise BertcliError(f"{config} is missing: give the path of a config.json that is there.")
+        settings, name = read_config(Path(config)), str(config)
     if vocab_size is not None:
         settings = replace(settings, vocab_size=vocab_size)
     if num_labels is not None:

@@ -75,9 +75,9 @@ def test_an_empty_name_is_no_model(command: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["encode", "x", "--max-length", "1"], "max_length (--max-length) is 1, too small"),
+        (["encode", "x", "--max-length", "1"], "max_length (--max-length) 1 is too small: a text takes 2 tokens"),
         (["encode", "x", "--max-length", "0"], "too small"),
-        (["encode", "x", "--text-pair", "y", "--max-length", "2"], "a text with a pair needs at least 3"),
+        (["encode", "x", "--text-pair", "y", "--max-length", "2"], "a text with a pair takes 3"),
         (["encode", "x", "--max-length", "49"], "more than the 48 positions"),
         (["encode", "x", "--layer", "3"], "no layer 3"),
         (["fill-mask", "no mask here"], "There is no [MASK] in text 0 ('no mask here')"),
@@ -117,6 +117,17 @@ def test_a_bad_line_ends_everything(command: str, output: str, model: Path, tmp_
     if "." in output:
         assert target.read_text(encoding="utf-8") == "old"
     assert len(list(tmp_path.iterdir())) == (2 if "." in output else 1)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_texts_are_not_written_over(command: str, model: Path, tmp_path: Path) -> None:
+    source, link = tmp_path / "in.jsonl", tmp_path / "link.jsonl"
+    source.write_text('{"text": "a [MASK]"}\n', encoding="utf-8")
+    link.symlink_to(source)
+    for given, target in ((source, source), (tmp_path / "i?.jsonl", link)):
+        result = bertcli(command, "-m", model, "-i", given, "--text-pair", "b", "-o", target)
+        assert f"Cannot write {target}: the texts are read from it" in result.error
+    assert source.read_text(encoding="utf-8") == '{"text": "a [MASK]"}\n'
 
 
 def test_a_stream_of_lines_may_hold_what_came_before_the_bad_one(model: Path, tmp_path: Path) -> None:

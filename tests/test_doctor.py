@@ -17,15 +17,15 @@ AVX2 = {"OPENBLAS_CORETYPE": "Haswell"}
 def run(*arguments: str, **variables: str) -> str:
     program = "import sys; from bertcli.cli import main; sys.exit(main())"
     found = subprocess.run(
-        [sys.executable, "-c", program, "doctor", *arguments],
+        [sys.executable, "-c", program, *arguments],
         check=True, capture_output=True, text=True, timeout=120, env={**os.environ, **variables},
     )  # fmt: skip
     return found.stdout
 
 
 def test_the_table_and_the_record_say_the_same() -> None:
-    record = json.loads(run("--format", "json"))
-    table = run()
+    record = json.loads(run("doctor", "--format", "json"))
+    table = run("doctor")
     for name in ("numpy", "blas", "kernel", "threads", "processor"):
         assert str(record[name]) in table
     assert record["matrix_gflops"] > 0
@@ -33,9 +33,26 @@ def test_the_table_and_the_record_say_the_same() -> None:
     assert record["threads"] <= (os.cpu_count() or 1)
 
 
+@pytest.mark.parametrize("arguments", [("--version", "--verbose"), ("--verbose", "--version")])
+def test_a_verbose_version_says_what_doctor_says(arguments: tuple[str, ...]) -> None:
+    version, *rows = run(*arguments).splitlines()
+    expected, *others = run("doctor").splitlines()
+    assert version.split() == expected.split()
+    names = [row[:26] for row in rows]
+    assert names == [row[:26] for row in others]
+    assert "matrix gflops" in map(str.strip, names)
+
+
+def test_verbose_without_version_is_refused() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        run("--verbose", "doctor")
+    assert failed.value.returncode == 2
+    assert "--verbose goes with --version" in failed.value.stderr
+
+
 @pytest.mark.skipif(blas.kernel() is None or not blas.processor()[1], reason="no OpenBLAS on x86-64 Linux")
 def test_a_slow_kernel_that_was_asked_for_stays_and_is_named() -> None:
-    record = json.loads(run("--format", "json", **AVX2))
+    record = json.loads(run("doctor", "--format", "json", **AVX2))
     assert (record["kernel"], record["kernel_chosen_by"]) == ("Haswell", "the environment")
     assert (record["advice"] is not None) == (blas.processor()[1] >= blas.AVX512)
 

@@ -28,6 +28,12 @@ def test_float32_weights_are_used_as_stored_and_read_only(made: Made) -> None:
         assert not item.array.flags.writeable
 
 
+def test_a_model_is_shown_without_its_arrays(made: Made) -> None:
+    model = bertcli.load(made())
+    assert repr(model).startswith("Model(config=BertConfig(vocab_size=")
+    assert "array" not in repr(model)
+
+
 def test_forward_checks_what_it_is_given(made: Made) -> None:
     model = bertcli.load(made())
     for ids, message in (
@@ -41,7 +47,7 @@ def test_forward_checks_what_it_is_given(made: Made) -> None:
             model.forward(ids)
     with pytest.raises(BertcliError, match="segments must lie between 0 and 1"):
         model.forward([[1, 2]], segments=[[0, 2]])
-    with pytest.raises(BertcliError, match=r"mask have shape \(1, 3\)"):
+    with pytest.raises(BertcliError, match=r"The shape of mask is \(1, 3\)"):
         model.forward([[1, 2]], mask=[[1, 1, 1]])
 
 

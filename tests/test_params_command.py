@@ -198,7 +198,7 @@ def test_a_graph_is_drawn_beside_the_table(tmp_path: Path) -> None:
         (["--variant", "base", "--vocab-size", "-1"], "at least 1."),
         (["--variant", "base", "--vocab-size", "9" * 30], "at most 16777216."),
         (["--variant", "base", "--depth", "-1"], "or more."),
-        (["--config", "/nowhere/config.json"], "/nowhere/config.json is missing"),
+        (["--config", "/nowhere/config.json"], "/nowhere/config.json is missing: give the path"),
         (["--variant", "base", "--plot", "a.pdf"], ".dot, .mmd, .svg, .png."),
         (["--variant", "base", "--versus", "./nowhere"], "Variants to compare with are tiny"),
     ],

@@ -184,7 +184,7 @@ def test_a_zip_that_claims_more_than_it_holds_is_refused(tmp_path: Path) -> None
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     assert "ends in .npy, .npz, .safetensors, .parquet" in refusal("vectors.txt")
-    assert "is missing" in refusal(str(tmp_path / "gone.npy"))
+    assert "gone.npy is missing: give a file of vectors" in refusal(str(tmp_path / "gone.npy"))
     save_file({"a": VECTORS, "b": VECTORS}, tmp_path / "v.safetensors")
     assert "has no array 'embeddings' but ['a', 'b']" in refusal(str(tmp_path / "v.safetensors"))
     save_file({"a": np.ones((2, 2), np.int64)}, tmp_path / "v.safetensors")

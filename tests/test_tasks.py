@@ -191,6 +191,7 @@ def test_what_is_wrong_with_the_wish_is_said_before_any_text_is_read(mlm: Model)
         lambda: tasks.fill_mask(mlm, texts(), targets=[1]),  # type: ignore[list-item]
         lambda: tasks.fill_mask(mlm, texts(), max_length=1),
         lambda: tasks.score(mlm, texts(), max_length=49),
+        lambda: tasks.score(mlm, texts(), batch_tokens=0),
     ):
         with pytest.raises(BertcliError):
             wish()

@@ -275,7 +275,7 @@ def test_every_output_is_saved_under_its_path(ending: str, model: Path, tmp_path
         (["--variant", "base", "--seq-len", "0"], "with this model it is 1 to 512."),
         (["--variant", "base", "--batch-size", "0"], "it is 1 to 1,048,576."),
         (["--variant", "base", "--vocab-size", "0"], "at least 1."),
-        (["--config", "/nowhere/config.json"], "/nowhere/config.json is missing"),
+        (["--config", "/nowhere/config.json"], "/nowhere/config.json is missing: give the path"),
         (["-m", "MODEL", "--seq-len", "49"], "with this model it is 1 to 48."),
         (["-m", "MODEL", "--heads", "classifier"], "no classifier head; it has pooler, mlm, nsp."),
         (["-m", "MODEL", "--attention", "2"], "no layer 2: this model has layers 0 to 1."),

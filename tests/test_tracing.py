@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from checkpoints import Dense, Sentence
 from conftest import Made
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -422,3 +423,31 @@ def test_kept_arrays_are_the_references_hidden_states(made: Made) -> None:
         found = np.stack([trace.arrays[path][[0, -1]] for path in ends])
         np.testing.assert_allclose(found, states[:, 2 * sentence : 2 * sentence + 2], rtol=0, atol=1e-5)
     assert list(trace.arrays) == ends
+
+
+def test_the_dense_layers_of_a_sentence_folder_are_steps_of_an_encoding(made: Made) -> None:
+    layers = (Dense(7), Dense(5, False, "torch.nn.modules.linear.Identity"))
+    model = bertcli.load(made(sentence=Sentence(("cls", "mean"), dense=layers, normalize=True)))
+    texts = ["three", "one two", "four five six"]  # in the order in which they are computed
+    with bertcli.trace(model, keep=lambda path: True) as trace:
+        assert "sentence" not in vars(model)  # its files are read when an encoding needs them
+        traced = model.encode(texts)
+    assert np.array_equal(traced, model.encode(texts))
+    steps = {step.path: step for step in trace.steps if step.path.startswith("dense.")}
+    assert [*steps] == ["dense.0", "dense.1"]
+    assert [step.output.shape for step in steps.values()] == [(3, 7), (3, 5)]
+    assert [step.operation for step in steps.values()] == ["linear + tanh", "linear + identity"]
+    assert [step.parameters for step in steps.values()] == [("dense.0.weight", "dense.0.bias"), ("dense.1.weight",)]
+    assert [step.macs for step in steps.values()] == [3 * 7 * 64, 3 * 5 * 7]
+    assert [step.params for step in steps.values()] == [7 * 64 + 7, 5 * 7]
+    assert [call.path for call in trace.calls][-2:] == ["dense.0", "dense.1"]
+    last = trace.arrays["dense.1"]
+    np.testing.assert_allclose(traced, last / np.linalg.norm(last, axis=1, keepdims=True), rtol=1e-6)
+
+
+def test_a_dense_layer_of_another_folder_is_no_part_of_the_trace(made: Made) -> None:
+    folder = made(sentence=Sentence(dense=(Dense(7),)))
+    (other,) = bertcli.load(folder).sentence.dense
+    for model in (bertcli.load(folder), bertcli.load(made()), bertcli.variant("tiny", weights=0)):
+        with bertcli.trace(model), pytest.raises(RuntimeError, match="Dense ran that is no part of the traced model"):
+            other(np.zeros((1, 32), dtype=np.float32))

@@ -8,7 +8,7 @@ import typer
 
 import bertcli
 from bertcli.cli.classify import classify
-from bertcli.cli.doctor import doctor
+from bertcli.cli.doctor import doctor, print_findings
 from bertcli.cli.encode import encode
 from bertcli.cli.fill_mask import fill_mask
 from bertcli.cli.neighbors import neighbors
@@ -31,16 +31,21 @@ for one in (tokenize, doctor):
     one.register(app, panel="Look")
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(context: typer.Context, wanted: bool) -> None:
     if wanted:
         typer.echo(f"bertcli {bertcli.__version__}")
+        if context.params["verbose"]:
+            print_findings(without="bertcli")
         raise typer.Exit
 
 
 @app.callback()
 def bert(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, help="Print the version and leave.")
+    ] = False,
+    verbose: Annotated[  # eager, so that it is known before the version is printed, whichever comes first
+        bool, typer.Option("--verbose", is_eager=True, help="With --version: and what doctor shows.")
     ] = False,
 ) -> None:
     """BERT in the terminal: vectors, labels, masked words, likelihoods.
@@ -54,3 +59,5 @@ def bert(
     does: a folder, or a name on the Hugging Face Hub (-m bert-base-uncased).
     COMMAND --help has more examples.
     """
+    if verbose:
+        raise typer.BadParameter("--verbose goes with --version, not with a command.")

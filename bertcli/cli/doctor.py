@@ -19,12 +19,18 @@ def doctor(
     bertcli doctor
     bertcli doctor --format json
     """
+    if format == "table":
+        print_findings()
+        return
     from bertcli.doctor import examine
 
-    found = examine()
-    if format == "json":
-        print(json.dumps(found, indent=2))
-        return
-    for name, value in found.items():
-        if value not in (None, []):
+    print(json.dumps(examine(), indent=2))
+
+
+def print_findings(without: str = "") -> None:
+    """The table of the command, but for the row of this name: `bertcli --version --verbose` has the version already."""
+    from bertcli.doctor import examine
+
+    for name, value in examine().items():
+        if name != without and value not in (None, []):
             print(f"{name.replace('_', ' '):26}{' '.join(value) if isinstance(value, list) else value}")

@@ -38,7 +38,7 @@ class Job:
         """The texts; what cannot be written, or resumed, is refused before any work."""
         from bertcli.output.files import check_output
 
-        source = read_texts(self.texts, id_column, label_column, self.long.keep_going)
+        source = read_texts(self.texts, self.output, id_column, label_column, self.long.keep_going)
         if self.output.output is not None:
             check_output(self.output.output, endings)
         elif self.long.resume:

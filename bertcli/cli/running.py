@@ -13,6 +13,7 @@ import typer
 
 from bertcli.blas import THREAD_VARIABLES
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, WorkOptions
+from bertcli.errors import BertcliError
 
 if TYPE_CHECKING:
     from bertcli.inputs import Texts
@@ -53,9 +54,16 @@ def open_model(options: ModelOptions, sample: str) -> Model:
 
 
 def read_texts(
-    options: InputOptions, id_column: str | None = None, label_column: str | None = None, keep_going: bool = False
+    options: InputOptions,
+    output: OutputOptions,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    keep_going: bool = False,
 ) -> Texts:
-    """The texts asked for: arguments, a file, or standard input. Wrong usage is a typer.BadParameter."""
+    """The texts asked for: arguments, files (none of which is the output), or standard input.
+
+    Wrong usage is a typer.BadParameter.
+    """
     from bertcli.inputs import from_arguments, from_files, takes_columns
     from bertcli.lines import STANDARD_INPUT
 
@@ -79,10 +87,17 @@ def read_texts(
         return from_arguments(options.texts, options.text_pair)
     if not files and (sys.stdin is None or sys.stdin.isatty()):
         raise typer.BadParameter("give a text, a file with --input, or pipe texts in, one a line.", param_hint="TEXT")
-    return from_files(
+    found = from_files(
         files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,
         id_column=id_column, label_column=label_column, keep_going=keep_going,
     )  # fmt: skip
+    if output.output is not None and any(_is_same(file, output.output) for file in found.files or ()):
+        raise BertcliError(f"Cannot write {output.output}: the texts are read from it, so choose another --output.")
+    return found
+
+
+def _is_same(file: str, other: str) -> bool:
+    return Path(file).exists() and Path(other).exists() and Path(file).samefile(other)
 
 
 def find_folder(options: ModelOptions, sample: str, weights: bool = True) -> Path:

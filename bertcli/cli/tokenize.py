@@ -40,7 +40,7 @@ def tokenize(
 
     Start and end say where in its text a piece stands, in characters.
     """
-    source = read_texts(texts)
+    source = read_texts(texts, output)
     from bertcli.output.records import record_output
 
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:

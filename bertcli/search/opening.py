@@ -26,4 +26,6 @@ def open_vectors(file: str) -> Stored:
     ending = Path(file).suffix.lower()
     if ending not in OPENERS:
         raise BertcliError(f"{file}: a file of vectors ends in {', '.join(OPENERS)}.")
+    if not Path(file).exists():
+        raise BertcliError(f"{file} is missing: give a file of vectors that is there, such as encode -o writes.")
     return OPENERS[ending](Path(file))

@@ -50,6 +50,7 @@ def check_choice(what: str, value: str | None, kind: Any) -> None:
         raise BertcliError(f"There is no {what} {shown_object(value)}; there are {', '.join(get_args(kind))}.")
 
 
-def check_top_k(top_k: int | None) -> None:
-    if top_k is not None and top_k < 1:
-        raise BertcliError(f"top_k is {top_k}; it must be at least 1.")
+def check_count(what: str, value: int | None) -> None:
+    """Refuse what is less than one; None leaves the number to the task."""
+    if value is not None and value < 1:
+        raise BertcliError(f"{what} is {value}; it must be at least 1.")

@@ -13,7 +13,7 @@ from bertcli.errors import BertcliError
 from bertcli.inputs import Text, Texts, from_values
 from bertcli.model import Model
 from bertcli.packing import pack
-from bertcli.tasks.checks import check_choice, check_finite, check_top_k, head_of, hidden_states
+from bertcli.tasks.checks import check_choice, check_count, check_finite, head_of, hidden_states
 from bertcli.tasks.items import START, Item, Reading, Record, Records, RecordStream, Tally, Truncation, Window
 from bertcli.tasks.run import results
 from bertcli.tasks.windows import Task, in_micro_batches
@@ -48,7 +48,7 @@ def classify(
     pairs. `activation`: softmax; sigmoid for a multi-label or single-label classifier; none for regression. `workers`:
     processes that share the work (see `bertcli.tasks.run`).
     """
-    check_top_k(top_k)
+    check_count("top_k", top_k)
     check_choice("head", head, Head)
     check_choice("activation", activation, Activation)
     chosen = chosen_head(model, head)

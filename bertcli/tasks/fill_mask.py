@@ -11,7 +11,7 @@ from bertcli.errors import BertcliError
 from bertcli.inputs import Texts, from_values
 from bertcli.model import Model
 from bertcli.tasks.candidates import Candidate, Target, find_targets, joint_fillings, rank
-from bertcli.tasks.checks import check_top_k, head_of
+from bertcli.tasks.checks import check_count, head_of
 from bertcli.tasks.items import START, Item, Reading, Records, RecordStream, Tally, Truncation, Window
 from bertcli.tasks.masked import Blank
 from bertcli.tasks.run import results
@@ -44,7 +44,7 @@ def fill_mask(
     masks of a text are filled together: prediction k of every mask belongs to the k-th best filling, and has its score.
     `workers`: processes that share the work (see `bertcli.tasks.run`).
     """
-    check_top_k(top_k)
+    check_count("top_k", top_k)
     head_of(model, "mlm", "fill-mask")
     mask = model.tokenizer.mask_id
     wanted = None if targets is None else find_targets(model, targets)

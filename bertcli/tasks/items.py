@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from bertcli.inputs import Text
-from bertcli.tasks.checks import check_choice
+from bertcli.tasks.checks import check_choice, check_count
 from bertcli.tokens import Tokens
 from bertcli.untrusted import shown
 
@@ -52,10 +52,11 @@ class Reading:
 
     def __post_init__(self) -> None:
         check_choice("truncation", self.truncation, Truncation)
+        check_count("batch_tokens", self.batch_tokens)
 
     @property
     def tokens_together(self) -> int:
-        return max(1, self.batch_tokens or BATCH_TOKENS)
+        return self.batch_tokens or BATCH_TOKENS
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.checks import check_finite, check_top_k
+from bertcli.tasks.checks import check_count, check_finite
 from bertcli.tokens import Tokenizer
 from bertcli.untrusted import shown
 
@@ -20,7 +20,7 @@ def neighbors(model: Model, words: Iterable[str], *, top_k: int = 10) -> Iterato
     A word is one piece of the vocabulary, written as it is there (`##ing`) or as in a text (`King`). Raises
     BertcliError for one that is unknown or several pieces.
     """
-    check_top_k(top_k)
+    check_count("top_k", top_k)
     tokenizer = model.tokenizer
     table = np.asarray(model.network.embeddings.token)[: tokenizer.vocab_size]
     check_finite(table)

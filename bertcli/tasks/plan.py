@@ -11,7 +11,7 @@ import numpy as np
 from bertcli.dense import Dense
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.ops import Integers, linear
+from bertcli.ops import Integers
 from bertcli.parts import Array
 from bertcli.tasks.checks import check_choice, head_of
 from bertcli.untrusted import shown_object
@@ -98,8 +98,7 @@ class Plan:
     def finish(self, vectors: Array) -> Array:
         """Dense layers, the numbers that are kept, normalisation, in this order."""
         for layer in self.dense:
-            activation = None if layer.activation == "identity" else layer.activation
-            vectors = linear(vectors, layer.weight, layer.bias, activation=activation)
+            vectors = layer(vectors)
         vectors = vectors[:, : self.width]
         return unit(vectors) if self.normalize else vectors
 

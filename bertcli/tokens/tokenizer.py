@@ -108,9 +108,7 @@ class Tokenizer:
         least = max(3 if paired else 2, self.special_count(paired))
         if max_length < least:
             what = "a text with a pair" if paired else "a text"
-            raise BertcliError(
-                f"max_length (--max-length) is {max_length}, too small: {what} needs at least {least} tokens."
-            )
+            raise BertcliError(f"max_length (--max-length) {max_length} is too small: {what} takes {least} tokens.")
 
     def encode(
         self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, max_length: int | None = None
@@ -137,10 +135,12 @@ class Tokenizer:
     def _framing(self, sides: tuple[Encoding, ...], max_length: int | None) -> Framing:
         frame = self._frames[len(sides) == 2]
         lengths = [len(side) for side in sides]
-        keeps = lengths if max_length is None else _fit(lengths, max_length - self.special_count(len(sides) == 2))
+        kept_lengths = (
+            lengths if max_length is None else _fit(lengths, max_length - self.special_count(len(sides) == 2))
+        )
         kept = tuple(
             slice(length - keep, length) if self._settings.cut_left else slice(keep)
-            for length, keep in zip(lengths, keeps, strict=True)
+            for length, keep in zip(lengths, kept_lengths, strict=True)
         )
         return Framing(frame, sides, kept)
 

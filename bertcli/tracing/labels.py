@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from bertcli import encoder, heads, textbook
+from bertcli import dense, encoder, heads, textbook
 from bertcli.parts import Module
 
 Place = tuple[type[Module] | None, str, str]  # class, field, op
@@ -37,7 +37,7 @@ def words_for(places: Iterable[Place], settings: Mapping[str, Any]) -> Words | N
 
 ACTIVATIONS: dict[str | None, str] = {
     "gelu": "GELU", "gelu_new": "GELU (tanh)", "gelu_pytorch_tanh": "GELU (tanh)", "gelu_fast": "GELU (tanh)",
-    "relu": "ReLU", "silu": "SiLU", "swish": "SiLU", "tanh": "tanh",
+    "relu": "ReLU", "silu": "SiLU", "swish": "SiLU", "tanh": "tanh", None: "identity",
 }  # fmt: skip
 
 # Groups, and below each: class.field op | operation | operands -> result
@@ -82,6 +82,11 @@ Next sentence
   NextSentence.output linear | linear                 | Pooled output, W_nsp -> Next-sentence logits
 Classifier
   Classifier.output linear   | linear                 | Pooled output, W_c -> Label logits
+"""
+
+DENSE = """
+Dense
+  Dense.weight linear | linear + {act} | Pooled vector, W -> Sentence vector
 """
 
 TEXTBOOK = """
@@ -131,4 +136,4 @@ def _read(table: str, home: ModuleType) -> Iterator[tuple[Place, Words]]:
         yield (kind, field, op), Words(group, operation, tuple(inputs.split(", ")), output)
 
 
-WORDS = dict([*_read(ENCODER, encoder), *_read(HEADS, heads), *_read(TEXTBOOK, textbook)])
+WORDS = dict([*_read(ENCODER, encoder), *_read(HEADS, heads), *_read(DENSE, dense), *_read(TEXTBOOK, textbook)])

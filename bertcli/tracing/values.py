@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -47,7 +48,11 @@ class Values:
         self.paths: dict[int, str] = {}  # of every module, by its id
         self._held: list[Any] = []  # ids stay those of these objects
         self._buffers: dict[int, _Buffer] = {}
-        for path, found in walk(tree):
+        self.take_in(tree)
+
+    def take_in(self, tree: Module, at: str = "", symbols: Mapping[str, str] | None = None) -> None:
+        """Know the modules and parameters of a tree that stands at `at`; `symbols` of its axes, by their names."""
+        for path, found in walk(tree, at, symbols):
             if isinstance(found, Parameter):
                 axes = plain(found.symbols, found.array.shape)
                 names = self.names(found.array)

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from bertcli.dense import Dense
 from bertcli.model import Model
 from bertcli.packing import Packed
 from bertcli.parts import Array, Module, Op, watching
-from bertcli.tracing.axes import Factor, rows, unknown
+from bertcli.tracing.axes import UNKNOWN, Factor, rows, unknown
 from bertcli.tracing.labels import Place, words_for
 from bertcli.tracing.records import Call, Step, Totals
 from bertcli.tracing.steps import Given, Operand, stats_of, step_of
@@ -59,6 +60,7 @@ class Trace:
 
     def __init__(self, model: Model, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> None:
         self.model = model.name
+        self._whole = model
         self.batch: int | None = None  # sentences of the first pass
         self.sequence: int | None = None  # tokens of its longest sentence
         self.steps: list[Step] = []
@@ -97,6 +99,7 @@ class Trace:
 
     def module(self, module: Module, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array:
         """Run a module; what one that no other called is given are inputs of the pass."""
+        self._take_in_dense(module)
         path = self._values.paths.get(id(module))
         if path is None:
             raise RuntimeError(f"A {type(module).__name__} ran that is no part of the traced model '{self.model}'.")
@@ -130,6 +133,12 @@ class Trace:
         if self._keep is not None and not self._dry and self._keep(path):
             self.arrays[path] = np.array(output).reshape(step.output.shape)  # a copy: later ops work in place
         return output
+
+    def _take_in_dense(self, module: Module) -> None:
+        """Know the Dense layers behind the pooling once one of them runs: only then has anyone read their files."""
+        if isinstance(module, Dense) and id(module) not in self._values.paths and self._whole.path is not None:
+            for number, layer in enumerate(self._whole.sentence.dense):
+                self._values.take_in(layer, f"dense.{number}", {"outputs": UNKNOWN, "inputs": UNKNOWN})
 
     @staticmethod
     def _shape_alone(given: Given) -> Array:
