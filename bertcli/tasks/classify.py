@@ -22,7 +22,7 @@ from bertcli.untrusted import shown
 Activation = Literal["softmax", "sigmoid", "none"]
 Head = Literal["classifier", "nsp"]
 NEXT_SENTENCE = ("is_next", "not_next")
-SPAN = 8  # micro-batches in a window, as in encode
+SPAN = 5  # micro-batches in a window, as in encode
 
 
 def classify(
