@@ -14,7 +14,7 @@ from bertcli.untrusted import shown
 Record = dict[str, Any]
 Truncation = Literal["warn", "error", "silent"]
 
-BATCH_TOKENS = 1536  # at 128 tokens a text 1.07 times as fast as 1,000, where feed-forward activations just fit the cache
+BATCH_TOKENS = 1536  # at 128 tokens a text 1.07 times as fast as 1,000, and 1.9 times as fast as 6,000
 
 
 class Tally(NamedTuple):
