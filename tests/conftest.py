@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 from checkpoints import make
+from hypothesis import HealthCheck, settings
 
 Made = Callable[..., Path]
+
+# How long a case takes, or is made, says how busy the machine is, not whether the code is right.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 @pytest.fixture(scope="session")
