@@ -19,7 +19,7 @@ from bertcli.tasks.plan import Plan, pool
 from bertcli.tasks.run import results
 from bertcli.tasks.windows import Task, in_micro_batches
 
-SPAN = 5  # micro-batches in a window: memory is flat from some hundred texts on; twice as many are no faster
+SPAN = 5  # micro-batches in a window: memory is flat from some hundred texts on; 8 take 5 MB more and are no faster
 SPAN_OF_TOKENS = 4  # the same when every token's vector is kept
 
 

@@ -23,13 +23,14 @@ def groups(folder: Path, quick: bool, texts: Path | None) -> dict[str, Callable[
     from bench.machine import machine
     from bench.passes import passes, where_time_goes
     from bench.processes import processes
-    from bench.stream import growth, shared, stream
+    from bench.stream import alike, growth, shared, stream
 
     return {
         "machine": machine,
         "passes": lambda: passes(folder, quick),
         "time": lambda: where_time_goes(folder),
         "stream": lambda: stream(folder, 120 if quick else 600, texts),
+        "alike": lambda: alike(folder, 1 if quick else 4),
         "workers": lambda: shared(folder, 800 if quick else 4000),
         "growth": lambda: growth(folder, (250, 1000) if quick else (1000, 4000, 16000)),
         "processes": lambda: processes(folder, 1 if quick else 3),
@@ -42,7 +43,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and texts")
     parser.add_argument("--texts", type=Path, metavar="FILE", help="real texts for the stream, one a line")
     parser.add_argument(
-        "--only", nargs="+", default=[], help="machine, passes, time, stream, workers, growth, processes"
+        "--only", nargs="+", default=[], help="machine, passes, time, stream, alike, workers, growth, processes"
     )
     chosen = parser.parse_args()
     import bertcli  # the checkout beside this file, installed or not; before NumPy, for its choice of kernel

@@ -63,12 +63,30 @@ def stream(folder: Path, count: int, file: Path | None) -> Iterator[Record]:
     yield record
 
 
-def padded(run: Any, tokens: list[list[int]]) -> NDArray[np.float32]:
+def alike(folder: Path, times: int) -> Iterator[Record]:
+    """Mean-pooled vectors of texts of one length, beside ONNX Runtime on one batch of them after the other."""
+    model, graph = bertcli.load(folder), onnx_file(folder) if find_spec("onnxruntime") else None
+    words = [word for word in WORDS.split() if len(model.tokenizer.encode([word])[0].ids) == 3]  # one piece each
+    generator = np.random.default_rng(0)
+    for batch, length in ((8, 128), (32, 64)):
+        texts = [" ".join(generator.choice(words, length - 2)) for _ in range(6 * batch)]
+        tokens = [one.ids for one in model.tokenizer.encode(texts)]
+        runs: dict[str, Any] = {"bertcli": partial(model.encode, texts, pooling="mean", normalize=False)}
+        if graph:
+            runs["onnxruntime"] = partial(padded, onnx_forward(graph), tokens, batch)
+        best, _ = in_turn(runs, times)
+        record = compared(f"{len(texts)} texts of {length} tokens", best, 1, "s")
+        vectors = [run() for run in runs.values()]
+        record["largest difference"] = f"{np.abs(vectors[0] - vectors[1]).max():.1e}" if graph else None
+        yield record
+
+
+def padded(run: Any, tokens: list[list[int]], batch: int = BATCH) -> NDArray[np.float32]:
     """ONNX Runtime on batches sorted by length, mean over the tokens that count."""
     found = np.empty((len(tokens), 768), dtype=np.float32)
     order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i]))
-    for first in range(0, len(order), BATCH):
-        some = order[first : first + BATCH]
+    for first in range(0, len(order), batch):
+        some = order[first : first + batch]
         lengths = np.array([len(tokens[i]) for i in some])
         mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
         ids = np.zeros_like(mask)

@@ -129,12 +129,7 @@ def full_tmpfs(disk: Path, size: int) -> One:
             os.posix_fallocate(file.fileno(), 0, max(1, size - room))
         first = scene.run(form, target)
         ballast.unlink()
-        if first.returncode == 0:
-            return scene.agrees(form, target), False
-        said = b"No space left on device" in first.stderr and not target.exists()
-        resumed = b"sizes" in journal(target)
-        done = scene.run(form, target)
-        return said and done.returncode == 0 and scene.agrees(form, target), resumed
+        return gone_on(scene, form, target, first, b"No space left on device")
 
     return one
 
@@ -144,9 +139,16 @@ def full_limit(scene: Scene, form: str) -> tuple[bool, bool]:
     target = scene.folder / f"v.{form}"
     room = int(len(scene.whole[form]) * scene.choose.uniform(0.05, 1.0))
     first = scene.run(form, target, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
+    return gone_on(scene, form, target, first, b"File too large")
+
+
+def gone_on(
+    scene: Scene, form: str, target: Path, first: subprocess.CompletedProcess[bytes], message: bytes
+) -> tuple[bool, bool]:
+    """A run that met a full disk said so and left no target; another one goes on, to the whole."""
     if first.returncode == 0:
         return scene.agrees(form, target), False
-    said = b"File too large" in first.stderr and not target.exists()
+    said = message in first.stderr and not target.exists()
     resumed = b"sizes" in journal(target)
     done = scene.run(form, target)
     return said and done.returncode == 0 and scene.agrees(form, target), resumed
