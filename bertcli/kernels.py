@@ -2,7 +2,8 @@
 
 NumPy makes one pass over memory for every operation, so what counts is how many there are and that they stay in the
 cache: long arrays are worked on in blocks. Costs are of one pass, in nanoseconds a number, on one core with AVX-512:
-add or multiply 0.06, divide 0.09, tanh 0.18, exp 0.35; maximum or minimum with a scalar 0.32.
+add or multiply 0.06, divide 0.09, tanh 0.18, exp 0.35; maximum or minimum with a scalar 0.32. With AVX2 alone
+0.14, 0.17, 2.6, 1.3 and 0.4.
 
 All of this runs on the calling thread. Sharing out the blocks of one array among threads gains nothing: each pass takes
 5 µs, and then they wait for each other at the interpreter's lock. Other parts of the batch keep the other cores busy.
@@ -82,8 +83,8 @@ def activate(x: Array, activation: str | None = None, bias: Array | None = None)
 def _gelu(x: Array) -> None:
     """x Φ(x) = x/2 · (1 + erf(x / sqrt 2)) (Hendrycks & Gimpel 2016), absolute error below 6e-7.
 
-    erf(x / sqrt 2) is tanh(g), g/x a smooth function of u = x². Its fit here, a + b·u + c / (u + d + e / (u + f)),
-    minimizes the largest error of x Φ(x): 1.2e-7 before rounding. It takes 14 passes where Abramowitz & Stegun's erf
+    erf(x / sqrt 2) is tanh(x g), g a smooth function of u = x². Its fit here, g = a + b·u + c / (u + d + e / (u + f)),
+    minimizes the largest error of x Φ(x): 1.2e-7 before rounding. It takes 13 passes where Abramowitz & Stegun's erf
     takes 20, and needs no limit on x: for large u both fractions vanish.
     """
     u, g = _scratch(x, 2)
@@ -92,39 +93,40 @@ def _gelu(x: Array) -> None:
     np.divide(523.8223646828675, g, out=g)
     g += u
     g -= 6.777147759229354
-    np.divide(-4.617615577676511, g, out=g)
-    u *= 0.017253143041987114
+    np.divide(2 * 4.617615577676511, g, out=g)
+    u *= -2 * 0.017253143041987114
     g += u
-    g += 1.2447292354486816
-    _halve_by_gate(x, g)
+    g -= 2 * 1.2447292354486816
+    g *= x
+    _gate(x, g)
 
 
 def _gelu_tanh(x: Array) -> None:
     """x/2 · (1 + tanh(sqrt(2/π) · (x + 0.044715 x³))): the approximation of the same paper."""
     (g,) = _scratch(x, 1)
     np.multiply(x, x, out=g)
-    g *= 0.7978845608028654 * 0.044715
-    g += 0.7978845608028654
-    _halve_by_gate(x, g)
-
-
-def _halve_by_gate(x: Array, g: Array) -> None:
-    """x = x/2 · (1 + tanh(x g)); g is used up."""
+    g *= -2 * 0.7978845608028654 * 0.044715
+    g -= 2 * 0.7978845608028654
     g *= x
-    np.tanh(g, out=g)
-    g += 1
-    g *= x
-    np.multiply(g, 0.5, out=x)
+    _gate(x, g)
 
 
 def _silu(x: Array) -> None:
-    """x · sigmoid(x) = x/2 · (1 + tanh(x/2)); tanh cannot overflow where exp would."""
-    (gate,) = _scratch(x, 1)
-    np.multiply(x, 0.5, out=gate)
-    np.tanh(gate, out=gate)
-    gate += 1
-    gate *= x
-    np.multiply(gate, 0.5, out=x)
+    """x · sigmoid(x)"""
+    (g,) = _scratch(x, 1)
+    np.negative(x, out=g)
+    _gate(x, g)
+
+
+def _gate(x: Array, g: Array) -> None:
+    """x = x · sigmoid(-g) = x / (1 + exp(g)), which is x/2 · (1 + tanh(-g/2)); g is used up.
+
+    With AVX-512 tanh would be an eighth faster; without, this is 1.6 times as fast.
+    """
+    with np.errstate(over="ignore"):  # for x far below 0, x / infinity is the right value
+        np.exp(g, out=g)
+    g += 1
+    np.divide(x, g, out=x)
 
 
 def _relu(x: Array) -> None:

@@ -17,7 +17,7 @@ from bertcli import kernels
 from bertcli.memory import room
 from bertcli.parts import Array, op
 from bertcli.products import each as each
-from bertcli.products import product, tokens_of, turns
+from bertcli.products import matmul, product, tokens_of, turns
 
 Integers = NDArray[np.integer[Any]]
 
@@ -89,7 +89,7 @@ def scores(q: Array, k: Array) -> Array:
     # Keys first: the maxima and sums of softmax then run over whole rows of memory, at a third of the cost.
     key = k.shape[2]
     memory = room(batch * key * head * query).reshape(batch, key, head, query)
-    return np.matmul(q * np.float32(1 / sqrt(size)), k.swapaxes(-1, -2), out=memory.transpose(0, 2, 3, 1))
+    return matmul(q * np.float32(1 / sqrt(size)), k.swapaxes(-1, -2), memory.transpose(0, 2, 3, 1))
 
 
 @op("… key -> … key", work=5)
@@ -101,7 +101,7 @@ def softmax(x: Array) -> Array:
 @op("batch head query key, batch head key size -> batch head query size", contracts=True)
 def mix(weights: Array, v: Array, into: Array | None = None) -> Array:
     """A V: the values, weighted."""
-    return np.matmul(weights, v, out=into)
+    return matmul(weights, v, into)
 
 
 @op("batch head token size -> batch·token head·size")

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli import kernels
-from bertcli.blas import exact, kernel, single_threaded
+from bertcli import guarded, kernels
+from bertcli.blas import exact, single_threaded, threads
 from bertcli.memory import room
 from bertcli.parts import Array, watched
 from bertcli.team import one_by_one, share, sharing, size
@@ -21,9 +21,6 @@ T = TypeVar("T")
 
 SMALL = 1_000_000  # multiplications up to which OpenBLAS takes a product for a small one
 TILE = 24  # outputs: a whole number of the kernels' tiles, so that sharing them out leaves no rest of another size
-AVX2_KERNELS = ("Haswell", "Zen")
-GUARD = 8  # columns
-GUARDED = 240  # columns at a time: with the guards fewer than OpenBLAS's smallest block
 EVEN = 32  # inputs: OpenBLAS halves what remains of another number in one place with one thread, in another with more
 WORTH_SHARING = 1 << 28  # multiplications of a layer's smallest product: 1 ms, twenty times what waking a thread takes
 WORTH_SHARING_EXACTLY = 1 << 23  # the same where the library's own threads are no choice
@@ -76,18 +73,25 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
     core. Smaller products are left to them, which spin, and are there 60 µs sooner: if that cannot change a result, for
     how many there are may depend on what else goes on in the process.
     """
-    own_threads = exact() and weight.shape[1] % EVEN == 0
     y = tokens_of(len(x), len(weight))
 
     def compute(outputs: slice) -> None:
-        some = y[:, outputs]
+        some, shift = y[:, outputs], None if bias is None else bias[outputs]
         for rows in cuts if cuts and cuts[-1].stop == len(x) else (slice(None),):
-            _multiply(weight[outputs], x.T[:, rows], some.T[:, rows])
-        kernels.activate(some, activation, None if bias is None else bias[outputs])
+            if guarded.needed():  # it copies the results, and adds the bias on the way
+                guarded.multiply(weight[outputs], x.T[:, rows], shift, some.T[:, rows])
+            else:
+                _multiply(weight[outputs], x.T[:, rows], some.T[:, rows])
+        kernels.activate(some, activation, None if guarded.needed() else shift)
 
     cuts, least = _cuts.get(), len(x) * min(weight.shape) ** 2
-    if sharing() or cuts or (own_threads and least < WORTH_SHARING):
+    if sharing() or cuts:
         compute(slice(None))
+    elif least < WORTH_SHARING and (by_library := _shared_by_library(weight, len(x))):
+        compute(slice(by_library))
+        if by_library < len(weight):
+            with single_threaded():
+                compute(slice(by_library, None))
     elif least < WORTH_SHARING_EXACTLY:
         with single_threaded():
             compute(slice(None))
@@ -97,15 +101,22 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
     return y
 
 
+def _shared_by_library(weight: Array, columns: int) -> int:
+    """How many of the outputs the library's own threads may share out among themselves without changing a bit."""
+    outputs, inputs = weight.shape
+    if inputs % EVEN:
+        return 0
+    if guarded.needed():
+        return guarded.by_own_threads(outputs, inputs, columns, threads() or 1)
+    return outputs if exact() else 0
+
+
 def _multiply(weight: Array, columns: Array, into: Array) -> None:
     """weight · columns, where each column's result is its own to the last bit, however many there are.
 
     So OpenBLAS has it with its AVX-512 kernel, except that it adds up small products in another order, and a single
     column in a third. Where a product is small, columns of zeros make it large enough; that costs 10 µs.
     """
-    if kernel() in AVX2_KERNELS:
-        _multiply_guarded(weight, columns, into)
-        return
     count = columns.shape[1]
     enough = max(2, SMALL // max(1, weight.size) + 1)
     if count >= enough or count == 0:
@@ -118,24 +129,19 @@ def _multiply(weight: Array, columns: Array, into: Array) -> None:
         into[...] = np.matmul(weight, padded)[:, :count]
 
 
-def _multiply_guarded(weight: Array, columns: Array, into: Array) -> None:
-    """The same with OpenBLAS's AVX2 kernel, which rounds the first and last GUARD columns of a block in their own way.
+def matmul(x: Array, y: Array, into: Array | None) -> Array:
+    """x y for every head of every sentence.
 
-    So every block has such columns of zeros around it, and is a multiple of 2 GUARD wide; GUARD columns by themselves
-    are rounded like those inside. That costs a seventh of the time: the price of one vector for one text.
+    A single row has itself for company: NumPy would hand it to another routine, whose order of adding up depends on how
+    y lies in memory, and so on what else is in the batch.
     """
-    for first in range(0, columns.shape[1], GUARDED):
-        some = columns[:, first : first + GUARDED]
-        count = some.shape[1]
-        before = GUARD if count > GUARD else 0
-        width = 2 * GUARD * (-(-count // (2 * GUARD)) + 1) if before else GUARD
-        block = room(len(columns) * width).reshape(len(columns), width)
-        block[:, :before] = 0
-        block[:, before : before + count] = some
-        block[:, before + count :] = 0
-        result = room(len(weight) * width).reshape(len(weight), width)
-        np.matmul(weight, block, out=result)
-        into[:, first : first + count] = result[:, before : before + count]
+    if x.shape[-2] > 1:
+        return np.matmul(x, y, out=into)
+    twice: Array = np.matmul(np.repeat(x, 2, axis=-2), y)
+    if into is None:
+        return twice[..., :1, :]
+    into[...] = twice[..., :1, :]
+    return into
 
 
 def tokens_of(tokens: int, hidden: int) -> Array:
