@@ -34,14 +34,14 @@ def texts_of(count: int, longest: int = 200) -> list[str]:
 
 
 def stream(folder: Path, count: int, file: Path | None) -> Iterator[Record]:
-    """Mean-pooled vectors of the first `count` lines of a file, or of made-up texts."""
+    """Mean-pooled vectors of the first `count` lines of a file, or of made-up texts: 200 by each in turn, and so on."""
     texts = file.read_text(encoding="utf-8").split("\n")[:count] if file else texts_of(count)
     model = bertcli.load(folder)
-    runs: dict[str, Any] = {"bertcli": lambda: model.encode(texts, pooling="mean", normalize=False)}
+    runs: dict[str, Any] = {"bertcli": partial(model.encode, pooling="mean", normalize=False)}
     if find_spec("onnxruntime") and (graph := onnx_file(folder)):
         run = onnx_forward(graph)
-        tokens = [one.ids for one in model.tokenizer.encode(texts, max_length=512)]
-        runs["onnxruntime"] = lambda: padded(run, tokens)
+        ids = dict(zip(texts, (one.ids for one in model.tokenizer.encode(texts, max_length=512)), strict=True))
+        runs["onnxruntime"] = lambda some: padded(run, [ids[text] for text in some])
     if find_spec("sentence_transformers"):
         peers = import_module("sentence_transformers")
         models = import_module("sentence_transformers.models")
@@ -49,13 +49,16 @@ def stream(folder: Path, count: int, file: Path | None) -> Iterator[Record]:
         peer = peers.SentenceTransformer(
             modules=[network, models.Pooling(network.get_word_embedding_dimension(), "mean")], device="cpu"
         )
-        runs["sentence-transformers"] = lambda: peer.encode(texts, batch_size=BATCH, show_progress_bar=False)
-    vectors, seconds = {}, {}
+        runs["sentence-transformers"] = partial(peer.encode, batch_size=BATCH, show_progress_bar=False)
+    seconds = dict.fromkeys(runs, 0.0)
+    found: dict[str, list[NDArray[np.float32]]] = {name: [] for name in runs}
     model.encode(texts[:20])
-    for name, one in runs.items():
-        start = perf_counter()
-        vectors[name] = one()
-        seconds[name] = perf_counter() - start
+    for first in range(0, len(texts), 200):
+        for name, one in runs.items():
+            start = perf_counter()
+            found[name].append(one(texts[first : first + 200]))
+            seconds[name] += perf_counter() - start
+    vectors = {name: np.concatenate(some) for name, some in found.items()}
     record = compared(f"{len(texts)} texts", seconds, 1, "s")
     record["texts/s"] = round(len(texts) / seconds["bertcli"], 1)
     others = [np.abs(vectors["bertcli"] - other).max() for other in list(vectors.values())[1:]]
