@@ -3,8 +3,8 @@
 The kernel takes 12 outputs and 8 columns at a time and adds up along the inputs, one after the other. But from 16
 columns on it adds up even and odd inputs apart in the first 8 and the last 8 of a block; and what is left of the
 outputs, if it is more than 3, another routine computes, which always does so. Therefore blocks have 8 columns of zeros
-on either side, and no such rest is left. That is an eighth more work for one sentence of 128 tokens, a twentieth for
-many, none for up to 15: the price of one vector for one text.
+on either side, and no such rest is left. That is an eighth more columns for one sentence of 128 tokens, a twentieth for
+many, none for up to 15, and copies of what goes in and comes out: the price of one vector for one text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def by_own_threads(outputs: int, inputs: int, columns: int, threads: int) -> int
     there is little to do.
     """
     whole = outputs - outputs % (SHARE * threads)
-    squarer = 2 * whole > (min(columns, BLOCKS * MOST) + 6 * TILE) * threads
+    widest = min(columns, BLOCKS * MOST) + 3 * BLOCKS * TILE  # each block has two guards, and is filled up
+    squarer = 2 * whole > widest * threads
     return whole if squarer and whole * inputs * columns >= ENOUGH * threads else 0
 
 

@@ -76,13 +76,13 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
     y = tokens_of(len(x), len(weight))
 
     def compute(outputs: slice) -> None:
-        some, shift = y[:, outputs], None if bias is None else bias[outputs]
+        some, some_bias = y[:, outputs], None if bias is None else bias[outputs]
         for rows in cuts if cuts and cuts[-1].stop == len(x) else (slice(None),):
             if guarded.needed():  # it copies the results, and adds the bias on the way
-                guarded.multiply(weight[outputs], x.T[:, rows], shift, some.T[:, rows])
+                guarded.multiply(weight[outputs], x.T[:, rows], some_bias, some.T[:, rows])
             else:
                 _multiply(weight[outputs], x.T[:, rows], some.T[:, rows])
-        kernels.activate(some, activation, None if guarded.needed() else shift)
+        kernels.activate(some, activation, None if guarded.needed() else some_bias)
 
     cuts, least = _cuts.get(), len(x) * min(weight.shape) ** 2
     if sharing() or cuts:
