@@ -76,12 +76,13 @@ def processor() -> tuple[str, frozenset[str]]:
 
 def function(name: str) -> Callable[..., Any] | None:
     """A function of OpenBLAS, however this NumPy's copy of it decorates names; None with another library."""
-    library = _library()
-    for decorated in (f"scipy_{name}64_", f"scipy_{name}", f"{name}64_", name):
-        found = getattr(library, decorated, None)
-        if found is not None:
-            return found  # type: ignore[no-any-return]
-    return None
+    decorations = (f"scipy_{name}64_", f"scipy_{name}", f"{name}64_", name)
+    return next((found for decorated in decorations if (found := symbol(decorated)) is not None), None)
+
+
+def symbol(name: str) -> Any:
+    """What the library exports under this very name; None where it does not."""
+    return getattr(_library(), name, None)
 
 
 @cache

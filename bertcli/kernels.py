@@ -70,7 +70,8 @@ def layer_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -
 def activate(x: Array, activation: str | None = None, bias: Array | None = None) -> Array:
     """activation(x + bias), the bias along the last axis, in place."""
     function = None if activation is None else _ACTIVATIONS[activation]
-
+    if function is None and bias is None:
+        return x
     for index in _blocks(x):
         part = x[index]
         if bias is not None:

@@ -58,12 +58,12 @@ def room(count: int) -> Array:
         del arrays[outgrown]
     elif full:
         del arrays[0]  # its holder keeps it
-    fresh = _pages(-(-needed // SMALLEST) * SMALLEST)
+    fresh = pages(-(-needed // SMALLEST) * SMALLEST)
     arrays.append(fresh)
     return _aligned(fresh, count)
 
 
-def _pages(count: int) -> Array:
+def pages(count: int) -> Array:
     """`count` numbers on pages of their own, which go back to the system when they are dropped.
 
     In the allocator's heap they would leave holes between what is small and stays: 4 MB of 105 with the smallest model.
@@ -77,6 +77,20 @@ def _pages(count: int) -> Array:
         with suppress(OSError):  # a system built without them
             pages.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(pages, dtype=np.float32)
+
+
+def give_back(array: Array) -> None:
+    """Let go of the memory that holds what is mapped from a file; it is read from the file again where it is used."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    if not isinstance(owner, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    everything = np.frombuffer(owner, np.uint8)
+    start = array.ctypes.data - everything.ctypes.data
+    first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, (start + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+    if first < last and not everything.flags.writeable:  # what could be written would be lost
+        owner.madvise(mmap.MADV_DONTNEED, first, last - first)
 
 
 def _aligned(array: Array, count: int) -> Array:

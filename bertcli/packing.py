@@ -14,7 +14,7 @@ from bertcli.parts import watched
 from bertcli.team import size
 
 MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, what one core has of the caches
-MOST_TOKENS = 608  # of a part: at 512, 6 MiB of feed-forward activations a core; with AVX2 twice `guarded.MOST`
+MOST_TOKENS = 608  # of a part: at 512, 6 MiB of feed-forward activations a core; with AVX2 twice guarded.MOST
 LEAST_TOKENS = 192  # of a part: with fewer, two cores do better to share each product than to read all weights each
 UNEVEN = 1.2  # times the even share of a core: with longer parts, it is better to share each product
 LEAST_SCORES = 1 << 16  # below this, waking another core costs more than it brings

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli import guarded, kernels
+from bertcli import kernels
 from bertcli.blas import exact, single_threaded, threads
 from bertcli.memory import room
+from bertcli.openblas import guarded, kept
 from bertcli.parts import Array, watched
 from bertcli.team import one_by_one, share, sharing, size
 
@@ -78,14 +79,17 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
     def compute(outputs: slice) -> None:
         some, some_bias = y[:, outputs], None if bias is None else bias[outputs]
         for rows in cuts if cuts and cuts[-1].stop == len(x) else (slice(None),):
-            if guarded.needed():  # it copies the results, and adds the bias on the way
+            if panels is not None:
+                panels.multiply(x.T[:, rows], some_bias, some.T[:, rows], outputs.start or 0)
+            elif guarded.needed():  # it copies the results, and adds the bias on the way
                 guarded.multiply(weight[outputs], x.T[:, rows], some_bias, some.T[:, rows])
             else:
                 _multiply(weight[outputs], x.T[:, rows], some.T[:, rows])
         kernels.activate(some, activation, None if guarded.needed() else some_bias)
 
     cuts, least = _cuts.get(), len(x) * min(weight.shape) ** 2
-    if sharing() or cuts:
+    panels = kept.panels(weight) if guarded.needed() else None
+    if sharing() or cuts or (panels is not None and least < WORTH_SHARING):
         compute(slice(None))
     elif least < WORTH_SHARING and (by_library := _shared_by_library(weight, len(x))):
         compute(slice(by_library))

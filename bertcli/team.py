@@ -77,6 +77,11 @@ def size() -> int:
     return _cut or min(MOST, total())
 
 
+def is_worker() -> bool:
+    """True in a worker process, one of several with the same weights."""
+    return _cut is not None
+
+
 def set_size(count: int | None, cut: int | None = None) -> None:
     """Work with `count` threads from now on; None: as many as fit the machine.
 

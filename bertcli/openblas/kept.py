@@ -1,0 +1,61 @@
+"""Which weights are kept in panels: those that are used again and again, as in a program that stays.
+
+So a single pass copies nothing but what OpenBLAS copies for itself. What is kept takes the place of the mapped file's
+pages in memory, which are given back; in worker processes, which share those, nothing is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import ReferenceType, ref
+
+import numpy as np
+
+from bertcli import blas, team
+from bertcli.memory import give_back
+from bertcli.openblas import guarded
+from bertcli.openblas.panels import Panels
+from bertcli.openblas.routines import NUMBER, routines
+from bertcli.parts import Array
+
+OFTEN = 8  # uses, the last of which makes the panels: that takes as long as they save in some 6
+SMALLEST = 1 << 16  # numbers of a weight that is worth it
+EVEN = 32  # inputs: OpenBLAS halves a number that is no multiple according to how many threads it has
+
+
+@dataclass
+class _Weight:
+    itself: ReferenceType[Array]  # which forgets this entry when the weight is gone
+    uses: int = 0
+    panels: Panels | None = None
+
+
+_weights: dict[int, _Weight] = {}
+
+
+def panels(weight: Array) -> Panels | None:
+    """The weight's panels, once it has been asked for so often; None where there cannot be any, too."""
+    key = id(weight)
+    entry = _weights.get(key)
+    if entry is None:
+        entry = _weights[key] = _Weight(ref(weight, lambda _: _weights.pop(key, None)))
+    entry.uses += 1
+    if entry.uses == OFTEN and not team.is_worker():
+        entry.panels = _make(weight)
+    return entry.panels
+
+
+def _make(weight: Array) -> Panels | None:
+    use, (outputs, inputs) = routines(blas.kernel() or ""), weight.shape
+    if use is None or weight.size < SMALLEST or outputs < guarded.PANEL or inputs % EVEN or weight.strides[1] != NUMBER:
+        return None
+    made = Panels(weight, use)
+    sample = np.random.default_rng(0).standard_normal((inputs, 9), dtype=np.float32)
+    found, expected = np.empty((2, outputs, 9), np.float32)
+    made.multiply(sample, None, found)
+    with blas.single_threaded():
+        guarded.multiply(weight, sample, None, expected)
+    if not np.array_equal(found, expected, equal_nan=True):
+        return None
+    give_back(weight)
+    return made

@@ -1,0 +1,90 @@
+"""Products with weights that lie in the panels in which OpenBLAS's AVX2 kernel reads them.
+
+OpenBLAS copies a weight into panels in every product, which takes as long as a product with 16 columns itself. And the
+guards that `guarded` puts around columns need no copies of these here, for they are put into the panels; up to 64
+columns need none, for the kernel is called for 8 at a time. Results are those of `guarded` to the last bit, as numbers
+are added up in the same portions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bertcli import blas
+from bertcli.memory import pages, room
+from bertcli.openblas.guarded import PANEL, TILE
+from bertcli.openblas.plans import PORTION, Product, in_panels, pieces, plans, portions
+from bertcli.openblas.routines import NUMBER, Calls, Routines, address
+from bertcli.parts import Array
+
+FEW = 64  # columns up to which calls for 8, the last one for up to 15, are faster than guards
+MOST = 608  # columns of a call
+SLACK = 1024  # numbers behind panels that the kernel may read ahead of what it uses
+ENOUGH = 1 << 18  # multiplications that are worth a thread
+
+_ZEROS = np.zeros(TILE * PORTION, np.float32)
+
+
+class Panels:
+    """A weight [out, in] in panels: for each portion of the inputs those of all outputs, zeros filling up the last."""
+
+    def __init__(self, weight: Array, use: Routines) -> None:
+        """Errors: MemoryError."""
+        (outputs, self.inputs), self.use = weight.shape, use
+        self.rows = in_panels(outputs)
+        self.numbers = pages(self.rows * self.inputs + SLACK)
+        self.place = address(self.numbers)
+        full = outputs - outputs % PANEL
+        self._copy(weight[:full], 0)
+        if full < outputs:
+            rest = np.zeros((PANEL, self.inputs), np.float32)
+            rest[: outputs - full] = weight[full:]
+            self._copy(rest, full)
+
+    def _copy(self, weight: Array, first: int) -> None:
+        across = weight.strides[0] // NUMBER
+        arguments = [
+            (
+                portion,
+                len(weight),
+                address(weight) + NUMBER * start,
+                across,
+                self.place + NUMBER * place,
+                0,
+                0,
+            )
+            for start, portion in portions(self.inputs)
+            for place in [self.rows * start + first * portion]
+        ]
+        Calls(np.full(len(arguments), self.use.rows), [1] * len(arguments)).run(np.array(arguments))
+
+    def multiply(self, x: Array, bias: Array | None, into: Array, first: int = 0) -> None:
+        """into = weight · x + bias for outputs from `first`, a panel's, on: [in, column] -> [out, column].
+
+        OpenBLAS's threads share out the outputs.
+        """
+        columns = x.shape[1]
+        x = x if x.strides[1] == NUMBER else np.ascontiguousarray(x)
+        step = columns if columns <= FEW else TILE * -(-columns // (TILE * -(-columns // MOST)))
+        for start in range(0, columns, max(1, step)):
+            some = slice(start, start + step)
+            self._multiply(x[:, some], bias, into[:, some], first, guarded=columns > FEW)
+
+    def _multiply(self, x: Array, bias: Array | None, into: Array, first: int, guarded: bool) -> None:
+        (outputs, columns), rows = into.shape, in_panels(len(into))
+        width = columns + 2 * TILE if guarded else columns
+        in_place = (rows, width) == into.shape and into.strides[1] == NUMBER
+        result = into if in_place else room(rows * width).reshape(rows, width)
+        result.fill(0)
+        threads = min(blas.threads() or 1, rows // PANEL, rows * self.inputs * columns // ENOUGH)
+        across = tuple(array.strides[0] // NUMBER for array in (x, result))
+        plan = plans.of(
+            Product(self.use, self.rows, self.inputs, first, rows, columns, guarded, max(1, threads), *across)
+        )
+        x_panels = room(width * PORTION + SLACK)
+        plan.run(address(_ZEROS), address(x), address(x_panels), self.place, address(result))
+        if bias is not None or not in_place:
+            for start, count, place in pieces(columns, guarded):
+                some = slice(start, start + count)
+                found = result[:outputs, place : place + count]
+                np.add(found, 0 if bias is None else bias[:, None], out=into[:, some])

@@ -1,0 +1,119 @@
+"""What OpenBLAS's routines are called with, and in which order, for a product with a weight in panels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, zip_longest
+from threading import local
+from typing import NamedTuple
+
+import numpy as np
+
+from bertcli.openblas.guarded import PANEL, TILE
+from bertcli.openblas.routines import NUMBER, Calls, Routines, address
+from bertcli.parts import Array
+
+PORTION = 320  # inputs that are added up at a time, unless fewer than twice as many are left: these are halved
+PLANS = 64  # kept for each thread
+
+
+def pieces(columns: int, guarded: bool) -> list[tuple[int, int, int]]:
+    """Where columns are in the result: first, number, place. What is less than a tile comes after the second guard."""
+    full = columns - columns % TILE
+    return [(0, full, TILE), (full, columns - full, full + 2 * TILE)] if guarded else [(0, columns, 0)]
+
+
+def in_panels(outputs: int) -> int:
+    return -(-outputs // PANEL) * PANEL
+
+
+def portions(inputs: int) -> Iterator[tuple[int, int]]:
+    """First and number of the inputs that OpenBLAS adds up at a time."""
+    start = 0
+    while start < inputs:
+        left = inputs - start
+        portion = left if left <= PORTION else PORTION if left >= 2 * PORTION else -(-left // 16) * 8
+        yield start, portion
+        start += portion
+
+
+class Product(NamedTuple):
+    """All that its calls depend on, but for where the arrays are."""
+
+    use: Routines
+    all_rows: int
+    inputs: int
+    first: int
+    rows: int
+    columns: int
+    guarded: bool
+    threads: int
+    x_across: int
+    across: int
+
+
+ZEROS, X, X_PANELS, PANELS, INTO = range(1, 6)
+Argument = int | tuple[int, int]  # a number; or one of these arrays, and the place in it that is meant
+
+
+def _steps(product: Product) -> Iterator[list[tuple[Argument, ...]]]:
+    """Routine and arguments of calls that can be made at the same time.
+
+    For each portion of the inputs the columns are copied into panels, and then each thread adds to its outputs.
+    """
+    use, columns, guarded = product.use, product.columns, product.guarded
+    share = in_panels(-(-product.rows // product.threads))
+    shares = [(first, min(share, product.rows - first)) for first in range(0, product.rows, share)]
+    last = max(0, columns - columns % TILE - TILE)
+    tiles = [*((place, TILE) for place in range(0, last, TILE)), (last, columns - last)]
+    for start, portion in portions(product.inputs):
+        for first, count, place in pieces(columns, guarded):
+            source = (X, start * product.x_across + first)
+            if guarded:
+                yield [(use.columns, portion, TILE, (ZEROS, 0), TILE, (X_PANELS, (place - TILE) * portion))]
+            if count:
+                yield [(use.columns, portion, count, source, product.x_across, (X_PANELS, place * portion))]
+        for place, count in [(0, columns + 2 * TILE)] if guarded else tiles:
+            yield [
+                (
+                    use.multiply, count, some, portion, (X_PANELS, place * portion),
+                    (PANELS, product.all_rows * start + (product.first + first) * portion),
+                    (INTO, first * product.across + place), product.across,
+                )
+                for first, some in shares
+            ]  # fmt: skip
+
+
+class Plan:
+    """The calls of a product, ready but for where its arrays are."""
+
+    def __init__(self, product: Product) -> None:
+        steps = list(_steps(product))
+        called, *arguments = zip_longest(*chain(*steps), fillvalue=0)
+        self.calls = Calls(np.array(called), [len(step) for step in steps])
+        placed = [
+            [(one[0], NUMBER * one[1]) if isinstance(one, tuple) else (0, one) for one in each] for each in arguments
+        ]
+        self.arrays, self.numbers = np.array(placed).T
+
+    def run(self, *places: int) -> None:
+        """The product of what is at ZEROS, X and so on."""
+        self.calls.run(self.numbers + np.array((0, *places))[self.arrays])
+
+
+class _Plans(local):
+    """Of each thread: making one takes as long as a small product."""
+
+    def __init__(self) -> None:
+        self.made: dict[Product, Plan] = {}
+
+    def of(self, product: Product) -> Plan:
+        plan = self.made.get(product)
+        if plan is None:
+            if len(self.made) >= PLANS:
+                self.made.clear()
+            plan = self.made[product] = Plan(product)
+        return plan
+
+
+plans = _Plans()

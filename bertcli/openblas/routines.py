@@ -1,0 +1,110 @@
+"""The routines OpenBLAS puts its own products together from, and the threads it runs them on.
+
+A product of OpenBLAS's copies both matrices into panels, in the order in which its kernel reads them, and has the
+kernel multiply panel by panel. The library exports these routines beside the documented ones, a set for every kernel;
+their arguments have been the same since GotoBLAS. How calls are handed to its threads is each release's own affair:
+used are those releases with which it was tried, and none of the routines with another.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from ctypes import addressof, c_char_p, c_float, c_int64, c_void_p, cast
+from functools import cache
+from platform import machine
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli import blas
+
+RELEASES = ((0, 3, 27), (0, 3, 31))  # of OpenBLAS, first and last
+PTHREADS = 1  # openblas_get_parallel's word for threads of its own
+
+NUMBER = 4  # bytes
+
+Integers = NDArray[np.int64]
+
+
+class Routines(NamedTuple):
+    """Where they are. They take whole numbers and addresses; `across` is the numbers from one row to the next.
+
+    What is in a panel is the kernel's affair, but that it has as many numbers as what was copied into it.
+    """
+
+    columns: int  # (inner, columns, matrix [inner, column], across, panel)
+    rows: int  # (inner, rows, matrix [row, inner], across, panel)
+    multiply: int  # (columns, rows, inner, columns' panel, rows' panel, into [row, column], across): adds to `into`
+
+
+@cache
+def routines(kernel: str) -> Routines | None:
+    """Those of a kernel of OpenBLAS's, where this library exports them and is of a release known here."""
+    found = [blas.symbol(f"sgemm_{name}_{kernel.upper()}") for name in ("itcopy", "oncopy", "kernel")]
+    if _execute() is None or None in found:
+        return None
+    return Routines(*(cast(each, c_void_p).value or 0 for each in found))
+
+
+class Calls:
+    """Calls of routines, in steps: of each step the first in the calling thread, the others in OpenBLAS's at that time.
+
+    A step has no more calls than OpenBLAS may use threads. One thread at a time may run it.
+
+    What OpenBLAS reads are its queue's entries. They say (`MODE`) that calls are of single precision and of level 1,
+    whose arguments it hands over in the registers where, on x86-64, each of these routines expects its own.
+    """
+
+    MODE = 0x8002
+    ENTRY = np.dtype(
+        [("routine", "i8"), ("position", "i8"), ("assigned", "i8"), ("arguments", "i8"), ("ranges", "i8", 2),
+         ("buffers", "i8", 2), ("next", "i8"), ("locks", "V88"), ("mode", "i4"), ("status", "i4"), ("more", "V88")]
+    )  # fmt: skip
+    FACTOR, ORDER = 4, (6, 7, 8, 0, 9, 1, 10)  # in its fifteen arguments: alpha, and m, n, k, a, lda, b, ldb
+
+    def __init__(self, called: Integers, steps: Sequence[int]) -> None:
+        """The routine of each call, and how many calls each step has."""
+        self._factor = c_float(1)
+        self._arguments = np.zeros((len(called), 15), np.int64)
+        self._arguments[:, self.FACTOR] = addressof(self._factor)
+        self._entries = entries = np.zeros(len(called), self.ENTRY)
+        entries["routine"], entries["mode"] = called, self.MODE
+        entries["arguments"] = address(self._arguments) + np.arange(len(called)) * self._arguments.strides[0]
+        places = address(entries) + np.arange(len(called)) * entries.itemsize
+        firsts = np.cumsum([0, *steps[:-1]])
+        entries["next"][:-1] = places[1:]
+        entries["next"][[*firsts[1:] - 1, -1]] = 0
+        self._steps = list(zip(steps, places[firsts].tolist(), strict=True))
+
+    def run(self, arguments: Integers) -> None:
+        """Every step, with [call, seven] arguments; those a routine does not take are not looked at."""
+        execute = _execute()
+        assert execute is not None, "routines() has refused"
+        self._arguments[:, self.ORDER] = arguments
+        for count, entry in self._steps:
+            execute(count, entry)
+
+
+def address(array: NDArray[Any]) -> int:
+    """Of an array's first number."""
+    return int(array.ctypes.data)
+
+
+@cache
+def _execute() -> Callable[[int, int], object] | None:
+    """exec_blas(number of calls, address of the first one's entry)."""
+    config, parallel = blas.function("openblas_get_config"), blas.function("openblas_get_parallel")
+    execute: Any = blas.symbol("exec_blas")
+    if config is None or parallel is None or execute is None or (sys.platform, machine()) != ("linux", "x86_64"):
+        return None
+    config.restype = c_char_p  # type: ignore[attr-defined]
+    release = re.match(rb"OpenBLAS (\d+)\.(\d+)\.(\d+)", config())
+    if release is None or not RELEASES[0] <= tuple(map(int, release.groups())) <= RELEASES[1]:
+        return None
+    if parallel() != PTHREADS:
+        return None
+    execute.argtypes = [c_int64, c_int64]
+    return execute  # type: ignore[no-any-return]
