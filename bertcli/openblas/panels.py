@@ -1,7 +1,7 @@
 """Products with weights that lie in the panels in which OpenBLAS's AVX2 kernel reads them.
 
 OpenBLAS copies a weight into panels in every product, which takes as long as a product with 16 columns itself. And the
-guards that `guarded` puts around columns need no copies of these here, for they are put into the panels; up to 64
+guards that `guarded` puts around columns need no copies of these here, for they are put into the panels; up to 32
 columns need none, for the kernel is called for 8 at a time. Results are those of `guarded` to the last bit, as numbers
 are added up in the same portions.
 """
@@ -13,11 +13,11 @@ import numpy as np
 from bertcli import blas
 from bertcli.memory import pages, room
 from bertcli.openblas.guarded import PANEL, TILE
-from bertcli.openblas.plans import PORTION, Product, in_panels, pieces, plans, portions
+from bertcli.openblas.plans import PORTION, Product, in_panels, pieces, plans, portions, shares
 from bertcli.openblas.routines import NUMBER, Calls, Routines, address
 from bertcli.parts import Array
 
-FEW = 64  # columns up to which calls for 8, the last one for up to 15, are faster than guards
+FEW = 32  # columns up to which calls for 8, the last one for up to 15, are faster than guards
 MOST = 608  # columns of a call
 SLACK = 1024  # numbers behind panels that the kernel may read ahead of what it uses
 ENOUGH = 1 << 18  # multiplications that are worth a thread
@@ -42,21 +42,17 @@ class Panels:
             self._copy(rest, full)
 
     def _copy(self, weight: Array, first: int) -> None:
-        across = weight.strides[0] // NUMBER
-        arguments = [
-            (
-                portion,
-                len(weight),
-                address(weight) + NUMBER * start,
-                across,
-                self.place + NUMBER * place,
-                0,
-                0,
-            )
+        across, threads = weight.strides[0] // NUMBER, min(blas.threads() or 1, len(weight) // PANEL)
+        steps = [
+            [
+                (portion, count, address(weight) + NUMBER * (row * across + start), across,
+                 self.place + NUMBER * (self.rows * start + (first + row) * portion), 0, 0)
+                for row, count in shares(len(weight), threads)
+            ]
             for start, portion in portions(self.inputs)
-            for place in [self.rows * start + first * portion]
-        ]
-        Calls(np.full(len(arguments), self.use.rows), [1] * len(arguments)).run(np.array(arguments))
+        ]  # fmt: skip
+        arguments = np.array([call for step in steps for call in step])
+        Calls(np.full(len(arguments), self.use.rows), [len(step) for step in steps]).run(arguments)
 
     def multiply(self, x: Array, bias: Array | None, into: Array, first: int = 0) -> None:
         """into = weight · x + bias for outputs from `first`, a panel's, on: [in, column] -> [out, column].

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.openblas.guarded import PANEL, TILE
-from bertcli.openblas.routines import NUMBER, Calls, Routines, address
-from bertcli.parts import Array
+from bertcli.openblas.routines import NUMBER, Calls, Routines
 
 PORTION = 320  # inputs that are added up at a time, unless fewer than twice as many are left: these are halved
 PLANS = 64  # kept for each thread
@@ -24,7 +23,14 @@ def pieces(columns: int, guarded: bool) -> list[tuple[int, int, int]]:
 
 
 def in_panels(outputs: int) -> int:
+    """As many, and what lacks in the last panel."""
     return -(-outputs // PANEL) * PANEL
+
+
+def shares(outputs: int, threads: int) -> list[tuple[int, int]]:
+    """First and number of the outputs of each thread: whole panels, but of the last."""
+    share = in_panels(-(-outputs // threads))
+    return [(first, min(share, outputs - first)) for first in range(0, outputs, share)]
 
 
 def portions(inputs: int) -> Iterator[tuple[int, int]]:
@@ -41,15 +47,15 @@ class Product(NamedTuple):
     """All that its calls depend on, but for where the arrays are."""
 
     use: Routines
-    all_rows: int
+    all_rows: int  # outputs of the weight, in whole panels
     inputs: int
-    first: int
-    rows: int
+    first: int  # output that is computed
+    rows: int  # that are computed
     columns: int
     guarded: bool
     threads: int
-    x_across: int
-    across: int
+    x_across: int  # numbers from one row of x to the next
+    across: int  # and of the result
 
 
 ZEROS, X, X_PANELS, PANELS, INTO = range(1, 6)
@@ -62,8 +68,6 @@ def _steps(product: Product) -> Iterator[list[tuple[Argument, ...]]]:
     For each portion of the inputs the columns are copied into panels, and then each thread adds to its outputs.
     """
     use, columns, guarded = product.use, product.columns, product.guarded
-    share = in_panels(-(-product.rows // product.threads))
-    shares = [(first, min(share, product.rows - first)) for first in range(0, product.rows, share)]
     last = max(0, columns - columns % TILE - TILE)
     tiles = [*((place, TILE) for place in range(0, last, TILE)), (last, columns - last)]
     for start, portion in portions(product.inputs):
@@ -80,7 +84,7 @@ def _steps(product: Product) -> Iterator[list[tuple[Argument, ...]]]:
                     (PANELS, product.all_rows * start + (product.first + first) * portion),
                     (INTO, first * product.across + place), product.across,
                 )
-                for first, some in shares
+                for first, some in shares(product.rows, product.threads)
             ]  # fmt: skip
 
 
