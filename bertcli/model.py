@@ -21,6 +21,7 @@ from bertcli.parts import Array, watched
 from bertcli.products import each, multiplied_by, place
 from bertcli.team import one_by_one
 from bertcli.textbook import Textbook
+from bertcli.untrusted import shown_object
 
 if TYPE_CHECKING:
     from bertcli.sentence import SentenceConfig
@@ -164,6 +165,12 @@ class Model:
         if self.path is None:
             raise TypeError("a variant is not a file to pickle the path of; call bertcli.variant() where it is needed")
         return partial(load, heads=",".join(self.heads) or "none"), (str(self.path),)
+
+
+def expect_model(given: object) -> None:
+    """Raises BertcliError for anything else, such as a name that is yet to be loaded."""
+    if not isinstance(given, Model):
+        raise BertcliError(f"{shown_object(given)} is no model: bertcli.load(…) or bertcli.variant(…) makes one.")
 
 
 def load(

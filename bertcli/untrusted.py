@@ -65,7 +65,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file, by the rules of `read_json`."""
     value = read_json(path)
     if not isinstance(value, dict):
-        raise BertcliError(f"{path} holds no JSON object but {shown(value)}: fetch the model again.")
+        raise BertcliError(f"{path} holds no JSON object but {shown(value)}: correct it, or fetch the model again.")
     return value
 
 
@@ -104,7 +104,7 @@ def parse_json(data: bytes, name: str) -> Any:
     except RecursionError:
         raise BertcliError(f"{name} is nested too deeply to be what it should be: fetch the model again.") from None
     except ValueError as error:  # of UTF-8, of JSON, and of the three hooks
-        raise BertcliError(f"{name} is not valid JSON ({error}): fetch the model again.") from None
+        raise BertcliError(f"{name} is not valid JSON ({error}): correct it, or fetch the model again.") from None
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

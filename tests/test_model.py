@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,3 +178,11 @@ def test_labels_that_are_counted_must_be_there(tmp_path: Path) -> None:
     del config["num_labels"]
     (folder / "config.json").write_text(json.dumps(config))
     assert bertcli.load(folder).config.num_labels == 3
+
+
+@pytest.mark.parametrize(
+    "use", [bertcli.params, lambda given: bertcli.trace(given).__enter__()], ids=["params", "trace"]
+)
+def test_a_name_is_no_model(use: Callable[[Any], object]) -> None:
+    with pytest.raises(BertcliError, match=r"'bert-base' is no model: bertcli\.load"):
+        use("bert-base")

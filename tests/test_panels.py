@@ -201,3 +201,12 @@ def test_memory_of_no_file_is_not_given_back(tmp_path: Path) -> None:
     private[:] = 4
     give_back(private)
     assert (private == 4).all()
+
+
+@avx2
+def test_without_room_for_panels_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(count: int) -> Array:
+        raise MemoryError
+
+    monkeypatch.setattr("bertcli.openblas.panels.pages", full)
+    assert made(some(264, 320)) is None

@@ -10,7 +10,7 @@ from bertcli.account.record import Row as Row
 from bertcli.account.record import Totals as Totals
 from bertcli.account.shapes import Input
 from bertcli.errors import BertcliError
-from bertcli.model import Model
+from bertcli.model import Model, expect_model
 
 STYLES = ("tree", "keras")
 
@@ -31,6 +31,7 @@ def params(
     model has) and `batch_size` (default: any) are shown in the output shapes. Raises BertcliError for a size that is
     not possible.
     """
+    expect_model(model)
     given = Input.checked(model.config, seq_len, batch_size)
     if style not in STYLES:
         raise BertcliError(f"There is no style '{style}'; there are {' and '.join(STYLES)}.")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.dense import Dense
-from bertcli.model import Model
+from bertcli.model import Model, expect_model
 from bertcli.packing import Packed
 from bertcli.parts import Array, Module, Op, watching
 from bertcli.tracing.axes import UNKNOWN, Factor, rows, unknown
@@ -36,6 +36,7 @@ def trace(model: Model, *, time: bool = False, stats: bool = False, keep: Keep |
     numbers. `time` measures each op in seconds, `stats` describes each result, `keep(path)` says of which steps a copy
     of the result is wanted in `trace.arrays`.
     """
+    expect_model(model)
     found = Trace(model, time=time, stats=stats, keep=keep)
     with watching(found):
         yield found
