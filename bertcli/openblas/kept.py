@@ -6,7 +6,7 @@ pages in memory, which are given back; in worker processes, which share those, n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
 import numpy as np
@@ -15,20 +15,22 @@ from bertcli import blas, team
 from bertcli.memory import give_back
 from bertcli.openblas import guarded
 from bertcli.openblas.guarded import PANEL
-from bertcli.openblas.panels import FEW, Panels
-from bertcli.openblas.routines import NUMBER, routines
 from bertcli.parts import Array
+
+if TYPE_CHECKING:
+    from bertcli.openblas.panels import Panels
 
 OFTEN = 8  # uses, the last of which makes the panels; that takes as long as ten passes of 16 tokens with them
 SMALLEST = 1 << 16  # numbers of a weight that is worth it
 EVEN = 32  # inputs: OpenBLAS halves a number that is no multiple according to how many threads it has
 
 
-@dataclass
 class _Weight:
-    itself: ReferenceType[Array]  # which forgets this entry when the weight is gone
-    uses: int = 0
-    panels: Panels | None = None
+    """What is known of a weight; `itself` makes it forgotten when the weight is gone."""
+
+    def __init__(self, itself: ReferenceType[Array]) -> None:
+        self.itself, self.uses = itself, 0
+        self.panels: Panels | None = None
 
 
 _weights: dict[int, _Weight] = {}
@@ -47,6 +49,9 @@ def panels(weight: Array) -> Panels | None:
 
 
 def _make(weight: Array) -> Panels | None:
+    from bertcli.openblas.panels import FEW, Panels  # a single pass need not wait for these
+    from bertcli.openblas.routines import NUMBER, routines
+
     use, (outputs, inputs) = routines(blas.kernel() or ""), weight.shape
     if use is None or weight.size < SMALLEST or outputs < PANEL or inputs % EVEN or weight.strides[1] != NUMBER:
         return None
