@@ -68,29 +68,39 @@ def pages(count: int) -> Array:
 
     In the allocator's heap they would leave holes between what is small and stays: 4 MB of 105 with the smallest model.
     """
-    private = {"access": mmap.ACCESS_COPY} if hasattr(os, "fork") else {}  # a forked child has its own
+    how = {"access": mmap.ACCESS_COPY} if hasattr(os, "fork") else {}  # a forked child has its own
     try:
-        pages = mmap.mmap(-1, 4 * count, **private)
+        mapped = mmap.mmap(-1, 4 * count, **how)
     except OSError as error:
         raise MemoryError from error
     if 4 * count >= HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a system built without them
-            pages.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(pages, dtype=np.float32)
+            mapped.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(mapped, dtype=np.float32)
+
+
+def is_mapped(array: Array) -> bool:
+    """True if the numbers are those of a file that is mapped into memory and cannot be written to."""
+    owner = _owner(array)
+    return isinstance(owner, mmap.mmap) and not np.frombuffer(owner, np.uint8).flags.writeable
 
 
 def give_back(array: Array) -> None:
-    """Let go of the memory that holds what is mapped from a file; it is read from the file again where it is used."""
+    """Let go of the memory of an array that `is_mapped`; it is read from the file again where it is used."""
+    owner = _owner(array)
+    if not is_mapped(array) or not isinstance(owner, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    start = array.ctypes.data - np.frombuffer(owner, np.uint8).ctypes.data
+    first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, (start + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+    if first < last:
+        owner.madvise(mmap.MADV_DONTNEED, first, last - first)
+
+
+def _owner(array: Array) -> object:
     owner: object = array
     while isinstance(owner, np.ndarray):
         owner = owner.base
-    if not isinstance(owner, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
-        return
-    everything = np.frombuffer(owner, np.uint8)
-    start = array.ctypes.data - everything.ctypes.data
-    first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, (start + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
-    if first < last and not everything.flags.writeable:  # what could be written would be lost
-        owner.madvise(mmap.MADV_DONTNEED, first, last - first)
+    return owner
 
 
 def _aligned(array: Array, count: int) -> Array:

@@ -22,7 +22,6 @@ T = TypeVar("T")
 
 SMALL = 1_000_000  # multiplications up to which OpenBLAS takes a product for a small one
 TILE = 24  # outputs: a whole number of the kernels' tiles, so that sharing them out leaves no rest of another size
-EVEN = 32  # inputs: OpenBLAS halves what remains of another number in one place with one thread, in another with more
 WORTH_SHARING = 1 << 28  # multiplications of a layer's smallest product: 1 ms, twenty times what waking a thread takes
 WORTH_SHARING_EXACTLY = 1 << 23  # the same where the library's own threads are no choice
 
@@ -108,7 +107,7 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
 def _shared_by_library(weight: Array, columns: int) -> int:
     """How many of the outputs the library's own threads may share out among themselves without changing a bit."""
     outputs, inputs = weight.shape
-    if inputs % EVEN:
+    if inputs % guarded.EVEN:
         return 0
     if guarded.needed():
         return guarded.by_own_threads(outputs, inputs, columns, threads() or 1)

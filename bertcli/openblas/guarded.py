@@ -22,6 +22,7 @@ MOST = 304  # columns of a block: with the guards, as many as OpenBLAS takes for
 BLOCKS = 2  # at a time: OpenBLAS takes this many for two blocks of one size, and copies the weights once for both
 PANEL = 12  # outputs
 SHARE = 96  # outputs: a thread of OpenBLAS's has a multiple of 32, and no rest here
+EVEN = 32  # inputs: OpenBLAS halves what is left of another number here with one thread, there with more
 ENOUGH = 1 << 19  # multiplications for each thread: twice what OpenBLAS asks for
 
 

@@ -1,7 +1,8 @@
-"""Which weights are kept in panels: those that are used again and again, as in a program that stays.
+"""Which weights are kept in panels: those that are used again and again, in other passes or other parts of a batch.
 
-So a single pass copies nothing but what OpenBLAS copies for itself. What is kept takes the place of the mapped file's
-pages in memory, which are given back; in worker processes, which share those, nothing is kept.
+So a short pass copies nothing but what OpenBLAS copies for itself. Panels take the place of the mapped file's pages in
+memory, which are given back. Weights that were widened to float32 have no such pages and are in memory twice, up to a
+limit. In worker processes, which share those pages, nothing is kept.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from weakref import ReferenceType, ref
 import numpy as np
 
 from bertcli import blas, team
-from bertcli.memory import give_back
+from bertcli.memory import give_back, is_mapped
 from bertcli.openblas import guarded
-from bertcli.openblas.guarded import PANEL
+from bertcli.openblas.guarded import EVEN, PANEL
 from bertcli.parts import Array
 
 if TYPE_CHECKING:
@@ -22,15 +23,16 @@ if TYPE_CHECKING:
 
 OFTEN = 8  # uses, the last of which makes the panels; that takes as long as ten passes of 16 tokens with them
 SMALLEST = 1 << 16  # numbers of a weight that is worth it
-EVEN = 32  # inputs: OpenBLAS halves a number that is no multiple according to how many threads it has
+TWICE = 350_000_000  # bytes: BERT-base's, widened
 
 
 class _Weight:
     """What is known of a weight; `itself` makes it forgotten when the weight is gone."""
 
     def __init__(self, itself: ReferenceType[Array]) -> None:
-        self.itself, self.uses = itself, 0
+        self.itself, self.uses, self.tried = itself, 0, False
         self.panels: Panels | None = None
+        self.twice = 0  # bytes
 
 
 _weights: dict[int, _Weight] = {}
@@ -43,33 +45,39 @@ def panels(weight: Array) -> Panels | None:
     if entry is None:
         entry = _weights[key] = _Weight(ref(weight, lambda _: _weights.pop(key, None)))
     entry.uses += 1
-    if entry.uses == OFTEN and not team.is_worker():
-        entry.panels = _make(weight)
+    if entry.uses >= OFTEN and not entry.tried and not team.is_worker():
+        entry.tried = True
+        entry.twice = 0 if is_mapped(weight) else weight.nbytes
+        if sum(other.twice for other in list(_weights.values()) if other.panels is not None) + entry.twice <= TWICE:
+            entry.panels = _make(weight)
     return entry.panels
 
 
 def _make(weight: Array) -> Panels | None:
-    from bertcli.openblas.panels import FEW, Panels  # a single pass need not wait for these
+    from bertcli.openblas.panels import UNGUARDED, Panels  # a short pass need not wait for these
     from bertcli.openblas.routines import NUMBER, routines
 
     use, (outputs, inputs) = routines(blas.kernel() or ""), weight.shape
     if use is None or weight.size < SMALLEST or outputs < PANEL or inputs % EVEN or weight.strides[1] != NUMBER:
         return None
+    if weight.dtype != np.float32 or weight.flags.writeable:  # what is written to it later would not be noticed
+        return None
     try:
         made = Panels(weight, use)
+        same = _same(made, weight, 9) and _same(made, weight[: 2 * PANEL], UNGUARDED + 9)
     except MemoryError:  # it goes on without
         return None
-    if not (_same(made, weight, 9) and _same(made, weight[: 2 * PANEL], FEW + 9)):
+    if not same:
         return None
     give_back(weight)
     return made
 
 
-def _same(panels: Panels, weight: Array, columns: int) -> bool:
+def _same(made: Panels, weight: Array, columns: int) -> bool:
     """True if products with as many columns are those without panels: of the weight, or its first outputs."""
     x = np.random.default_rng(0).standard_normal((weight.shape[1], columns), dtype=np.float32)
     found, expected = np.empty((2, len(weight), columns), np.float32)
-    panels.multiply(x, None, found)
+    made.multiply(x, None, found)
     with blas.single_threaded():
         guarded.multiply(weight, x, None, expected)
     return np.array_equal(found, expected, equal_nan=True)

@@ -17,7 +17,7 @@ from bertcli.openblas.plans import PORTION, Product, in_panels, pieces, plans, p
 from bertcli.openblas.routines import NUMBER, Calls, Routines, address
 from bertcli.parts import Array
 
-FEW = 32  # columns up to which calls for 8, the last one for up to 15, are faster than guards
+UNGUARDED = 32  # columns up to which calls for 8, the last one for up to 15, are faster than guards
 MOST = 608  # columns of a call
 SLACK = 1024  # numbers behind panels that the kernel may read ahead of what it uses
 ENOUGH = 1 << 18  # multiplications that are worth a thread
@@ -33,7 +33,7 @@ class Panels:
         (outputs, self.inputs), self.use = weight.shape, use
         self.rows = in_panels(outputs)
         self.numbers = pages(self.rows * self.inputs + SLACK)
-        self.place = address(self.numbers)
+        self.address = address(self.numbers)
         full = outputs - outputs % PANEL
         self._copy(weight[:full], 0)
         if full < outputs:
@@ -46,7 +46,7 @@ class Panels:
         steps = [
             [
                 (portion, count, address(weight) + NUMBER * (row * across + start), across,
-                 self.place + NUMBER * (self.rows * start + (first + row) * portion), 0, 0)
+                 self.address + NUMBER * (self.rows * start + (first + row) * portion), 0, 0)
                 for row, count in shares(len(weight), threads)
             ]
             for start, portion in portions(self.inputs)
@@ -57,14 +57,19 @@ class Panels:
     def multiply(self, x: Array, bias: Array | None, into: Array, first: int = 0) -> None:
         """into = weight · x + bias for outputs from `first`, a panel's, on: [in, column] -> [out, column].
 
-        OpenBLAS's threads share out the outputs.
+        OpenBLAS's threads share out the outputs. Errors: ValueError for shapes that do not fit each other.
         """
         columns = x.shape[1]
-        x = x if x.strides[1] == NUMBER else np.ascontiguousarray(x)
-        step = columns if columns <= FEW else TILE * -(-columns // (TILE * -(-columns // MOST)))
-        for start in range(0, columns, max(1, step)):
+        if x.shape != (self.inputs, into.shape[1]) or first % PANEL or first + in_panels(len(into)) > self.rows:
+            raise ValueError(f"x {x.shape}, result {into.shape}, first {first}: weight {self.rows} × {self.inputs}")
+        if not into.size:
+            return
+        if x.dtype != np.float32 or x.strides[1] != NUMBER:
+            x = np.ascontiguousarray(x, np.float32)
+        step = columns if columns <= UNGUARDED else TILE * -(-columns // (TILE * -(-columns // MOST)))
+        for start in range(0, columns, step):
             some = slice(start, start + step)
-            self._multiply(x[:, some], bias, into[:, some], first, guarded=columns > FEW)
+            self._multiply(x[:, some], bias, into[:, some], first, guarded=columns > UNGUARDED)
 
     def _multiply(self, x: Array, bias: Array | None, into: Array, first: int, guarded: bool) -> None:
         (outputs, columns), rows = into.shape, in_panels(len(into))
@@ -74,11 +79,9 @@ class Panels:
         result.fill(0)
         threads = min(blas.threads() or 1, rows // PANEL, rows * self.inputs * columns // ENOUGH)
         across = tuple(array.strides[0] // NUMBER for array in (x, result))
-        plan = plans.of(
-            Product(self.use, self.rows, self.inputs, first, rows, columns, guarded, max(1, threads), *across)
-        )
+        product = Product(self.use, self.rows, self.inputs, first, rows, columns, guarded, max(1, threads), *across)
         x_panels = room(width * PORTION + SLACK)
-        plan.run(address(_ZEROS), address(x), address(x_panels), self.place, address(result))
+        plans.run(product, address(_ZEROS), address(x), address(x_panels), self.address, address(result))
         if bias is not None or not in_place:
             for start, count, place in pieces(columns, guarded):
                 some = slice(start, start + count)

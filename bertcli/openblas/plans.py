@@ -23,7 +23,7 @@ def pieces(columns: int, guarded: bool) -> list[tuple[int, int, int]]:
 
 
 def in_panels(outputs: int) -> int:
-    """As many, and what lacks in the last panel."""
+    """Outputs, rounded up to whole panels."""
     return -(-outputs // PANEL) * PANEL
 
 
@@ -111,13 +111,15 @@ class _Plans(local):
     def __init__(self) -> None:
         self.made: dict[Product, Plan] = {}
 
-    def of(self, product: Product) -> Plan:
-        plan = self.made.get(product)
-        if plan is None:
+    def run(self, product: Product, *places: int) -> None:
+        """`Plan.run`; a signal handler that computes the same product meanwhile has a plan of its own."""
+        plan = self.made.pop(product, None) or Plan(product)
+        try:
+            plan.run(*places)
+        finally:
             if len(self.made) >= PLANS:
                 self.made.clear()
-            plan = self.made[product] = Plan(product)
-        return plan
+            self.made[product] = plan
 
 
 plans = _Plans()

@@ -52,10 +52,12 @@ def routines(kernel: str) -> Routines | None:
 class Calls:
     """Calls of routines, in steps: of each step the first in the calling thread, the others in OpenBLAS's at that time.
 
-    A step has no more calls than OpenBLAS may use threads. One thread at a time may run it.
+    A step has no more calls than OpenBLAS may use threads: those that sleep it wakes when it has found one for every
+    call. One thread at a time may run it.
 
     What OpenBLAS reads are its queue's entries. They say (`MODE`) that calls are of single precision and of level 1,
-    whose arguments it hands over in the registers where, on x86-64, each of these routines expects its own.
+    whose arguments it hands over where, on x86-64, each of these routines expects its own: in the registers, and the
+    seventh number on the stack.
     """
 
     MODE = 0x8002
