@@ -12,6 +12,7 @@ import numpy as np
 
 import bertcli
 from bertcli import blas, team
+from bertcli.openblas import kept
 
 blas.forget_choice()  # NumPy is loaded
 
@@ -21,7 +22,7 @@ FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")  # of 
 def examine() -> dict[str, Any]:
     """bertcli, Python, NumPy, BLAS and its kernel, threads, processor, the matrix and memory rates measured, advice.
 
-    Takes a quarter of a second.
+    `panels` says whether weights that are used often are kept as the kernel reads them. Takes a quarter of a second.
     """
     vendor, features = blas.processor()
     built_on = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
@@ -32,6 +33,7 @@ def examine() -> dict[str, Any]:
         "blas": f"{built_on['name']} {built_on['version']}",
         "kernel": blas.kernel() or "unknown",
         "kernel_chosen_by": blas.chosen_by(),
+        "panels": kept.possible(),
         "blas_threads": blas.threads(),
         "threads": team.size(),
         "processor": vendor or platform.processor() or platform.machine(),

@@ -38,6 +38,13 @@ class _Weight:
 _weights: dict[int, _Weight] = {}
 
 
+def possible() -> bool:
+    """True if weights can have panels here: the kernel is the AVX2 one, of a library whose routines are known."""
+    from bertcli.openblas.routines import routines
+
+    return guarded.needed() and routines(blas.kernel() or "") is not None
+
+
 def panels(weight: Array) -> Panels | None:
     """The weight's panels, once it has been asked for so often; None where there cannot be any, too."""
     key = id(weight)
