@@ -4,7 +4,8 @@ Each vector is quantised by itself, so it does not matter which others are in th
 would give.
 
     float16  the nearest one: off by at most 2⁻¹¹ of a number (2⁻²⁵ below 2⁻¹⁴)
-    int8     x ≈ scale · q with scale = max|x| / 127: off by at most scale / 2 in every number; cosines need no scale
+    int8     x ≈ scale · q with scale = max|x| / 127: off by at most scale / 2 in every number (and 2⁻¹⁴³ where float32
+             has few digits for the scale); cosines need no scale
     binary   a bit for each number, 1 where x > 0; eight in a byte, the first in its highest bit (`np.packbits`, what
              sentence-transformers calls ubinary); zeros fill the last byte
 """
