@@ -61,9 +61,10 @@ def test_wrong_usage_of_one_command(arguments: list[str]) -> None:
     assert (result.status, result.out) == (2, "")
 
 
-def test_without_a_text_the_way_out_is_told(model: Path) -> None:
-    err = " ".join(bertcli("encode", "-m", model).err.replace("│", "").split())
-    assert "give a text, a file with --input, or pipe texts in" in err
+@pytest.mark.parametrize(("command", "wanted"), [("encode", "text"), ("neighbors", "word")])
+def test_without_a_text_the_way_out_is_told(command: str, wanted: str, model: Path) -> None:
+    err = " ".join(bertcli(command, "-m", model).err.replace("│", "").split())
+    assert f"give a {wanted}, a file with --input, or pipe {wanted}s in" in err
 
 
 @pytest.mark.parametrize("command", ["encode", "tokenize", "params"])

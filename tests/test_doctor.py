@@ -28,6 +28,7 @@ def test_the_table_and_the_record_say_the_same() -> None:
     table = run("doctor")
     for name in ("numpy", "blas", "kernel", "threads", "processor"):
         assert str(record[name]) in table
+    assert f"panels{'yes' if record['panels'] else 'no'}" in table.replace(" ", "")
     assert record["matrix_gflops"] > 0
     assert record["memory_gb_per_second"] > 0
     assert record["threads"] <= (os.cpu_count() or 1)

@@ -33,4 +33,6 @@ def print_findings(without: str = "") -> None:
 
     for name, value in examine().items():
         if name != without and value not in (None, []):
+            if isinstance(value, bool):
+                value = "yes" if value else "no"
             print(f"{name.replace('_', ' '):26}{' '.join(value) if isinstance(value, list) else value}")

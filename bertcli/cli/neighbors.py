@@ -51,7 +51,7 @@ def neighbors(
     A word is one piece of the vocabulary; a word of several pieces is an error
     that says which they are.
     """
-    source = read_texts(InputOptions(texts=words, input=[input] if input else None), output)
+    source = read_texts(InputOptions(texts=words, input=[input] if input else None), output, called="word")
     from bertcli.output.records import record_output
 
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:

@@ -59,8 +59,9 @@ def read_texts(
     id_column: str | None = None,
     label_column: str | None = None,
     keep_going: bool = False,
+    called: str = "text",
 ) -> Texts:
-    """The texts asked for: arguments, files (none of which is the output), or standard input.
+    """The texts asked for, whatever they are `called`: arguments, files (none of which is the output), or stdin.
 
     Wrong usage is a typer.BadParameter.
     """
@@ -86,7 +87,9 @@ def read_texts(
     if options.texts:
         return from_arguments(options.texts, options.text_pair)
     if not files and (sys.stdin is None or sys.stdin.isatty()):
-        raise typer.BadParameter("give a text, a file with --input, or pipe texts in, one a line.", param_hint="TEXT")
+        raise typer.BadParameter(
+            f"give a {called}, a file with --input, or pipe {called}s in, one a line.", param_hint=called.upper()
+        )
     found = from_files(
         files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,
         id_column=id_column, label_column=label_column, keep_going=keep_going,

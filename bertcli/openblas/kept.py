@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OFTEN = 8  # uses, the last of which makes the panels; that takes as long as ten passes of 16 tokens with them
 SMALLEST = 1 << 16  # numbers of a weight that is worth it
-TWICE = 350_000_000  # bytes: BERT-base's, widened
+TWICE = 350_000_000  # bytes of panels beside widened weights: BERT-base's
 
 
 class _Weight:
