@@ -33,7 +33,7 @@ def examine() -> dict[str, Any]:
         "blas": f"{built_on['name']} {built_on['version']}",
         "kernel": blas.kernel() or "unknown",
         "kernel_chosen_by": blas.chosen_by(),
-        "panels": kept.possible(),
+        "panels": kept.usable() is not None,
         "blas_threads": blas.threads(),
         "threads": team.size(),
         "processor": vendor or platform.processor() or platform.machine(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from bertcli import kernels
 from bertcli.blas import exact, single_threaded, threads
 from bertcli.memory import room
-from bertcli.openblas import guarded, kept
+from bertcli.openblas import enlarged, guarded, kept
 from bertcli.parts import Array, watched
 from bertcli.team import one_by_one, share, sharing, size
 
 Integers = NDArray[np.integer[Any]]
 T = TypeVar("T")
 
-SMALL = 1_000_000  # multiplications up to which OpenBLAS takes a product for a small one
 TILE = 24  # outputs: a whole number of the kernels' tiles, so that sharing them out leaves no rest of another size
 WORTH_SHARING = 1 << 28  # multiplications of a layer's smallest product: 1 ms, twenty times what waking a thread takes
 WORTH_SHARING_EXACTLY = 1 << 23  # the same where the library's own threads are no choice
@@ -83,11 +82,11 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
             elif guarded.needed():  # it copies the results, and adds the bias on the way
                 guarded.multiply(weight[outputs], x.T[:, rows], some_bias, some.T[:, rows])
             else:
-                _multiply(weight[outputs], x.T[:, rows], some.T[:, rows])
-        kernels.activate(some, activation, None if guarded.needed() else some_bias)
+                enlarged.multiply(weight[outputs], x.T[:, rows], some.T[:, rows])
+        kernels.activate(some, activation, None if panels is not None or guarded.needed() else some_bias)
 
     cuts, least = _cuts.get(), len(x) * min(weight.shape) ** 2
-    panels = kept.panels(weight) if guarded.needed() else None
+    panels = kept.panels(weight)
     if sharing() or cuts or (panels is not None and least < WORTH_SHARING):
         compute(slice(None))
     elif least < WORTH_SHARING and (by_library := _shared_by_library(weight, len(x))):
@@ -112,24 +111,6 @@ def _shared_by_library(weight: Array, columns: int) -> int:
     if guarded.needed():
         return guarded.by_own_threads(outputs, inputs, columns, threads() or 1)
     return outputs if exact() else 0
-
-
-def _multiply(weight: Array, columns: Array, into: Array) -> None:
-    """weight · columns, where each column's result is its own to the last bit, however many there are.
-
-    So OpenBLAS has it with its AVX-512 kernel, except that it adds up small products in another order, and a single
-    column in a third. Where a product is small, columns of zeros make it large enough; that costs 10 µs.
-    """
-    count = columns.shape[1]
-    enough = max(2, SMALL // max(1, weight.size) + 1)
-    if count >= enough or count == 0:
-        np.matmul(weight, columns, out=into)
-        return
-    padded = np.zeros((len(columns), enough), dtype=np.float32)
-    padded[:, :count] = columns
-    # Two threads would wait for each other longer than such a product takes; a single column of a large one is no such.
-    with single_threaded() if enough > 2 else nullcontext():
-        into[...] = np.matmul(weight, padded)[:, :count]
 
 
 def matmul(x: Array, y: Array, into: Array | None) -> Array:

@@ -1,4 +1,7 @@
-"""Weights in panels give the very numbers they give without: with OpenBLAS's AVX2 kernel, wherever that can be had."""
+"""Weights in panels give the very numbers they give without, with OpenBLAS's kernel for this processor.
+
+With its AVX2 kernel, too, wherever that can be had.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,14 @@ from hypothesis import strategies as st
 
 from bertcli import blas, team
 from bertcli.memory import give_back, is_mapped, pages
-from bertcli.openblas import guarded, kept, plans
-from bertcli.openblas.panels import MOST, UNGUARDED, Panels
+from bertcli.openblas import kept, plans
+from bertcli.openblas.layouts import AVX2, layout
+from bertcli.openblas.panels import UNGUARDED, Panels
 from bertcli.parts import Array
 
-USABLE = kept.possible()
+USABLE = kept.usable() is not None
 SHAPES = ((96, 768), (768, 3072), (312, 320), (1024, 96), (260, 640), (800, 672))
-AVX2 = "Haswell"
-avx2 = pytest.mark.skipif(not USABLE, reason="NumPy does not multiply with a kernel whose routines are known")
+usable = pytest.mark.skipif(not USABLE, reason="NumPy does not multiply with a kernel whose routines are known")
 few = settings(max_examples=60, deadline=None)
 
 
@@ -59,8 +62,8 @@ def weight_and_panels(rows: int, columns: int) -> tuple[Array, Panels]:
 def without(weight: Array, x: Array, bias: Array | None) -> Array:
     result = np.empty((len(weight), x.shape[1]), np.float32)
     with blas.single_threaded():
-        guarded.multiply(weight, x, bias, result)
-    return result
+        kept.ordinary(weight, x, result)
+    return result if bias is None else result + bias[:, None]
 
 
 def by(panels: Panels, outputs: int, x: Array, bias: Array | None = None, first: int = 0) -> Array:
@@ -81,7 +84,7 @@ def threads() -> Iterator[Callable[[int], object]]:
     blas.set_threads(before)
 
 
-@pytest.mark.skipif(USABLE or os.environ.get(blas.KERNEL_VARIABLE) == AVX2, reason="the tests are below")
+@pytest.mark.skipif((blas.kernel() or "").upper() == AVX2.kernel, reason="the tests are below")
 @pytest.mark.skipif("avx2" not in blas.processor()[1], reason="this processor has no AVX2")
 def test_all_of_these_with_the_avx2_kernel() -> None:
     done = subprocess.run(
@@ -90,7 +93,7 @@ def test_all_of_these_with_the_avx2_kernel() -> None:
         text=True,
         check=False,
         cwd=Path(__file__).parent.parent,
-        env={**os.environ, blas.KERNEL_VARIABLE: AVX2},
+        env={**os.environ, blas.KERNEL_VARIABLE: AVX2.kernel},
     )
     assert done.returncode == 0, done.stdout[-3000:]
     passed = re.search(r"(\d+) passed", done.stdout)
@@ -98,11 +101,11 @@ def test_all_of_these_with_the_avx2_kernel() -> None:
         pytest.skip("the routines of this NumPy's library are not known")
 
 
-@avx2
+@usable
 @few
 @given(
     st.sampled_from(SHAPES),
-    st.integers(1, 2 * UNGUARDED) | st.integers(1, 2 * MOST),
+    st.integers(1, 2 * UNGUARDED) | st.integers(1, 2 * AVX2.most),
     st.integers(1, 5),
     st.booleans(),
 )
@@ -121,7 +124,7 @@ def test_a_product_is_the_same_to_the_last_bit(
     assert same_bits(found, without(weight, x, bias))
 
 
-@avx2
+@usable
 @pytest.mark.parametrize("columns", [1, 20, UNGUARDED, UNGUARDED + 1, 300])
 def test_some_outputs_of_columns_among_others(columns: int) -> None:
     """As threads of ours share out the outputs of a part of a batch."""
@@ -134,14 +137,14 @@ def test_some_outputs_of_columns_among_others(columns: int) -> None:
     assert same_bits(by(panels, 264, x.astype(np.float64)), whole)
 
 
-@avx2
+@usable
 def test_nothing_to_compute() -> None:
     _, panels = weight_and_panels(264, 320)
     assert by(panels, 264, some(320, 0)).shape == (264, 0)
     assert by(panels, 0, some(320, 5)).shape == (0, 5)
 
 
-@avx2
+@usable
 @pytest.mark.parametrize(
     ("inputs", "outputs", "first"), [(319, 264, 0), (320, 276, 0), (320, 24, 252), (320, 24, 6)], ids=str
 )
@@ -151,7 +154,7 @@ def test_what_does_not_fit_is_refused(inputs: int, outputs: int, first: int) -> 
         by(panels, outputs, some(inputs, 5), first=first)
 
 
-@avx2
+@usable
 def test_numbers_that_are_not_finite_stay_in_their_column() -> None:
     weight, panels = weight_and_panels(264, 320)
     x = some(320, 70, seed=1)
@@ -161,7 +164,7 @@ def test_numbers_that_are_not_finite_stay_in_their_column() -> None:
     assert np.isfinite(np.delete(found, [3, 69], axis=1)).all()
 
 
-@avx2
+@usable
 def test_what_is_used_seldom_is_not_kept_and_what_is_gone_is_forgotten() -> None:
     weight = mapped(some(264, 320))
     assert all(kept.panels(weight) is None for _ in range(kept.OFTEN - 1))
@@ -173,7 +176,7 @@ def test_what_is_used_seldom_is_not_kept_and_what_is_gone_is_forgotten() -> None
     assert key not in kept._weights
 
 
-@avx2
+@usable
 @pytest.mark.parametrize(
     "weight",
     [mapped(some(8, 32_000)), mapped(some(96, 96)), mapped(some(300, 313)), mapped(some(320, 264)).T, some(264, 320)],
@@ -189,7 +192,7 @@ def test_what_cannot_have_panels(weight: Array) -> None:
     assert made(weight) is None
 
 
-@avx2
+@usable
 def test_what_is_in_memory_twice_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """As weights that were widened from 16 bits; what is gone makes room."""
     gc.collect()
@@ -207,18 +210,16 @@ def test_what_is_in_memory_twice_has_a_limit(monkeypatch: pytest.MonkeyPatch) ->
     assert made(third) is not None
 
 
-@avx2
+@usable
 def test_another_order_of_adding_up_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a release of OpenBLAS that takes other portions."""
-    monkeypatch.setattr(plans, "PORTION", 256)
-    plans.plans.made.clear()
-    try:
-        assert made(mapped(some(264, 768))) is None
-    finally:
-        plans.plans.made.clear()
+    known = layout(blas.kernel())
+    assert known is not None
+    monkeypatch.setattr(kept, "layout", lambda _: known._replace(portion=256))
+    assert made(mapped(some(264, 768))) is None
 
 
-@avx2
+@usable
 @pytest.mark.parametrize("taking", ["pages", "room"])
 def test_without_room_for_panels_it_goes_on(taking: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(count: int) -> Array:
@@ -228,7 +229,7 @@ def test_without_room_for_panels_it_goes_on(taking: str, monkeypatch: pytest.Mon
     assert made(mapped(some(264, 320))) is None
 
 
-@avx2
+@usable
 def test_worker_processes_keep_nothing() -> None:
     team.set_size(1, 2)
     try:
@@ -237,7 +238,7 @@ def test_worker_processes_keep_nothing() -> None:
         team.set_size(None)
 
 
-@avx2
+@usable
 def test_several_threads_at_once() -> None:
     """One of them making the panels, others setting how many threads there are."""
     weight, columns = mapped(some(768, 768)), [1, 9, 16, 30, 64, 100] * 8
@@ -252,7 +253,7 @@ def test_several_threads_at_once() -> None:
     assert kept.panels(weight) is not None
 
 
-@avx2
+@usable
 def test_a_product_within_a_product() -> None:
     """As of a signal handler, that comes between two calls."""
     weight, panels = weight_and_panels(264, 320)
@@ -275,7 +276,7 @@ def test_a_product_within_a_product() -> None:
     assert running[0] is not running[1]  # which would write where OpenBLAS still reads
 
 
-@avx2
+@usable
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_goes_on(threads: Callable[[int], object]) -> None:

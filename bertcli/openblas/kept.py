@@ -14,12 +14,14 @@ import numpy as np
 
 from bertcli import blas, team
 from bertcli.memory import give_back, is_mapped
-from bertcli.openblas import guarded
-from bertcli.openblas.guarded import EVEN, PANEL
+from bertcli.openblas import enlarged, guarded
+from bertcli.openblas.guarded import EVEN
+from bertcli.openblas.layouts import Layout, layout
 from bertcli.parts import Array
 
 if TYPE_CHECKING:
     from bertcli.openblas.panels import Panels
+    from bertcli.openblas.routines import Routines
 
 OFTEN = 8  # uses, the last of which makes the panels; that takes as long as ten passes of 16 tokens with them
 SMALLEST = 1 << 16  # numbers of a weight that is worth it
@@ -38,15 +40,18 @@ class _Weight:
 _weights: dict[int, _Weight] = {}
 
 
-def possible() -> bool:
-    """True if weights can have panels here: the kernel is the AVX2 one, of a library whose routines are known."""
-    from bertcli.openblas.routines import routines
+def usable() -> Routines | None:
+    """What panels are made and multiplied with; None where there can be none: with another kernel or library."""
+    from bertcli.openblas.routines import routines  # a short pass need not wait for it
 
-    return guarded.needed() and routines(blas.kernel() or "") is not None
+    known = layout(blas.kernel())
+    return None if known is None else routines(known)
 
 
 def panels(weight: Array) -> Panels | None:
     """The weight's panels, once it has been asked for so often; None where there cannot be any, too."""
+    if layout(blas.kernel()) is None:  # no need to remember it
+        return None
     key = id(weight)
     entry = _weights.get(key)
     if entry is None:
@@ -61,17 +66,14 @@ def panels(weight: Array) -> Panels | None:
 
 
 def _make(weight: Array) -> Panels | None:
-    from bertcli.openblas.panels import UNGUARDED, Panels  # a short pass need not wait for these
-    from bertcli.openblas.routines import NUMBER, routines
+    from bertcli.openblas.panels import UNGUARDED, Panels
 
-    use, (outputs, inputs) = routines(blas.kernel() or ""), weight.shape
-    if use is None or weight.size < SMALLEST or outputs < PANEL or inputs % EVEN or weight.strides[1] != NUMBER:
-        return None
-    if weight.dtype != np.float32 or weight.flags.writeable:  # what is written to it later would not be noticed
+    use = usable()
+    if use is None or not _fits(weight, use.layout):
         return None
     try:
         made = Panels(weight, use)
-        same = _same(made, weight, 9) and _same(made, weight[: 2 * PANEL], UNGUARDED + 9)
+        same = _same(made, weight, 9) and _same(made, weight[: 2 * use.layout.panel], UNGUARDED + 9)
     except MemoryError:  # it goes on without
         return None
     if not same:
@@ -80,11 +82,26 @@ def _make(weight: Array) -> Panels | None:
     return made
 
 
+def _fits(weight: Array, layout: Layout) -> bool:
+    """True if a weight is worth panels and can have them; what is written to it later would not be noticed."""
+    (outputs, inputs), fixed = weight.shape, not weight.flags.writeable
+    worth = weight.size >= SMALLEST and outputs >= layout.panel and inputs % EVEN == 0
+    return worth and fixed and weight.dtype == np.float32 and weight.strides[1] == weight.itemsize
+
+
 def _same(made: Panels, weight: Array, columns: int) -> bool:
     """True if products with as many columns are those without panels: of the weight, or its first outputs."""
     x = np.random.default_rng(0).standard_normal((weight.shape[1], columns), dtype=np.float32)
     found, expected = np.empty((2, len(weight), columns), np.float32)
     made.multiply(x, None, found)
     with blas.single_threaded():
-        guarded.multiply(weight, x, None, expected)
+        ordinary(weight, x, expected)
     return np.array_equal(found, expected, equal_nan=True)
+
+
+def ordinary(weight: Array, x: Array, into: Array) -> None:
+    """The product without panels."""
+    if guarded.needed():
+        guarded.multiply(weight, x, None, into)
+    else:
+        enlarged.multiply(weight, x, into)

@@ -1,9 +1,9 @@
-"""Products with weights that lie in the panels in which OpenBLAS's AVX2 kernel reads them.
+"""Products with weights that lie in the panels in which OpenBLAS's kernel reads them.
 
 OpenBLAS copies a weight into panels in every product, which takes as long as a product with 16 columns itself. And the
 guards that `guarded` puts around columns need no copies of these here, for they are put into the panels; up to 32
-columns need none, for the kernel is called for 8 at a time. Results are those of `guarded` to the last bit, as numbers
-are added up in the same portions.
+columns need none, for the kernel is called for 8 at a time. Results are those without panels to the last bit, as
+numbers are added up in the same portions.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ import numpy as np
 
 from bertcli import blas
 from bertcli.memory import pages, room
-from bertcli.openblas.guarded import PANEL, TILE
-from bertcli.openblas.plans import PORTION, Product, in_panels, pieces, plans, portions, shares
+from bertcli.openblas.plans import Product, pieces, plans
 from bertcli.openblas.routines import NUMBER, Calls, Routines, address
 from bertcli.parts import Array
 
 UNGUARDED = 32  # columns up to which calls for 8, the last one for up to 15, are faster than guards
-MOST = 608  # columns of a call
 SLACK = 1024  # numbers behind panels that the kernel may read ahead of what it uses
 ENOUGH = 1 << 18  # multiplications that are worth a thread
 
-_ZEROS = np.zeros(TILE * PORTION, np.float32)
+_ZEROS = np.zeros(1 << 14, np.float32)  # a guard: a tile of the columns of a portion, and less
 
 
 class Panels:
@@ -30,26 +28,27 @@ class Panels:
 
     def __init__(self, weight: Array, use: Routines) -> None:
         """Errors: MemoryError."""
-        (outputs, self.inputs), self.use = weight.shape, use
-        self.rows = in_panels(outputs)
+        (outputs, self.inputs), self.use, panel = weight.shape, use, use.layout.panel
+        self.rows = use.layout.in_panels(outputs)
         self.numbers = pages(self.rows * self.inputs + SLACK)
         self.address = address(self.numbers)
-        full = outputs - outputs % PANEL
+        full = outputs - outputs % panel
         self._copy(weight[:full], 0)
         if full < outputs:
-            rest = np.zeros((PANEL, self.inputs), np.float32)
+            rest = np.zeros((panel, self.inputs), np.float32)
             rest[: outputs - full] = weight[full:]
             self._copy(rest, full)
 
     def _copy(self, weight: Array, first: int) -> None:
-        across, threads = weight.strides[0] // NUMBER, min(blas.threads() or 1, len(weight) // PANEL)
+        across, layout = weight.strides[0] // NUMBER, self.use.layout
+        threads = min(blas.threads() or 1, len(weight) // layout.panel)
         steps = [
             [
                 (portion, count, address(weight) + NUMBER * (row * across + start), across,
                  self.address + NUMBER * (self.rows * start + (first + row) * portion), 0, 0)
-                for row, count in shares(len(weight), threads)
+                for row, count in layout.shares(len(weight), threads)
             ]
-            for start, portion in portions(self.inputs)
+            for start, portion in layout.portions(self.inputs)
         ]  # fmt: skip
         arguments = np.array([call for step in steps for call in step])
         Calls(np.full(len(arguments), self.use.rows), [len(step) for step in steps]).run(arguments)
@@ -59,31 +58,32 @@ class Panels:
 
         OpenBLAS's threads share out the outputs. Errors: ValueError for shapes that do not fit each other.
         """
-        columns = x.shape[1]
-        if x.shape != (self.inputs, into.shape[1]) or first % PANEL or first + in_panels(len(into)) > self.rows:
+        columns, layout = x.shape[1], self.use.layout
+        fits = first % layout.panel == 0 and first + layout.in_panels(len(into)) <= self.rows
+        if x.shape != (self.inputs, into.shape[1]) or not fits:
             raise ValueError(f"x {x.shape}, result {into.shape}, first {first}: weight {self.rows} × {self.inputs}")
         if not into.size:
             return
         if x.dtype != np.float32 or x.strides[1] != NUMBER:
             x = np.ascontiguousarray(x, np.float32)
-        step = columns if columns <= UNGUARDED else TILE * -(-columns // (TILE * -(-columns // MOST)))
+        step = layout.tile * -(-columns // (layout.tile * -(-columns // layout.most)))
         for start in range(0, columns, step):
             some = slice(start, start + step)
-            self._multiply(x[:, some], bias, into[:, some], first, guarded=columns > UNGUARDED)
+            self._multiply(x[:, some], bias, into[:, some], first, layout.guarded and columns > UNGUARDED)
 
     def _multiply(self, x: Array, bias: Array | None, into: Array, first: int, guarded: bool) -> None:
-        (outputs, columns), rows = into.shape, in_panels(len(into))
-        width = columns + 2 * TILE if guarded else columns
+        (outputs, columns), layout = into.shape, self.use.layout
+        rows, width = layout.in_panels(outputs), columns + 2 * layout.tile if guarded else columns
         in_place = (rows, width) == into.shape and into.strides[1] == NUMBER
         result = into if in_place else room(rows * width).reshape(rows, width)
         result.fill(0)
-        threads = min(blas.threads() or 1, rows // PANEL, rows * self.inputs * columns // ENOUGH)
+        threads = min(blas.threads() or 1, rows // layout.panel, rows * self.inputs * columns // ENOUGH)
         across = tuple(array.strides[0] // NUMBER for array in (x, result))
         product = Product(self.use, self.rows, self.inputs, first, rows, columns, guarded, max(1, threads), *across)
-        x_panels = room(width * PORTION + SLACK)
+        x_panels = room(width * layout.portion + SLACK)
         plans.run(product, address(_ZEROS), address(x), address(x_panels), self.address, address(result))
         if bias is not None or not in_place:
-            for start, count, place in pieces(columns, guarded):
+            for start, count, place in pieces(layout, columns, guarded):
                 some = slice(start, start + count)
                 found = result[:outputs, place : place + count]
                 np.add(found, 0 if bias is None else bias[:, None], out=into[:, some])

@@ -9,38 +9,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.openblas.guarded import PANEL, TILE
+from bertcli.openblas.layouts import Layout
 from bertcli.openblas.routines import NUMBER, Calls, Routines
 
-PORTION = 320  # inputs that are added up at a time, unless fewer than twice as many are left: these are halved
 PLANS = 64  # kept for each thread
 
 
-def pieces(columns: int, guarded: bool) -> list[tuple[int, int, int]]:
+def pieces(layout: Layout, columns: int, guarded: bool) -> list[tuple[int, int, int]]:
     """Where columns are in the result: first, number, place. What is less than a tile comes after the second guard."""
-    full = columns - columns % TILE
-    return [(0, full, TILE), (full, columns - full, full + 2 * TILE)] if guarded else [(0, columns, 0)]
+    full = columns - columns % layout.tile
+    return [(0, full, layout.tile), (full, columns - full, full + 2 * layout.tile)] if guarded else [(0, columns, 0)]
 
 
-def in_panels(outputs: int) -> int:
-    """Outputs, rounded up to whole panels."""
-    return -(-outputs // PANEL) * PANEL
-
-
-def shares(outputs: int, threads: int) -> list[tuple[int, int]]:
-    """First and number of the outputs of each thread: whole panels, but of the last."""
-    share = in_panels(-(-outputs // threads))
-    return [(first, min(share, outputs - first)) for first in range(0, outputs, share)]
-
-
-def portions(inputs: int) -> Iterator[tuple[int, int]]:
-    """First and number of the inputs that OpenBLAS adds up at a time."""
-    start = 0
-    while start < inputs:
-        left = inputs - start
-        portion = left if left <= PORTION else PORTION if left >= 2 * PORTION else -(-left // 16) * 8
-        yield start, portion
-        start += portion
+def calls(layout: Layout, columns: int, guarded: bool) -> list[tuple[int, int]]:
+    """Place and number of the columns of each call of the kernel: of all, or of a tile where its outermost differ."""
+    tile = layout.tile
+    if guarded:
+        return [(0, columns + 2 * tile)]
+    last = max(0, columns - columns % tile - tile) if layout.guarded else 0
+    return [*((place, tile) for place in range(0, last, tile)), (last, columns - last)]
 
 
 class Product(NamedTuple):
@@ -68,23 +55,22 @@ def _steps(product: Product) -> Iterator[list[tuple[Argument, ...]]]:
     For each portion of the inputs the columns are copied into panels, and then each thread adds to its outputs.
     """
     use, columns, guarded = product.use, product.columns, product.guarded
-    last = max(0, columns - columns % TILE - TILE)
-    tiles = [*((place, TILE) for place in range(0, last, TILE)), (last, columns - last)]
-    for start, portion in portions(product.inputs):
-        for first, count, place in pieces(columns, guarded):
+    layout, tile = use.layout, use.layout.tile
+    for start, portion in layout.portions(product.inputs):
+        for first, count, place in pieces(layout, columns, guarded):
             source = (X, start * product.x_across + first)
             if guarded:
-                yield [(use.columns, portion, TILE, (ZEROS, 0), TILE, (X_PANELS, (place - TILE) * portion))]
+                yield [(use.columns, portion, tile, (ZEROS, 0), tile, (X_PANELS, (place - tile) * portion))]
             if count:
                 yield [(use.columns, portion, count, source, product.x_across, (X_PANELS, place * portion))]
-        for place, count in [(0, columns + 2 * TILE)] if guarded else tiles:
+        for place, count in calls(layout, columns, guarded):
             yield [
                 (
                     use.multiply, count, some, portion, (X_PANELS, place * portion),
                     (PANELS, product.all_rows * start + (product.first + first) * portion),
                     (INTO, first * product.across + place), product.across,
                 )
-                for first, some in shares(product.rows, product.threads)
+                for first, some in layout.shares(product.rows, product.threads)
             ]  # fmt: skip
 
 

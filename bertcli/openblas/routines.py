@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli import blas
+from bertcli.openblas.layouts import Layout
 
 RELEASES = ((0, 3, 27), (0, 3, 31))  # of OpenBLAS, first and last
 PTHREADS = 1  # openblas_get_parallel's word for threads of its own
@@ -30,23 +31,24 @@ Integers = NDArray[np.int64]
 
 
 class Routines(NamedTuple):
-    """Where they are. They take whole numbers and addresses; `across` is the numbers from one row to the next.
+    """Where a kernel's are. They take whole numbers and addresses; `across` is the numbers from one row to the next.
 
     What is in a panel is the kernel's affair, but that it has as many numbers as what was copied into it.
     """
 
+    layout: Layout
     columns: int  # (inner, columns, matrix [inner, column], across, panel)
     rows: int  # (inner, rows, matrix [row, inner], across, panel)
     multiply: int  # (columns, rows, inner, columns' panel, rows' panel, into [row, column], across): adds to `into`
 
 
 @cache
-def routines(kernel: str) -> Routines | None:
+def routines(layout: Layout) -> Routines | None:
     """Those of a kernel of OpenBLAS's, where this library exports them and is of a release known here."""
-    found = [blas.symbol(f"sgemm_{name}_{kernel.upper()}") for name in ("itcopy", "oncopy", "kernel")]
+    found = [blas.symbol(f"sgemm_{name}_{layout.kernel}") for name in ("itcopy", "oncopy", "kernel")]
     if _execute() is None or None in found:
         return None
-    return Routines(*(cast(each, c_void_p).value or 0 for each in found))
+    return Routines(layout, *(cast(each, c_void_p).value or 0 for each in found))
 
 
 class Calls:
