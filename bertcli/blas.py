@@ -74,6 +74,7 @@ def processor() -> tuple[str, frozenset[str]]:
 # ------------------------------------------------------------------------------------------------------- the library
 
 
+@cache
 def function(name: str) -> Callable[..., Any] | None:
     """A function of OpenBLAS, however this NumPy's copy of it decorates names; None with another library."""
     decorations = (f"scipy_{name}64_", f"scipy_{name}", f"{name}64_", name)

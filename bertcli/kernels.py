@@ -154,8 +154,8 @@ ACTIVATIONS = tuple(_ACTIVATIONS)
 
 def _blocks(x: Array) -> list[Index]:
     """Cut x where its memory is cut most cleanly: across the axis that has the longest steps."""
-    if x.ndim == 0:
-        return [()]
+    if x.size <= BLOCK:
+        return [(slice(None),) * x.ndim]
     axis = x.strides.index(max(x.strides))
     length = x.shape[axis]
     step = max(1, BLOCK * length // max(1, x.size))

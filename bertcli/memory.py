@@ -43,24 +43,26 @@ _shelf = _Shelf()
 
 
 def room(count: int) -> Array:
-    """`count` numbers that nobody else holds, on a cache line; their values are whatever was there."""
-    if not SMALLEST <= count <= LARGEST or _NOBODY is None or watched():  # a trace knows arrays by their memory
+    """`count` numbers that nobody else holds; their values are whatever was there. Many begin on a cache line."""
+    if count < SMALLEST:
+        return np.empty(count, dtype=np.float32)
+    if count > LARGEST or _NOBODY is None or watched():  # a trace knows arrays by their memory
         return _aligned(np.empty(count + LINE, dtype=np.float32), count)
-    arrays, needed = _shelf.arrays, count + LINE
+    arrays = _shelf.arrays
     free = [index for index in range(len(arrays)) if _shelf.holders(index) == _NOBODY]
     free.sort(key=lambda index: arrays[index].size)
     full = len(arrays) >= SHELF
-    fitting = next((index for index in free if arrays[index].size >= needed), None)
-    if fitting is not None and (full or arrays[fitting].size <= 2 * needed):
-        return _aligned(arrays[fitting], count)
-    outgrown = next((index for index in reversed(free) if arrays[index].size < needed), None)
-    if outgrown is not None and (full or needed <= 2 * arrays[outgrown].size):
+    fitting = next((index for index in free if arrays[index].size >= count), None)
+    if fitting is not None and (full or arrays[fitting].size <= 2 * count):
+        return arrays[fitting][:count]
+    outgrown = next((index for index in reversed(free) if arrays[index].size < count), None)
+    if outgrown is not None and (full or count <= 2 * arrays[outgrown].size):
         del arrays[outgrown]
     elif full:
         del arrays[0]  # its holder keeps it
-    fresh = pages(-(-needed // SMALLEST) * SMALLEST)
+    fresh = pages(-(-count // SMALLEST) * SMALLEST)
     arrays.append(fresh)
-    return _aligned(fresh, count)
+    return fresh[:count]
 
 
 def pages(count: int) -> Array:

@@ -12,15 +12,12 @@ import numpy as np
 
 from bertcli import blas
 from bertcli.memory import pages, room
-from bertcli.openblas.plans import Product, pieces, plans
+from bertcli.openblas.plans import SLACK, Product, pieces, plans, width
 from bertcli.openblas.routines import NUMBER, Calls, Routines, address
 from bertcli.parts import Array
 
 UNGUARDED = 32  # columns up to which calls for 8, the last one for up to 15, are faster than guards
-SLACK = 1024  # numbers behind panels that the kernel may read ahead of what it uses
 ENOUGH = 1 << 18  # multiplications that are worth a thread
-
-_ZEROS = np.zeros(1 << 14, np.float32)  # a guard: a tile of the columns of a portion, and less
 
 
 class Panels:
@@ -51,7 +48,7 @@ class Panels:
             for start, portion in layout.portions(self.inputs)
         ]  # fmt: skip
         arguments = np.array([call for step in steps for call in step])
-        Calls(np.full(len(arguments), self.use.rows), [len(step) for step in steps]).run(arguments)
+        Calls(np.full(len(arguments), self.use.rows), arguments, [len(step) for step in steps]).run()
 
     def multiply(self, x: Array, bias: Array | None, into: Array, first: int = 0) -> None:
         """into = weight · x + bias for outputs from `first`, a panel's, on: [in, column] -> [out, column].
@@ -73,15 +70,15 @@ class Panels:
 
     def _multiply(self, x: Array, bias: Array | None, into: Array, first: int, guarded: bool) -> None:
         (outputs, columns), layout = into.shape, self.use.layout
-        rows, width = layout.in_panels(outputs), columns + 2 * layout.tile if guarded else columns
-        in_place = (rows, width) == into.shape and into.strides[1] == NUMBER
-        result = into if in_place else room(rows * width).reshape(rows, width)
+        rows = layout.in_panels(outputs)
+        in_place = not guarded and rows == outputs and into.strides[1] == NUMBER
+        across = width(layout, columns, guarded)
+        result = into if in_place else room(rows * across).reshape(rows, across)
         result.fill(0)
-        threads = min(blas.threads() or 1, rows // layout.panel, rows * self.inputs * columns // ENOUGH)
-        across = tuple(array.strides[0] // NUMBER for array in (x, result))
-        product = Product(self.use, self.rows, self.inputs, first, rows, columns, guarded, max(1, threads), *across)
-        x_panels = room(width * layout.portion + SLACK)
-        plans.run(product, address(_ZEROS), address(x), address(x_panels), self.address, address(result))
+        threads = max(1, min(blas.threads() or 1, rows // layout.panel, rows * self.inputs * columns // ENOUGH))
+        strides = x.strides[0] // NUMBER, result.strides[0] // NUMBER
+        product = Product(self.use, self.rows, self.inputs, first, rows, columns, guarded, threads, *strides)
+        plans.run(product, address(x), self.address, address(result))
         if bias is not None or not in_place:
             for start, count, place in pieces(layout, columns, guarded):
                 some = slice(start, start + count)

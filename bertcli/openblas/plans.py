@@ -9,10 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bertcli.memory import pages
 from bertcli.openblas.layouts import Layout
-from bertcli.openblas.routines import NUMBER, Calls, Routines
+from bertcli.openblas.routines import NUMBER, Calls, Routines, address
+from bertcli.parts import Array
 
 PLANS = 64  # kept for each thread
+SLACK = 1024  # numbers behind panels that the kernel may read ahead of what it uses
+
+_NOTHING = np.empty(0, np.float32)
+_ZEROS = np.zeros(1 << 14, np.float32)  # a guard: a tile of the columns of a portion, and less
+ZERO = address(_ZEROS)
 
 
 def pieces(layout: Layout, columns: int, guarded: bool) -> list[tuple[int, int, int]]:
@@ -21,11 +28,16 @@ def pieces(layout: Layout, columns: int, guarded: bool) -> list[tuple[int, int, 
     return [(0, full, layout.tile), (full, columns - full, full + 2 * layout.tile)] if guarded else [(0, columns, 0)]
 
 
+def width(layout: Layout, columns: int, guarded: bool) -> int:
+    """Columns with their guards."""
+    return columns + 2 * layout.tile if guarded else columns
+
+
 def calls(layout: Layout, columns: int, guarded: bool) -> list[tuple[int, int]]:
     """Place and number of the columns of each call of the kernel: of all, or of a tile where its outermost differ."""
     tile = layout.tile
     if guarded:
-        return [(0, columns + 2 * tile)]
+        return [(0, width(layout, columns, guarded))]
     last = max(0, columns - columns % tile - tile) if layout.guarded else 0
     return [*((place, tile) for place in range(0, last, tile)), (last, columns - last)]
 
@@ -45,7 +57,7 @@ class Product(NamedTuple):
     across: int  # and of the result
 
 
-ZEROS, X, X_PANELS, PANELS, INTO = range(1, 6)
+X, PANELS, INTO, X_PANELS, ZEROS = range(1, 6)
 Argument = int | tuple[int, int]  # a number; or one of these arrays, and the place in it that is meant
 
 
@@ -80,32 +92,47 @@ class Plan:
     def __init__(self, product: Product) -> None:
         steps = list(_steps(product))
         called, *arguments = zip_longest(*chain(*steps), fillvalue=0)
-        self.calls = Calls(np.array(called), [len(step) for step in steps])
         placed = [
             [(one[0], NUMBER * one[1]) if isinstance(one, tuple) else (0, one) for one in each] for each in arguments
         ]
-        self.arrays, self.numbers = np.array(placed).T
+        arrays, numbers = np.array(placed).T
+        self.calls = Calls(np.array(called), numbers, [len(step) for step in steps])
+        self.numbers = self.calls.arguments.copy()
+        self.arrays = np.zeros_like(self.numbers)
+        self.arrays[:, Calls.ORDER] = arrays
 
     def run(self, *places: int) -> None:
-        """The product of what is at ZEROS, X and so on."""
-        self.calls.run(self.numbers + np.array((0, *places))[self.arrays])
+        """The product of what is at X, PANELS and so on."""
+        np.add(self.numbers, np.array((0, *places))[self.arrays], out=self.calls.arguments)
+        self.calls.run()
 
 
 class _Plans(local):
-    """Of each thread: making one takes as long as a small product."""
+    """Of each thread: plans, for making one takes as long as a small product, and room for the columns' panels.
+
+    What is in use is taken out: a signal handler that computes meanwhile makes its own.
+    """
 
     def __init__(self) -> None:
         self.made: dict[Product, Plan] = {}
+        self.rooms: list[tuple[Array, int]] = []  # and where they are
 
     def run(self, product: Product, *places: int) -> None:
-        """`Plan.run`; a signal handler that computes the same product meanwhile has a plan of its own."""
+        """The product of what is at X, PANELS and INTO. Errors: MemoryError."""
+        layout = product.use.layout
+        needed = width(layout, product.columns, product.guarded) * layout.portion + SLACK
         plan = self.made.pop(product, None) or Plan(product)
+        x_panels, where = self.rooms.pop() if self.rooms else (_NOTHING, 0)
         try:
-            plan.run(*places)
+            if x_panels.size < needed:
+                x_panels = pages(needed)
+                where = address(x_panels)
+            plan.run(*places, where, ZERO)
         finally:
             if len(self.made) >= PLANS:
                 self.made.clear()
             self.made[product] = plan
+            self.rooms.append((x_panels, where))
 
 
 plans = _Plans()

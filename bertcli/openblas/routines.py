@@ -69,25 +69,25 @@ class Calls:
     )  # fmt: skip
     FACTOR, ORDER = 4, (6, 7, 8, 0, 9, 1, 10)  # in its fifteen arguments: alpha, and m, n, k, a, lda, b, ldb
 
-    def __init__(self, called: Integers, steps: Sequence[int]) -> None:
-        """The routine of each call, and how many calls each step has."""
+    def __init__(self, called: Integers, arguments: Integers, steps: Sequence[int]) -> None:
+        """The routine of each call, its [call, seven] arguments, of which it may take fewer, and each step's calls."""
         self._factor = c_float(1)
-        self._arguments = np.zeros((len(called), 15), np.int64)
-        self._arguments[:, self.FACTOR] = addressof(self._factor)
+        self.arguments = np.zeros((len(called), 15), np.int64)
+        self.arguments[:, self.FACTOR] = addressof(self._factor)
+        self.arguments[:, self.ORDER] = arguments
         self._entries = entries = np.zeros(len(called), self.ENTRY)
         entries["routine"], entries["mode"] = called, self.MODE
-        entries["arguments"] = address(self._arguments) + np.arange(len(called)) * self._arguments.strides[0]
+        entries["arguments"] = address(self.arguments) + np.arange(len(called)) * self.arguments.strides[0]
         places = address(entries) + np.arange(len(called)) * entries.itemsize
         firsts = np.cumsum([0, *steps[:-1]])
         entries["next"][:-1] = places[1:]
         entries["next"][[*firsts[1:] - 1, -1]] = 0
         self._steps = list(zip(steps, places[firsts].tolist(), strict=True))
 
-    def run(self, arguments: Integers) -> None:
-        """Every step, with [call, seven] arguments; those a routine does not take are not looked at."""
+    def run(self) -> None:
+        """Every step."""
         execute = _execute()
         assert execute is not None, "routines() has refused"
-        self._arguments[:, self.ORDER] = arguments
         for count, entry in self._steps:
             execute(count, entry)
 
