@@ -26,20 +26,26 @@ CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table to standard output. No cell loses text: too narrow a terminal folds text, never numbers."""
+    """Print a table to standard output."""
+    bold, plain = ("\x1b[1m", "\x1b[0m") if _takes_escapes() else ("", "")
+    heading, body = table_lines(columns, rows)
+    for line in heading:
+        print(f"{bold}{line}{plain}")
+    for line in body:
+        print(line)
+
+
+def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[str]]:
+    """The lines of a table, heading and body. No cell loses text: too narrow a terminal folds text, never numbers."""
     cells = [[visible(value) for value in row] for row in rows]
     natural = [max(map(cell_len, [column.name, *(row[i] for row in cells)])) for i, column in enumerate(columns)]
     room = terminal_width()
     narrow = room is not None and sum(natural) + BESIDE * len(columns) > room
     widths = _folded_widths(columns, cells, (room or 0) - (BESIDE - 1) * len(columns)) if narrow else natural
     gap = " " * (BESIDE - 1 if narrow else BESIDE)
-    bold, plain = ("\x1b[1m", "\x1b[0m") if _takes_escapes() else ("", "")
-    for line in _lines([column.name for column in columns], columns, widths, gap, foot=True):
-        print(f"{bold}{line}{plain}")
-    print("─" * (sum(widths) + len(gap) * (len(columns) - 1) + 2))
-    for row in cells:
-        for line in _lines(row, columns, widths, gap):
-            print(line)
+    rule = "─" * (sum(widths) + len(gap) * (len(columns) - 1) + 2)
+    body = [line for row in cells for line in _lines(row, columns, widths, gap)]
+    return list(_lines([column.name for column in columns], columns, widths, gap, foot=True)), [rule, *body]
 
 
 def _lines(

@@ -239,6 +239,12 @@ def test_no_texts_give_an_empty_result(command: str, format: str, expected: str,
     assert bertcli(command, "-m", model, stdin="").status == 0
 
 
+def test_a_dash_is_a_text_and_where_standard_input_is_read_is_told(model: Path) -> None:
+    result = bertcli("encode", "-m", model, "--format", "jsonl", "-", stdin="not read")
+    assert [record["text"] for record in result.records] == ["-"]
+    assert "standard input is read with -i -." in result.err
+
+
 def test_an_empty_text_is_a_text(model: Path) -> None:
     for command in ("encode", "score", "tokenize"):
         assert len(bertcli(command, "-m", model, "--format", "jsonl", stdin="\n\n").records) == 2

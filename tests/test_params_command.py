@@ -257,3 +257,12 @@ def test_the_whole_process_needs_neither_tokenizers_nor_the_hub() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "Total params: 335,141,888" in done.stdout
+
+
+@pytest.mark.parametrize("style", ["tree", "keras"])
+def test_an_account_in_python_prints_as_the_command_does(style: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    account = bertcli.params(bertcli.variant("tiny"), style=style)
+    for columns in ("80", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert f"{account}\n" == run("--variant", "tiny", "--style", style).stdout
+    assert account._repr_markdown_() == run("--variant", "tiny", "--style", style, "--format", "markdown").stdout

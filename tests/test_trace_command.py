@@ -322,3 +322,14 @@ def test_a_terminal_without_these_letters_gets_others(monkeypatch: pytest.Monkey
     spell_out()
     print("A × S × S · Kᵀ → é東", flush=True)
     assert memory.getvalue() == rb"A x S x S * KT > \xe9\u6771" + b"\n"
+
+
+def test_a_trace_in_python_prints_as_the_command_does(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = library.load(str(model))
+    with library.trace(loaded) as traced:
+        loaded.outputs([[2, 3, 4, 5]])
+    for columns in ("80", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert "Attention scores" in str(traced)
+        assert f"{traced}\n" == trace("-m", model, "--seq-len", "4", environment={"COLUMNS": columns}).out
+    assert traced._repr_markdown_() == trace("-m", model, "--seq-len", "4", "--format", "markdown").out

@@ -38,4 +38,4 @@ def params(
     if depth < 0:
         raise BertcliError(f"A depth of {depth} is not possible; it is 0 (the whole model in one row) or more.")
     plans = keras_plans(model, given) if style == "keras" else module_plans(model, depth, given)
-    return Account(model.name, rows(plans, model, collapse=collapse, powers=style != "keras"))
+    return Account(model.name, rows(plans, model, collapse=collapse, powers=style != "keras"), style)

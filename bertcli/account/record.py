@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bertcli.output.document import Document, Documented
 from bertcli.tracing.records import ByName
 
 
@@ -41,11 +42,12 @@ class Totals(ByName):
 
 
 @dataclass(frozen=True)
-class Account(ByName):
-    """The rows of a model by its name, and their totals."""
+class Account(ByName, Documented):
+    """The rows of a model by its name, and their totals; printed, a table."""
 
     model: str
     rows: tuple[Row, ...]
+    style: str = "tree"
 
     @property
     def total_params(self) -> int:
@@ -64,3 +66,9 @@ class Account(ByName):
     def record(self) -> dict[str, Any]:
         """The account as JSON shows it."""
         return {"model": self.model, "rows": [row.record for row in self.rows], **asdict(self.totals)}
+
+    def document(self, room: int | None = None) -> Document:
+        """The table that `bertcli params` prints."""
+        from bertcli.account.tables import account_document
+
+        return account_document(self)

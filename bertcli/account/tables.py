@@ -33,9 +33,9 @@ FORMULA: Shown = Column("Formula"), lambda row, _: row.formula and f"{row.formul
 STYLES = {"tree": (TIED_LAYER, SHAPE, PARAMS, BYTES, SHARE), "keras": (LAYER, SHAPE, PARAMS, CONNECTED)}
 
 
-def account_document(account: Account, style: str, formulas: bool) -> Document:
+def account_document(account: Account, formulas: bool = False) -> Document:
     """The rows of a model in the manner of the Keras summary."""
-    shown = [*STYLES[style], *([FORMULA] if formulas else [])]
+    shown = [*STYLES[account.style], *([FORMULA] if formulas else [])]
     totals = account.totals
     rows = [[cell(row, totals.total_params) for _, cell in shown] for row in account.rows]
     below = [

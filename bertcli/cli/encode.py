@@ -43,10 +43,11 @@ def encode(
     id and text. With --pooling none there is a row a token, and an array
     "offsets" says where each text begins; int8 brings an array "scales".
 
-    A file appears under its name when it is whole. What was done before a
-    crash or Ctrl-C is not lost: with --resume the same command goes on, and
-    the result is the same, byte for byte. With --keep-going a text that cannot
-    be used has zeros for its row, and FILE.errors.jsonl says why.
+    A file appears under its name when it is whole. Of a run of ten seconds or
+    more, what was done before a crash or Ctrl-C is not lost: with --resume the
+    same command goes on, and the result is the same, byte for byte. With
+    --keep-going a text that cannot be used has zeros for its row, and
+    FILE.errors.jsonl says why.
     """
     vectors.refuse_contradictions(long)
     prepare(work)

@@ -113,7 +113,7 @@ def _rows(model: Model, analysed: AnalysedOptions, wanted: ParamsOptions) -> Doc
         from bertcli.account.plot import plot
 
         plot(found, wanted.plot)
-    return account_document(found, wanted.style, wanted.formulas)
+    return account_document(found, wanted.formulas)
 
 
 def _versus(model: Model, options: ModelOptions, analysed: AnalysedOptions, wanted: ParamsOptions) -> Document:

@@ -31,6 +31,24 @@ class Document:
     lines: Sequence[Mapping[str, Any]]
 
 
+class Documented:
+    """What `print` shows as a table, folded to the terminal, and a notebook as Markdown."""
+
+    def document(self, room: int | None = None) -> Document:
+        """The same as a document; `room` is the width of the terminal, if it is for one."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        from bertcli.report import table_lines, terminal_width  # brings rich
+
+        document = self.document(terminal_width())
+        heading, body = table_lines(document.columns, document.rows)
+        return "\n".join([*heading, *body, "", *document.below])
+
+    def _repr_markdown_(self) -> str:
+        return _markdown(self.document())
+
+
 def print_document(document: Document, format: Format) -> None:
     """Print to standard output: a table folded to the terminal and whole in a pipe, everything else as UTF-8."""
     if format == "table":

@@ -121,6 +121,8 @@ class Draft:
             logger.warning("what an earlier run left of %s is damaged, so this one starts anew.", self.file)
         elif old:
             logger.info("what an unfinished run left of %s is replaced (--resume would have gone on).", self.file)
+        elif self._resume and self.path.exists():
+            logger.info("there is no unfinished run of %s to go on with, so this one starts anew.", self.file)
         self._journal.clear()
         self._journal.append({"pid": os.getpid()}, sync=False)
         self._remove_parts()

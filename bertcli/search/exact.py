@@ -34,8 +34,8 @@ def nearest(queries: NDArray[np.floating[Any]], stored: Stored, top_k: int) -> N
     if stored.width != stored_width(width, "binary" if stored.binary else "float32"):
         what = f"{8 * stored.width} bits" if stored.binary else f"{stored.width} numbers"
         raise BertcliError(
-            f"{stored.file} has vectors of {what}, and this model gives {width}: use the model and the options that "
-            "made them (--layer, --pooling, --truncate-dim)."
+            f"{stored.file} has vectors of {what}, and this model gives {width}: use the model and the settings that "
+            "made them (layer, pooling, truncated dimensions)."
         )
     compare = _bits(queries) if stored.binary else _cosines(queries)
     best = Nearest(np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0)))

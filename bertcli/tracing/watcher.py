@@ -16,6 +16,7 @@ import numpy as np
 
 from bertcli.dense import Dense
 from bertcli.model import Model, expect_model
+from bertcli.output.document import Document, Documented
 from bertcli.packing import Packed
 from bertcli.parts import Array, Module, Op, watching
 from bertcli.tracing.axes import UNKNOWN, Factor, rows, unknown
@@ -56,8 +57,8 @@ class _Frame:
         return path.removeprefix(f"{self.path}.").partition(".")[0]
 
 
-class Trace:
-    """What a model did while it was watched: `steps` one an op, `calls` one a module, `totals`, and the arrays kept."""
+class Trace(Documented):
+    """What a model did, printed as a table: `steps` one an op, `calls` one a module, `totals`, and the arrays kept."""
 
     def __init__(self, model: Model, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> None:
         self.model = model.name
@@ -97,6 +98,12 @@ class Trace:
             "steps": [step.record() for step in self.steps],
             "totals": self.totals.record(),
         }
+
+    def document(self, room: int | None = None) -> Document:
+        """The table that `bertcli trace` prints."""
+        from bertcli.tracing.tables import trace_document
+
+        return trace_document(self, self._whole.config.sizes, room=room)
 
     def module(self, module: Module, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array:
         """Run a module; what one that no other called is given are inputs of the pass."""
