@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from bertcli import blas, team
 from bertcli.memory import give_back, is_mapped, pages
 from bertcli.openblas import kept, plans
-from bertcli.openblas.layouts import AVX2, layout
+from bertcli.openblas.layouts import AVX2, AVX512, Layout, layout
 from bertcli.openblas.panels import UNGUARDED, Panels
 from bertcli.parts import Array
 
@@ -99,6 +99,26 @@ def test_all_of_these_with_the_avx2_kernel() -> None:
     passed = re.search(r"(\d+) passed", done.stdout)
     if passed is None or int(passed[1]) < 12:
         pytest.skip("the routines of this NumPy's library are not known")
+
+
+@given(st.sampled_from([AVX2, AVX512]), st.integers(1, 5000))
+def test_portions_are_all_inputs_in_order_and_the_last_two_are_alike(layout: Layout, inputs: int) -> None:
+    portions = list(layout.portions(inputs))
+    assert [start for start, _ in portions] == [sum(size for _, size in portions[:i]) for i in range(len(portions))]
+    assert sum(size for _, size in portions) == inputs
+    *full, left = [size for _, size in portions]
+    assert max(full, default=0) <= layout.portion
+    assert all(size == layout.portion for size in full[:-1])
+    assert full[-1:] <= [layout.portion] or full[-1] - layout.tile * 2 <= left <= full[-1]
+
+
+@given(st.sampled_from([AVX2, AVX512]), st.integers(1, 4000), st.integers(1, 64))
+def test_threads_have_whole_panels_and_all_outputs(layout: Layout, outputs: int, threads: int) -> None:
+    shares = layout.shares(outputs, threads)
+    assert len(shares) <= threads
+    assert [first for first, _ in shares] == [sum(count for _, count in shares[:i]) for i in range(len(shares))]
+    assert sum(count for _, count in shares) == outputs
+    assert all(count % layout.panel == 0 for _, count in shares[:-1])
 
 
 @usable

@@ -36,6 +36,7 @@ class Layout(NamedTuple):
         return [(first, min(share, outputs - first)) for first in range(0, outputs, share)]
 
 
+# Portion and tile are OpenBLAS's own (its GEMM_Q and GEMM_UNROLL_M); panels are as wide as the kernel's inner loop.
 AVX2 = Layout("HASWELL", portion=320, tile=8, panel=12, most=608, guarded=True)
 AVX512 = Layout("SKYLAKEX", portion=448, tile=16, panel=24, most=448, guarded=False)
 

@@ -1,9 +1,9 @@
 """Products with weights that lie in the panels in which OpenBLAS's kernel reads them.
 
-OpenBLAS copies a weight into panels in every product, which takes as long as a product with 16 columns itself. And the
-guards that `guarded` puts around columns need no copies of these here, for they are put into the panels; up to 32
-columns need none, for the kernel is called for 8 at a time. Results are those without panels to the last bit, as
-numbers are added up in the same portions.
+OpenBLAS copies a weight into panels in every product, which takes as long as a product with 16 columns itself. With
+the AVX2 kernel the guards that `guarded` puts around columns need no copies of these here, for they are put into the
+panels; up to 32 columns need none, for the kernel is called for 8 at a time. Results are those without panels to the
+last bit, as numbers are added up in the same portions.
 """
 
 from __future__ import annotations
