@@ -158,7 +158,7 @@ def _blocks(x: Array) -> list[Index]:
         return [(slice(None),) * x.ndim]
     axis = x.strides.index(max(x.strides))
     length = x.shape[axis]
-    step = max(1, BLOCK * length // max(1, x.size))
+    step = max(1, BLOCK * length // x.size)
     everything = slice(None)
     return [
         tuple(slice(first, first + step) if i == axis else everything for i in range(x.ndim))

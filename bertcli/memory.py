@@ -43,7 +43,7 @@ _shelf = _Shelf()
 
 
 def room(count: int) -> Array:
-    """`count` numbers that nobody else holds; their values are whatever was there. Many begin on a cache line."""
+    """`count` numbers that nobody else holds, on a cache line if they are many; their values are whatever was there."""
     if count < SMALLEST:
         return np.empty(count, dtype=np.float32)
     if count > LARGEST or _NOBODY is None or watched():  # a trace knows arrays by their memory

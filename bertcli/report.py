@@ -171,7 +171,10 @@ def terminal_width() -> int | None:
     asked = os.environ.get("COLUMNS", "")
     if asked.isdecimal() and int(asked):
         return int(asked)
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    try:
+        return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    except (AttributeError, ValueError):  # a program without standard output, or that has closed it
+        return None
 
 
 def print_shades(lines: Iterable[Sequence[tuple[str, float | None]]]) -> None:

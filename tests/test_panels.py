@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -21,9 +22,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertcli import blas, team
+from bertcli import blas, products, team
 from bertcli.memory import give_back, is_mapped, pages
-from bertcli.openblas import kept, plans
+from bertcli.openblas import kept, layouts, routines
 from bertcli.openblas.layouts import AVX2, AVX512, Layout, layout
 from bertcli.openblas.panels import UNGUARDED, Panels
 from bertcli.parts import Array
@@ -84,6 +85,7 @@ def threads() -> Iterator[Callable[[int], object]]:
     blas.set_threads(before)
 
 
+@pytest.mark.skipif(os.environ.get(blas.KERNEL_VARIABLE) == AVX2.kernel, reason="the tests are below")
 @pytest.mark.skipif((blas.kernel() or "").upper() == AVX2.kernel, reason="the tests are below")
 @pytest.mark.skipif("avx2" not in blas.processor()[1], reason="this processor has no AVX2")
 def test_all_of_these_with_the_avx2_kernel() -> None:
@@ -92,6 +94,7 @@ def test_all_of_these_with_the_avx2_kernel() -> None:
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
         cwd=Path(__file__).parent.parent,
         env={**os.environ, blas.KERNEL_VARIABLE: AVX2.kernel},
     )
@@ -101,15 +104,36 @@ def test_all_of_these_with_the_avx2_kernel() -> None:
         pytest.skip("the routines of this NumPy's library are not known")
 
 
+@pytest.mark.parametrize(
+    ("layout", "inputs", "portions"),
+    [
+        (AVX2, 320, [320]),
+        (AVX2, 768, [320, 224, 224]),
+        (AVX2, 3072, [320] * 8 + [256, 256]),
+        (AVX512, 64, [64]),
+        (AVX512, 768, [384, 384]),
+        (AVX512, 3072, [448] * 5 + [416, 416]),
+        (AVX512, 458, [240, 218]),
+    ],
+    ids=str,
+)
+def test_inputs_are_added_up_in_openblas_portions(layout: Layout, inputs: int, portions: list[int]) -> None:
+    assert [size for _, size in layout.portions(inputs)] == portions
+
+
 @given(st.sampled_from([AVX2, AVX512]), st.integers(1, 5000))
-def test_portions_are_all_inputs_in_order_and_the_last_two_are_alike(layout: Layout, inputs: int) -> None:
+def test_portions_are_all_inputs_in_order_and_a_rest_is_halved(layout: Layout, inputs: int) -> None:
     portions = list(layout.portions(inputs))
-    assert [start for start, _ in portions] == [sum(size for _, size in portions[:i]) for i in range(len(portions))]
-    assert sum(size for _, size in portions) == inputs
-    *full, left = [size for _, size in portions]
-    assert max(full, default=0) <= layout.portion
-    assert all(size == layout.portion for size in full[:-1])
-    assert full[-1:] <= [layout.portion] or full[-1] - layout.tile * 2 <= left <= full[-1]
+    sizes = [size for _, size in portions]
+    assert [start for start, _ in portions] == [sum(sizes[:i]) for i in range(len(sizes))]
+    assert sum(sizes) == inputs
+    assert max(sizes) <= layout.portion
+    assert all(0 <= before - size < 2 * layout.tile for before, size in pairwise(sizes) if before < layout.portion)
+    assert min(sizes[:-1], default=layout.portion) > layout.portion // 2
+
+
+def test_what_our_threads_share_out_are_whole_panels() -> None:
+    assert all(products.TILE % layout.panel == 0 for layout in layouts.KNOWN.values())
 
 
 @given(st.sampled_from([AVX2, AVX512]), st.integers(1, 4000), st.integers(1, 64))
@@ -246,7 +270,7 @@ def test_without_room_for_panels_it_goes_on(taking: str, monkeypatch: pytest.Mon
         raise MemoryError
 
     monkeypatch.setattr(f"bertcli.openblas.panels.{taking}", full)
-    assert made(mapped(some(264, 320))) is None
+    assert made(mapped(some(260, 320))) is None  # a result with a panel that is not full needs room of its own
 
 
 @usable
@@ -274,26 +298,26 @@ def test_several_threads_at_once() -> None:
 
 
 @usable
-def test_a_product_within_a_product() -> None:
-    """As of a signal handler, that comes between two calls."""
-    weight, panels = weight_and_panels(264, 320)
-    x, y = some(320, 20, seed=1), some(320, 20, seed=2)
-    running: list[plans.Plan] = []
+@pytest.mark.parametrize("when", [1, 2, 3, 5])
+def test_a_product_within_a_product(when: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a signal handler, that comes between two calls of OpenBLAS's routines."""
+    weight, panels = weight_and_panels(264, 640)
+    x, y = some(640, 20, seed=1), some(640, 20, seed=2)
+    execute, done = routines._execute(), 0
     inner: list[Array] = []
-    plan_run = plans.Plan.run
+    assert execute is not None
 
-    def interrupted(self: plans.Plan, *places: int) -> None:
-        running.append(self)
-        if len(running) == 1:
+    def interrupted(calls: int, entry: int) -> None:
+        nonlocal done
+        execute(calls, entry)
+        done += 1
+        if done == when:
             inner.append(by(panels, 264, y))
-        plan_run(self, *places)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plans.Plan, "run", interrupted)
-        outer = by(panels, 264, x)
+    monkeypatch.setattr(routines, "_execute", lambda: interrupted)
+    outer = by(panels, 264, x)
     assert same_bits(outer, without(weight, x, None))
     assert same_bits(inner[0], without(weight, y, None))
-    assert running[0] is not running[1]  # which would write where OpenBLAS still reads
 
 
 @usable

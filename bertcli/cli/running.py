@@ -85,7 +85,7 @@ def read_texts(
                 "this needs an --input file with named fields: .jsonl, .csv, .tsv or .parquet.", param_hint=name
             )
     if options.texts:
-        if STANDARD_INPUT in options.texts:
+        if STANDARD_INPUT in (*options.texts, options.text_pair):
             logger.warning("the %s '-' is taken as it stands; standard input is read with -i -.", called)
         return from_arguments(options.texts, options.text_pair)
     if not files and (sys.stdin is None or sys.stdin.isatty()):

@@ -13,14 +13,14 @@ import numpy as np
 
 from bertcli.blas import kernel
 from bertcli.memory import room
+from bertcli.openblas.layouts import AVX2, layout
 from bertcli.parts import Array
 
-KERNELS = ("Haswell", "Zen")
-TILE = 8  # columns
+TILE = AVX2.tile  # columns
 FEW = 15  # columns, of which none is an outer one
 MOST = 304  # columns of a block: with the guards, as many as OpenBLAS takes for one
 BLOCKS = 2  # at a time: OpenBLAS takes this many for two blocks of one size, and copies the weights once for both
-PANEL = 12  # outputs
+PANEL = AVX2.panel  # outputs
 SHARE = 96  # outputs: a thread of OpenBLAS's has a multiple of 32, and no rest here
 EVEN = 32  # inputs: OpenBLAS halves what is left of another number here with one thread, there with more
 ENOUGH = 1 << 19  # multiplications for each thread: twice what OpenBLAS asks for
@@ -28,7 +28,8 @@ ENOUGH = 1 << 19  # multiplications for each thread: twice what OpenBLAS asks fo
 
 def needed() -> bool:
     """True if products are computed by this kernel."""
-    return kernel() in KERNELS
+    known = layout(kernel())
+    return known is not None and known.guarded
 
 
 def by_own_threads(outputs: int, inputs: int, columns: int, threads: int) -> int:

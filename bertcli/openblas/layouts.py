@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import NamedTuple
 
 
@@ -12,7 +11,7 @@ class Layout(NamedTuple):
 
     kernel: str  # as the library's names spell it
     portion: int  # inputs that are added up at a time, unless fewer than twice as many are left: these are halved
-    tile: int  # columns that are multiplied at a time; half a portion is a multiple of it, too
+    tile: int  # columns that are multiplied at a time; and half a portion is rounded up to a multiple of it
     panel: int  # outputs that are multiplied at a time
     most: int  # columns of a call, of which a portion stays in the cache
     guarded: bool  # the outermost columns of a call are added up in another order: see `guarded`
@@ -39,9 +38,9 @@ class Layout(NamedTuple):
 # Portion and tile are OpenBLAS's own (its GEMM_Q and GEMM_UNROLL_M); panels are as wide as the kernel's inner loop.
 AVX2 = Layout("HASWELL", portion=320, tile=8, panel=12, most=608, guarded=True)
 AVX512 = Layout("SKYLAKEX", portion=448, tile=16, panel=24, most=448, guarded=False)
+KNOWN = {each.kernel: each for each in (AVX2, AVX2._replace(kernel="ZEN"), AVX512)}
 
 
-@cache
 def layout(kernel: str | None) -> Layout | None:
     """That of the kernel OpenBLAS calls so, if it is known."""
-    return next((each for each in (AVX2, AVX512) if each.kernel == (kernel or "").upper()), None)
+    return KNOWN.get((kernel or "").upper())

@@ -39,11 +39,11 @@ class Documented:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        from bertcli.report import table_lines, terminal_width  # brings rich
+        from bertcli.report import table_lines, terminal_width, visible  # brings rich
 
         document = self.document(terminal_width())
         heading, body = table_lines(document.columns, document.rows)
-        return "\n".join([*heading, *body, "", *document.below])
+        return "\n".join([*heading, *body, "", *map(visible, document.below)])
 
     def _repr_markdown_(self) -> str:
         return _markdown(self.document())
@@ -52,12 +52,12 @@ class Documented:
 def print_document(document: Document, format: Format) -> None:
     """Print to standard output: a table folded to the terminal and whole in a pipe, everything else as UTF-8."""
     if format == "table":
-        from bertcli.report import print_table  # brings rich
+        from bertcli.report import print_table, visible  # brings rich
 
         print_table(document.columns, document.rows)
         print()
         for line in document.below:
-            print(line)
+            print(visible(line))
         return
     text = {"json": _json, "csv": _csv, "markdown": _markdown}[format](document)
     sys.stdout.flush()
@@ -90,7 +90,7 @@ def _markdown(document: Document) -> str:
     rules = ["---:" if column.number else "---" for column in document.columns]
     rows = [[column.name for column in document.columns], rules, *document.rows]
     table = ["| " + " | ".join(map(_escaped, row)) + " |" for row in rows]
-    return "\n".join([*table, "", *(f"- {line}" for line in document.below), ""])
+    return "\n".join([*table, "", *(f"- {_escaped(line)}" for line in document.below), ""])
 
 
 def _escaped(text: str) -> str:
