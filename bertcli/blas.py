@@ -50,8 +50,10 @@ def forget_choice() -> None:
 
 
 def chosen_by() -> str:
-    """Who decided on the kernel in use."""
-    return "the environment" if KERNEL_VARIABLE in os.environ else "bertcli" if _chosen else "the library"
+    """Who decided on the kernel in use; the library, too, where it does not know the one it was asked for."""
+    if os.environ.get(KERNEL_VARIABLE, "").upper() == (kernel() or "unknown").upper():
+        return "the environment"
+    return "bertcli" if _chosen else "the library"
 
 
 _chosen: list[str] = []

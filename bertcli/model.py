@@ -26,6 +26,7 @@ from bertcli.untrusted import shown_object
 if TYPE_CHECKING:
     from bertcli.sentence import SentenceConfig
     from bertcli.tasks import Stream
+    from bertcli.tasks.items import Truncation
     from bertcli.tokens import Tokenizer
 
 DEFAULT_MODEL = "bert-mini-mlm"
@@ -110,17 +111,28 @@ class Model:
         max_length: int | None = None,
         batch_tokens: int | None = None,
         workers: int | None = None,
+        truncation: Truncation = "warn",
     ) -> Array:
-        """One vector a text: float32 [text, width]; `encode_blocks` explains the options."""
+        """One vector a text: float32 [text, width].
+
+        pooling: "auto" (the checkpoint's own, else mean), "mean", "cls", "max" or "pooler". layer: 0 for the
+        embeddings, N for encoder layer N, negative from the end; several are concatenated. normalize: to length 1;
+        None for what the checkpoint says. A text of more than `max_length` tokens is cut: "warn", "silent" or "error".
+        batch_tokens: computed together; workers: processes that share the texts. Neither changes a result.
+        """
         from bertcli.tasks import encode  # tasks read text, which counting and tracing need not wait for
 
-        how = {"pooling": pooling, "layer": layer, "normalize": normalize}
+        how = {"pooling": pooling, "layer": layer, "normalize": normalize, "truncation": truncation}
         return encode(self, texts, pairs, **how, max_length=max_length, batch_tokens=batch_tokens, workers=workers)
 
     def encode_blocks(
         self, texts: Iterable[str], pairs: Iterable[str | None] | str | None = None, **options: Any
     ) -> Stream:
-        """The same as a stream of blocks (items, vectors) in input order, so that nothing has to fit in memory."""
+        """The same as a stream of blocks in input order, so that nothing has to fit in memory.
+
+        A block has `items` (with their `text`), `vectors` and `records()`; `bertcli.tasks.encode_blocks` has all
+        options, pooling "none" (every token's vector) and truncate_dim among them.
+        """
         from bertcli.tasks import encode_blocks
 
         return encode_blocks(self, texts, pairs, **options)

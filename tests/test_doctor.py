@@ -58,6 +58,12 @@ def test_a_slow_kernel_that_was_asked_for_stays_and_is_named() -> None:
     assert (record["advice"] is not None) == (blas.processor()[1] >= blas.AVX512)
 
 
+@pytest.mark.skipif(blas.kernel() is None or not blas.processor()[1], reason="no OpenBLAS on x86-64 Linux")
+def test_a_kernel_the_library_does_not_know_was_not_chosen_by_the_environment() -> None:
+    record = json.loads(run("doctor", "--format", "json", **{blas.KERNEL_VARIABLE: "bogus"}))
+    assert record["kernel_chosen_by"] == "the library"
+
+
 def test_advice_is_given_only_where_something_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(blas.KERNEL_VARIABLE, raising=False)
     for kernel, features, expected in (

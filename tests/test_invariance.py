@@ -81,3 +81,11 @@ def test_scores_do_not_depend_on_the_batch(made: Made) -> None:
     together = [record["loss"] for record in model.score(cases.SCORED_TEXTS)]
     alone = [next(iter(model.score([text])))["loss"] for text in cases.SCORED_TEXTS]
     assert together == [None if loss is None else pytest.approx(loss, abs=ATOL) for loss in alone]
+
+
+def test_what_is_too_long_is_cut_as_asked(made: Made) -> None:
+    model = bertcli.load(made())
+    text = " ".join(cases.TEXTS * 30)
+    with pytest.raises(bertcli.BertcliError, match="tokens"):
+        model.encode([text], truncation="error")
+    assert np.array_equal(model.encode([text], truncation="silent"), model.encode([text]))

@@ -272,6 +272,19 @@ def test_rows_asked_for_are_told_from_all_rows() -> None:
 # ----------------------------------------------------------------------------------------------- the trace is closed
 
 
+def test_passes_of_different_sizes_have_no_one_size() -> None:
+    model = bertcli.variant("tiny")
+    with bertcli.trace(model) as alike:
+        model.forward([[2, 3, 4]])
+        model.forward([[5, 6, 7]])
+    assert (alike.batch, alike.sequence) == (1, 3)
+    with bertcli.trace(model) as several:
+        model.forward([[2, 3, 4]])
+        model.forward([[2, 3], [4, 5]])
+    assert several.batch is several.sequence is None
+    assert "tiny: V = 30522" in str(several)
+
+
 def test_maths_that_goes_round_the_ops_is_found() -> None:
     model = bertcli.variant("tiny", weights=0)
     batch = packed(model, 1, 4)

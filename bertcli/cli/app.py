@@ -45,7 +45,7 @@ def bert(
         bool, typer.Option("--version", callback=_print_version, help="Print the version and leave.")
     ] = False,
     verbose: Annotated[  # eager, so that it is known before the version is printed, whichever comes first
-        bool, typer.Option("--verbose", is_eager=True, help="With --version: and what doctor shows.")
+        bool, typer.Option("--verbose", is_eager=True, help="With --version: show what doctor shows, too.")
     ] = False,
 ) -> None:
     """BERT in the terminal: vectors, labels, masked words, likelihoods.

@@ -71,7 +71,9 @@ def _rows(head: Callable[[Array], Array], hidden: Array, step: int) -> Iterator[
         logits = head(hidden[start : start + step])
         largest = logits.max(axis=1)
         check_finite(logits.min(axis=1))
-        totals = np.exp(logits - largest[:, None]).sum(axis=1, dtype=np.float64)
+        # Row by row in memory, however many there are: NumPy adds up strided rows in another order.
+        below = np.subtract(logits, largest[:, None], order="C")
+        totals = np.exp(below, out=below).sum(axis=1, dtype=np.float64)
         log_totals: NDArray[np.float64] = largest.astype(np.float64) + np.log(totals)
         check_finite(log_totals)
         yield from map(Row, logits, log_totals.tolist())

@@ -167,7 +167,7 @@ def _totals(trace: Trace, sizes: Mapping[str, int]) -> list[str]:
     values = [value for step in trace.steps for value in (*step.inputs, step.output)]
     used = {"L", *re.findall(r"\w+", " ".join(value.symbols for value in values))}
     known = {"B": trace.batch, "S": trace.sequence, **{name: size for name, size in sizes.items() if name in used}}
-    symbols = ", ".join(f"{symbol} = {size}" for symbol, size in known.items())
+    symbols = ", ".join(f"{symbol} = {size}" for symbol, size in known.items() if size is not None)
     below = [
         f"{trace.model}: {symbols}",
         f"Params: {totals.params:,}",

@@ -63,7 +63,7 @@ class Trace(Documented):
     def __init__(self, model: Model, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> None:
         self.model = model.name
         self._whole = model
-        self.batch: int | None = None  # sentences of the first pass
+        self.batch: int | None = None  # sentences of a pass; None where passes differ
         self.sequence: int | None = None  # tokens of its longest sentence
         self.steps: list[Step] = []
         self.calls: list[Call] = []
@@ -205,8 +205,9 @@ class Trace(Documented):
                 self._values.bind(one, (_asked(one, counts),) if asked else unknown(one.shape))
 
     def _note_batch(self, batch: Packed, counts: list[int]) -> None:
-        if self.batch is None:
-            self.batch, self.sequence = len(counts), max(counts)
+        shape = len(counts), max(counts)
+        alike = not self.steps or shape == (self.batch, self.sequence)
+        self.batch, self.sequence = shape if alike else (None, None)
         for item in fields(batch):
             array = getattr(batch, item.name)
             if isinstance(array, np.ndarray):
