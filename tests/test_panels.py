@@ -298,7 +298,7 @@ def test_several_threads_at_once() -> None:
 
 
 @usable
-@pytest.mark.parametrize("when", [1, 2, 3, 5])
+@pytest.mark.parametrize("when", [1, 2, 3])
 def test_a_product_within_a_product(when: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a signal handler, that comes between two calls of OpenBLAS's routines."""
     weight, panels = weight_and_panels(264, 640)
