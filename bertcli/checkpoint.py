@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -68,6 +69,8 @@ def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = F
     Weights in float32 stay where they are, memory-mapped and read-only; other types are widened to float32.
     A tensor that is not there is an error; with `partial` it is listed as missing, and the network is of no use.
     """
+    if not os.path.lexists(folder / "config.json"):
+        raise BertcliError(f"{folder} has no config.json: give the folder of a model, or fetch this one again.")
     config = read_config(folder / "config.json")
     if config.model_type == TEXTBOOK:
         raise BertcliError(f"{folder} holds a textbook model; checkpoints are BERT's.")

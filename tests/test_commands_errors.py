@@ -85,7 +85,7 @@ def test_an_empty_name_is_no_model(command: str) -> None:
         (["fill-mask", "[MASK]", "--targets", "☃☃"], "unknown to the vocabulary"),
         (["fill-mask", "[MASK]", "--targets", ","], "no targets"),
         (["fill-mask", "[MASK]", "--targets", "tea,\udcff"], "half a surrogate pair"),
-        (["classify", "x"], "needs a second text"),
+        (["classify", "x"], "There is no classifier, and the next-sentence head needs a second text"),
         (["classify", "x", "--head", "classifier"], "its heads: pooler, mlm, nsp"),
         (["score", "x [MASK]", "--target", "x"], "does not match"),
         (["encode", "x", "-o", "x.txt"], "the ending must be one of .json, .jsonl, .npy, .npz, .safetensors"),
@@ -231,5 +231,7 @@ def test_weights_that_are_not_finite(command: str, tmp_path: Path) -> None:
 def test_models_that_cannot_be_opened(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "gone"):
         assert str(folder) in bertcli("score", "-m", folder, "--offline", "tea").error
+    for command in ("score", "tokenize"):
+        assert "give the folder of a model" in bertcli(command, "-m", tmp_path, "tea").error
     make(tmp_path / "foreign", config={"model_type": "roberta"})
     assert "roberta" in bertcli("score", "-m", tmp_path / "foreign", "tea").error

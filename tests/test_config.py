@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import bertcli
+from bertcli.cli.analysed import Variant
 from bertcli.config import VARIANTS, parse_heads
 from bertcli.config_file import parse_config, read_config
 from bertcli.errors import BertcliError
@@ -106,3 +107,4 @@ def test_an_unknown_variant_says_which_there_are() -> None:
     with pytest.raises(BertcliError, match="no variant 'huge'; there are tiny, mini, small, medium, base, large"):
         bertcli.variant("huge")
     assert all(config.hidden_size // config.num_attention_heads == 64 for config in VARIANTS.values())
+    assert get_args(Variant) == tuple(VARIANTS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from bertcli.model import Model
 
 PANEL = "Model without weights, and sizes"
+Variant = Literal[  # the keys of config.VARIANTS, which is not loaded for --help
+    "tiny", "mini", "small", "medium", "base", "large", "base-cased", "large-cased", "base-multilingual-cased",
+    "base-chinese", "textbook",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -20,11 +24,9 @@ class AnalysedOptions:
     """A model by its variant or configuration, and sizes."""
 
     variant: Annotated[
-        str | None,
-        option(PANEL, "--variant", metavar="NAME",
-               help="tiny, mini, small, medium, base, large, base-cased, large-cased, base-multilingual-cased, "
-               "base-chinese or textbook; no weights are needed."),
-    ] = None  # fmt: skip
+        Variant | None,
+        option(PANEL, "--variant", metavar="NAME", help=f"{', '.join(get_args(Variant))}; no weights are needed."),
+    ] = None
     config: Annotated[
         str | None, option(PANEL, "--config", metavar="FILE", help="A config.json; no weights are needed.")
     ] = None

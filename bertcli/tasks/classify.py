@@ -98,8 +98,9 @@ class _Classify(Task[Records]):
     def check(self, item: Item) -> None:
         true_label(item.text, self.labels)
         if self.head == "nsp" and item.text.pair is None:
+            whose = "The" if "classifier" in self.model.heads else "There is no classifier, and the"
             raise BertcliError(
-                f"The next-sentence head needs a second text, and {item.place} has none: give pairs "
+                f"{whose} next-sentence head needs a second text, and {item.place} has none: give pairs "
                 "(--text-pair or --pair-column)."
             )
 

@@ -46,7 +46,9 @@ def _from_json(file: Path) -> Backend:
 def _from_vocabulary(folder: Path, settings: TokenizerSettings) -> Backend:
     """BERT's own tokenizer over the word pieces of vocab.txt."""
     if not (folder / "vocab.txt").exists():
-        raise BertcliError(f"{folder} has neither tokenizer.json nor vocab.txt: fetch the model again.")
+        raise BertcliError(
+            f"{folder} has neither tokenizer.json nor vocab.txt: give the folder of a model, or fetch this one again."
+        )
     backend = Backend(WordPiece(read_vocabulary(folder / "vocab.txt"), unk_token=settings.unk.content))
     backend.normalizer = normalizers.BertNormalizer(
         clean_text=True,
