@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bertcli.config import BertConfig
 from bertcli.errors import BertcliError
@@ -25,7 +27,7 @@ def packed_batch(
         )
     zeros = np.zeros_like(token_ids)
     kinds = zeros if segments is None else _integers("segments", segments, config.type_vocab_size)
-    seen = np.ones(token_ids.shape, dtype=bool) if mask is None else np.asarray(mask) != 0
+    seen = np.ones(token_ids.shape, dtype=bool) if mask is None else _array("mask", mask) != 0
     for name, array in (("segments", kinds), ("mask", seen)):
         if array.shape != token_ids.shape:
             raise BertcliError(
@@ -35,8 +37,17 @@ def packed_batch(
     return batch, rows, (token_ids.shape[0], token_ids.shape[1])
 
 
+def _array(name: str, values: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise BertcliError(
+            f"{name} have rows of different lengths: fill up the shorter ones, and give a mask that is 0 there."
+        ) from None
+
+
 def _integers(name: str, values: ArrayLike, limit: int) -> Integers:
-    array = np.asarray(values)
+    array = _array(name, values)
     if array.size == 0:
         return array.astype(np.intp)
     if array.dtype.kind not in "iu":
