@@ -448,7 +448,11 @@ def test_the_dense_layers_of_a_sentence_folder_are_steps_of_an_encoding(made: Ma
     assert np.array_equal(traced, model.encode(texts))
     steps = {step.path: step for step in trace.steps if step.path.startswith("dense.")}
     assert [*steps] == ["dense.0", "dense.1"]
-    assert [step.output.shape for step in steps.values()] == [(3, 7), (3, 5)]
+    shown = [[(value.symbols, value.shape) for value in (*step.inputs, step.output)] for step in steps.values()]
+    assert shown == [
+        [("B × E₀", (3, 64)), ("E₀ × E₁", (64, 7)), ("B × E₁", (3, 7))],
+        [("B × E₁", (3, 7)), ("E₁ × E₂", (7, 5)), ("B × E₂", (3, 5))],
+    ]
     assert [step.operation for step in steps.values()] == ["linear + tanh", "linear + identity"]
     assert [step.parameters for step in steps.values()] == [("dense.0.weight", "dense.0.bias"), ("dense.1.weight",)]
     assert [step.macs for step in steps.values()] == [3 * 7 * 64, 3 * 5 * 7]

@@ -6,6 +6,7 @@ An axis is a product of factors, each a symbol with its size: the hidden axis is
     R    rows asked for in a sentence, where not all are
     ΣS   tokens of sentences of different lengths, end to end (ΣR likewise)
     Bᵢ   sentences of one length among others, Sᵢ that length (Rᵢ likewise)
+    E₀   numbers of a pooled vector, E₁, E₂ … of what the Dense layers behind the pooling make of it
     N    an axis that nothing says anything about
 """
 
@@ -13,7 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bertcli.parts import Signature
 
@@ -54,6 +58,16 @@ def plain(symbols: Sequence[str], shape: Sequence[int]) -> Axes:
 def unknown(shape: Sequence[int]) -> Axes:
     """Axes that nothing is known about."""
     return plain([UNKNOWN] * len(shape), shape)
+
+
+def rows_asked(asked: NDArray[Any], counts: Sequence[int]) -> Axis:
+    """The packed rows that are asked for of a batch with `counts` of them for each sentence."""
+    return rows(np.diff(np.searchsorted(asked, np.cumsum([0, *counts]))).tolist(), "R")
+
+
+def pooled(layer: int) -> str:
+    """The symbol of what goes into a Dense layer behind the pooling; what comes out has the next layer's."""
+    return "E" + "".join(chr(ord("₀") + int(digit)) for digit in str(layer))
 
 
 def rows(counts: Sequence[int], symbol: str = "S") -> Axis:

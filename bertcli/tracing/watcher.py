@@ -19,7 +19,7 @@ from bertcli.model import Model, expect_model
 from bertcli.output.document import Document, Documented
 from bertcli.packing import Packed
 from bertcli.parts import Array, Module, Op, watching
-from bertcli.tracing.axes import UNKNOWN, Factor, rows, unknown
+from bertcli.tracing.axes import BATCH, Factor, plain, pooled, rows, rows_asked, unknown
 from bertcli.tracing.labels import Place, words_for
 from bertcli.tracing.records import Call, Step, Totals
 from bertcli.tracing.steps import Given, Operand, stats_of, step_of
@@ -107,7 +107,8 @@ class Trace(Documented):
 
     def module(self, module: Module, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array:
         """Run a module; what one that no other called is given are inputs of the pass."""
-        self._take_in_dense(module)
+        if isinstance(module, Dense):
+            self._note_dense(module, *arguments)
         path = self._values.paths.get(id(module))
         if path is None:
             raise RuntimeError(f"A {type(module).__name__} ran that is no part of the traced model '{self.model}'.")
@@ -142,11 +143,14 @@ class Trace(Documented):
             self.arrays[path] = np.array(output).reshape(step.output.shape)  # a copy: later ops work in place
         return output
 
-    def _take_in_dense(self, module: Module) -> None:
+    def _note_dense(self, module: Dense, vectors: Array) -> None:
         """Know the Dense layers behind the pooling once one of them runs: only then has anyone read their files."""
-        if isinstance(module, Dense) and id(module) not in self._values.paths and self._whole.path is not None:
+        if id(module) not in self._values.paths and self._whole.path is not None:
             for number, layer in enumerate(self._whole.sentence.dense):
-                self._values.take_in(layer, f"dense.{number}", {"outputs": UNKNOWN, "inputs": UNKNOWN})
+                symbols = {"inputs": pooled(number), "outputs": pooled(number + 1)}
+                self._values.take_in(layer, f"dense.{number}", symbols)
+        if self._values.axes(vectors, ()) is None:  # no op makes them
+            self._values.bind(vectors, plain([BATCH, pooled(0)], vectors.shape))
 
     @staticmethod
     def _shape_alone(given: Given) -> Array:
@@ -202,7 +206,7 @@ class Trace(Documented):
         for one in arguments:
             if isinstance(one, np.ndarray) and self._values.axes(one, ()) is None:
                 asked = counts and one.dtype.kind in "iu"
-                self._values.bind(one, (_asked(one, counts),) if asked else unknown(one.shape))
+                self._values.bind(one, (rows_asked(one, counts),) if asked else unknown(one.shape))
 
     def _note_batch(self, batch: Packed, counts: list[int]) -> None:
         shape = len(counts), max(counts)
@@ -211,9 +215,4 @@ class Trace(Documented):
         for item in fields(batch):
             array = getattr(batch, item.name)
             if isinstance(array, np.ndarray):
-                self._values.bind(array, ((Factor("B", len(counts)),) if item.name == "offsets" else rows(counts),))
-
-
-def _asked(rows_asked: AnyArray, counts: list[int]) -> tuple[Factor, ...]:
-    """The axis of packed rows that are asked for, by how many there are of each sentence."""
-    return rows(np.diff(np.searchsorted(rows_asked, np.cumsum([0, *counts]))).tolist(), "R")
+                self._values.bind(array, ((Factor(BATCH, len(counts)),) if item.name == "offsets" else rows(counts),))
