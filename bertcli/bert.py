@@ -1,4 +1,4 @@
-"""BERT whole: embeddings, encoder and whichever heads a checkpoint has."""
+"""The whole BERT: embeddings, encoder and whichever heads a checkpoint has."""
 
 from __future__ import annotations
 

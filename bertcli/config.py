@@ -58,7 +58,7 @@ class BertConfig:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Size of every axis by its symbol (the glossary is in parts.py)."""
+        """Size of every axis by its symbol (the glossary is in tree.py)."""
         return {
             "V": self.vocab_size, "H": self.hidden_size, "L": self.num_hidden_layers, "A": self.num_attention_heads,
             "D": self.hidden_size // self.num_attention_heads, "F": self.intermediate_size,

@@ -28,7 +28,7 @@ class Linear(Module):
 
 @dataclass(frozen=True, eq=False)
 class LayerNorm(Module):
-    """y = (x - mean) / sqrt(variance + eps) · gamma + beta, over the hidden axis"""
+    """y = (x - mean) / sqrt(variance + eps) · weight + bias, over the hidden axis"""
 
     weight: Array = parameter("features")
     bias: Array = parameter("features")
@@ -54,7 +54,7 @@ class Embeddings(Module):
 
 @dataclass(frozen=True, eq=False)
 class SelfAttention(Module):
-    """Z = concat_h(softmax(Q_h K_hᵀ / sqrt(D)) V_h) W_O + b_O"""
+    """Z = concat_h(softmax(Q_h K_hᵀ / sqrt(D)) V_h) W_Oᵀ + b_O"""
 
     query: Linear = part(outputs="H", inputs="H")
     key: Linear = part(outputs="H", inputs="H")
@@ -63,7 +63,7 @@ class SelfAttention(Module):
     heads: int = setting("num_attention_heads")
 
     def forward(self, x: Array, context: Array, batch: Packed) -> Array:
-        """Rows `x` ask, rows `context` answer: the same, unless only some rows are wanted."""
+        """Queries come from rows `x`, keys and values from rows `context`: the same, unless only some are wanted."""
         q, k, v = self.query(x), self.key(context), self.value(context)
         z = like(q)
 
@@ -78,7 +78,7 @@ class SelfAttention(Module):
 
 @dataclass(frozen=True, eq=False)
 class FeedForward(Module):
-    """act(x W_1 + b_1) W_2 + b_2"""
+    """act(x W_1ᵀ + b_1) W_2ᵀ + b_2"""
 
     intermediate: Linear = part(outputs="F", inputs="H")
     output: Linear = part(outputs="H", inputs="F")

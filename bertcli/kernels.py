@@ -25,7 +25,7 @@ Array = NDArray[np.float32]
 Index = tuple[slice, ...]
 
 BLOCK = 1 << 17  # numbers worked on at a time: few enough for the caches, many enough for threads not to meet too often
-SQUARES = 64  # summed at a time: an eighth of the rounding; every published BERT's hidden size is a multiple
+SQUARES = 64  # summed at a time: an eighth of the rounding; most hidden sizes are multiples, others are summed at once
 
 
 def softmax(x: Array) -> Array:
@@ -122,7 +122,7 @@ def _silu(x: Array) -> None:
 def _gate(x: Array, g: Array) -> None:
     """x = x · sigmoid(-g) = x / (1 + exp(g)), which is x/2 · (1 + tanh(-g/2)); g is used up.
 
-    GELU is 1.6 times as fast so as by tanh with AVX2; with AVX-512, by the costs above, an eighth slower.
+    By tanh GELU would take 1.6 times as long with AVX2; with AVX-512, by the costs above, an eighth less.
     """
     with np.errstate(over="ignore"):  # for x far below 0, x / infinity is the right value
         np.exp(g, out=g)

@@ -105,13 +105,9 @@ def mix(weights: Array, v: Array, into: Array | None = None) -> Array:
 
 
 @op("batch head token size -> batch·token head·size")
-def concat(heads: Array, into: Array | None = None) -> Array:
+def concat(heads: Array, into: Array) -> Array:
     """The heads' outputs of each token, side by side."""
-    batch, head, token, size = heads.shape
-    side_by_side = heads.transpose(0, 2, 1, 3).reshape(batch * token, head * size)
-    if into is None:
-        return side_by_side
-    into[...] = side_by_side
+    into[...] = heads.transpose(0, 2, 1, 3).reshape(into.shape)
     return into
 
 

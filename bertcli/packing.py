@@ -24,7 +24,7 @@ Array = NDArray[np.float32]
 
 
 class Group(NamedTuple):
-    """Neighbouring sentences that are alike in shape: where their queries and their keys lie in the packed rows."""
+    """Neighbouring sentences of one length, computed together: the packed rows of their queries and of their keys."""
 
     sentences: int
     queries: slice

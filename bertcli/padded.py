@@ -1,4 +1,4 @@
-"""A padded batch, as arrays of whoever calls from Python: checked, and packed without its padding."""
+"""A padded batch given from Python: checked, then packed without its padding."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import prod
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Signature(NamedTuple):
         return cls(tuple(tuple(part.split()) for part in inputs.split(",")), tuple(output.split()))
 
     def spread(self, arguments: tuple[Any, ...]) -> Signature:
-        """The same with a name for each axis that `…` stands for, which the first argument shows."""
+        """The same with a name in place of `…` for each axis it stands for, as the first argument shows."""
         if self.inputs[0][:1] != ("…",):
             return self
         names = tuple(f"…{i}" for i in range(arguments[0].ndim - len(self.inputs[0]) + 1))
@@ -131,18 +132,10 @@ class Signature(NamedTuple):
     def shape(self, arguments: tuple[Any, ...]) -> tuple[int, ...]:
         """Shape of the result."""
         sizes = self.sizes(arguments)
-        return tuple(product(sizes[factor] for factor in axis.split("·")) for axis in self.spread(arguments).output)
+        return tuple(prod(sizes[factor] for factor in axis.split("·")) for axis in self.spread(arguments).output)
 
     def __str__(self) -> str:
         return f"{', '.join(' '.join(axes) for axes in self.inputs)} -> {' '.join(self.output)}"
-
-
-def product(sizes: Iterator[int]) -> int:
-    """Product of integers without overflow."""
-    result = 1
-    for size in sizes:
-        result *= size
-    return result
 
 
 # ---------------------------------------------------------------------------------------------------------- modules

@@ -68,9 +68,9 @@ def multiplied_by(parts: Sequence[slice]) -> Iterator[None]:
 def product(x: Array, weight: Array, bias: Array | None, activation: str | None) -> Array:
     """activation(x Wᵀ + b): where no other part of the batch keeps the cores busy, each computes some of the outputs.
 
-    One sentence of 512 tokens is 1.2 times as fast so as with OpenBLAS's own threads, which leave the activation to one
-    core. Smaller products are left to them, which spin, and are there 60 µs sooner: if that cannot change a result, for
-    how many there are may depend on what else goes on in the process.
+    That makes one sentence of 512 tokens 1.2 times as fast as OpenBLAS's own threads do, which leave the activation to
+    one core. Smaller products are left to them, since they spin and so begin 60 µs sooner; but only where that cannot
+    change a result, for how many there are may depend on what else goes on in the process.
     """
     y = tokens_of(len(x), len(weight))
 

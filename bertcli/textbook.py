@@ -32,7 +32,7 @@ EPS = 1e-5  # of the plain LayerNorm
 
 @dataclass(frozen=True, eq=False)
 class Embeddings(Module):
-    """X = T[ids] + P[positions]"""
+    """X = E_tok[ids] + E_pos[positions]"""
 
     token: Array = parameter("V H")
     position: Array = parameter("P H")

@@ -44,7 +44,7 @@ def setting(key: str) -> Any:
 
 
 class Parameter(NamedTuple):
-    """An array of the tree: the symbols of its axes, and of the length of each row of modules it stands in."""
+    """An array of the tree. `symbols` name its axes; `counts` are the lengths (L) of the `parts` fields around it."""
 
     path: str
     array: Array
@@ -101,7 +101,7 @@ def size(symbol: str, sizes: Mapping[str, int]) -> int:
 def walk(
     module: Module, path: str = "", names: Mapping[str, str] | None = None, counts: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, Module | Parameter]]:
-    """Every module and parameter below (and with) `module` as (path, it), parents first; paths have no trailing dot."""
+    """(path, module or Parameter) for `module` and all below it, parents first."""
     names = names or {}
     yield path, module
     prefix = f"{path}." if path else ""

@@ -150,7 +150,7 @@ class WorkOptions:
 
     batch_tokens: Annotated[
         int | None,
-        option("Work", "--batch-tokens", min=1, metavar="N", help="Tokens computed together. (default: 1000)"),
+        option("Work", "--batch-tokens", min=1, metavar="N", help="Tokens computed together. (default: 1536)"),
     ] = None
     threads: Annotated[
         int | None, option("Work", "--threads", min=1, metavar="N", help="Processor threads. (default: all cores)")

@@ -8,7 +8,6 @@ from typing import NamedTuple
 VERSION = 45  # 4.5: ZIP64
 MIDNIGHT = (1980 - 1980) << 9 | 1 << 5 | 1  # the first of January 1980, as a date of the DOS: the same bytes every time
 SAYS_64 = 0xFFFFFFFF  # "see the 64-bit number"
-SAYS_64_SHORT = 0xFFFF
 
 
 class Member(NamedTuple):
