@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from bertcli.encoder import Embeddings, Encoder
 from bertcli.heads import Classifier, MaskedLM, NextSentence, Pooler
-from bertcli.ops import Integers, pick
+from bertcli.ops import pick
 from bertcli.packing import Packed
-from bertcli.parts import Array, Module
+from bertcli.parts import Array, Integers, Module
 from bertcli.textbook import Textbook
 from bertcli.tree import part
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bertcli.ops import Integers, add, each, embed, like, linear, mix, norm, pick, scores, softmax
+from bertcli.ops import add, each, embed, like, linear, mix, norm, pick, scores, softmax
 from bertcli.packing import Block, Packed
-from bertcli.parts import Array, Module
+from bertcli.parts import Array, Integers, Module
 from bertcli.tree import parameter, part, parts, setting
 
 

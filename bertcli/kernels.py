@@ -12,6 +12,7 @@ All of this runs on the calling thread. Sharing out the blocks of one array amon
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +70,7 @@ def layer_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -
 
 def activate(x: Array, activation: str | None = None, bias: Array | None = None) -> Array:
     """activation(x + bias), the bias along the last axis, in place."""
-    function = None if activation is None else _ACTIVATIONS[activation]
+    function = None if activation is None else ACTIVATIONS[activation].compute
     if function is None and bias is None:
         return x
     for index in _blocks(x):
@@ -139,17 +140,21 @@ def _tanh(x: Array) -> None:
     np.tanh(x, out=x)
 
 
-_ACTIVATIONS: dict[str, Callable[[Array], None]] = {
-    "gelu": _gelu,
-    "gelu_new": _gelu_tanh,
-    "gelu_pytorch_tanh": _gelu_tanh,
-    "gelu_fast": _gelu_tanh,
-    "relu": _relu,
-    "silu": _silu,
-    "swish": _silu,
-    "tanh": _tanh,
+class Activation(NamedTuple):
+    """A function of numbers, in place; its name for people; the element-wise operations in its formula, as stated."""
+
+    compute: Callable[[Array], None]
+    title: str
+    work: int
+
+
+ACTIVATIONS = {
+    "gelu": Activation(_gelu, "GELU", 5),
+    **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast"), Activation(_gelu_tanh, "GELU (tanh)", 8)),
+    "relu": Activation(_relu, "ReLU", 1),
+    **dict.fromkeys(("silu", "swish"), Activation(_silu, "SiLU", 4)),
+    "tanh": Activation(_tanh, "tanh", 1),
 }
-ACTIVATIONS = tuple(_ACTIVATIONS)
 
 
 def _blocks(x: Array) -> list[Index]:

@@ -14,13 +14,12 @@ import platform
 import sys
 from contextlib import suppress
 from threading import local
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.parts import watched
-
-Array = NDArray[np.float32]
+from bertcli.parts import Array, watched
 
 SMALLEST = 1 << 15  # numbers; the allocator itself keeps what is smaller
 LARGEST = 1 << 22  # a pass over one part of a batch needs no larger ones, and 16 MiB are not kept for nothing
@@ -79,6 +78,16 @@ def pages(count: int) -> Array:
         with suppress(OSError):  # a system built without them
             mapped.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(mapped, dtype=np.float32)
+
+
+def shape_only(shape: tuple[int, ...], dtype: type[np.generic] = np.float32) -> NDArray[Any]:
+    """An array that is all shape: every step from number to number is 0, so it takes no memory, whatever its size."""
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
+def is_shape_only(array: Array) -> bool:
+    """True if an array is one that `shape_only` has made, as in a pass without weights."""
+    return not any(array.strides)
 
 
 def is_mapped(array: Array) -> bool:

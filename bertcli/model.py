@@ -15,6 +15,7 @@ from bertcli.bert import Bert, Outputs, outputs
 from bertcli.checkpoint import TensorUse, open_checkpoint
 from bertcli.config import BertConfig
 from bertcli.errors import BertcliError
+from bertcli.memory import is_shape_only, shape_only
 from bertcli.packing import Part
 from bertcli.padded import packed_batch
 from bertcli.parts import Array, watched
@@ -84,8 +85,8 @@ class Model:
                 return states
             with multiplied_by([part.rows for part in parts]):
                 hidden = network(batch)
-        if hidden.strides == (0, 0):  # a dry run: there is nothing to put back in place
-            return np.broadcast_to(hidden[:1], (*shape, self.config.hidden_size))
+        if is_shape_only(hidden):  # there is nothing to put back in place
+            return shape_only((*shape, self.config.hidden_size))
         place(hidden, flat, rows)
         return states
 

@@ -11,25 +11,17 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertcli import kernels
-from bertcli.memory import room
-from bertcli.parts import Array, op
+from bertcli.memory import is_shape_only, room, shape_only
+from bertcli.parts import Array, Integers, op
 from bertcli.products import each as each
 from bertcli.products import matmul, product, tokens_of, turns
 
-Integers = NDArray[np.integer[Any]]
-
-# Element-wise operations in each activation's formula, in the form kernels.py states it.
-ACTIVATION_WORK = {
-    None: 0, "relu": 1, "tanh": 1, "silu": 4, "swish": 4,
-    "gelu": 5, "gelu_new": 8, "gelu_pytorch_tanh": 8, "gelu_fast": 8,
-}  # fmt: skip
-
 
 def _linear_work(arguments: Mapping[str, Any]) -> int:
-    return (arguments.get("bias") is not None) + ACTIVATION_WORK[arguments.get("activation")]
+    activation = arguments.get("activation")
+    return (arguments.get("bias") is not None) + (0 if activation is None else kernels.ACTIVATIONS[activation].work)
 
 
 def _norm_work(arguments: Mapping[str, Any]) -> int:
@@ -38,8 +30,8 @@ def _norm_work(arguments: Mapping[str, Any]) -> int:
 
 def like(x: Array) -> Array:
     """Room for a result of the same shape; an op has to fill it."""
-    if not any(x.strides):  # a shape without numbers, as in a trace without weights
-        return np.broadcast_to(np.zeros((), dtype=np.float32), x.shape)
+    if is_shape_only(x):
+        return shape_only(x.shape)
     return tokens_of(*x.shape)
 
 

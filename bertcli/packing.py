@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.parts import watched
+from bertcli.parts import Array, Integers, watched
 from bertcli.team import size
 
 MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, what one core has of the caches
@@ -18,9 +18,6 @@ MOST_TOKENS = 608  # of a part: at 512, 6 MiB of feed-forward activations a core
 LEAST_TOKENS = 192  # of a part: with fewer, two cores do better to share each product than to read all weights each
 UNEVEN = 1.2  # times the even share of a core: with longer parts, it is better to share each product
 LEAST_SCORES = 1 << 16  # below this, waking another core costs more than it brings
-
-Integers = NDArray[np.integer[Any]]
-Array = NDArray[np.float32]
 
 
 class Group(NamedTuple):

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertcli.config import BertConfig
 from bertcli.errors import BertcliError
-from bertcli.packing import Integers, Packed, pack_padded
+from bertcli.packing import Packed, pack_padded
+from bertcli.parts import Integers
 
 
 def packed_batch(

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float32]
+    Integers = NDArray[np.integer[Any]]
 else:
-    Array = Any  # field types are resolved when a tree is built; this page needs no NumPy
+    Array = Integers = Any  # field types are resolved when a tree is built; this page needs no NumPy
 
 P = ParamSpec("P")
 

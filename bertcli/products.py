@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertcli import kernels
 from bertcli.blas import exact, single_threaded, threads
 from bertcli.memory import room
 from bertcli.openblas import enlarged, guarded, kept
-from bertcli.parts import Array, watched
+from bertcli.parts import Array, Integers, watched
 from bertcli.team import one_by_one, share, sharing, size
 
-Integers = NDArray[np.integer[Any]]
 T = TypeVar("T")
 
 TILE = 24  # outputs: a whole number of the kernels' tiles, so that sharing them out leaves no rest of another size

@@ -8,23 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bertcli.ops import (
-    Integers,
-    add,
-    concat,
-    embed,
-    like,
-    linear,
-    mix,
-    norm,
-    pick,
-    project,
-    project_heads,
-    scores,
-    softmax,
-)
+from bertcli.ops import add, concat, embed, like, linear, mix, norm, pick, project, project_heads, scores, softmax
 from bertcli.packing import Packed
-from bertcli.parts import Array, Module
+from bertcli.parts import Array, Integers, Module
 from bertcli.tree import parameter, part, parts
 
 EPS = 1e-5  # of the plain LayerNorm

@@ -14,6 +14,7 @@ from bertcli.bert import Bert
 from bertcli.config import TEXTBOOK, BertConfig, parse_heads, variant_config
 from bertcli.config_file import read_config
 from bertcli.errors import BertcliError
+from bertcli.memory import shape_only
 from bertcli.model import Model
 from bertcli.parts import Array
 from bertcli.textbook import Textbook
@@ -69,7 +70,7 @@ def _weights(weights: Mapping[str, ArrayLike] | int | None) -> Source:
 
     def make(request: Request) -> Array:
         if weights is None:
-            return np.broadcast_to(np.zeros((), dtype=np.float32), request.shape)
+            return shape_only(request.shape)
         if generator is not None:
             return generator.normal(0, 0.02, request.shape).astype(np.float32)
         return _given(weights, request)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import bertcli
 from bertcli import blas, memory, team
-from bertcli.parts import watching
+from bertcli.parts import Array, watching
 
 PROCESSOR = "vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx2 avx512f avx512dq avx512cd avx512bw avx512vl\n\n"
 
@@ -179,7 +179,7 @@ def test_batches_of_changing_size_need_no_more_memory_than_the_largest() -> None
 @given(st.lists(st.tuples(st.integers(1 << 15, 1 << 17), st.integers(0, 40)), max_size=60))
 def test_the_shelf_is_bounded_and_lends_nothing_twice(requests: list[tuple[int, int]]) -> None:
     memory._shelf.arrays.clear()
-    held: list[memory.Array] = []
+    held: list[Array] = []
     for count, keep in requests:
         array = memory.room(count)
         array[:] = len(held)

@@ -9,6 +9,7 @@ import numpy as np
 
 from bertcli.account.shapes import Shape
 from bertcli.bert import Bert, outputs
+from bertcli.memory import shape_only
 from bertcli.packing import pack_padded
 from bertcli.parts import Array, Module, Op, watching
 from bertcli.textbook import Textbook
@@ -60,7 +61,7 @@ class _Follower:
                 self.paths[id(item)] = path
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array:
-        result: Array = np.broadcast_to(np.zeros((), np.float32), op.signature.shape(arguments))  # takes no memory
+        result: Array = shape_only(op.signature.shape(arguments))
         here, sources = self.around[-1], self._sources((*arguments, *settings.values()))
         if any(id(argument) in self.home for argument in arguments):
             self.work[here] = _joined(self.work[here], _without(here, sources))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bertcli.output.document import Document, Documented
-from bertcli.tracing.records import ByName
+from bertcli.output.document import ByName, Document, Documented
 
 
 @dataclass(frozen=True)

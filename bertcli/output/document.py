@@ -31,6 +31,13 @@ class Document:
     lines: Sequence[Mapping[str, Any]]
 
 
+class ByName:
+    """Fields are also found by name, as in the JSON record: `step["macs"]`."""
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+
 class Documented:
     """What `print` shows as a table, folded to the terminal, and a notebook as Markdown."""
 

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, damaged
 from bertcli.model import Model
-from bertcli.ops import Integers
 from bertcli.packing import Packed
-from bertcli.parts import Array
+from bertcli.parts import Array, Integers
 from bertcli.untrusted import shown_object
 
 HEAD_NAMES = {

@@ -11,8 +11,7 @@ import numpy as np
 from bertcli.dense import Dense
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.ops import Integers
-from bertcli.parts import Array
+from bertcli.parts import Array, Integers
 from bertcli.tasks.checks import check_choice, head_of
 from bertcli.untrusted import shown_object
 

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from bertcli import dense, encoder, heads, textbook
+from bertcli.kernels import ACTIVATIONS
 from bertcli.parts import Module
 
 Place = tuple[type[Module] | None, str, str]  # class, field, op
@@ -30,15 +31,11 @@ def words_for(places: Iterable[Place], settings: Mapping[str, Any]) -> Words | N
     for place in places:
         if place in WORDS:
             words = WORDS[place]
-            activation = ACTIVATIONS.get(settings.get("activation"), "")
-            return words._replace(operation=words.operation.format(act=activation))
+            activation = settings.get("activation")
+            title = "identity" if activation is None else ACTIVATIONS[activation].title
+            return words._replace(operation=words.operation.format(act=title))
     return None
 
-
-ACTIVATIONS: dict[str | None, str] = {
-    "gelu": "GELU", "gelu_new": "GELU (tanh)", "gelu_pytorch_tanh": "GELU (tanh)", "gelu_fast": "GELU (tanh)",
-    "relu": "ReLU", "silu": "SiLU", "swish": "SiLU", "tanh": "tanh", None: "identity",
-}  # fmt: skip
 
 # Groups, and below each: class.field op | operation | operands -> result
 ENCODER = """

@@ -5,14 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from bertcli.output.document import ByName
 from bertcli.tracing.axes import Axes
-
-
-class ByName:
-    """Fields are also found by name, as in the JSON record: `step["macs"]`."""
-
-    def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)
 
 
 @dataclass(frozen=True)

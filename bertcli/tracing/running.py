@@ -8,8 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.bert import outputs
+from bertcli.memory import shape_only
 from bertcli.model import Model
-from bertcli.packing import Group, Integers, Packed
+from bertcli.packing import Group, Packed
+from bertcli.parts import Integers
 from bertcli.tracing.watcher import Keep, Trace, trace
 
 SEED = 0  # of random ids: the same every time
@@ -53,7 +55,7 @@ def run_shapes(model: Model, batch: int, sequence: int) -> Trace:
     """The same by shapes alone: no memory, no time, whatever the sizes."""
     model.config.check_input(batch, sequence)
     rows = batch * sequence
-    ids = np.broadcast_to(np.zeros((), dtype=np.intp), (rows,))
+    ids = shape_only((rows,), np.intp)
     whole = Group(batch, slice(0, rows), slice(0, rows))
     with trace(model) as found:
         outputs(model.network, Packed(ids, ids, ids, np.arange(batch + 1) * sequence, (whole,)))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.dense import Dense
+from bertcli.memory import shape_only
 from bertcli.model import Model, expect_model
 from bertcli.output.document import Document, Documented
 from bertcli.packing import Packed
@@ -156,7 +157,7 @@ class Trace(Documented):
     def _shape_alone(given: Given) -> Array:
         """The result as a shape that costs nothing, or the buffer it would have been written into."""
         into: Array | None = given.arguments.get("into")
-        return np.broadcast_to(np.zeros((), dtype=np.float32), given.shape) if into is None else into
+        return shape_only(given.shape) if into is None else into
 
     def _operand(self, op: Op[Any], given: Given, position: int, array: AnyArray) -> Operand:
         axes = self._values.axes(array, given.signature.inputs[position])
