@@ -49,20 +49,20 @@ def read_limit(folder: Path) -> int | None:
     return _read_transformer(folder)[0]
 
 
-def read_sentence_config(folder: Path, hidden_size: int | None = None) -> SentenceConfig:
+def read_sentence_config(folder: Path) -> SentenceConfig:
     """What the folder's sentence-transformers files say; without such files, that nothing is said.
 
-    `hidden_size`, when given, is what the pooling must have been made for. Errors: BertcliError naming the file for
-    one that is damaged, a module or mode that bertcli does not have, and sizes that do not fit each other.
+    Errors: BertcliError naming the file for one that is damaged, a module or mode that bertcli does not have, and sizes
+    that do not fit each other.
     """
     limit, lower = _read_transformer(folder)
     modules = _read_modules(folder)
     found = SentenceConfig(max_seq_length=limit, do_lower_case=lower, prompt=_read_prompt(folder))
-    size = hidden_size
+    size = None
     for module in modules:
         file = folder / module.path / "config.json"
         if module.kind == "Pooling":
-            modes, size = _read_pooling(file, hidden_size, found.prompt)
+            modes, size = _read_pooling(file, found.prompt)
             found = found._replace(pooling=modes, reason=f"{' + '.join(modes)}, from {module.path}/config.json")
         elif module.kind == "Dense":
             dense = read_dense(file, size)
@@ -147,7 +147,7 @@ def _read_prompt(folder: Path) -> str:
     return prompt
 
 
-def _read_pooling(file: Path, hidden_size: int | None, prompt: str) -> tuple[tuple[str, ...], int | None]:
+def _read_pooling(file: Path, prompt: str) -> tuple[tuple[str, ...], int | None]:
     """The modes in the order of their concatenation, and the length of the result where the file tells it."""
     config = read_object(file)
     modes = config.get("pooling_mode")
@@ -162,9 +162,7 @@ def _read_pooling(file: Path, hidden_size: int | None, prompt: str) -> tuple[tup
             raise unusable(file, f"asks for the pooling {shown(mode)}; bertcli has {', '.join(MODES)}")
     if prompt and not read_flag(config, "include_prompt", True, file):
         raise unusable(file, "leaves the prompt out of the pooling, which bertcli cannot do")
-    size = config.get("embedding_dimension", config.get("word_embedding_dimension", hidden_size))
-    if size is not None and (type(size) is not int or size < 1 or hidden_size not in (None, size)):
-        raise BertcliError(
-            f"{file} pools vectors of length {shown(size)}, and those of the network have {hidden_size}."
-        )
+    size = config.get("embedding_dimension", config.get("word_embedding_dimension"))
+    if size is not None and (type(size) is not int or size < 1):
+        raise BertcliError(f"{file} pools vectors of length {shown(size)}: fetch the model again.")
     return tuple(modes), size and size * len(modes)

@@ -201,7 +201,7 @@ PARTS = {
     "config": Part(json_files({"config.json": WITH_JSON["config.json"]}, ("config.json",)), read_settings),
     "tokenizer.json": Part(json_files({name: WITH_JSON[name] for name in JSON_NAMES}, JSON_NAMES), read_words),
     "vocab.txt": Part(vocabulary_files(), read_words),
-    "sentence": Part(json_files(SENTENCE, SENTENCE_NAMES), lambda folder: read_sentence_config(folder, 8)),
+    "sentence": Part(json_files(SENTENCE, SENTENCE_NAMES), read_sentence_config),
     "model": Part(json_files(WITH_JSON, ("config.json",)), read_model),
     **{ending: Part(input_files(ending), read_texts) for ending in ("txt", "jsonl", "csv", "tsv")},
     "gz": Part(gzip_files(), read_texts),

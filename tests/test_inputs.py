@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bertcli.errors import BertcliError
-from bertcli.inputs import Text, from_arguments, from_file, from_values
+from bertcli.inputs import Text, from_arguments, from_files, from_values
 
 reuse = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 characters = st.characters(codec="utf-8")
@@ -37,7 +37,7 @@ def texts(folder: Path, name: str, data: bytes | str, **options: Any) -> list[st
 def rows(folder: Path, name: str, data: bytes | str, **options: Any) -> list[Text]:
     path = folder / name
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return list(from_file(str(path), **options))
+    return list(from_files([str(path)], **options))
 
 
 def error(folder: Path, name: str, data: bytes | str, **options: Any) -> str:
@@ -97,18 +97,18 @@ def test_bad_utf8_names_file_and_line(name: str, broken: bytes, folder: Path) ->
 
 def test_a_file_that_is_not_there_is_noticed_at_once(folder: Path) -> None:
     with pytest.raises(BertcliError, match=r"Cannot read .*gone\.txt: No such file"):
-        from_file(str(folder / "gone.txt"))
+        from_files([str(folder / "gone.txt")])
     (folder / "d.txt").mkdir()
     with pytest.raises(BertcliError, match="it is a folder"):
-        from_file(str(folder / "d.txt"))
+        from_files([str(folder / "d.txt")])
     with pytest.raises(BertcliError, match="Cannot read"):
-        from_file("nul\0.txt")
+        from_files(["nul\0.txt"])
 
 
 @pytest.mark.parametrize("name", ["t.md", "t.json", "t.gz", "t.md.gz", "t.txt.bz2"])
 def test_other_endings_are_refused(name: str) -> None:
     with pytest.raises(BertcliError, match=r"must be \.txt, \.jsonl, \.csv, \.tsv or \.parquet"):
-        from_file(name)
+        from_files([name])
 
 
 def test_endings_may_be_upper_case(folder: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_pipe_that_pauses_gives_what_it_has(monkeypatch: pytest.MonkeyPatch) -
     read, write = os.pipe()
     with open(read, encoding="utf-8") as stdin, open(write, "wb", buffering=0) as pipe:
         monkeypatch.setattr(sys, "stdin", stdin)
-        groups = from_file("-").grouped(tokens=1000, span=4)
+        groups = from_files(["-"]).grouped(tokens=1000, span=4)
         pipe.write(b"one\ntwo\nthr")
         assert [text.text for text in next(groups)] == ["one", "two"]
         threading.Timer(0.05, finish, [pipe]).start()
@@ -240,7 +240,7 @@ def test_a_pipe_that_pauses_gives_what_it_has(monkeypatch: pytest.MonkeyPatch) -
 def test_groups_grow_and_depend_on_the_texts_alone(folder: Path) -> None:
     path = folder / "t.txt"
     path.write_text("x\n" * 2000, encoding="utf-8")
-    sizes = [len(group) for group in from_file(str(path)).grouped(tokens=30, span=8)]
+    sizes = [len(group) for group in from_files([str(path)]).grouped(tokens=30, span=8)]
     assert sizes[:5] == [10, 20, 40, 80, 80]
     assert sum(sizes) == 2000
 
@@ -248,7 +248,7 @@ def test_groups_grow_and_depend_on_the_texts_alone(folder: Path) -> None:
 def test_standard_input_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(BertcliError, match="closed"):
-        list(from_file("-"))
+        list(from_files(["-"]))
 
 
 def test_arguments() -> None:

@@ -13,7 +13,7 @@ from conftest import Made
 from terminal import bertcli
 
 from bertcli.errors import BertcliError
-from bertcli.inputs import Text, from_file, from_files
+from bertcli.inputs import Text, from_files
 from bertcli.lines import LONGEST
 
 WORDS = ["one", "", "dr–é 😀", "four"]
@@ -63,7 +63,7 @@ def test_a_gzip_cut_short_gives_what_came_and_names_the_line(tmp_path: Path) -> 
         with pytest.raises(
             BertcliError, match=r"t\.txt\.gz, line \d+: the gzip is damaged here \(it ends before"
         ) as error:
-            seen.extend(text.text for text in _collected(from_file(str(file)), seen))
+            seen.extend(text.text for text in _collected(from_files([str(file)]), seen))
         assert seen == lines[: len(seen)]
         assert f"line {len(seen) + 1}:" in str(error.value)
         assert len(seen) > len(lines) * size / len(whole) * 0.8
@@ -162,7 +162,7 @@ def test_the_share_that_has_been_read_grows_to_one(tmp_path: Path) -> None:
     assert known == sorted(shares, key=lambda share: share or 0)
     assert 0 < known[0] < 0.01
     assert known[-1] == 1
-    assert from_file("-").share() is None
+    assert from_files(["-"]).share() is None
 
 
 @pytest.mark.parametrize("count", [1, 7])
@@ -174,7 +174,7 @@ def test_groups_do_not_depend_on_how_the_texts_are_stored(count: int, tmp_path: 
         part = lines[i * 700 // count : (i + 1) * 700 // count]
         files[-1].write_bytes(gzip.compress("".join(f"{line}\n" for line in part).encode()))
     (tmp_path / "all.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    expected = [[text.text for text in group] for group in from_file(str(tmp_path / "all.txt")).grouped(50, 4)]
+    expected = [[text.text for text in group] for group in from_files([str(tmp_path / "all.txt")]).grouped(50, 4)]
     found = [[text.text for text in group] for group in from_files([str(file) for file in files]).grouped(50, 4)]
     assert found == expected
 

@@ -48,14 +48,14 @@ def test_a_folder_that_says_nothing(made: Made) -> None:
 @pytest.mark.parametrize("style", ["legacy", "new"])
 @pytest.mark.parametrize("mode", ["cls", "mean", "max", "mean_sqrt_len"])
 def test_one_pooling(made: Made, style: str, mode: str) -> None:
-    config = read_sentence_config(made(sentence=Sentence((mode,), style)), HIDDEN)
+    config = read_sentence_config(made(sentence=Sentence((mode,), style)))
     assert config == SentenceConfig((mode,), reason=f"{mode}, from 1_Pooling/config.json")
 
 
 def test_several_poolings_keep_the_order_of_their_concatenation(made: Made) -> None:
-    flags = read_sentence_config(made(sentence=Sentence(("mean_sqrt_len", "mean", "cls", "max"), "legacy")), HIDDEN)
+    flags = read_sentence_config(made(sentence=Sentence(("mean_sqrt_len", "mean", "cls", "max"), "legacy")))
     assert flags.pooling == ("cls", "max", "mean", "mean_sqrt_len")
-    listed = read_sentence_config(made(sentence=Sentence(("mean", "cls"), "new")), HIDDEN)
+    listed = read_sentence_config(made(sentence=Sentence(("mean", "cls"), "new")))
     assert listed.pooling == ("mean", "cls")
     assert listed.reason == "mean + cls, from 1_Pooling/config.json"
 
@@ -97,7 +97,7 @@ def test_the_limit_needs_no_other_file_in_order(folder: Path) -> None:
 
 def test_dense_layers_are_chained(made: Made) -> None:
     layers = (Dense(7), Dense(5, False, "torch.nn.modules.linear.Identity"), Dense(3, True, f"{TORCH}GELU"))
-    config = read_sentence_config(made(sentence=Sentence(("mean", "max"), dense=layers)), HIDDEN)
+    config = read_sentence_config(made(sentence=Sentence(("mean", "max"), dense=layers)))
     assert [dense.weight.shape for dense in config.dense] == [(7, 2 * HIDDEN), (5, 7), (3, 5)]
     assert [dense.activation for dense in config.dense] == ["tanh", "identity", "gelu"]
     assert [dense.bias is None for dense in config.dense] == [False, True, False]
@@ -148,11 +148,6 @@ def test_dense_weights_must_be_there(folder: Path) -> None:
     weights.with_name("pytorch_model.bin").unlink()
     with pytest.raises(BertcliError, match="2_Dense holds no weights"):
         read_sentence_config(folder)
-
-
-def test_pooling_must_fit_the_network(folder: Path) -> None:
-    with pytest.raises(BertcliError, match="pools vectors of length 32, and those of the network have 16"):
-        read_sentence_config(folder, 16)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from terminal import bertcli as run
 import bertcli
 from bertcli import blas, tasks, team
 from bertcli.errors import BertcliError
-from bertcli.inputs import Text, from_file, from_values
+from bertcli.inputs import Text, from_files, from_values
 from bertcli.model import Model
 from bertcli.tasks import run as running
 from bertcli.tasks import workers as processes
@@ -164,7 +164,7 @@ def test_an_error_comes_after_what_is_before_it(workers: int, model: Model, tmp_
     for row, message in (("{", "line 31: not valid JSON"), (json.dumps({"text": "rain " * 60}), "tokens, more than")):
         source.write_text("".join(line + "\n" for line in [*rows, row, *rows]), encoding="utf-8")
         blocks = iter(
-            tasks.encode_blocks(model, from_file(str(source)), batch_tokens=20, truncation="error", workers=workers)
+            tasks.encode_blocks(model, from_files([str(source)]), batch_tokens=20, truncation="error", workers=workers)
         )
         before: list[int] = []
         with pytest.raises(BertcliError, match=message):
@@ -247,7 +247,7 @@ def test_a_pipe_is_answered_before_it_is_written_on(model: Model, monkeypatch: p
     read, write = os.pipe()
     with open(read, encoding="utf-8") as stdin, open(write, "wb", buffering=0) as pipe:
         monkeypatch.setattr(sys, "stdin", stdin)
-        blocks = iter(tasks.encode_blocks(model, from_file("-"), batch_tokens=20, workers=2))
+        blocks = iter(tasks.encode_blocks(model, from_files(["-"]), batch_tokens=20, workers=2))
         for number in range(4):
             pipe.write(b"tea with rain\n" * 20)
             done = 0

@@ -1,6 +1,6 @@
 """Texts from arguments, files and pipes."""
 
-from bertcli.inputs.files import ENDINGS, from_file, from_files, takes_columns
+from bertcli.inputs.files import ENDINGS, from_files, takes_columns
 from bertcli.inputs.texts import Text, Texts, from_arguments, from_values, is_unicode
 
 __all__ = [
@@ -8,7 +8,6 @@ __all__ = [
     "Text",
     "Texts",
     "from_arguments",
-    "from_file",
     "from_files",
     "from_values",
     "is_unicode",

@@ -20,11 +20,6 @@ PARQUET = ".parquet"
 Source = LineStream | ParquetRows
 
 
-def from_file(file: str, column: str | None = None, pair_column: str | None = None, pair: str | None = None) -> Texts:
-    """Texts of one file, as `from_files` reads them."""
-    return from_files([file], column, pair_column, pair)
-
-
 def from_files(
     files: Sequence[str],
     column: str | None = None,
