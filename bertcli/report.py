@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from rich.cells import cell_len, chop_cells
@@ -104,7 +104,9 @@ def visible(text: str) -> str:
     return CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def progress(items: Iterable[T], task: str, reached: Callable[[T], tuple[int, float | None]]) -> Iterator[T]:
+def progress(
+    items: Iterable[T], task: str, reached: Callable[[T], tuple[int, float | None]]
+) -> Generator[T, None, None]:
     """The same items; a bar on standard error shows texts, rate, share and time left once the work takes a moment.
 
     `reached` says of an item how many texts are done with it, and the share (0 to 1) of all, or None.

@@ -58,6 +58,24 @@ def test_a_pipe_that_nobody_reads_is_no_failure(arguments: list[str]) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize(("ending", "status"), [("0", 0), ("sys.exit(3)", 3), ("throw(KeyboardInterrupt)", 130)])
+def test_a_closed_pipe_hides_no_other_end(ending: str, status: int) -> None:
+    code = (
+        "import sys\nimport bertcli.cli.app as application\nfrom bertcli.cli import main\n"
+        "def throw(error):\n    raise error\n"
+        f"application.app = lambda **_: (print('tea'), {ending})\nmain()\n"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        environment = {**os.environ, "PYTHONUNBUFFERED": ""}  # what was printed is found to have no reader at the end
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=environment, check=False)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (status, b"")
+
+
 def test_streams_that_are_closed_are_done_without(model: Path, tmp_path: Path) -> None:
     target = tmp_path / "v.npy"
     for closed, more in (("sys.stdout", ["-o", str(target)]), ("sys.stderr", [])):

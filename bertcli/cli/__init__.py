@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from types import FrameType
+from typing import Any
 
 
 def main() -> None:
@@ -26,16 +27,8 @@ def main() -> None:
             app(prog_name="bertcli")
         finally:
             sys.stdout.flush()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        leave_closed_pipe()
-        sys.exit(0)
-    except SystemExit as left:
-        if not isinstance(left.__context__, BrokenPipeError):
-            raise
-        leave_closed_pipe()  # of `bertcli --help | head`, which Typer takes for a failure
-        sys.exit(0)
+    except (KeyboardInterrupt, BrokenPipeError, SystemExit) as left:
+        sys.exit(_status(left))
 
 
 def _open_closed_streams() -> None:
@@ -43,6 +36,18 @@ def _open_closed_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _status(left: BaseException | None) -> Any:
+    """The exit status. That of a closed pipe is what it would have been without: 0, or that of an error before."""
+    if isinstance(left, KeyboardInterrupt):
+        return 130
+    if isinstance(left, SystemExit) and not isinstance(left.__context__, BrokenPipeError):
+        return left.code
+    if left is None:
+        return 0
+    leave_closed_pipe()
+    return _status(left.__context__)  # of `bertcli --help | head`, too, which Typer takes for a failure
 
 
 def leave_closed_pipe() -> None:

@@ -54,7 +54,9 @@ def run(job: Job, vectors: VectorOptions, options: ModelOptions) -> None:
     plan = begin(Tally()).plan
     logger.info("pooling %s%s.", plan.reason, "; vectors of length 1" if plan.normalize else "")
     if vectors.similarity:
-        compare(list(job.counted(begin(Tally()), source)), job.output, as_array=job.ending in ENDINGS)
+        with job.counted(begin(Tally()).blocks, source) as blocks:
+            found = list(blocks)
+        compare(found, job.output, as_array=job.ending in ENDINGS)
     elif job.ending in arrays:
         _write_arrays(job, source, model, Form(plan.width, vectors.dtype, ragged=not vectors.one_a_text), begin)
     else:
@@ -72,7 +74,7 @@ def _array_endings(vectors: VectorOptions) -> tuple[str, ...]:
 def _write_arrays(job: Job, source: Texts, model: Model, form: Form, begin: Begin) -> None:
     if form.dtype == "int8" and job.ending == ".npy":
         logger.info("a .npy file holds one array, so the scales of int8 are left out; cosines need none.")
-    tally = write_vectors(job, source, model, form, lambda tally: iter(begin(tally)))
+    tally = write_vectors(job, source, model, form, begin)
     empty, listed = ("null", "column error") if job.ending == PARQUET else ("zeros", f"{job.output.output}{ERRORS}")
     job.end(tally, f"their vectors are {empty}, and {listed} says why")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,8 +73,8 @@ class Job:
         known = None if files is None else lambda: self._fingerprint(files, model)
         return Draft(self.output.output, known, self.long.resume)
 
-    def counted(self, blocks: Iterable[B], source: Texts) -> Iterable[B]:
-        """The same blocks, behind a progress bar."""
+    def counted(self, blocks: Generator[B, None, None], source: Texts) -> AbstractContextManager[Iterator[B]]:
+        """The same blocks, behind a progress bar, and closed at the end."""
         return counted(blocks, self.command, source, len(self.texts.texts or ()) or None, self.output)
 
     def end(self, tally: Tally, where: str = "each has its error in its record") -> None:
@@ -131,8 +132,11 @@ def run_records(
 
     if job.output.output is None:
         tally = Tally()
-        with record_output(job.output.format, None, table) as write:
-            for block in job.counted(begin(tally).blocks, source):
+        with (
+            record_output(job.output.format, None, table) as write,
+            job.counted(begin(tally).blocks, source) as blocks,
+        ):
+            for block in blocks:
                 tally = _shown(block, accuracy)
                 for record in block.records:
                     write(record)
@@ -145,10 +149,11 @@ def run_records(
             draft.publish_again()
             return tally
         file = RecordFile(draft, job.ending)
-        for block in job.counted(begin(tally).blocks, source):
-            tally = _shown(block, accuracy)
-            file.append(block.records)
-            draft.step(_state(tally, accuracy))
+        with job.counted(begin(tally).blocks, source) as blocks:
+            for block in blocks:
+                tally = _shown(block, accuracy)
+                file.append(block.records)
+                draft.step(_state(tally, accuracy))
         draft.publish(file.finish())
     return tally
 

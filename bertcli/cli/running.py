@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -112,18 +113,25 @@ def find_folder(options: ModelOptions, sample: str, weights: bool = True) -> Pat
     return find_model(**options.wanted(sample, "no model given (-m), so this is the bundled %s."), weights=weights)
 
 
-def counted(blocks: Iterable[B], task: str, texts: Texts, given: int | None, output: OutputOptions) -> Iterable[B]:
-    """The same blocks; a progress bar counts their texts where there is a terminal free for it.
+@contextmanager
+def counted(
+    blocks: Generator[B, None, None], task: str, texts: Texts, given: int | None, output: OutputOptions
+) -> Iterator[Iterator[B]]:
+    """`with counted(…) as blocks:` — the same blocks; a bar counts their texts where a terminal is free for it.
 
-    `given` is how many texts there are, where that is known.
+    `given` is how many texts there are, where that is known. After an error the blocks are closed here, and not when
+    Python clears them away, for a Ctrl-C that comes while it does so is lost.
     """
-    streams_to_terminal = output.output is None and output.format == "jsonl" and sys.stdout.isatty()
-    if streams_to_terminal or not sys.stderr.isatty():
-        return blocks
-    from bertcli.report import progress  # brings rich
+    with closing(blocks):
+        streams_to_terminal = output.output is None and output.format == "jsonl" and sys.stdout.isatty()
+        if streams_to_terminal or not sys.stderr.isatty():
+            yield blocks
+            return
+        from bertcli.report import progress  # brings rich
 
-    def reached(block: B) -> tuple[int, float | None]:
-        done = block.tally.texts
-        return done, done / given if given else texts.share()
+        def reached(block: B) -> tuple[int, float | None]:
+            done = block.tally.texts
+            return done, done / given if given else texts.share()
 
-    return progress(blocks, task, reached)
+        with closing(progress(blocks, task, reached)) as shown:
+            yield shown

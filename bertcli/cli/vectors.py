@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from bertcli.output.draft import Draft
 from bertcli.output.parquet import ParquetFile, Row
 from bertcli.output.vectors import WRITERS, Column, VectorFile
 from bertcli.quantise import quantise, stored_width
-from bertcli.tasks import Block, Tally
+from bertcli.tasks import Block, Stream, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,9 +68,7 @@ def _spread(rows: NDArray[Any], places: list[int], count: int) -> NDArray[Any]:
     return spread
 
 
-def write_vectors(
-    job: Job, source: Texts, model: Model, form: Form, begin: Callable[[Tally], Iterator[Block]]
-) -> Tally:
+def write_vectors(job: Job, source: Texts, model: Model, form: Form, begin: Callable[[Tally], Stream]) -> Tally:
     """Write the blocks of `begin(tally)`; the list of failures lies beside the file when there are any."""
     with job.draft(source, model) as draft:
         tally = reached(draft)
@@ -79,10 +76,11 @@ def write_vectors(
             draft.publish_again()
             return tally
         file = _ParquetRows(draft, form, job) if job.ending == ".parquet" else _ArrayRows(draft, form, job.ending)
-        for block in job.counted(begin(tally), source):
-            tally = block.tally
-            file.append(block)
-            draft.step(tally._asdict())
+        with job.counted(begin(tally).blocks, source) as blocks:
+            for block in blocks:
+                tally = block.tally
+                file.append(block)
+                draft.step(tally._asdict())
         draft.publish(file.finish())
         if not tally.failed:
             Path(f"{draft.path}{ERRORS}").unlink(missing_ok=True)  # the list of a file that is no more

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -103,14 +104,19 @@ class Stream:
     """The blocks of an encoding, to be iterated over once, and the plan they follow."""
 
     plan: Plan
-    blocks: Iterator[Block]
+    blocks: Generator[Block, None, None]
 
     def __iter__(self) -> Iterator[Block]:
         return self.blocks
 
     def records(self) -> RecordStream:
         """The records of the blocks."""
-        return RecordStream(Records(block.records(), block.tally) for block in self)
+        return RecordStream(self._records())
+
+    def _records(self) -> Generator[Records, None, None]:
+        with closing(self.blocks):
+            for block in self.blocks:
+                yield Records(block.records(), block.tally)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -106,7 +106,7 @@ class Records(NamedTuple):
 class RecordStream(Iterator[Record]):
     """Records one by one, or (`blocks`) as they are computed, a window at a time."""
 
-    def __init__(self, blocks: Iterator[Records]) -> None:
+    def __init__(self, blocks: Generator[Records, None, None]) -> None:
         self.blocks = blocks
         self._records = (record for block in blocks for record in block.records)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, nullcontext
 from itertools import islice
 from time import monotonic
@@ -47,7 +47,7 @@ AHEAD = 2  # windows under way beyond one for each worker: the next ones to begi
 logger = logging.getLogger("bertcli")
 
 
-def results(task: Task[R], texts: Texts, workers: int | None = None) -> Iterator[R]:
+def results(task: Task[R], texts: Texts, workers: int | None = None) -> Generator[R, None, None]:
     """What `task` makes of windows of texts, each with the tally of the run so far.
 
     An error of a text, or of reading one, comes after the results of the windows before it. At the end one warning sums
@@ -105,7 +105,7 @@ def tokenized(task: Task[R], group: Group) -> Window:
     return task.window(group.texts, group.first)
 
 
-def _computed(task: Task[R], texts: Texts, workers: int, patience: float) -> Iterator[R]:
+def _computed(task: Task[R], texts: Texts, workers: int, patience: float) -> Generator[R, None, None]:
     groups = _groups(task, texts)
     if workers > 1 and not watched():
         begun = monotonic()
@@ -157,12 +157,13 @@ def _due(under_way: deque[Later[R]], texts: Texts) -> bool:
     return under_way[0].done() or texts.waiting()
 
 
-def _counted(task: Task[R], found: Iterator[R]) -> Iterator[R]:
+def _counted(task: Task[R], found: Generator[R, None, None]) -> Generator[R, None, None]:
     """The results with the tally of the run so far."""
     tally = task.reading.start
-    for result in found:
-        tally = tally.after(result.tally)
-        yield result._replace(tally=tally)
+    with closing(found):
+        for result in found:
+            tally = tally.after(result.tally)
+            yield result._replace(tally=tally)
     if tally.cut and task.reading.truncation == "warn":
         logger.warning(
             "%d of %d texts had more than %d tokens and lost %d "
