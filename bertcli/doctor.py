@@ -35,7 +35,7 @@ def examine() -> dict[str, Any]:
         "kernel_chosen_by": blas.chosen_by(),
         "panels": kept.usable() is not None,
         "blas_threads": blas.threads(),
-        "threads": team.size(),
+        "threads": team.thread_count(),
         "processor": vendor or platform.processor() or platform.machine(),
         "features": [name for name in FEATURES if name in features],
         "matrix_gflops": round(matrix_rate() / 1e9, 1),
@@ -54,7 +54,7 @@ def matrix_rate(rows: int = 3072, inner: int = 768, columns: int = 1024) -> floa
 def memory_rate(megabytes: int = 192) -> float:
     """Bytes a second at which all threads together read memory that no cache holds."""
     numbers = np.ones(megabytes << 18, dtype=np.float32)
-    parts = np.array_split(numbers, team.size())
+    parts = np.array_split(numbers, team.thread_count())
     return numbers.nbytes / _best_of(lambda: team.share(np.max, parts), 4)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bertcli.ops import add, each, embed, like, linear, mix, norm, pick, scores, softmax
+from bertcli.ops import add, each, embed, empty_like, linear, mix, norm, pick, scores, softmax
 from bertcli.packing import Block, Packed
 from bertcli.parts import Array, Integers, Module
 from bertcli.tree import parameter, part, parts, setting
@@ -65,12 +65,12 @@ class SelfAttention(Module):
     def forward(self, x: Array, context: Array, batch: Packed) -> Array:
         """Queries come from rows `x`, keys and values from rows `context`: the same, unless only some are wanted."""
         q, k, v = self.query(x), self.key(context), self.value(context)
-        z = like(q)
+        z = empty_like(q)
 
         def attend(block: Block) -> None:
-            q_h, k_h, v_h = block.queries(q), block.keys(k), block.keys(v)  # [batch, head, token, size]
+            q_h, k_h, v_h = block.query_heads(q), block.key_heads(k), block.key_heads(v)  # [batch, head, token, size]
             weights = softmax(scores(q_h, k_h))  # [batch, head, token, token]
-            mix(weights, v_h, into=block.queries(z))
+            mix(weights, v_h, into=block.query_heads(z))
 
         each(attend, batch.blocks(self.heads))
         return self.output(z)

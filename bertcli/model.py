@@ -19,7 +19,7 @@ from bertcli.memory import is_shape_only, shape_only
 from bertcli.packing import Part
 from bertcli.padded import packed_batch
 from bertcli.parts import Array, watched
-from bertcli.products import each, multiplied_by, place
+from bertcli.products import each, in_row_parts, scatter_rows
 from bertcli.team import one_by_one
 from bertcli.textbook import Textbook
 from bertcli.untrusted import shown_object
@@ -38,7 +38,9 @@ TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
 class Model:
     """A network with what belongs to it: configuration, tokenizer, the folder it came from.
 
-    Safe to share between threads. Pickles as its folder, not its weights.
+    Safe to share between threads. Pickles as its folder, not its weights. `options` of a method are those of the
+    function of that name in `bertcli.tasks`. Errors: BertcliError for a head that is not there (encode needs none), and
+    for a text that cannot be used.
     """
 
     config: BertConfig
@@ -76,18 +78,18 @@ class Model:
         flat = states.reshape(-1, self.config.hidden_size)
 
         def run(part: Part) -> None:
-            place(network(part.batch), flat, rows[part.rows])
+            scatter_rows(network(part.batch), flat, rows[part.rows])
 
         with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care test it
             parts = batch.parts()
             if not watched():
                 (each if len(parts) > 1 else one_by_one)(run, parts)
                 return states
-            with multiplied_by([part.rows for part in parts]):
+            with in_row_parts([part.rows for part in parts]):
                 hidden = network(batch)
         if is_shape_only(hidden):  # there is nothing to put back in place
             return shape_only((*shape, self.config.hidden_size))
-        place(hidden, flat, rows)
+        scatter_rows(hidden, flat, rows)
         return states
 
     def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> Outputs:

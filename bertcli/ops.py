@@ -16,7 +16,7 @@ from bertcli import kernels
 from bertcli.memory import is_shape_only, room, shape_only
 from bertcli.parts import Array, Integers, op
 from bertcli.products import each as each
-from bertcli.products import matmul, product, tokens_of, turns
+from bertcli.products import empty_tokens, matmul, product, token_blocks
 
 
 def _linear_work(arguments: Mapping[str, Any]) -> int:
@@ -28,18 +28,18 @@ def _norm_work(arguments: Mapping[str, Any]) -> int:
     return 5 + sum(arguments.get(name) is not None for name in ("weight", "bias"))
 
 
-def like(x: Array) -> Array:
+def empty_like(x: Array) -> Array:
     """Room for a result of the same shape; an op has to fill it."""
     if is_shape_only(x):
         return shape_only(x.shape)
-    return tokens_of(*x.shape)
+    return empty_tokens(*x.shape)
 
 
 @op("rows hidden, token -> token hidden")
 def embed(table: Array, ids: Integers) -> Array:
     """E[ids]: the rows of an embedding table."""
-    x = tokens_of(len(ids), table.shape[1])
-    for some in turns(len(ids)):
+    x = empty_tokens(len(ids), table.shape[1])
+    for some in token_blocks(len(ids)):
         x[some] = table[ids[some]]
     return x
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.parts import Array, Integers, watched
-from bertcli.team import size
+from bertcli.team import thread_count
 
 MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, what one core has of the caches
 MOST_TOKENS = 608  # of a part: at 512, 6 MiB of feed-forward activations a core; with AVX2 twice guarded.MOST
@@ -28,26 +28,27 @@ class Group(NamedTuple):
     keys: slice
 
     @property
-    def scores(self) -> int:
+    def score_count(self) -> int:
         """Pairs of a query and a key."""
-        return self.sentences * self.query * self.key
+        return self.sentences * self.query_length * self.key_length
 
     @property
-    def query(self) -> int:
+    def query_length(self) -> int:
         """Queries of each sentence."""
         return int(self.queries.stop - self.queries.start) // self.sentences
 
     @property
-    def key(self) -> int:
+    def key_length(self) -> int:
         """Keys of each sentence."""
         return int(self.keys.stop - self.keys.start) // self.sentences
 
     def cut(self, sentences: int) -> Iterator[Group]:
         """The same in parts of so many sentences."""
+        asked, seen = self.query_length, self.key_length
         for first in range(0, self.sentences, sentences):
             last = min(first + sentences, self.sentences)
-            queries = slice(self.queries.start + first * self.query, self.queries.start + last * self.query)
-            keys = slice(self.keys.start + first * self.key, self.keys.start + last * self.key)
+            queries = slice(self.queries.start + first * asked, self.queries.start + last * asked)
+            keys = slice(self.keys.start + first * seen, self.keys.start + last * seen)
             yield Group(last - first, queries, keys)
 
 
@@ -56,18 +57,18 @@ class Block(NamedTuple):
 
     group: Group
     heads: slice
-    of: int  # heads there are
+    head_count: int  # of the whole
 
-    def queries(self, x: Array) -> Array:
+    def query_heads(self, x: Array) -> Array:
         """View of packed rows [token, head·size] as [batch, head, token, size]."""
         return self._view(x, self.group.queries)
 
-    def keys(self, x: Array) -> Array:
-        """The same of the rows that are looked at."""
+    def key_heads(self, x: Array) -> Array:
+        """The same of the rows that are looked at: keys, and values."""
         return self._view(x, self.group.keys)
 
     def _view(self, x: Array, rows: slice) -> Array:
-        split = x[rows].reshape(self.group.sentences, -1, self.of, x.shape[1] // self.of, copy=False)
+        split = x[rows].reshape(self.group.sentences, -1, self.head_count, x.shape[1] // self.head_count, copy=False)
         return split.transpose(0, 2, 1, 3)[:, self.heads]
 
 
@@ -94,13 +95,13 @@ class Packed:
         """Attention of a batch in blocks whose scores fit the cache; whole groups where somebody watches."""
         if watched():
             return [Block(group, slice(None), heads) for group in self.groups]
-        scores = sum(group.scores for group in self.groups) * heads
-        limit = min(MOST_SCORES, max(LEAST_SCORES, scores // size()))
+        scores = sum(group.score_count for group in self.groups) * heads
+        limit = min(MOST_SCORES, max(LEAST_SCORES, scores // thread_count()))
         return [block for group in self.groups for block in _blocks(group, heads, limit)]
 
     def parts(self) -> list[Part]:
         """The batch in parts that one core each can compute, small enough for the cache; else whole."""
-        total, cores = len(self.ids), size()
+        total, cores = len(self.ids), thread_count()
         rounds = -(-total // (MOST_TOKENS * cores))
         count = min(len(self.offsets) - 1, rounds * cores, total // LEAST_TOKENS)
         if count > 1:
@@ -171,7 +172,7 @@ def pack_padded(ids: Integers, segments: Integers, mask: NDArray[np.bool_]) -> t
 
 def _blocks(group: Group, heads: int, limit: int) -> Iterator[Block]:
     """Some sentences with all their heads, or one with some of them: about `limit` scores each."""
-    alone = group.query * group.key
+    alone = group.query_length * group.key_length
     together = max(1, limit // (alone * heads))
     step = heads if together > 1 else min(heads, max(1, limit // alone))
     for part in group.cut(together):

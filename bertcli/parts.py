@@ -30,9 +30,9 @@ P = ParamSpec("P")
 class Watcher(Protocol):
     """Stands at the seam: is handed every call and answers for it (usually by making the call and noting it)."""
 
-    def op(self, op: Op[Any], arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array: ...
+    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array: ...
 
-    def module(self, module: Module, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array: ...
+    def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array: ...
 
 
 _watcher: ContextVar[Watcher | None] = ContextVar(
@@ -90,7 +90,7 @@ def op(
     signature: str, *, contracts: bool = False, work: int | Callable[[Mapping[str, Any]], int] = 0
 ) -> Callable[[Callable[P, Array]], Op[P]]:
     """Make a function of arrays an op; the line above each function of ops.py is its shape and cost rule."""
-    rule = work if callable(work) else lambda settings: work
+    rule = work if callable(work) else lambda arguments: work
     return lambda compute: Op(compute, signature, contracts, rule)
 
 

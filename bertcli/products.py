@@ -14,7 +14,7 @@ from bertcli.blas import exact, single_threaded, threads
 from bertcli.memory import room
 from bertcli.openblas import enlarged, guarded, kept
 from bertcli.parts import Array, Integers, watched
-from bertcli.team import one_by_one, share, sharing, size
+from bertcli.team import one_by_one, share, sharing, thread_count
 
 T = TypeVar("T")
 
@@ -32,13 +32,13 @@ def each(work: Callable[[T], object], pieces: Sequence[T]) -> None:
         (share if alone and not watched() else one_by_one)(work, pieces)
 
 
-def place(x: Array, into: Array, rows: Integers) -> None:
+def scatter_rows(x: Array, into: Array, rows: Integers) -> None:
     """into[rows] = x, into rows that lie one after the other in memory."""
-    for some in turns(len(x)):
+    for some in token_blocks(len(x)):
         into[rows[some]] = x[some]
 
 
-def turns(tokens: int) -> list[slice]:
+def token_blocks(tokens: int) -> list[slice]:
     """A few tokens at a time, to turn rows into columns or back within the cache: 2.8 times as fast."""
     return [slice(first, first + 64) for first in range(0, tokens, 64)]
 
@@ -47,10 +47,10 @@ _cuts: ContextVar[tuple[slice, ...]] = ContextVar("cuts", default=())
 
 
 @contextmanager
-def multiplied_by(parts: Sequence[slice]) -> Iterator[None]:
-    """A pass over a whole batch that somebody watches makes the very products it makes unwatched, part by part of rows.
+def in_row_parts(parts: Sequence[slice]) -> Iterator[None]:
+    """In here a product over a whole batch is computed part by part (slices of rows), as it is in an unwatched pass.
 
-    The last bit of a number may depend on how many columns a product has, and how many threads.
+    For the last bit of a number may depend on how many columns a product has, and how many threads.
     """
     if len(parts) < 2:
         yield
@@ -70,11 +70,14 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
     one core. Smaller products are left to them, since they spin and so begin 60 µs sooner; but only where that cannot
     change a result, for how many there are may depend on what else goes on in the process.
     """
-    y = tokens_of(len(x), len(weight))
+    y = empty_tokens(len(x), len(weight))
+    panels, cuts = kept.panels(weight), _cuts.get()
+    parts = cuts if cuts and cuts[-1].stop == len(x) else (slice(None),)
+    smallest_product = len(x) * min(weight.shape) ** 2
 
     def compute(outputs: slice) -> None:
         some, some_bias = y[:, outputs], None if bias is None else bias[outputs]
-        for rows in cuts if cuts and cuts[-1].stop == len(x) else (slice(None),):
+        for rows in parts:
             if panels is not None:
                 panels.multiply(x.T[:, rows], some_bias, some.T[:, rows], outputs.start or 0)
             elif guarded.needed():  # it copies the results, and adds the bias on the way
@@ -83,20 +86,18 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
                 enlarged.multiply(weight[outputs], x.T[:, rows], some.T[:, rows])
         kernels.activate(some, activation, None if panels is not None or guarded.needed() else some_bias)
 
-    cuts, least = _cuts.get(), len(x) * min(weight.shape) ** 2
-    panels = kept.panels(weight)
-    if sharing() or cuts or (panels is not None and least < WORTH_SHARING):
+    if sharing() or cuts or (panels is not None and smallest_product < WORTH_SHARING):
         compute(slice(None))
-    elif least < WORTH_SHARING and (by_library := _shared_by_library(weight, len(x))):
+    elif smallest_product < WORTH_SHARING and (by_library := _shared_by_library(weight, len(x))):
         compute(slice(by_library))
         if by_library < len(weight):
             with single_threaded():
                 compute(slice(by_library, None))
-    elif least < WORTH_SHARING_EXACTLY:
+    elif smallest_product < WORTH_SHARING_EXACTLY:
         with single_threaded():
             compute(slice(None))
     else:
-        step = -(-len(weight) // (size() * TILE)) * TILE
+        step = -(-len(weight) // (thread_count() * TILE)) * TILE
         each(compute, [slice(first, first + step) for first in range(0, len(weight), step)])
     return y
 
@@ -126,7 +127,7 @@ def matmul(x: Array, y: Array, into: Array | None) -> Array:
     return into
 
 
-def tokens_of(tokens: int, hidden: int) -> Array:
+def empty_tokens(tokens: int, hidden: int) -> Array:
     """[token, hidden], with each feature's tokens side by side in memory.
 
     This way round a product reads the stored weights [out, in] in order and writes what the next one reads. It is never

@@ -64,7 +64,7 @@ _total: int | None = None
 _cut: int | None = None
 
 
-def total() -> int:
+def core_count() -> int:
     """Cores this process may use, or fewer if its matrix products were given fewer; worker processes share them."""
     global _total
     if _total is None:
@@ -72,9 +72,9 @@ def total() -> int:
     return _total
 
 
-def size() -> int:
+def thread_count() -> int:
     """Threads that work together, for which work is cut into pieces; they are fewer in a worker process."""
-    return _cut or min(MOST, total())
+    return _cut or min(MOST, core_count())
 
 
 def is_worker() -> bool:
@@ -82,7 +82,7 @@ def is_worker() -> bool:
     return _cut is not None
 
 
-def set_size(count: int | None, cut: int | None = None) -> None:
+def set_thread_count(count: int | None, cut: int | None = None) -> None:
     """Work with `count` threads from now on; None: as many as fit the machine.
 
     Work is cut for `cut` of them, if that is given: how it is cut can change the last bit of a result.
@@ -94,7 +94,7 @@ def set_size(count: int | None, cut: int | None = None) -> None:
 
 def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
     """`work` on every piece; within a piece of other work, one after the other. After an error no more are begun."""
-    if len(pieces) < 2 or size() == 1 or sharing():
+    if len(pieces) < 2 or thread_count() == 1 or sharing():
         one_by_one(work, pieces)
         return
     _here.helping = True
@@ -120,7 +120,7 @@ def _helpers() -> _Team:
     team = _team
     if team is None:
         with _making:
-            team = _team = _team or _Team(min(MOST, total()) - 1)
+            team = _team = _team or _Team(min(MOST, core_count()) - 1)
     return team
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bertcli.ops import add, concat, embed, like, linear, mix, norm, pick, project, project_heads, scores, softmax
+from bertcli.ops import add, concat, embed, empty_like, linear, mix, norm, pick, project, project_heads, scores, softmax
 from bertcli.packing import Packed
 from bertcli.parts import Array, Integers, Module
 from bertcli.tree import parameter, part, parts
@@ -37,7 +37,7 @@ class SelfAttention(Module):
 
     def forward(self, x: Array, context: Array, batch: Packed) -> Array:
         q, k, v = project_heads(x, self.query), project_heads(context, self.key), project_heads(context, self.value)
-        z = like(x)
+        z = empty_like(x)
         for sentences, queries, keys in batch.groups:
             q_h = _by_sentence(q, queries, sentences)  # [batch, head, token, size]
             k_h = _by_sentence(k, keys, sentences)

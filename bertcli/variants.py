@@ -32,7 +32,10 @@ def variant(
 ) -> Model:
     """A model by the name of its variant, or by a config.json: nothing to run, all to count and trace.
 
-    `weights` gives it some: a mapping from the paths `bertcli.params` lists to arrays, or a seed for random ones.
+    config: the path of a config.json, or a BertConfig, in place of a name. heads: any of pooler, mlm, nsp, classifier,
+    as a list or as "mlm,nsp"; or "none". vocab_size, num_labels: other sizes than the configuration's. weights: a
+    mapping from the paths `bertcli.params` lists to arrays, or a seed for random ones. Errors: BertcliError for a name
+    or head there is none of, an impossible configuration, and weights of other shapes.
     """
     if config is None:
         settings = variant_config(name)

@@ -172,7 +172,7 @@ def test_output_that_is_not_utf8_still_takes_any_text(model: Path) -> None:
 
 
 def test_threads_are_set_before_numpy_is_loaded(model: Path) -> None:
-    code = f"try:\n    {MAIN}\nfinally:\n    from bertcli import blas, team; print(blas.threads(), team.size())"
+    code = f"try:\n    {MAIN}\nfinally:\n    from bertcli import blas, team; print(blas.threads(), team.thread_count())"
     for number in ("1", "2"):
         arguments = ["score", "-m", str(model), "tea", "--format", "jsonl", "--threads", number]
         result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=False)

@@ -275,11 +275,11 @@ def test_without_room_for_panels_it_goes_on(taking: str, monkeypatch: pytest.Mon
 
 @usable
 def test_worker_processes_keep_nothing() -> None:
-    team.set_size(1, 2)
+    team.set_thread_count(1, 2)
     try:
         assert made(mapped(some(264, 320))) is None
     finally:
-        team.set_size(None)
+        team.set_thread_count(None)
 
 
 @usable

@@ -25,9 +25,9 @@ PROCESSOR = "vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx2 avx512f avx512dq avx
 
 @pytest.fixture
 def two_threads() -> Iterator[None]:
-    team.set_size(2)
+    team.set_thread_count(2)
     yield
-    team.set_size(None)
+    team.set_thread_count(None)
 
 
 # ------------------------------------------------------------------------------------------------------------ threads
@@ -94,7 +94,7 @@ def test_what_numpy_is_told_to_ignore_holds_in_every_thread() -> None:
 def test_a_forked_child_makes_threads_of_its_own() -> None:
     program = (
         "import os, sys; from bertcli import blas, team\n"
-        "team.set_size(2); team.share(lambda _: None, range(4)); before = blas.threads()\n"
+        "team.set_thread_count(2); team.share(lambda _: None, range(4)); before = blas.threads()\n"
         "with blas.single_threaded(): child = os.fork()\n"
         "if not child:\n"
         "    done = []; team.share(done.append, range(50))\n"
@@ -115,11 +115,11 @@ def test_parts_threads_and_watching_leave_a_batch_what_it_is(shape: tuple[int, i
     mask = np.arange(shape[1]) < generator.integers(shape[1] // 2, shape[1] + 1, (shape[0], 1))
     found = []
     for size in (1, 2, 3):
-        team.set_size(size)
+        team.set_thread_count(size)
         found.append(model.forward(ids, mask=mask))
         with bertcli.trace(model):
             assert np.array_equal(model.forward(ids, mask=mask), found[-1])
-    team.set_size(None)
+    team.set_thread_count(None)
     alone = [model.forward(one[None, :][:, seen])[0] for one, seen in zip(ids, mask, strict=True)]
     for batch in found:
         np.testing.assert_allclose(batch[mask], np.concatenate(alone), rtol=0, atol=1e-6)

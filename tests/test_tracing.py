@@ -316,9 +316,9 @@ def test_views_and_buffers_that_ops_fill_are_known() -> None:
         x = model.network.embeddings(batch)
         ops.add(x[:2], x[4:])
         (block,) = batch.blocks(2)
-        z = ops.like(x)
-        heads = block.queries(x)
-        ops.mix(ops.softmax(ops.scores(heads, heads)), heads, into=block.queries(z))
+        z = ops.empty_like(x)
+        heads = block.query_heads(x)
+        ops.mix(ops.softmax(ops.scores(heads, heads)), heads, into=block.query_heads(z))
         ops.norm(z, eps=1e-5)
     assert [step.inputs[0].symbols for step in trace.steps[-5:]] == [
         "N × H", "A × S × D", "A × S × S", "A × S × S", "S × (A·D)",

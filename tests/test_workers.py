@@ -30,8 +30,8 @@ from bertcli.model import Model
 from bertcli.tasks import run as running
 from bertcli.tasks import workers as processes
 from bertcli.tasks.encode import Block
+from bertcli.tasks.futures import ThreadPool
 from bertcli.tasks.items import Reading, Records, Window
-from bertcli.tasks.later import Hands
 from bertcli.tasks.windows import Task
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
@@ -56,9 +56,9 @@ def model(made: Made) -> Model:
 
 @pytest.fixture(autouse=True)
 def two_threads() -> Iterator[None]:
-    team.set_size(2)
+    team.set_thread_count(2)
     yield
-    team.set_size(None)
+    team.set_thread_count(None)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_workers_change_nothing(doing: str, count: int, model: Model, started: l
 def test_workers_multiply_with_the_kernel_of_whoever_asks() -> None:
     """Also where NumPy was there first, so that bertcli could not choose the kernel."""
     program = (
-        "import numpy as np, bertcli\nfrom bertcli import team\nteam.set_size(2)\nmodel = bertcli.load()\n"
+        "import numpy as np, bertcli\nfrom bertcli import team\nteam.set_thread_count(2)\nmodel = bertcli.load()\n"
         "texts = ['the cat sat on the mat ' * (i % 5 + 1) for i in range(30)]\n"
         "one, two = (model.encode(texts, pooling='cls', batch_tokens=400, workers=n) for n in (1, 2))\n"
         "assert np.array_equal(one, two)\n"  # no `if __name__ == '__main__'`: the program is not run again
@@ -215,10 +215,10 @@ def test_the_next_window_is_tokenized_while_one_is_computed(model: Model) -> Non
 
 
 def test_one_window_starts_nothing(model: Model, started: list[Popen[bytes]], monkeypatch: pytest.MonkeyPatch) -> None:
-    def add(self: Hands[Any, Any], tool: object) -> None:
+    def add(self: ThreadPool[Any, Any], tool: object) -> None:
         raise AssertionError("a thread was started")
 
-    monkeypatch.setattr(Hands, "add", add)
+    monkeypatch.setattr(ThreadPool, "add", add)
     for workers in (None, 1, 2):
         assert len(list(tasks.fill_mask(model, ["[MASK] sat", "hot [MASK]"], workers=workers))) == 2
     assert started == []
@@ -314,7 +314,7 @@ def test_by_itself_it_is_one_process_for_every_eight_cores(
     monkeypatch.setattr(running, "PATIENCE", 0.0)
     expected = list(tasks.score(model, TEXTS[:12], batch_tokens=20, truncation="silent"))
     assert started == []
-    monkeypatch.setattr(running, "total", lambda: 9)
+    monkeypatch.setattr(running, "core_count", lambda: 9)
     assert list(tasks.score(model, TEXTS[:12], batch_tokens=20, truncation="silent")) == expected
     assert len(started) == 2
     assert list(tasks.score(model, iter(TEXTS[:12]), batch_tokens=20, truncation="silent")) == expected
@@ -326,9 +326,9 @@ def test_by_itself_it_is_one_process_for_every_eight_cores(
 def test_cores_are_shared_out(model: Model) -> None:
     task = Noting(model, Reading(), 1, [], nothing)
     for total, count, threads in ((8, 2, 4), (8, 3, 2), (2, 5, 1)):
-        team.set_size(total)
+        team.set_thread_count(total)
         setup = pickle.loads(processes.Workers(task, count)._setup)
-        assert (setup.threads, setup.cut) == (threads, team.size())
+        assert (setup.threads, setup.cut) == (threads, team.thread_count())
 
 
 def test_what_cannot_be_opened_elsewhere_is_computed_here(model: Model, started: list[Popen[bytes]]) -> None:

@@ -60,32 +60,32 @@ class _Follower:
             else:
                 self.paths[id(item)] = path
 
-    def op(self, op: Op[Any], arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array:
+    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
         result: Array = shape_only(op.signature.shape(arguments))
-        here, sources = self.around[-1], self._sources((*arguments, *settings.values()))
+        here, sources = self.around[-1], self._sources((*arguments, *keywords.values()))
         if any(id(argument) in self.home for argument in arguments):
             self.work[here] = _joined(self.work[here], _without(here, sources))
             sources = (here,)
-        into = settings.get("into")
+        into = keywords.get("into")
         if into is not None:  # part of an array that is filled piece by piece
             result, sources = into, _joined(self.sources.get(_owner(into), ()), sources)
         self._note(result, sources)
         return result
 
-    def module(self, module: Module, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array:
+    def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
         path = self.paths[id(module)]
         if path in self.shown:
-            self.entries.setdefault(path, self._sources((*arguments, *settings.values())))
+            self.entries.setdefault(path, self._sources((*arguments, *keywords.values())))
             self.work.setdefault(path, ())
             self.around.append(path)
-            result = module.forward(*arguments, **settings)
+            result = module.forward(*arguments, **keywords)
             self.around.pop()
             sources = self._sources([result])
             if len(sources) != 1 or not is_within(sources[0], path):  # else a module within has made it
                 self.work[path] = _joined(self.work[path], _without(path, sources))
                 self._note(result, (path,))
         else:
-            result = module.forward(*arguments, **settings)
+            result = module.forward(*arguments, **keywords)
         self.shapes.setdefault(path, _axes(result.shape))
         return result
 

@@ -87,7 +87,7 @@ class Job:
 
         import bertcli
         from bertcli.output.fingerprint import digest, model_files
-        from bertcli.team import size
+        from bertcli.team import thread_count
 
         assert model.path is not None
         return {
@@ -96,7 +96,7 @@ class Job:
             "the command": self.command,
             "bertcli": bertcli.__version__,
             "numpy": numpy.__version__,
-            "--threads": size(),  # which decides how a sum is rounded in its last bit
+            "--threads": thread_count(),  # which decides how a sum is rounded in its last bit
             "the texts": self.texts.texts,
             "--column": self.texts.column,
             "--pair-column": self.texts.pair_column,

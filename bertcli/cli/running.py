@@ -38,10 +38,10 @@ logger = logging.getLogger("bertcli")
 def prepare(work: WorkOptions) -> None:
     """Set the number of threads: libraries read it from the environment when they are loaded, so before NumPy is."""
     if work.threads is not None:
-        from bertcli.team import set_size
+        from bertcli.team import set_thread_count
 
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(work.threads)))
-        set_size(work.threads)
+        set_thread_count(work.threads)
 
 
 def open_model(options: ModelOptions, sample: str) -> Model:

@@ -1,7 +1,7 @@
 """From texts to results, a window at a time, in input order: on this process's threads, or by several processes.
 
 It is the same to the last bit whoever computes a window: windows are cut by the texts alone, and a window in the same
-way on any number of threads (`team.set_size`). Three ways:
+way on any number of threads (`team.set_thread_count`). Three ways:
 
 * Texts that may have to be waited for, of a pipe or an iterator: one window after the other. What is done is given out
   before anything more is read.
@@ -26,10 +26,10 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 from bertcli.errors import BertcliError
 from bertcli.inputs import Text, Texts
 from bertcli.parts import watched
+from bertcli.tasks.futures import Future, ThreadPool
 from bertcli.tasks.items import Tally, Window
-from bertcli.tasks.later import Hands, Later
 from bertcli.tasks.windows import Task
-from bertcli.team import MOST, size, total
+from bertcli.team import MOST, core_count, thread_count
 
 
 class Result(Protocol):
@@ -62,7 +62,7 @@ def results(task: Task[R], texts: Texts, workers: int | None = None) -> Generato
 def worker_count(task: Task[R], workers: int | None) -> int:
     """How many processes compute: as asked for, else one for as many cores as threads work well together."""
     if workers is None:
-        return -(-total() // MOST) if total() > MOST and _movable(task) else 1
+        return -(-core_count() // MOST) if core_count() > MOST and _movable(task) else 1
     if workers < 1:
         raise BertcliError(f"workers is {workers}; it must be at least 1.")
     if workers > 1 and not _movable(task):
@@ -113,7 +113,7 @@ def _computed(task: Task[R], texts: Texts, workers: int, patience: float) -> Gen
             yield task.compute(tokenized(task, group))
             if monotonic() - begun >= patience:
                 yield from _by_workers(task, groups, texts, workers)
-    elif texts.at_hand and size() > 1:
+    elif texts.at_hand and thread_count() > 1:
         yield from _looking_ahead(task, groups)
     else:
         for group in groups:
@@ -121,28 +121,28 @@ def _computed(task: Task[R], texts: Texts, workers: int, patience: float) -> Gen
 
 
 def _looking_ahead(task: Task[R], groups: Iterator[Group]) -> Iterator[R]:
-    hands: Hands[Group, Window] = Hands()
+    pool: ThreadPool[Group, Window] = ThreadPool()
     try:
         window = None
         for group in groups:
             if window is None:
                 window = tokenized(task, group)
                 continue
-            if not hands:
-                hands.add(nullcontext(lambda group: tokenized(task, group)))
-            coming = hands.begin(group)
+            if not pool:
+                pool.add(nullcontext(lambda group: tokenized(task, group)))
+            coming = pool.begin(group)
             yield task.compute(window)
             window = coming.result()
         if window is not None:
             yield task.compute(window)
     finally:
-        hands.end()
+        pool.end()
 
 
 def _by_workers(task: Task[R], groups: Iterator[Group], texts: Texts, count: int) -> Iterator[R]:
     from bertcli.tasks.workers import Workers
 
-    under_way: deque[Later[R]] = deque()
+    under_way: deque[Future[R]] = deque()
     with closing(Workers(task, count)) as workers:
         for group in groups:
             under_way.append(workers.begin(group))
@@ -152,7 +152,7 @@ def _by_workers(task: Task[R], groups: Iterator[Group], texts: Texts, count: int
             yield task.received(under_way.popleft().result())
 
 
-def _due(under_way: deque[Later[R]], texts: Texts) -> bool:
+def _due(under_way: deque[Future[R]], texts: Texts) -> bool:
     """Whether to give out a result before more is read, which might have to be waited for."""
     return under_way[0].done() or texts.waiting()
 

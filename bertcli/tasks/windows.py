@@ -20,7 +20,7 @@ from bertcli.packing import LEAST_TOKENS
 from bertcli.products import each
 from bertcli.sentence import read_limit
 from bertcli.tasks.items import Failure, Item, Reading, Tally, Window
-from bertcli.team import one_by_one, size
+from bertcli.team import one_by_one, thread_count
 
 R = TypeVar("R")
 Result = TypeVar("Result")
@@ -139,7 +139,7 @@ def micro_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[in
 
 def even_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
     """Micro-batches of about one size, as many as come to an end together on all cores; shortest texts first."""
-    total, cores = sum(lengths), size()
+    total, cores = sum(lengths), thread_count()
     rounds = max(1, -(-10 * total // (9 * cores * batch_tokens)))  # a tenth below the limit, as texts are not cut
     count = max(1, min(rounds * cores, total // LEAST_TOKENS))
     shares: list[list[int]] = [[] for _ in range(count)]

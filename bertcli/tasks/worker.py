@@ -58,7 +58,7 @@ def _attempt(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
 
 def _set_up(message: bytes) -> Task[Any]:
     setup: Setup = pickle.loads(message)
-    team.set_size(setup.threads, setup.cut)
+    team.set_thread_count(setup.threads, setup.cut)
     blas.set_threads(setup.threads)
     return setup.task
 

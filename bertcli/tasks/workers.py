@@ -15,7 +15,7 @@ from weakref import finalize
 
 from bertcli import blas, team
 from bertcli.errors import BertcliError
-from bertcli.tasks.later import Hands, Later
+from bertcli.tasks.futures import Future, ThreadPool
 from bertcli.tasks.worker import Setup, receive, send
 
 if TYPE_CHECKING:
@@ -36,24 +36,24 @@ class Workers(Generic[R]):
 
     def __init__(self, task: Task[R], count: int) -> None:
         self._count = count
-        self._threads = max(1, team.total() // count)
-        self._setup = pickle.dumps(Setup(task, self._threads, team.size()), pickle.HIGHEST_PROTOCOL)
-        self._hands: Hands[Group, R] = Hands()
+        self._threads = max(1, team.core_count() // count)
+        self._setup = pickle.dumps(Setup(task, self._threads, team.thread_count()), pickle.HIGHEST_PROTOCOL)
+        self._pool: ThreadPool[Group, R] = ThreadPool()
         self._processes: list[Popen[bytes]] = []
         self._kill = finalize(self, _kill, self._processes)
 
-    def begin(self, group: Group) -> Later[R]:
+    def begin(self, group: Group) -> Future[R]:
         """Have a worker tokenize and compute these texts."""
-        if len(self._hands) < self._count:
+        if len(self._pool) < self._count:
             process = _start(self._threads)
             self._processes.append(process)
-            self._hands.add(_worker(process, self._setup))
-        return self._hands.begin(group)
+            self._pool.add(_worker(process, self._setup))
+        return self._pool.begin(group)
 
     def close(self) -> None:
         """End the processes, whatever they are doing."""
         self._kill()
-        self._hands.end()
+        self._pool.end()
 
 
 def _start(threads: int) -> Popen[bytes]:

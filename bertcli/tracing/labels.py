@@ -26,12 +26,12 @@ class Words(NamedTuple):
     output: str
 
 
-def words_for(places: Iterable[Place], settings: Mapping[str, Any]) -> Words | None:
+def words_for(places: Iterable[Place], arguments: Mapping[str, Any]) -> Words | None:
     """The words of the first place that has any, with the activation's name put in."""
     for place in places:
         if place in WORDS:
             words = WORDS[place]
-            activation = settings.get("activation")
+            activation = arguments.get("activation")
             title = "identity" if activation is None else ACTIVATIONS[activation].title
             return words._replace(operation=words.operation.format(act=title))
     return None

@@ -40,10 +40,10 @@ class Given(NamedTuple):
     signature: Signature  # without `…`
 
     @classmethod
-    def to(cls, op: Op[Any], arguments: tuple[Any, ...], settings: Mapping[str, Any]) -> Given:
+    def to(cls, op: Op[Any], arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Given:
         """The arguments of one call of an op, sorted."""
         names = _argument_names(op)
-        by_name = {**dict(zip(names, arguments, strict=False)), **settings}
+        by_name = {**dict(zip(names, arguments, strict=False)), **keywords}
         arrays = tuple(by_name.get(name) for name in names[: len(op.signature.inputs)])
         return cls(by_name, arrays, op.signature.spread(arrays))
 

@@ -106,7 +106,7 @@ class Trace(Documented):
 
         return trace_document(self, self._whole.config.sizes, room=room)
 
-    def module(self, module: Module, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array:
+    def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
         """Run a module; what one that no other called is given are inputs of the pass."""
         if isinstance(module, Dense):
             self._note_dense(module, *arguments)
@@ -115,10 +115,10 @@ class Trace(Documented):
             raise RuntimeError(f"A {type(module).__name__} ran that is no part of the traced model '{self.model}'.")
         outer = self._frame
         if outer is None:
-            self._note_inputs((*arguments, *settings.values()))
+            self._note_inputs((*arguments, *keywords.values()))
         self._frame = _Frame(path, module, outer)
         try:
-            output = module.forward(*arguments, **settings)
+            output = module.forward(*arguments, **keywords)
         finally:
             self._frame = outer
         if outer is not None:
@@ -126,12 +126,12 @@ class Trace(Documented):
         self.calls.append(Call(path, type(module).__name__, self._values.axes(output, ())))
         return output
 
-    def op(self, op: Op[Any], arguments: tuple[Any, ...], settings: dict[str, Any]) -> Array:
+    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
         """Run an op, or only its shapes, and note a step."""
-        given = Given.to(op, arguments, settings)
+        given = Given.to(op, arguments, keywords)
         operands = [self._operand(op, given, i, array) for i, array in enumerate(given.arrays) if array is not None]
         start = perf_counter()
-        output = self._shape_alone(given) if self._dry else op.compute(*arguments, **settings)
+        output = self._shape_alone(given) if self._dry else op.compute(*arguments, **keywords)
         seconds = perf_counter() - start if self.timed else None
         axes = given.axes(operands)
         self._values.bind(output, axes)

@@ -1,4 +1,4 @@
-"""What another thread does meanwhile."""
+"""Futures and a pool of daemon threads: unlike those of `concurrent.futures`, Python does not wait for them to exit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 
-class Later(Generic[R]):
+class Future(Generic[R]):
     """The result of some work, or its error, when a thread is done with it."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Later(Generic[R]):
             raise error
         return cast(R, value)
 
-    def find(self, work: Callable[[A], R], argument: A) -> None:
+    def run(self, work: Callable[[A], R], argument: A) -> None:
         """Do the work."""
         try:
             self._answer.put((work(argument), None))
@@ -38,11 +38,11 @@ class Later(Generic[R]):
             self._answer.put((None, error))
 
 
-class Hands(Generic[A, R]):
+class ThreadPool(Generic[A, R]):
     """Threads that take up what is begun, in its order, each when it is free; no exit of Python waits for them."""
 
     def __init__(self) -> None:
-        self._begun: SimpleQueue[tuple[Later[R], A] | None] = SimpleQueue()
+        self._begun: SimpleQueue[tuple[Future[R], A] | None] = SimpleQueue()
         self._threads: list[Thread] = []
 
     def __len__(self) -> int:
@@ -53,11 +53,11 @@ class Hands(Generic[A, R]):
         self._threads.append(Thread(target=_work, args=(tool, self._begun), name="bertcli windows", daemon=True))
         self._threads[-1].start()
 
-    def begin(self, argument: A) -> Later[R]:
+    def begin(self, argument: A) -> Future[R]:
         """Have a thread do its work on `argument`."""
-        later: Later[R] = Later()
-        self._begun.put((later, argument))
-        return later
+        future: Future[R] = Future()
+        self._begun.put((future, argument))
+        return future
 
     def end(self) -> None:
         """Wait until what was begun is done, and the threads are gone."""
@@ -68,7 +68,7 @@ class Hands(Generic[A, R]):
                 thread.join()
 
 
-def _work(tool: AbstractContextManager[Callable[[A], R]], begun: SimpleQueue[tuple[Later[R], A] | None]) -> None:
+def _work(tool: AbstractContextManager[Callable[[A], R]], begun: SimpleQueue[tuple[Future[R], A] | None]) -> None:
     with tool as work:
-        for later, argument in iter(begun.get, None):
-            later.find(work, argument)
+        for future, argument in iter(begun.get, None):
+            future.run(work, argument)
