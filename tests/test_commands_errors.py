@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from checkpoints import make
@@ -235,3 +236,11 @@ def test_models_that_cannot_be_opened(tmp_path: Path) -> None:
         assert "give the folder of a model" in bertcli(command, "-m", tmp_path, "tea").error
     make(tmp_path / "foreign", config={"model_type": "roberta"})
     assert "roberta" in bertcli("score", "-m", tmp_path / "foreign", "tea").error
+
+
+def test_the_help_tells_the_real_default() -> None:
+    from bertcli.cli.options import WorkOptions
+    from bertcli.tasks.items import BATCH_TOKENS
+
+    (option,) = get_type_hints(WorkOptions, include_extras=True)["batch_tokens"].__metadata__
+    assert option.help == f"Tokens computed together. (default: {BATCH_TOKENS})"
