@@ -126,7 +126,8 @@ class _Loader:
         use = "used" if found[0].removeprefix(PREFIX) == name else "renamed"
         self._take(tensor, use, request.path)
         for again in found[1:]:
-            self._take(self.stored[again], "ignored", None, f"a second copy of {found[0]}")
+            alike = np.array_equal(tensor.array, self.stored[again].array)
+            self._take(self.stored[again], "ignored", None, f"a second copy of {found[0]}" if alike else UNUSED)
         return tensor.float32()
 
     def _find(self, name: str) -> list[str]:

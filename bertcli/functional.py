@@ -16,8 +16,11 @@ Array = NDArray[np.float32]
 
 def softmax(x: ArrayLike) -> Array:
     """exp(x - max) / sum along the last axis: any shape -> the same; every row sums to 1."""
+    rows = _copy(x)
+    if not rows.size:
+        return rows
     with np.errstate(over="ignore"):  # a number that far below the largest has weight 0, whatever the difference
-        return kernels.softmax(_copy(x))
+        return kernels.softmax(np.atleast_1d(rows)).reshape(rows.shape)
 
 
 def scaled_dot_product_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None) -> Array:

@@ -47,6 +47,7 @@ def test_wrong_usage(command: str, arguments: list[str], stdin: str | None, mode
         ["encode", "x", "--layer", "a"],
         ["encode", "x", "--layer", ""],
         ["encode", "x", "--similarity", "--pooling", "none"],
+        ["encode", "-i", "x.jsonl", "--id-column", "id", "-o", "x.npz"],
         ["encode", "x", "--truncation", "maybe"],
         ["encode", "x", "--max-length", "many"],
         ["encode", "x", "--batch-tokens", "0"],
@@ -87,6 +88,7 @@ def test_an_empty_name_is_no_model(command: str) -> None:
         (["fill-mask", "[MASK]", "--targets", ","], "no targets"),
         (["fill-mask", "[MASK]", "--targets", "tea,\udcff"], "half a surrogate pair"),
         (["classify", "x"], "There is no classifier, and the next-sentence head needs a second text"),
+        (["classify", "x", "--head", "nsp"], "Error: The next-sentence head needs a second text"),
         (["classify", "x", "--head", "classifier"], "its heads: pooler, mlm, nsp"),
         (["score", "x [MASK]", "--target", "x"], "does not match"),
         (["encode", "x", "-o", "x.txt"], "the ending must be one of .json, .jsonl, .npy, .npz, .safetensors"),
@@ -227,6 +229,18 @@ def test_weights_that_are_not_finite(command: str, tmp_path: Path) -> None:
     folder = damaged(tmp_path / "model", float("nan"))
     for output in (["--format", "json"], ["--format", "jsonl"], []):
         assert "the weights are damaged" in bertcli(command, "-m", folder, "a [MASK]", *output).error
+
+
+@pytest.mark.parametrize(
+    "output", [[], ["--format", "csv"], ["--format", "json"], ["-o", "x.svg"], ["-o", "x.html"]], ids=str
+)
+def test_attention_that_is_not_finite(output: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from test_tasks import damaged
+
+    monkeypatch.chdir(tmp_path)
+    folder = damaged(tmp_path / "model", float("nan"), "bert.encoder.layer.0.output.LayerNorm.bias")
+    assert "the weights are damaged" in bertcli("trace", "-m", folder, "tea", "--attention", "1", *output).error
+    assert [*tmp_path.iterdir()] == [folder]
 
 
 def test_models_that_cannot_be_opened(tmp_path: Path) -> None:

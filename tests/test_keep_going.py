@@ -112,6 +112,22 @@ def test_vectors_of_tokens_have_none(model: Path, source: Path, tmp_path: Path) 
         assert arrays["offsets"][-1] == len(arrays["embeddings"]) == len(arrays["scales"])
 
 
+def test_errors_keep_the_ids_their_rows_have(model: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.jsonl", tmp_path / "v.parquet"
+    rows = ['{"id": 7, "text": "tea"}', '{"id": 8, "txt": "tea"}', '{"id": 9, "text": 1}', '{"id": [], "text": "tea"}']
+    source.write_text("\n".join(rows))
+    arguments = ["encode", "-m", str(model), "-i", str(source), "--id-column", "id", "--keep-going"]
+    records = [json.loads(line) for line in bertcli(*arguments, "--format", "jsonl").out.splitlines()]
+    assert [record.get("id") for record in records] == [7, 8, 9, None]
+    assert ["error" in record for record in records] == [False, True, True, True]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert bertcli(*arguments, "-o", str(target)).status == 1
+    assert parquet.read_table(target).column("id").to_pylist() == [7, 8, 9, None]
+    source.write_text("\n".join([*rows, f'{{"id": {10**30}, "text": "tea"}}']))
+    assert bertcli(*arguments, "-o", str(target)).status == 1
+    assert parquet.read_table(target).column("id").to_pylist() == ["7", "8", "9", None, f"{10**30}"]
+
+
 def test_parquet_has_nulls(model: Path, source: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     target = tmp_path / "v.parquet"
@@ -120,6 +136,7 @@ def test_parquet_has_nulls(model: Path, source: Path, tmp_path: Path) -> None:
     assert [index for index, row in enumerate(rows) if row["embedding"] is None] == list(BAD_ROWS)
     assert [row["error"] is None for row in rows] == [index not in BAD_ROWS for index in range(8)]
     assert rows[0]["text"] == "The cat [MASK] on the mat."
+    assert [row["id"] for row in rows] == list(range(8))
     vectors = [row["embedding"] for row in rows if row["embedding"] is not None]
     bertcli("encode", "-m", model, "-i", good(tmp_path, BAD_ROWS), "-o", tmp_path / "good.npy")
     assert np.array_equal(np.array(vectors, np.float32), np.load(tmp_path / "good.npy"))

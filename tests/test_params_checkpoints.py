@@ -98,3 +98,16 @@ def test_a_missing_tensor_is_listed_though_it_cannot_be_loaded(tmp_path: Path) -
     assert missing[1].shape == (64,)
     assert {use.name for use in uses if use.use != "missing"} == set(kept)
     assert tensors_document("x", uses).below[-1] == "Missing: 2 tensors, 0 bytes"
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_a_second_copy_is_one_only_if_its_values_are(alike: bool, tmp_path: Path) -> None:
+    folder = make(tmp_path / "model", naming="prefixed")
+    tensors = {name: ("F32", tensor.array) for name, tensor in open_tensors(folder).items()}
+    name = "embeddings.position_embeddings.weight"
+    tensors[name] = ("F32", tensors[f"bert.{name}"][1] + (0 if alike else 1))
+    write_safetensors(folder / "model.safetensors", tensors)
+    model = bertcli.load(folder)
+    (note,) = {use.note for use in model.uses if use.name.endswith(name)} - {""}
+    assert note == (f"a second copy of {name}" if alike else "no part of this model")
+    assert model.notes == (() if alike else (f"1 unused tensor in the checkpoint: bert.{name}.",))

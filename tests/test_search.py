@@ -131,7 +131,7 @@ def test_another_width_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("array", "what"),
     [
-        (np.ones(3, np.float32), "has no header of rows"),
+        (np.ones(3, np.float32), "holds an array (3,), not rows"),
         (np.ones((3, 2), np.int64), "numbers of the type '<i8'"),
         (np.array([["a"]]), "of the type '<U1'"),
         (np.ones((2, 20), np.float32, order="F"), "holds an array (2, 20)"),

@@ -388,6 +388,17 @@ def test_a_target_of_several_pieces_is_chained(mlm: Model) -> None:
     assert "pieces" not in next(one for one in record["masks"][0]["predictions"] if one["token_str"] == "tea")
 
 
+def test_a_target_of_several_words_keeps_them_apart(mlm: Model) -> None:
+    (record,) = tasks.fill_mask(mlm, ["a [MASK]."], targets=[" The  king's CAT", "unbelievable tea", "##able"])
+    found = {one["token_str"]: one["sequence"] for one in record["masks"][0]["predictions"]}
+    sequences = {
+        "the king's cat": "a the king's cat.",
+        "unbelievable tea": "a unbelievable tea.",
+        "##able": "a ##able.",
+    }
+    assert found == sequences
+
+
 @pytest.mark.parametrize("target", ["☃☃☃", "[UNK]", ""])
 def test_a_target_the_vocabulary_cannot_spell(target: str, mlm: Model) -> None:
     with pytest.raises(BertcliError, match="unknown to the vocabulary"):
@@ -481,6 +492,13 @@ def test_the_loss_at_the_masks(mlm: Model) -> None:
 def test_a_target_has_to_match_token_by_token(target: str, mlm: Model) -> None:
     with pytest.raises(BertcliError, match="does not match text 0"):
         list(tasks.score(mlm, ["The [MASK] sat"], target=target))
+
+
+def test_a_mask_has_to_have_a_true_word(mlm: Model) -> None:
+    with pytest.raises(BertcliError, match=r"There is a \[MASK\] in the target or in the second text of text 0"):
+        list(tasks.score(mlm, ["The [MASK] sat"], "a [MASK]", target="The cat sat"))
+    with pytest.raises(BertcliError, match=r"There is a \[MASK\] in the target"):
+        list(tasks.score(mlm, ["The [MASK] [MASK]"], target="The cat [MASK]"))
 
 
 def test_a_target_needs_masks_within_the_limit(mlm: Model) -> None:

@@ -74,6 +74,12 @@ def test_the_textbook_forward_pass_is_the_formula(attention_heads: int) -> None:
     np.testing.assert_allclose(model.forward([IDS])[0], encode_by_hand(model, IDS), atol=1e-5)
 
 
+def test_softmax_of_a_number_and_of_nothing() -> None:
+    assert softmax(5.0) == 1
+    assert softmax([]).shape == (0,)
+    assert softmax(np.zeros((3, 0))).shape == (3, 0)
+
+
 def test_the_class_vector_is_a_softmax_over_its_entries() -> None:
     model = small("pooler")
     assert model.network.pooler is not None

@@ -18,6 +18,7 @@ from reference import cases
 import bertcli
 from bertcli import ops
 from bertcli.config import VARIANTS, BertConfig
+from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.packing import Packed
 from bertcli.padded import packed_batch
@@ -460,6 +461,16 @@ def test_the_dense_layers_of_a_sentence_folder_are_steps_of_an_encoding(made: Ma
     assert [call.path for call in trace.calls][-2:] == ["dense.0", "dense.1"]
     last = trace.arrays["dense.1"]
     np.testing.assert_allclose(traced, last / np.linalg.norm(last, axis=1, keepdims=True), rtol=1e-6)
+
+
+def test_a_trace_within_a_trace_is_refused() -> None:
+    model = bertcli.variant("tiny")
+    with bertcli.trace(model) as trace:
+        with pytest.raises(BertcliError, match="under way"), bertcli.trace(model):
+            raise AssertionError
+        bertcli.params(model)  # looks by itself, and unnoticed
+        model.forward([[1, 2]])
+    assert trace.totals.macs == 2 * 2 * (4 * 128 * 128 + 2 * 128 * 512 + 2 * 2 * 128)
 
 
 def test_a_dense_layer_of_another_folder_is_no_part_of_the_trace(made: Made) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.config import BertConfig
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, damaged
 from bertcli.tracing import Trace
 
 PATH = "encoder.layers.{}.attention.softmax"
@@ -92,10 +92,13 @@ def keeps_attention(path: str) -> bool:
 
 
 def attention_of(trace: Trace, pieces: list[str]) -> Attention:
-    """The weights a trace has kept of its first sentence."""
+    """The weights a trace has kept of its first sentence. Errors: BertcliError for weights that are NaN."""
     layers = [array for path, array in trace.arrays.items() if keeps_attention(path)]
     first = [layer[0] if layer.ndim == 4 else layer for layer in layers]  # of a batch the first sentence
-    return Attention(trace.model, pieces, np.stack(first))
+    weights = np.stack(first)
+    if not np.isfinite(weights).all():
+        raise damaged()
+    return Attention(trace.model, pieces, weights)
 
 
 def cells(text: str) -> int:

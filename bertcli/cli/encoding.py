@@ -41,6 +41,11 @@ TOKEN_COLUMNS = (Column("index", number=True, varying=True), Column("token"), Co
 def run(job: Job, vectors: VectorOptions, options: ModelOptions) -> None:
     """Read, compute, write; what cannot be written is refused before any work."""
     arrays = _array_endings(vectors)
+    if vectors.id_column is not None and job.ending in ENDINGS:
+        raise typer.BadParameter(
+            f"a {job.ending} file has no place for ids; .json, .jsonl and .parquet have (--output).",
+            param_hint="--id-column",
+        )
     source = job.read(RECORD_ENDINGS + arrays, vectors.id_column)
     if vectors.stored_smaller and job.ending not in arrays:
         raise typer.BadParameter(f"it is for files of arrays: {', '.join(arrays)} (--output).", param_hint="--dtype")

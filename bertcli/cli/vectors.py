@@ -117,6 +117,7 @@ class _ParquetRows:
         texts = job.texts
         paired = texts.text_pair is not None or texts.pair_column is not None
         names = ["id", "text", *(["text_pair"] if paired else []), *(["error"] if job.long.keep_going else [])]
+        self._own_ids = job.options["--id-column"] is not None
         self._file = ParquetFile(draft, form.columns(".parquet"), names)
 
     def append(self, block: Block) -> None:
@@ -124,7 +125,9 @@ class _ParquetRows:
             (item.index, _row(item.index if item.text.id is None else item.text.id, item.text.text, item.text.pair))
             for item in block.items
         ]
-        found += [(failure.index, {**_row(None, None, None), "error": failure.error}) for failure in block.failures]
+        for failure in block.failures:
+            id = failure.text.id if self._own_ids else failure.index
+            found.append((failure.index, {**_row(id, None, None), "error": failure.error}))
         self._file.append(self._form.arrays(block, 0), [row for _, row in sorted(found, key=lambda pair: pair[0])])
 
     def finish(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -38,14 +38,21 @@ class Wanted:
             return "a text"
         return "a text or whole number" if name == self.id_column else "a text or number"
 
-    def _is_number(self, name: str, value: Any) -> bool:
-        return "number" in self.kinds(name) and is_number(value, whole=name == self.id_column)
+    def _may_hold(self, name: str, value: Any) -> bool:
+        return is_text(value) or ("number" in self.kinds(name) and is_number(value, whole=name == self.id_column))
+
+    def unusable(self, place: str, why: str, row: Mapping[str, Any]) -> Text:
+        """A row that cannot be used, with its id if it has one."""
+        id = None if self.id_column is None else row.get(self.id_column)
+        known = id is not None and self._may_hold(str(self.id_column), id)
+        return unusable(place, why)._replace(id=id if known else None)
 
     def text(self, place: str, values: Sequence[Any]) -> Text:
         """A row from the values of its `names`; a Text with an error for a value that cannot be used."""
         for name, value in zip(self.names, values, strict=True):
-            if not is_text(value) and not self._is_number(name, value):
-                return unusable(place, f"the field {shown(name)} is {shown(value)}, which is not {self.kinds(name)}.")
+            if not self._may_hold(name, value):
+                why = f"the field {shown(name)} is {shown(value)}, which is not {self.kinds(name)}."
+                return self.unusable(place, why, dict(zip(self.names, values, strict=True)))
         rest = iter(values[1:])
         pair = next(rest) if self.pair_column is not None else self.fixed_pair
         id = next(rest) if self.id_column is not None else None

@@ -28,7 +28,7 @@ Row = Mapping[str, str | int | None]
 class ParquetFile:
     """Columns of text, given as rows, and arrays beside them; nulls where a text could not be used.
 
-    texts: names of the columns of text, each a string or (where all rows have whole numbers) an int64.
+    texts: names of the columns of text, each a string or (where all that have one have whole numbers) an int64.
     """
 
     def __init__(self, draft: Draft, columns: Sequence[Column], texts: Sequence[str]) -> None:
@@ -61,8 +61,8 @@ class ParquetFile:
     def _schema(self) -> Any:
         arrow, fields = self._arrow, []
         for name in self._names:
-            numbers = all(isinstance(row[name], int) for row in self._lines())
-            fields.append((name, arrow.int64() if numbers and self._rows.size else arrow.string()))
+            kinds = {_kind(row[name]) for row in self._lines()} - {None}
+            fields.append((name, arrow.int64() if kinds == {int} else arrow.string()))
         nulls = "error" in self._names and any(row["error"] for row in self._lines())
         for column in self._columns:
             kind = getattr(arrow, ARROW_TYPES[column.dtype])()
@@ -116,6 +116,13 @@ class ParquetFile:
         for chunk in self._rows.chunks():
             *lines, rest = (rest + chunk).split(b"\n")
             yield from map(json.loads, lines)
+
+
+def _kind(value: str | int | None) -> type | None:
+    """int for what an int64 holds, str for what is written as text, None for a null."""
+    if value is None:
+        return None
+    return int if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else str
 
 
 class _Sink:

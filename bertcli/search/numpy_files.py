@@ -109,7 +109,7 @@ def _header(path: Path, file: IO[bytes], size: int) -> _Header:
     try:
         fields = ast.literal_eval(text.decode("latin1"))
         descr, by_columns, shape = fields["descr"], fields["fortran_order"], fields["shape"]
-        rows, width = shape
+        rows, width = shape if len(shape) == 2 else (None, None)
     except (ValueError, SyntaxError, TypeError, KeyError, RecursionError, MemoryError):
         raise no_vectors(path, f"has no header of rows of numbers but {shown(text)}") from None
     if type(rows) is not int or type(width) is not int or min(shape) < 0 or by_columns is not False:

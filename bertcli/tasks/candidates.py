@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from heapq import nlargest
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.tasks.items import Reading
 from bertcli.tasks.masked import Blank, Row, at_blanks
+from bertcli.tokens import Tokenizer
 from bertcli.untrusted import shown
 
 Target = tuple[int, ...]  # ids of a word's pieces
@@ -31,21 +33,33 @@ class Filling(NamedTuple):
     log_probability: float
 
 
-def find_targets(model: Model, words: Sequence[str]) -> list[Target]:
-    """Pieces of every word (or of one), without repetitions; BertcliError for one that the vocabulary cannot spell."""
-    found = []
+def find_targets(model: Model, words: Sequence[str]) -> dict[Target, str]:
+    """Pieces of every word (or of one) and what they spell; BertcliError for one that the vocabulary cannot spell."""
+    found: dict[Target, str] = {}
     for word in [words] if isinstance(words, str) else words:
         ids = model.tokenizer.pieces_of(word)
         if not ids or model.tokenizer.unk_id in ids:
             raise BertcliError(f"The target {shown(word)} is unknown to the vocabulary of {model.name}.")
-        found.append(ids)
+        found.setdefault(ids, model.tokenizer.piece(ids[0]) if len(ids) == 1 else _spelled(word, model.tokenizer))
     if not found:
         raise BertcliError("There are no targets to rank.")
-    return list(dict.fromkeys(found))
+    return found
+
+
+def _spelled(words: str, tokenizer: Tokenizer) -> str:
+    """One or more words as their pieces spell them, with a space wherever there is one between two of them."""
+    (found,) = tokenizer.encode([words])
+    text, last = "", 0
+    for piece, (start, end), side in zip(found.pieces, found.offsets, found.sides, strict=True):
+        if side is not None:
+            space = " " if text and any(map(str.isspace, words[last:start])) else ""
+            text += space + (tokenizer.joined(["", piece]) if text else piece)
+            last = end
+    return text
 
 
 def rank(
-    model: Model, blanks: Sequence[Blank], targets: list[Target] | None, count: int, reading: Reading
+    model: Model, blanks: Sequence[Blank], targets: Collection[Target] | None, count: int, reading: Reading
 ) -> list[list[list[Candidate]]]:
     """The best `count` candidates for every position of every blank: of the vocabulary, or of `targets`.
 
@@ -110,7 +124,7 @@ def _opened(model: Model, blank: Blank, position: int, count: int, filled: Targe
 
 
 def joint_fillings(
-    model: Model, blank: Blank, targets: list[Target] | None, count: int, reading: Reading
+    model: Model, blank: Blank, targets: Collection[Target] | None, count: int, reading: Reading
 ) -> list[list[Candidate]]:
     """The best `count` fillings of all masks together, as candidates of every mask with the filling's log-probability.
 
@@ -121,13 +135,14 @@ def joint_fillings(
     width = max(BEAM, 4 * count)
     for position in blank.positions:
         opened = [_next_blank(filling, blank, position) for filling in beam]
-        ranked = rank(model, opened, targets, width, reading)
-        grown = [
-            _filled(filling, at.positions[0], candidate)
-            for filling, at, (candidates,) in zip(beam, opened, ranked, strict=True)
-            for candidate in candidates
-        ]
-        beam = sorted(grown, key=lambda filling: -filling.log_probability)[:width]
+        ranked = [candidates for (candidates,) in rank(model, opened, targets, width, reading)]
+        grown = (
+            (filling.log_probability + candidate.log_probability, -i, -j)
+            for i, (filling, candidates) in enumerate(zip(beam, ranked, strict=True))
+            for j, candidate in enumerate(candidates)
+        )
+        best = nlargest(width, grown)  # of which alone texts are made
+        beam = [_filled(beam[-i], opened[-i].positions[0], ranked[-i][-j]) for _, i, j in best]
     return [
         [Candidate(filling.words[which], filling.log_probability) for filling in beam[:count]]
         for which in range(len(blank.positions))

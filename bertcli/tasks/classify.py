@@ -55,7 +55,7 @@ def classify(
     head_of(model, chosen, "classify")
     squash = activation or ("softmax" if chosen == "nsp" else own_activation(model))
     reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
-    task = _Classify(model, reading, SPAN, chosen, labels_of(model, chosen), squash, top_k)
+    task = _Classify(model, reading, SPAN, chosen, labels_of(model, chosen), squash, top_k, head is None)
     return RecordStream(results(task, from_values(texts, pairs), workers))
 
 
@@ -94,11 +94,12 @@ class _Classify(Task[Records]):
     labels: tuple[str, ...]
     activation: Activation
     top_k: int | None
+    by_default: bool  # nobody has asked for this head
 
     def check(self, item: Item) -> None:
         true_label(item.text, self.labels)
         if self.head == "nsp" and item.text.pair is None:
-            whose = "The" if "classifier" in self.model.heads else "There is no classifier, and the"
+            whose = "There is no classifier, and the" if self.by_default else "The"
             raise BertcliError(
                 f"{whose} next-sentence head needs a second text, and {item.place} has none: give pairs "
                 "(--text-pair or --pair-column)."

@@ -57,7 +57,7 @@ def fill_mask(
 @dataclass(frozen=True, eq=False)
 class _FillMask(Task[Records]):
     mask: int
-    targets: list[Target] | None
+    targets: dict[Target, str] | None  # and how each is spelled
     top_k: int
     joint: bool
 
@@ -110,7 +110,7 @@ class _FillMask(Task[Records]):
         return {"index": item.index, "text": item.text.text, "truncated": item.tokens.truncated, "masks": masks}
 
     def _word(self, candidate: Candidate) -> str:
-        return self.model.tokenizer.joined([self.model.tokenizer.piece(id) for id in candidate.ids])
+        return self.targets[candidate.ids] if self.targets else self.model.tokenizer.piece(candidate.ids[0])
 
     def _prediction(self, candidate: Candidate, word: str) -> dict[str, Any]:
         found: dict[str, Any] = {"score": math.exp(candidate.log_probability)}

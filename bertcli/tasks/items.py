@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -15,6 +16,8 @@ Record = dict[str, Any]
 Truncation = Literal["warn", "error", "silent"]
 
 BATCH_TOKENS = 1536  # at 128 tokens a text 1.07 times as fast as 1,000, and 1.9 times as fast as 6,000
+
+logger = logging.getLogger("bertcli")
 
 
 class Tally(NamedTuple):
@@ -80,8 +83,17 @@ class Failure:
     error: str
 
     def record(self) -> Record:
-        """{index, text, error}; the text is None where the row holds none."""
-        return {"index": self.index, "text": None if self.text.error else self.text.text, "error": self.error}
+        """{index, id, text, error}; without an id where the row has none, and with a text of None."""
+        text = None if self.text.error else self.text.text
+        named = {} if self.text.id is None else {"id": self.text.id}
+        return {"index": self.index, **named, "text": text, "error": self.error}
+
+
+def warn_of_cuts(tally: Tally, limit: int, see: str) -> None:
+    """One line for all texts that were cut; `see` is what they could be spared by."""
+    logger.warning(
+        "%d of %d texts had more than %d tokens and lost %d (see %s).", tally.cut, tally.texts, limit, tally.lost, see
+    )
 
 
 class Window(NamedTuple):

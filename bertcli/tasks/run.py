@@ -15,7 +15,6 @@ way on any number of threads (`team.set_thread_count`). Three ways:
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing, nullcontext
@@ -27,7 +26,7 @@ from bertcli.errors import BertcliError
 from bertcli.inputs import Text, Texts
 from bertcli.parts import watched
 from bertcli.tasks.futures import Future, ThreadPool
-from bertcli.tasks.items import Tally, Window
+from bertcli.tasks.items import Tally, Window, warn_of_cuts
 from bertcli.tasks.windows import Task
 from bertcli.team import MOST, core_count, thread_count
 
@@ -44,7 +43,6 @@ class Result(Protocol):
 R = TypeVar("R", bound=Result)
 PATIENCE = 2.0  # seconds of work behind which there is likely enough to repay starting processes, half a second
 AHEAD = 2  # windows under way beyond one for each worker: the next ones to begin, or done before their turn
-logger = logging.getLogger("bertcli")
 
 
 def results(task: Task[R], texts: Texts, workers: int | None = None) -> Generator[R, None, None]:
@@ -165,11 +163,4 @@ def _counted(task: Task[R], found: Generator[R, None, None]) -> Generator[R, Non
             tally = tally.after(result.tally)
             yield result._replace(tally=tally)
     if tally.cut and task.reading.truncation == "warn":
-        logger.warning(
-            "%d of %d texts had more than %d tokens and lost %d "
-            "(see max_length and truncation: --max-length, --truncation).",
-            tally.cut,
-            tally.texts,
-            task.limit,
-            tally.lost,
-        )
+        warn_of_cuts(tally, task.limit, "max_length and truncation: --max-length, --truncation")

@@ -147,4 +147,9 @@ def _true_ids(model: Model, item: Item, target: str) -> list[int]:
             "word piece."
         )
     (kept,) = tokenizer.encode([target], [item.text.pair], len(item.tokens.ids))
+    if tokenizer.mask_id in kept.ids:
+        raise BertcliError(
+            f"There is a {tokenizer.mask_token} in the target or in the second text of {item.place}, where nobody says "
+            "which word is true: write the word."
+        )
     return kept.ids

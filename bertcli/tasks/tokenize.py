@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from bertcli.inputs import Texts
+from bertcli.tasks.items import Tally, warn_of_cuts
 from bertcli.tokens import Tokenizer
 
 TOGETHER = 4000  # tokens, about, handed to the tokenizer at a time
 
 
 def tokenize(tokenizer: Tokenizer, texts: Texts, max_length: int | None = None) -> Iterator[dict[str, Any]]:
-    """Records {index, text, tokens, ids, segments, offsets}; nothing is cut unless `max_length` says so."""
-    index = 0
+    """Records {index, text, tokens, ids, segments, offsets}; nothing is cut unless `max_length` says so.
+
+    At the end one warning sums up how much was cut.
+    """
+    index = cut = lost = 0
     for window in texts.grouped(TOGETHER, span=1):
         encoded = tokenizer.encode([text.text for text in window], [text.pair for text in window], max_length)
         for text, tokens in zip(window, encoded, strict=True):
@@ -25,4 +29,6 @@ def tokenize(tokenizer: Tokenizer, texts: Texts, max_length: int | None = None) 
                 "segments": tokens.segments,
                 "offsets": [list(span) for span in tokens.offsets],
             }
-            index += 1
+            index, cut, lost = index + 1, cut + tokens.truncated, lost + tokens.lost
+    if cut and max_length is not None:
+        warn_of_cuts(Tally(texts=index, cut=cut, lost=lost), max_length, "max_length: --max-length")

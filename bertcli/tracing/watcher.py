@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from bertcli.dense import Dense
+from bertcli.errors import BertcliError
 from bertcli.memory import shape_only
 from bertcli.model import Model, expect_model
 from bertcli.output.document import Document, Documented
 from bertcli.packing import Packed
-from bertcli.parts import Array, Module, Op, watching
+from bertcli.parts import Array, Module, Op, watched, watching
 from bertcli.tracing.axes import BATCH, Factor, plain, pooled, rows, rows_asked, unknown
 from bertcli.tracing.labels import Place, words_for
 from bertcli.tracing.records import Call, Step, Totals
@@ -36,9 +37,11 @@ def trace(model: Model, *, time: bool = False, stats: bool = False, keep: Keep |
     Watches this thread alone; results are the same to the bit as without. `forward` runs the encoder, `outputs` every
     head too. A model without weights is traced by its shapes: nothing is multiplied, and what it returns holds no
     numbers. `time` measures each op in seconds, `stats` describes each result, `keep(path)` says of which steps a copy
-    of the result is wanted in `trace.arrays`.
+    of the result is wanted in `trace.arrays`. Errors: BertcliError within another trace.
     """
     expect_model(model)
+    if watched():
+        raise BertcliError("A trace is under way here already: begin another one when that has ended.")
     found = Trace(model, time=time, stats=stats, keep=keep)
     with watching(found):
         yield found
@@ -69,8 +72,7 @@ class Trace(Documented):
         self.steps: list[Step] = []
         self.calls: list[Call] = []
         self.arrays: dict[str, Array] = {}
-        self._dry = not model.has_weights
-        self.timed = time
+        self._dry, self.timed = not model.has_weights, time
         self._stats, self._keep = stats, keep
         self._values = Values(model.network)
         self._frame: _Frame | None = None
@@ -135,8 +137,7 @@ class Trace(Documented):
         seconds = perf_counter() - start if self.timed else None
         axes = given.axes(operands)
         self._values.bind(output, axes)
-        path = self._path(op, operands)
-        words = words_for(self._places(op), given.arguments)
+        path, words = self._path(op, operands), words_for(self._places(op), given.arguments)
         step = step_of(op, given, operands, axes, index=len(self.steps), path=path, words=words)
         stats = stats_of(output) if self._stats and not self._dry else None
         self.steps.append(replace(step, seconds=seconds, stats=stats))
