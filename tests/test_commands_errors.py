@@ -169,6 +169,15 @@ def test_a_link_is_followed_and_permissions_stay(model: Path, tmp_path: Path) ->
     assert target.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_file_that_is_protected_stays(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "x.json"
+    target.write_text("old", encoding="utf-8")
+    allowed = os.access  # who runs the tests may be allowed everything
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != target and allowed(path, mode))
+    assert "protected from being written" in bertcli("score", "-m", model, "tea", "-o", target).error
+    assert target.read_text(encoding="utf-8") == "old"
+
+
 @pytest.mark.parametrize("ending", ["json", "jsonl", "npy", "safetensors", "npz"])
 def test_a_full_disk(ending: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / f"x.{ending}"

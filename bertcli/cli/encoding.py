@@ -23,6 +23,7 @@ from bertcli.output.records import ENDINGS as RECORD_ENDINGS
 from bertcli.output.table import Cell, Column, Table
 from bertcli.output.vectors import ENDINGS, SEVERAL_ENDINGS
 from bertcli.tasks import Stream, Tally
+from bertcli.untrusted import shown
 
 Begin = Callable[[Tally], Stream]
 logger = logging.getLogger("bertcli")
@@ -57,7 +58,9 @@ def run(job: Job, vectors: VectorOptions, options: ModelOptions) -> None:
         return tasks.encode_blocks(model, source, start=tally, **vectors.plan, **job.reading)
 
     plan = begin(Tally()).plan
-    logger.info("pooling %s%s.", plan.reason, "; vectors of length 1" if plan.normalize else "")
+    length = "; vectors of length 1" if plan.normalize else ""
+    prompt = f"; {shown(plan.prompt)} is put before every text" if plan.prompt else ""
+    logger.info("pooling %s%s%s.", plan.reason, length, prompt)
     if vectors.similarity:
         with job.counted(begin(Tally()).blocks, source) as blocks:
             found = list(blocks)

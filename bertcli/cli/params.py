@@ -65,12 +65,19 @@ class ParamsOptions:
             "--plot": self.plot,
             "--vocab-size": analysed.vocab_size,
             "--num-labels": analysed.num_labels,
+            "--seq-len": analysed.seq_len,
+            "--batch-size": analysed.batch_size,
+            "--collapse": self.collapse,
+            "--formulas": self.formulas or None,
+            "--style": None if self.style == "tree" else self.style,
         }
         for name, value in others.items():
             if self.tensors and value is not None:
                 raise typer.BadParameter("--tensors lists the tensors of one checkpoint as they are.", param_hint=name)
         if self.versus is not None and self.plot is not None:
             raise typer.BadParameter("one model is drawn; leave out --versus.", param_hint="--plot")
+        if self.versus is not None and self.formulas:
+            raise typer.BadParameter("they are shown of one model; leave out --versus.", param_hint="--formulas")
 
 
 @command("params")

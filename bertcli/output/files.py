@@ -25,6 +25,8 @@ def check_output(file: str, endings: tuple[str, ...]) -> str:
         raise BertcliError(f"Cannot write {file}: there is no folder {path.parent}.")
     if path.exists() and not path.is_file():
         raise BertcliError(f"Cannot write {file}: there is something of that name which is not a file.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise BertcliError(f"Cannot write {file}: it is there already, and protected from being written.")
     if not os.access(path.parent, os.W_OK):
         raise BertcliError(f"Cannot write {file}: the folder {path.parent} is not writable.")
     return ending
