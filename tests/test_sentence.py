@@ -12,6 +12,7 @@ from checkpoints import Dense, Sentence, make
 from conftest import Made
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from terminal import bertcli
 
 from bertcli.errors import BertcliError
 from bertcli.sentence import SentenceConfig, missing_files, read_limit, read_sentence_config
@@ -236,6 +237,8 @@ def test_a_default_prompt_is_handed_on(folder: Path) -> None:
     assert read_sentence_config(folder).prompt == ""
     change(file, default_prompt_name="query")
     assert read_sentence_config(folder).prompt == "Find: "
+    told = bertcli("encode", "-m", folder, "tea", "--format", "jsonl")
+    assert "Note: pooling mean, from 1_Pooling/config.json; vectors of length 1; 'Find: ' is put before" in told.err
     change(folder / "1_Pooling" / "config.json", include_prompt=False)
     with pytest.raises(BertcliError, match="leaves the prompt out of the pooling"):
         read_sentence_config(folder)
