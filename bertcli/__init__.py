@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 choose_kernel()  # before anything here imports NumPy
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "BertConfig": "bertcli.config",

@@ -31,6 +31,7 @@ from bertcli.tensors import StoredTensor, open_tensors
 from bertcli.tree import Request, build
 
 UNUSED = "no part of this model"
+OTHER = "other values than those"  # that are used
 
 
 class TensorUse(NamedTuple):
@@ -57,7 +58,7 @@ class Checkpoint:
     @property
     def notes(self) -> list[str]:
         """One line for what is in the file and of no use, if anything."""
-        unused = [use.name for use in self.uses if use.note == UNUSED]
+        unused = [use.name for use in self.uses if use.note == UNUSED or use.note.startswith(OTHER)]
         if not unused:
             return []
         shown = ", ".join(unused[:3]) + (f" and {len(unused) - 3} more" if len(unused) > 3 else "")
@@ -126,8 +127,8 @@ class _Loader:
         use = "used" if found[0].removeprefix(PREFIX) == name else "renamed"
         self._take(tensor, use, request.path)
         for again in found[1:]:
-            alike = np.array_equal(tensor.array, self.stored[again].array)
-            self._take(self.stored[again], "ignored", None, f"a second copy of {found[0]}" if alike else UNUSED)
+            alike = np.array_equal(tensor.float32(), self.stored[again].float32())
+            self._take(self.stored[again], "ignored", None, f"{'a second copy' if alike else OTHER} of {found[0]}")
         return tensor.float32()
 
     def _find(self, name: str) -> list[str]:

@@ -43,7 +43,7 @@ def _array(name: str, values: ArrayLike) -> NDArray[Any]:
         return np.asarray(values)
     except ValueError:
         raise BertcliError(
-            f"{name} have rows of different lengths: fill up the shorter ones, and give a mask that is 0 there."
+            f"The rows of {name} have different lengths: fill up the shorter ones; a mask is 0 there."
         ) from None
 
 

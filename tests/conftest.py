@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from checkpoints import make
 from hypothesis import HealthCheck, settings
 
 Made = Callable[..., Path]
+
+os.environ.pop("PYTHONUNBUFFERED", None)  # most people's programs find out at their end what could not be written
 
 # How long a case takes, or is made, says how busy the machine is, not whether the code is right. And a test says of the
 # same code the same thing twice: new cases are for `fuzz.py`, and for `pytest --hypothesis-profile=default`.

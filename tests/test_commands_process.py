@@ -68,9 +68,7 @@ def test_a_closed_pipe_hides_no_other_end(ending: str, status: int) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        environment = {**os.environ, "PYTHONUNBUFFERED": ""}  # what was printed is found to have no reader at the end
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=environment, check=False)
+        done = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, check=False)
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (status, b"")
@@ -123,13 +121,35 @@ def test_signals_leave_nothing_behind(number: signal.Signals, status: int, model
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-@pytest.mark.parametrize("format", ["table", "json", "jsonl"])
-def test_a_full_standard_output(format: str, model: Path) -> None:
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments",
+    [*(["tokenize", "-m", "MODEL", "tea", "--format", one] for one in ("table", "json", "jsonl")), ["--help"]],
+)
+def test_a_full_standard_output(arguments: list[str], buffered: str, model: Path) -> None:
+    command = [*COMMAND, *(str(model) if one == "MODEL" else one for one in arguments)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
     with open("/dev/full", "wb") as full:
-        arguments = [*COMMAND, "tokenize", "-m", str(model), "tea", "--format", format]
-        result = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, check=False)
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment, check=False)
     assert result.returncode == 1
     assert result.stderr == b"Error: No space left on device: while writing the result.\n"
+
+
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(["score", "-m", "/nowhere", "tea"], 1), (["score", "--nope"], 2), (["--help"], 0), (["tokenize", "tea"], 0)],
+)
+def test_a_status_is_told_when_nobody_listens(arguments: list[str], status: int, buffered: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        for stdout in (writer, subprocess.DEVNULL):
+            environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
+            done = subprocess.run([*COMMAND, *arguments], stdout=stdout, stderr=writer, env=environment, check=False)
+            assert done.returncode == status
+    finally:
+        os.close(writer)
 
 
 @pytest.mark.parametrize(

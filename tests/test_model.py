@@ -42,7 +42,7 @@ def test_forward_checks_what_it_is_given(made: Made) -> None:
         ([[1, 2, 10**6]], "ids must lie between 0 and"),
         ([[1, -1]], "ids must lie between"),
         ([[1.5, 2]], "whole numbers"),
-        ([[1, 2], [3]], "ids have rows of different lengths"),
+        ([[1, 2], [3]], "The rows of ids have different lengths"),
         ([1, 2], r"a batch is \[batch, token\]"),
         ([[1] * 49], "at most 48 tokens"),
     ):

@@ -100,14 +100,15 @@ def test_a_missing_tensor_is_listed_though_it_cannot_be_loaded(tmp_path: Path) -
     assert tensors_document("x", uses).below[-1] == "Missing: 2 tensors, 0 bytes"
 
 
+@pytest.mark.parametrize("dtype", ["F32", "BF16"])
 @pytest.mark.parametrize("alike", [True, False])
-def test_a_second_copy_is_one_only_if_its_values_are(alike: bool, tmp_path: Path) -> None:
-    folder = make(tmp_path / "model", naming="prefixed")
-    tensors = {name: ("F32", tensor.array) for name, tensor in open_tensors(folder).items()}
+def test_a_second_copy_is_one_only_if_its_values_are(alike: bool, dtype: str, tmp_path: Path) -> None:
+    folder = make(tmp_path / "model", naming="prefixed", dtype=dtype)
+    tensors = {name: (dtype, tensor.array) for name, tensor in open_tensors(folder).items()}
     name = "embeddings.position_embeddings.weight"
-    tensors[name] = ("F32", tensors[f"bert.{name}"][1] + (0 if alike else 1))
+    tensors[name] = ("F32", open_tensors(folder)[f"bert.{name}"].float32() + (0 if alike else 1))
     write_safetensors(folder / "model.safetensors", tensors)
     model = bertcli.load(folder)
     (note,) = {use.note for use in model.uses if use.name.endswith(name)} - {""}
-    assert note == (f"a second copy of {name}" if alike else "no part of this model")
+    assert note == f"{'a second copy' if alike else 'other values than those'} of {name}"
     assert model.notes == (() if alike else (f"1 unused tensor in the checkpoint: bert.{name}.",))

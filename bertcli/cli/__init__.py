@@ -27,7 +27,8 @@ def main() -> None:
             app(prog_name="bertcli")
         finally:
             sys.stdout.flush()
-    except (KeyboardInterrupt, BrokenPipeError, SystemExit) as left:
+    except (KeyboardInterrupt, OSError, SystemExit) as left:
+        leave_streams()
         sys.exit(_status(left))
 
 
@@ -38,22 +39,28 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
-def _status(left: BaseException | None) -> Any:
-    """The exit status. That of a closed pipe is what it would have been without: 0, or that of an error before."""
+def _status(left: BaseException) -> Any:
+    """The exit status: a stream that takes no more hides neither Ctrl-C nor an error that was there before."""
+    before = left.__context__
     if isinstance(left, KeyboardInterrupt):
         return 130
-    if isinstance(left, SystemExit) and not isinstance(left.__context__, BrokenPipeError):
-        return left.code
-    if left is None:
-        return 0
-    leave_closed_pipe()
-    return _status(left.__context__)  # of `bertcli --help | head`, too, which Typer takes for a failure
+    if isinstance(left, OSError):
+        if before is not None:
+            return _status(before)
+        return 0 if isinstance(left, BrokenPipeError) else f"Error: {left.strerror}: while writing the result."
+    if isinstance(left, SystemExit):  # which is what Typer makes of a closed pipe, in `bertcli --help | head`
+        return _status(before) if isinstance(before, BrokenPipeError) else left.code
+    return getattr(left, "exit_code", 1)
 
 
-def leave_closed_pipe() -> None:
-    """Let what is still to be written go nowhere: its reader has left, and Python would complain at its exit."""
+def leave_streams() -> None:
+    """Let what a stream does not take any more go nowhere: Python would try again at its exit, and complain."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 
 import typer
 
-from bertcli.cli import leave_closed_pipe
+from bertcli.cli import leave_streams
 from bertcli.cli.options import DebugOptions
 from bertcli.errors import BertcliError
 
@@ -87,11 +87,12 @@ def reported(debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except BrokenPipeError:
-        leave_closed_pipe()
+        leave_streams()
     except Exception as error:
         if debug:
             traceback.print_exc()
-        print(f"Error: {one_line(_message(error))}", file=sys.stderr)
+        with suppress(OSError):  # nobody listens any more; the status tells
+            print(f"Error: {one_line(_message(error))}", file=sys.stderr)
         raise typer.Exit(1) from None
     finally:
         logger.removeHandler(handler)

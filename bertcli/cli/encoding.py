@@ -42,7 +42,7 @@ TOKEN_COLUMNS = (Column("index", number=True, varying=True), Column("token"), Co
 def run(job: Job, vectors: VectorOptions, options: ModelOptions) -> None:
     """Read, compute, write; what cannot be written is refused before any work."""
     arrays = _array_endings(vectors)
-    if vectors.id_column is not None and job.ending in ENDINGS:
+    if vectors.id_column is not None and job.ending in ENDINGS and not job.long.keep_going:
         raise typer.BadParameter(
             f"a {job.ending} file has no place for ids; .json, .jsonl and .parquet have (--output).",
             param_hint="--id-column",

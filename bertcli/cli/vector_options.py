@@ -49,9 +49,10 @@ class VectorOptions:
 
     def refuse_contradictions(self, long: LongOptions) -> None:
         """Wrong usage is a typer.BadParameter."""
-        if self.similarity and (not self.one_a_text or self.stored_smaller or long.resume or long.keep_going):
+        unfit = not self.one_a_text or self.stored_smaller or self.id_column is not None
+        if self.similarity and (unfit or long.resume or long.keep_going):
             raise typer.BadParameter(
-                "it compares a few whole texts: no --pooling none, --resume, --keep-going or --dtype.",
+                "it compares a few whole texts: no --pooling none, --resume, --keep-going, --dtype or --id-column.",
                 param_hint="--similarity",
             )
 

@@ -52,6 +52,8 @@ def _spelled(words: str, tokenizer: Tokenizer) -> str:
     text, last = "", 0
     for piece, (start, end), side in zip(found.pieces, found.offsets, found.sides, strict=True):
         if side is not None:
+            span = words[start:end]  # with spaces around it, of an added token that takes them
+            start, end = end - len(span.lstrip()), start + len(span.rstrip())
             space = " " if text and any(map(str.isspace, words[last:start])) else ""
             text += space + (tokenizer.joined(["", piece]) if text else piece)
             last = end
