@@ -399,6 +399,16 @@ def test_a_target_of_several_words_keeps_them_apart(mlm: Model) -> None:
     assert found == sequences
 
 
+def test_an_added_token_that_takes_the_spaces_around_it_gives_them_back(tmp_path: Path) -> None:
+    folder = make(tmp_path / "model", head="mlm", tokenizer="json")
+    settings = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    king = {"id": settings["model"]["vocab"]["king"], "content": "king", "lstrip": True, "rstrip": True}
+    settings["added_tokens"].append({**king, "single_word": False, "normalized": False, "special": False})
+    (folder / "tokenizer.json").write_text(json.dumps(settings), encoding="utf-8")
+    (record,) = tasks.fill_mask(bertcli.load(folder), ["a [MASK]."], targets=["tea king cat"])
+    assert [one["token_str"] for one in record["masks"][0]["predictions"]] == ["tea king cat"]
+
+
 @pytest.mark.parametrize("target", ["☃☃☃", "[UNK]", ""])
 def test_a_target_the_vocabulary_cannot_spell(target: str, mlm: Model) -> None:
     with pytest.raises(BertcliError, match="unknown to the vocabulary"):
