@@ -31,7 +31,8 @@ from bertcli.tensors import StoredTensor, open_tensors
 from bertcli.tree import Request, build
 
 UNUSED = "no part of this model"
-OTHER = "other values than those"  # that are used
+COPY = "a second copy of"
+DIFFERENT = "its values are not those of"
 
 
 class TensorUse(NamedTuple):
@@ -58,7 +59,7 @@ class Checkpoint:
     @property
     def notes(self) -> list[str]:
         """One line for what is in the file and of no use, if anything."""
-        unused = [use.name for use in self.uses if use.note == UNUSED or use.note.startswith(OTHER)]
+        unused = [use.name for use in self.uses if use.note.startswith((UNUSED, DIFFERENT))]
         if not unused:
             return []
         shown = ", ".join(unused[:3]) + (f" and {len(unused) - 3} more" if len(unused) > 3 else "")
@@ -128,7 +129,7 @@ class _Loader:
         self._take(tensor, use, request.path)
         for again in found[1:]:
             alike = np.array_equal(tensor.float32(), self.stored[again].float32())
-            self._take(self.stored[again], "ignored", None, f"{'a second copy' if alike else OTHER} of {found[0]}")
+            self._take(self.stored[again], "ignored", None, f"{COPY if alike else DIFFERENT} {found[0]}")
         return tensor.float32()
 
     def _find(self, name: str) -> list[str]:

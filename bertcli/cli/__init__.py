@@ -45,9 +45,9 @@ def _status(left: BaseException) -> Any:
     if isinstance(left, KeyboardInterrupt):
         return 130
     if isinstance(left, OSError):
-        if before is not None:
-            return _status(before)
-        return 0 if isinstance(left, BrokenPipeError) else f"Error: {left.strerror}: while writing the result."
+        status = 0 if before is None else _status(before)
+        full = not isinstance(left, BrokenPipeError)
+        return f"Error: {left.strerror}: while writing the result." if full and status in (0, None) else status
     if isinstance(left, SystemExit):  # which is what Typer makes of a closed pipe, in `bertcli --help | head`
         return _status(before) if isinstance(before, BrokenPipeError) else left.code
     return getattr(left, "exit_code", 1)
