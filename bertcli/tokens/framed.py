@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
-from tokenizers import Encoding
+from bertcli.tokens.long import Side
 
 NO_OFFSETS = (0, 0)  # what a token that stands for no text has
 
@@ -22,7 +22,7 @@ class Framing(NamedTuple):
     """The frame, what the library makes of each text in it, and which of these tokens were kept."""
 
     frame: tuple[Slot, ...]
-    sides: tuple[Encoding, ...]
+    sides: tuple[Side, ...]
     kept: tuple[slice, ...]
 
 
@@ -95,3 +95,18 @@ class Tokens:
             return self._framing
         assert self._tokenizer is not None
         return self._tokenizer.framing(self._source)
+
+
+def fitting(lengths: list[int], room: int) -> list[int]:
+    """How much of one text, or of each of a pair, fits into `room` tokens: the longer side loses first.
+
+    The rule of the tokenizers library ("longest first"): the shorter side stays whole while it takes less than half.
+    """
+    if len(lengths) == 1 or sum(lengths) <= room:
+        return [min(length, room) for length in lengths] if len(lengths) == 1 else lengths
+    short, long = sorted(lengths)
+    if short <= room - short:
+        long = room - short
+    else:
+        short, long = room // 2, room - room // 2
+    return [short, long] if lengths[0] <= lengths[1] else [long, short]

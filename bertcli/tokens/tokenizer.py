@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
 
 from bertcli.config import BertConfig
 from bertcli.errors import BertcliError
 from bertcli.tokens.checks import library_errors
-from bertcli.tokens.framed import Framing, Slot, Source, Tokens
+from bertcli.tokens.framed import Framing, Slot, Source, Tokens, fitting
+from bertcli.tokens.long import LONG, Side, encode_long, splits_at_spaces
 from bertcli.tokens.opening import open_backend
 from bertcli.tokens.settings import TokenizerSettings, read_settings
 from bertcli.untrusted import shown, shown_object
@@ -25,6 +25,7 @@ class Tokenizer:
         self._settings = settings
         self._segments = config.type_vocab_size if config else None
         self._check_vocabulary(config)
+        self._splits_at_spaces = splits_at_spaces(backend)
         self._frames = (self._frame(paired=False), self._frame(paired=True))
 
     @classmethod
@@ -132,11 +133,11 @@ class Tokenizer:
         sides = self._backend_batch([source.text] if source.pair is None else [source.text, source.pair])
         return self._framing(tuple(sides), source.max_length)
 
-    def _framing(self, sides: tuple[Encoding, ...], max_length: int | None) -> Framing:
+    def _framing(self, sides: tuple[Side, ...], max_length: int | None) -> Framing:
         frame = self._frames[len(sides) == 2]
         lengths = [len(side) for side in sides]
         kept_lengths = (
-            lengths if max_length is None else _fit(lengths, max_length - self.special_count(len(sides) == 2))
+            lengths if max_length is None else fitting(lengths, max_length - self.special_count(len(sides) == 2))
         )
         kept = tuple(
             slice(length - keep, length) if self._settings.cut_left else slice(keep)
@@ -144,7 +145,7 @@ class Tokenizer:
         )
         return Framing(frame, sides, kept)
 
-    def _tokens(self, sides: tuple[Encoding, ...], source: Source) -> Tokens:
+    def _tokens(self, sides: tuple[Side, ...], source: Source) -> Tokens:
         framing = self._framing(sides, source.max_length)
         frame, _, kept = framing
         ids: list[int] = []
@@ -160,10 +161,12 @@ class Tokenizer:
             raise BertcliError(f"This model knows {self._segments} segment(s), so it cannot read a text with a pair.")
         return Tokens(ids, segments, lost, lost_masks, source, self, framing)
 
-    def _backend_batch(self, texts: list[str]) -> list[Encoding]:
+    def _backend_batch(self, texts: list[str]) -> list[Side]:
         try:
             with library_errors("The tokenizer fails"):  # e.g. a word piece model without [UNK]
-                return self._backend.encode_batch(texts, add_special_tokens=False)
+                if self._splits_at_spaces and max(map(len, texts), default=0) > LONG:
+                    return [encode_long(self._backend, text) for text in texts]
+                return list(self._backend.encode_batch(texts, add_special_tokens=False))
         except TypeError:
             _refuse_bad_text(texts)
             raise
@@ -193,21 +196,6 @@ class Tokenizer:
                     )
                 return tuple(map(Slot, framed.sequence_ids, framed.ids, framed.type_ids))
         raise BertcliError("The tokenizer finds no token even in its own special tokens: fetch the model again.")
-
-
-def _fit(lengths: list[int], room: int) -> list[int]:
-    """How much of one text, or of each of a pair, fits into `room` tokens: the longer side loses first.
-
-    The rule of the tokenizers library ("longest first"): the shorter side stays whole while it takes less than half.
-    """
-    if len(lengths) == 1 or sum(lengths) <= room:
-        return [min(length, room) for length in lengths] if len(lengths) == 1 else lengths
-    short, long = sorted(lengths)
-    if short <= room - short:
-        long = room - short
-    else:
-        short, long = room // 2, room - room // 2
-    return [short, long] if lengths[0] <= lengths[1] else [long, short]
 
 
 def _refuse_bad_text(texts: Sequence[object]) -> None:
