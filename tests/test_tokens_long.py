@@ -78,12 +78,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def backend(normalizer: object, pre_tokenizer: object, *added: AddedToken) -> Backend:
+def backend(
+    normalizer: normalizers.Normalizer | None, pre_tokenizer: pre_tokenizers.PreTokenizer | None, *added: AddedToken
+) -> Backend:
     made = Backend(WordPiece({piece: id for id, piece in enumerate(SMALL)}, unk_token="[UNK]"))
-    if normalizer is not None:
-        made.normalizer = normalizer
-    if pre_tokenizer is not None:
-        made.pre_tokenizer = pre_tokenizer
+    made.normalizer, made.pre_tokenizer = normalizer, pre_tokenizer
     made.add_tokens(list(added))
     return made
 
