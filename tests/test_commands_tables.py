@@ -63,6 +63,16 @@ def test_a_second_text_is_shown_where_there_is_one(model: Path, made: Made, tmp_
     assert "pair" not in bertcli("classify", "-m", made(head="classifier"), "tea", "milk").out
 
 
+def test_ids_are_shown_where_there_are_any(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "texts.jsonl"
+    file.write_text('{"text": "tea", "name": "t-1"}\n{"text": "milk", "name": 2}\n', encoding="utf-8")
+    for pooling, rows in (("mean", 1), ("none", 3)):
+        lines = bertcli("encode", "-m", model, "-i", file, "--id-column", "name", "--pooling", pooling).out.splitlines()
+        assert lines[0].split()[:2] == ["index", "id"]
+        assert [line.split()[1] for line in lines[2:]] == ["t-1"] * rows + ["2"] * rows
+    assert " id " not in bertcli("encode", "-m", model, "-i", file).out
+
+
 def test_controls_are_written_out(model: Path) -> None:
     out = bertcli("encode", "-m", model, "a\x1b[31mred\x07\nb\u202ec\r\td").out
     assert r"a\x1b[31mred\x07\nb\u202ec\r\td" in out

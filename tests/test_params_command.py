@@ -234,6 +234,7 @@ def test_a_config_of_impossible_sizes_is_refused_at_once(tmp_path: Path, change:
         ["-m", "x", "--tensors", "--versus", "base"],
         ["-m", "x", "--tensors", "--formulas"],
         ["-m", "x", "--tensors", "--style", "keras"],
+        ["-m", "x", "--tensors", "--depth", "1"],
         ["--variant", "base", "--versus", "large", "--plot", "x.dot"],
         ["--variant", "base", "--versus", "large", "--formulas"],
         ["--variant", "huge"],

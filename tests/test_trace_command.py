@@ -262,6 +262,14 @@ def test_every_output_is_saved_under_its_path(ending: str, model: Path, tmp_path
     assert not np.array_equal(arrays["encoder.layers.0.attention.scores"], weights)  # copied before it was worked on
 
 
+def test_attention_may_be_shown_beside_the_steps(model: Path, tmp_path: Path) -> None:
+    steps, weights = trace("-m", model, TEXT, "--stats").out, trace("-m", model, TEXT, "--attention", "0").out
+    assert trace("-m", model, TEXT, "--stats", "--attention", "0").out == f"{steps}\n{weights}"
+    drawn = trace("-m", model, TEXT, "--stats", "--attention", "0", "-o", tmp_path / "weights.svg").out
+    assert drawn == steps
+    assert (tmp_path / "weights.svg").stat().st_size > 1000
+
+
 # ------------------------------------------------------------------------------------------------------------- errors
 
 
@@ -302,6 +310,8 @@ def test_what_cannot_be_done_is_one_line_that_says_what_can(arguments: list[str]
         ["-m", "x", "a text", "--batch-size", "4"],
         ["-m", "x", "--text-pair", "a text"],
         ["-m", "x", "-o", "picture.svg"],
+        ["-m", "x", "--attention", "0", "--time", "--format", "csv"],
+        ["-m", "x", "--attention", "0", "--all-layers", "--format", "markdown"],
         ["--variant", "base", "a text"],
         ["--variant", "base", "--attention", "0"],
         ["--variant", "base", "--save", "x.npz"],

@@ -31,12 +31,19 @@ SHOWN = 4  # numbers of a vector that a table shows
 BEGINNING = Column(f"first {SHOWN} numbers", number=True)
 COLUMNS = (
     Column("index", number=True, varying=True),
+    Column("id", optional=True),
     Column("text"),
     Column("tokens", number=True),
     Column("size", number=True),
     BEGINNING,
 )
-TOKEN_COLUMNS = (Column("index", number=True, varying=True), Column("token"), Column("size", number=True), BEGINNING)
+TOKEN_COLUMNS = (
+    Column("index", number=True, varying=True),
+    Column("id", optional=True),
+    Column("token"),
+    Column("size", number=True),
+    BEGINNING,
+)
 
 
 def run(job: Job, vectors: VectorOptions, options: ModelOptions) -> None:
@@ -88,19 +95,21 @@ def _write_arrays(job: Job, source: Texts, model: Model, form: Form, begin: Begi
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    name = record["index"], record.get("id"), record["text"]
     if "error" in record:
-        yield record["index"], record["text"], None, None, record["error"]
+        yield *name, None, None, record["error"]
         return
     vector = record["embedding"]
-    yield record["index"], record["text"], record["tokens"], len(vector), _beginning(vector)
+    yield *name, record["tokens"], len(vector), _beginning(vector)
 
 
 def _token_rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    name = record["index"], record.get("id")
     if "error" in record:
-        yield record["index"], record["error"], None, None
+        yield *name, record["error"], None, None
         return
     for token, vector in zip(record["tokens"], record["embeddings"], strict=True):
-        yield record["index"], token, len(vector), _beginning(vector)
+        yield *name, token, len(vector), _beginning(vector)
 
 
 def _beginning(vector: list[float]) -> str:

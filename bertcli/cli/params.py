@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Style = Literal["tree", "keras"]
 Format = Literal["table", "json", "csv", "markdown"]
+DEPTH = 3
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class ParamsOptions:
 
     depth: Annotated[
         int, option(None, "--depth", metavar="N", show_default=True, help="Show modules inside modules down to N.")
-    ] = 3
+    ] = DEPTH
     collapse: Annotated[
         bool | None,
         option(None, "--collapse/--no-collapse", help="One row for all layers. (default: with --versus)"),
@@ -67,6 +68,7 @@ class ParamsOptions:
             "--num-labels": analysed.num_labels,
             "--seq-len": analysed.seq_len,
             "--batch-size": analysed.batch_size,
+            "--depth": None if self.depth == DEPTH else self.depth,
             "--collapse": self.collapse,
             "--formulas": self.formulas or None,
             "--style": None if self.style == "tree" else self.style,

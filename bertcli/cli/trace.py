@@ -14,7 +14,6 @@ from bertcli.cli.options import ModelOptions, option
 from bertcli.cli.running import MASKED_SAMPLE
 
 if TYPE_CHECKING:
-    from bertcli.attention import Attention, Choice
     from bertcli.model import Model
     from bertcli.tracing import Trace
     from bertcli.tracing.running import Pass
@@ -68,8 +67,19 @@ class TraceOptions:
             raise typer.BadParameter(
                 "this draws attention weights: give --attention LAYER as well.", param_hint="--output"
             )
+        if self.attention is not None and self.of_steps and self.output is None and self.format in ("csv", "markdown"):
+            raise typer.BadParameter(
+                f"beside --attention, {self.format} has no place for steps: leave that out, or take --format json.",
+                param_hint=self.of_steps,
+            )
         if analysed.without_weights:
             self._refuse_numbers()
+
+    @property
+    def of_steps(self) -> str:
+        """An option that says something of the table of steps; "" where there is none."""
+        given = {"--time": self.time, "--stats": self.stats, "--all-layers": self.all_layers}
+        return next((name for name, value in given.items() if value), "")
 
     def _refuse_numbers(self) -> None:
         """What only real numbers can answer, refused for a variant or a configuration."""
@@ -130,9 +140,15 @@ def _run(model: Model, analysed: AnalysedOptions, wanted: TraceOptions) -> None:
     if choice is None:
         _show(model, found, wanted)
         return
+    if wanted.of_steps and (wanted.format == "table" or wanted.output is not None):
+        _show(model, found, wanted)
+        if wanted.output is None:
+            print()
     if len(given.ids) > 1:
         logger.info("of %d sentences the first is shown.", len(given.ids))
-    _show_attention(found, given.pieces, choice, wanted)
+    from bertcli.cli.attention import show_attention
+
+    show_attention(found, given.pieces, choice, wanted.output, wanted.format)
 
 
 def _check_files(save: str | None, output: str | None) -> None:
@@ -171,38 +187,3 @@ def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
         room = terminal_width()
     document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, room=room)
     print_document(document, wanted.format)
-
-
-def _show_attention(trace: Trace, pieces: list[str], choice: Choice, wanted: TraceOptions) -> None:
-    from bertcli.attention import attention_of
-
-    found = attention_of(trace, pieces)
-    if wanted.output is not None:
-        _draw(found, choice, wanted.output)
-    elif wanted.format == "table":
-        from bertcli.attention.shades import shaded_lines
-        from bertcli.report import print_shades, terminal_width
-
-        selected = found.select(choice)
-        print(selected.title)
-        print_shades(shaded_lines(selected, terminal_width()))
-    else:
-        from bertcli.attention.document import attention_document
-        from bertcli.output.document import print_document
-
-        print_document(attention_document(found, choice, trace), wanted.format)
-
-
-def _draw(attention: Attention, choice: Choice, file: str) -> None:
-    from bertcli.output.files import Replacement
-
-    if file.lower().endswith(".svg"):
-        from bertcli.attention.svg import svg
-
-        text = svg(attention.select(choice))
-    else:
-        from bertcli.attention.page import page
-
-        text = page(attention, choice)
-    with Replacement(file) as output:
-        output.write(text.encode("utf-8"))
