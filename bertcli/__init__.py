@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bertcli.blas import choose_kernel
+from bertcli.blas import choose_kernel, choose_threads
 
 if TYPE_CHECKING:
     from bertcli import functional as functional
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from bertcli.tracing import trace as trace
     from bertcli.variants import variant as variant
 
-choose_kernel()  # before anything here imports NumPy
+# before anything here imports NumPy
+choose_kernel()
+choose_threads()
 
 __version__ = "0.2.0"
 

@@ -1,6 +1,6 @@
 """The library behind NumPy's matrix products: which kernel it uses, and how many threads, chosen where that is safe.
 
-Imports no NumPy, because the kernel has to be chosen before NumPy is first imported.
+Imports no NumPy, because both have to be chosen before NumPy is first imported.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 from typing import Any
+
+from bertcli.cores import cores, usable_cores
 
 CPU_INFO = "/proc/cpuinfo"
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
@@ -38,25 +40,42 @@ def choose_kernel() -> bool:
     vendor, features = processor()
     if vendor != "AuthenticAMD" or not features >= AVX512:
         return False
-    os.environ[KERNEL_VARIABLE] = AVX512_KERNEL
-    _chosen.append(AVX512_KERNEL)
+    _choose(KERNEL_VARIABLE, AVX512_KERNEL)
     return True
 
 
-def forget_choice() -> None:
-    """Once NumPy is loaded the variable has done its work: programs started from here need not inherit it."""
-    if _chosen and os.environ.get(KERNEL_VARIABLE) == AVX512_KERNEL:
-        del os.environ[KERNEL_VARIABLE]
+def choose_threads() -> bool:
+    """Ask for as many threads as there is cores' time for, where a container's limit allows less; true if done.
+
+    Libraries start one for every core they see. On a machine of 64 whose time is two cores', 62 of these would use that
+    up by waiting. Nothing is done when the user has said what they want, or when NumPy is loaded already.
+    """
+    if "numpy" in sys.modules or any(name in os.environ for name in THREAD_VARIABLES) or usable_cores() == cores():
+        return False
+    for name in THREAD_VARIABLES:
+        _choose(name, str(usable_cores()))
+    return True
+
+
+def forget_choices() -> None:
+    """Once NumPy is loaded the variables have done their work: programs started from here need not inherit them."""
+    for name, value in _chosen.items():
+        if os.environ.get(name) == value:
+            del os.environ[name]
 
 
 def chosen_by() -> str:
     """Who decided on the kernel in use; the library, too, where it does not know the one it was asked for."""
     if os.environ.get(KERNEL_VARIABLE, "").upper() == (kernel() or "unknown").upper():
         return "the environment"
-    return "bertcli" if _chosen else "the library"
+    return "bertcli" if KERNEL_VARIABLE in _chosen else "the library"
 
 
-_chosen: list[str] = []
+_chosen: dict[str, str] = {}  # variables of the environment, set here
+
+
+def _choose(name: str, value: str) -> None:
+    os.environ[name] = _chosen[name] = value
 
 
 def processor() -> tuple[str, frozenset[str]]:

@@ -12,9 +12,10 @@ import numpy as np
 
 import bertcli
 from bertcli import blas, team
+from bertcli.cores import cores, usable_cores
 from bertcli.openblas import kept
 
-blas.forget_choice()  # NumPy is loaded
+blas.forget_choices()  # NumPy is loaded
 
 FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")  # of a processor, that kernels are made for
 
@@ -22,7 +23,8 @@ FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")  # of 
 def examine() -> dict[str, Any]:
     """bertcli, Python, NumPy, BLAS and its kernel, threads, processor, the matrix and memory rates measured, advice.
 
-    `panels` says whether weights that are used often are kept as the kernel reads them. Takes a quarter of a second.
+    `usable_cores` are fewer than `cores` where a container has less time than these; `panels` says whether weights that
+    are used often are kept as the kernel reads them. Takes a quarter of a second.
     """
     vendor, features = blas.processor()
     built_on = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
@@ -34,6 +36,8 @@ def examine() -> dict[str, Any]:
         "kernel": blas.kernel() or "unknown",
         "kernel_chosen_by": blas.chosen_by(),
         "panels": kept.usable() is not None,
+        "cores": cores(),
+        "usable_cores": usable_cores(),
         "blas_threads": blas.threads(),
         "threads": team.thread_count(),
         "processor": vendor or platform.processor() or platform.machine(),

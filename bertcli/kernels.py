@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.blas import forget_choice
+from bertcli.blas import forget_choices
 from bertcli.memory import room
 
-forget_choice()  # NumPy is loaded
+forget_choices()  # NumPy is loaded
 
 Array = NDArray[np.float32]
 Index = tuple[slice, ...]

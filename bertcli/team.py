@@ -14,6 +14,7 @@ from threading import Lock, Thread, local
 from typing import TypeVar
 
 from bertcli import blas
+from bertcli.cores import usable_cores
 
 T = TypeVar("T")
 
@@ -65,10 +66,11 @@ _cut: int | None = None
 
 
 def core_count() -> int:
-    """Cores this process may use, or fewer if its matrix products were given fewer; worker processes share them."""
+    """Cores this process has the time of, or fewer if its products were given fewer; worker processes share them."""
     global _total
     if _total is None:
-        _total = max(1, min(_cores(), blas.threads() or _cores()))
+        usable = usable_cores()
+        _total = min(usable, blas.threads() or usable)
     return _total
 
 
@@ -122,10 +124,6 @@ def _helpers() -> _Team:
         with _making:
             team = _team = _team or _Team(min(MOST, core_count()) - 1)
     return team
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _forget() -> None:

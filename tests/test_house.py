@@ -14,7 +14,7 @@ FILES = sorted(HOME.rglob("*.py"))
 
 # From the ground up; a room may import rooms of its own floor and below, never above.
 FLOORS = [
-    {"errors", "parts", "blas", "team", "memory"},
+    {"errors", "parts", "cores", "blas", "team", "memory"},
     {"kernels", "openblas", "products", "tree", "header", "untrusted", "lines", "arrow"},
     {"ops", "packing", "tensors", "config", "config_file", "functional", "quantise"},
     {"encoder", "padded", "inputs", "search"},

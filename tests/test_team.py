@@ -227,7 +227,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, loaded: b
     file.write_text(text)
     monkeypatch.setattr(blas, "CPU_INFO", str(file))
     monkeypatch.setattr(sys, "modules", {"numpy": np} if loaded else {})
-    monkeypatch.setattr(blas, "_chosen", [])
+    monkeypatch.setattr(blas, "_chosen", {})
     assert blas.choose_kernel() == (os.environ.get(blas.KERNEL_VARIABLE) == blas.AVX512_KERNEL)
     return os.environ.get(blas.KERNEL_VARIABLE)
 
@@ -236,7 +236,7 @@ def test_the_kernel_is_chosen_where_it_is_safe(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv(blas.KERNEL_VARIABLE, "")
     monkeypatch.delenv(blas.KERNEL_VARIABLE)
     assert chosen(monkeypatch, tmp_path, PROCESSOR) == "SKYLAKEX"
-    blas.forget_choice()
+    blas.forget_choices()
     assert blas.KERNEL_VARIABLE not in os.environ  # programs started from here do not inherit it
     assert chosen(monkeypatch, tmp_path, PROCESSOR.replace("avx512dq ", "")) is None
     assert chosen(monkeypatch, tmp_path, PROCESSOR.replace("AuthenticAMD", "GenuineIntel")) is None
@@ -251,7 +251,7 @@ def test_what_the_user_has_said_stays(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(blas, "CPU_INFO", str(file))
     monkeypatch.setattr(sys, "modules", {})
     assert not blas.choose_kernel()
-    blas.forget_choice()
+    blas.forget_choices()
     assert os.environ[blas.KERNEL_VARIABLE] == "Haswell"
 
 

@@ -153,7 +153,10 @@ class WorkOptions:
         option("Work", "--batch-tokens", min=1, metavar="N", help="Tokens computed together. (default: 1536)"),
     ] = None
     threads: Annotated[
-        int | None, option("Work", "--threads", min=1, metavar="N", help="Processor threads. (default: all cores)")
+        int | None,
+        option(
+            "Work", "--threads", min=1, metavar="N", help="Processor threads. (default: all cores, or a container's)"
+        ),
     ] = None
     workers: Annotated[
         int | None,

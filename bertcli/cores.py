@@ -1,0 +1,64 @@
+"""How many cores' worth of time this process may use, as the operating system and a container's limits say.
+
+Imports no NumPy: its library starts its threads when it is loaded, one for each core it sees, whatever the limits are.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+GROUPS = "/proc/self/cgroup"
+MOUNT = "/sys/fs/cgroup"
+
+
+def usable_cores() -> int:
+    """Cores this process may run on, or fewer where its control groups are allowed less time than these have."""
+    limit = time_limit()
+    return cores() if limit is None else max(1, min(cores(), math.ceil(limit)))
+
+
+def cores() -> int:
+    """Cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def time_limit() -> float | None:
+    """Seconds of cores a second that the control groups of this process are allowed, as with `docker run --cpus 1.5`.
+
+    None without a limit, and on systems without control groups.
+    """
+    return min((limit for folder, version in _groups() if (limit := _limit(folder, version)) is not None), default=None)
+
+
+def _groups() -> Iterator[tuple[str, int]]:
+    """The folders of this process's control groups and all above, in which the limits are files; their version."""
+    for line in _read(GROUPS).splitlines():
+        _, controllers, path = line.split(":", 2) if line.count(":") >= 2 else ("", "none", "")
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        mount, version = (f"{MOUNT}/cpu", 1) if controllers else (MOUNT, 2)
+        group = PurePosixPath(path)
+        for above in (group, *group.parents):  # a container may see its own group as the topmost
+            yield f"{mount}{above}", version
+
+
+def _limit(folder: str, version: int) -> float | None:
+    """Microseconds allowed in each period, over the period; both are whole numbers, or there is no limit."""
+    if version == 2:
+        found = _read(f"{folder}/cpu.max").split()
+    else:
+        found = [_read(f"{folder}/cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+    if len(found) != 2 or not all(number.isdecimal() for number in found) or not int(found[1]):
+        return None  # "max", -1, or no such file
+    return int(found[0]) / int(found[1])
+
+
+def _read(file: str) -> str:
+    try:
+        with open(file, encoding="utf-8", errors="replace") as opened:
+            return opened.read()
+    except OSError:
+        return ""
