@@ -154,9 +154,7 @@ class WorkOptions:
     ] = None
     threads: Annotated[
         int | None,
-        option(
-            "Work", "--threads", min=1, metavar="N", help="Processor threads. (default: all cores, or a container's)"
-        ),
+        option("Work", "--threads", min=1, metavar="N", help="Processor threads. (default: one for every usable core)"),
     ] = None
     workers: Annotated[
         int | None,
