@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bertcli.ops import add, each, embed, empty_like, linear, mix, norm, pick, scores, softmax
-from bertcli.packing import Block, Packed
+from bertcli.packing import AttentionBlock, Packed
 from bertcli.parts import Array, Integers, Module
 from bertcli.tree import parameter, part, parts, setting
 
@@ -67,7 +67,7 @@ class SelfAttention(Module):
         q, k, v = self.query(x), self.key(context), self.value(context)
         z = empty_like(q)
 
-        def attend(block: Block) -> None:
+        def attend(block: AttentionBlock) -> None:
             q_h, k_h, v_h = block.query_heads(q), block.key_heads(k), block.key_heads(v)  # [batch, head, token, size]
             weights = softmax(scores(q_h, k_h))  # [batch, head, token, token]
             mix(weights, v_h, into=block.query_heads(z))

@@ -20,7 +20,7 @@ UNEVEN = 1.2  # times the even share of a core: with longer parts, it is better 
 LEAST_SCORES = 1 << 16  # below this, waking another core costs more than it brings
 
 
-class Group(NamedTuple):
+class SameLength(NamedTuple):
     """Neighbouring sentences of one length, computed together: the packed rows of their queries and of their keys."""
 
     sentences: int
@@ -42,20 +42,20 @@ class Group(NamedTuple):
         """Keys of each sentence."""
         return int(self.keys.stop - self.keys.start) // self.sentences
 
-    def cut(self, sentences: int) -> Iterator[Group]:
+    def cut(self, sentences: int) -> Iterator[SameLength]:
         """The same in parts of so many sentences."""
         asked, seen = self.query_length, self.key_length
         for first in range(0, self.sentences, sentences):
             last = min(first + sentences, self.sentences)
             queries = slice(self.queries.start + first * asked, self.queries.start + last * asked)
             keys = slice(self.keys.start + first * seen, self.keys.start + last * seen)
-            yield Group(last - first, queries, keys)
+            yield SameLength(last - first, queries, keys)
 
 
-class Block(NamedTuple):
+class AttentionBlock(NamedTuple):
     """Sentences of a group and some of their heads: as much of attention as is computed at a time."""
 
-    group: Group
+    group: SameLength
     heads: slice
     head_count: int  # of the whole
 
@@ -84,17 +84,17 @@ class Packed:
     segments: Integers
     positions: Integers
     offsets: Integers
-    groups: tuple[Group, ...]
+    groups: tuple[SameLength, ...]
 
     @property
     def first(self) -> Integers:
         """The row of each sentence's first token, [CLS]."""
         return self.offsets[:-1]
 
-    def blocks(self, heads: int) -> list[Block]:
+    def blocks(self, heads: int) -> list[AttentionBlock]:
         """Attention of a batch in blocks whose scores fit the cache; whole groups where somebody watches."""
         if watched():
-            return [Block(group, slice(None), heads) for group in self.groups]
+            return [AttentionBlock(group, slice(None), heads) for group in self.groups]
         scores = sum(group.score_count for group in self.groups) * heads
         limit = min(MOST_SCORES, max(LEAST_SCORES, scores // thread_count()))
         return [block for group in self.groups for block in _blocks(group, heads, limit)]
@@ -170,29 +170,29 @@ def pack_padded(ids: Integers, segments: Integers, mask: NDArray[np.bool_]) -> t
     return packed, rows
 
 
-def _blocks(group: Group, heads: int, limit: int) -> Iterator[Block]:
+def _blocks(group: SameLength, heads: int, limit: int) -> Iterator[AttentionBlock]:
     """Some sentences with all their heads, or one with some of them: about `limit` scores each."""
     alone = group.query_length * group.key_length
     together = max(1, limit // (alone * heads))
     step = heads if together > 1 else min(heads, max(1, limit // alone))
     for part in group.cut(together):
         for first in range(0, heads, step):
-            yield Block(part, slice(first, first + step), heads)
+            yield AttentionBlock(part, slice(first, first + step), heads)
 
 
 def _offsets(lengths: Integers) -> Integers:
     return np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(lengths, dtype=np.intp)])
 
 
-def _groups(queries: Integers, keys: Integers) -> tuple[Group, ...]:
+def _groups(queries: Integers, keys: Integers) -> tuple[SameLength, ...]:
     return tuple(_runs(queries.tolist(), keys.tolist()))
 
 
-def _runs(queries: list[int], keys: list[int]) -> Iterator[Group]:
+def _runs(queries: list[int], keys: list[int]) -> Iterator[SameLength]:
     query = key = 0
     for (asked, seen), run in groupby(zip(queries, keys, strict=True)):
         sentences = len(list(run))
         if asked:
-            yield Group(sentences, slice(query, query + sentences * asked), slice(key, key + sentences * seen))
+            yield SameLength(sentences, slice(query, query + sentences * asked), slice(key, key + sentences * seen))
         query += sentences * asked
         key += sentences * seen

@@ -131,7 +131,7 @@ def test_a_damaged_array_in_a_zip_is_refused(place: int, tmp_path: Path) -> None
     data[place : place + 8] = bytes(8)
     (tmp_path / "v.npz").write_bytes(data)
     with pytest.raises(BertcliError, match="it is no usable file of vectors"):
-        list(open_vectors(str(tmp_path / "v.npz")).blocks(10))
+        list(open_vectors(str(tmp_path / "v.npz")).chunks(10))
 
 
 def test_a_header_that_claims_a_petabyte_costs_nothing(tmp_path: Path) -> None:

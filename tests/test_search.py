@@ -100,7 +100,7 @@ def test_a_mapped_file_is_not_read_into_memory(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         stored = open_vectors(str(tmp_path / "big.npy"))
-        assert next(stored.blocks(10)).shape == (10, 128)
+        assert next(stored.chunks(10)).shape == (10, 128)
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()

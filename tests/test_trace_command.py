@@ -20,7 +20,7 @@ import bertcli as library
 from bertcli.output.spelling import spell_out
 from bertcli.padded import packed_batch
 from bertcli.tracing import Step
-from bertcli.tracing.folding import blocks
+from bertcli.tracing.folding import folded
 
 TEXT = "The king went home."
 KEYS = ["index", "path", "group", "operation", "inputs", "output", "params", "macs", "flops", "bytes"]
@@ -144,7 +144,7 @@ def test_piped_a_row_for_each_op_and_nothing_is_cut(name: str) -> None:
     done = trace("--variant", name)
     assert done.status == 0
     lines = done.out.splitlines()
-    for step in [step for block in blocks(steps_of(name), fold=True) for step in block.steps]:
+    for step in [step for block in folded(steps_of(name), fold=True) for step in block.steps]:
         values = [*step.inputs, step.output]
         cells = [cell for v in values for cell in (v.name, f"{v.symbols} ({' × '.join(map(str, v.shape))})")]
         cells += [f"{number:,}" for number in (step.params, step.macs, step.bytes) if number]
@@ -219,7 +219,7 @@ def test_times_of_layers_told_once_are_added_and_statistics_joined(model: Path) 
     opened = library.load(model)
     with library.trace(opened, time=True, stats=True, keep=lambda path: True) as found:
         opened.forward(np.arange(9).reshape(1, 9))
-    (layers,) = (block for block in blocks(found.steps, fold=True) if block.times > 1)
+    (layers,) = (block for block in folded(found.steps, fold=True) if block.times > 1)
     for step in layers.steps:
         paths = [step.path.replace("*", str(layer)) for layer in range(layers.times)]
         parts = [part for part in found.steps if part.path in paths]
@@ -236,7 +236,7 @@ def test_layers_that_differ_are_not_told_as_one() -> None:
     batch = packed_batch(variant.config, np.zeros((1, 6), dtype=int), None, None)[0]
     with library.trace(variant) as found:
         variant.network(batch, np.array([0, 3]))  # of the last layer two rows
-    assert [(block.layers, block.times) for block in blocks(found.steps, fold=True)] == [
+    assert [(block.layers, block.times) for block in folded(found.steps, fold=True)] == [
         ("", 1), ("encoder.layers.*", 3), ("", 1), ("encoder.layers.3", 1),
     ]  # fmt: skip
 

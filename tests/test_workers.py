@@ -131,7 +131,7 @@ def test_a_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_number(
     assert run(*arguments, "-o", whole, "--workers", "1").status == 0
     begin = processes.Workers.begin
 
-    def fatal(self: Any, group: running.Group) -> Any:
+    def fatal(self: Any, group: running.WindowTexts) -> Any:
         if group.first > 20:
             for process in started:
                 os.kill(process.pid, signal.SIGKILL)

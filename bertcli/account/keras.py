@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from bertcli.account.flow import flow, nearest
-from bertcli.account.ledger import Plan
+from bertcli.account.ledger import RowPlan
 from bertcli.account.shapes import IDS, Input
 from bertcli.model import Model
 from bertcli.textbook import Textbook
@@ -70,7 +70,7 @@ TEXTBOOK_HEADS = """
 FORMULAS = {"-MultiHeadSelfAttention": "A·H·(H/A)·3 + H·3 + H·H + H", "-FeedForward": "(H·F + F) + (F·H + H)"}
 
 
-def keras_plans(model: Model, given: Input) -> list[Plan]:
+def keras_plans(model: Model, given: Input) -> list[RowPlan]:
     """The rows of the Keras summary for a model, in its order; a textbook model has fewer."""
     writer = _Writer(model, given)
     layers = len(model.network.encoder.layers)
@@ -110,17 +110,17 @@ class _Writer:
         self.places = self.outputs.keys() | self.tables.keys()
         self.given = given
 
-    def plans(self, embeddings: list[_Words], layer: list[_Words], heads: list[_Words], layers: int) -> list[Plan]:
-        plans: list[Plan] = []
+    def plans(self, embeddings: list[_Words], layer: list[_Words], heads: list[_Words], layers: int) -> list[RowPlan]:
+        plans: list[RowPlan] = []
         for block in [embeddings, *([words.numbered(i) for words in layer] for i in range(layers)), heads]:
             before = plans[-1].name if plans else ""
             plans += [self._plan(words, before) for words in block if words.place in self.places]
         return plans
 
-    def _plan(self, words: _Words, before: str) -> Plan:
+    def _plan(self, words: _Words, before: str) -> RowPlan:
         after = tuple(before if name == "…" else name for name in words.after)
         place = words.place if words.holds else None
-        return Plan(words.name, words.type, self._shape(words.place, words.type), after, place, words.formula)
+        return RowPlan(words.name, words.type, self._shape(words.place, words.type), after, place, words.formula)
 
     def _shape(self, place: str, kind: str) -> str:
         shapes = [IDS if kind == "InputLayer" else self.outputs[nearest(place, self.outputs)]]

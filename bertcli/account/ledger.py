@@ -16,7 +16,7 @@ from bertcli.tree import Parameter, parameters
 EVERY = "*"  # in the place of a layer's number
 
 
-class Plan(NamedTuple):
+class RowPlan(NamedTuple):
     """A row before its parameters are known."""
 
     name: str
@@ -27,7 +27,7 @@ class Plan(NamedTuple):
     formula: str | None = None  # how it is written, where that says more than its axes do
 
 
-class Entry(NamedTuple):
+class CountedParameter(NamedTuple):
     """A parameter of the tree as it counts."""
 
     parameter: Parameter
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
     tied_to: str | None
 
 
-def entries(model: Model) -> Iterator[Entry]:
+def entries(model: Model) -> Iterator[CountedParameter]:
     """Every parameter of a model's tree; one that is tied to an earlier one counts for nothing."""
     stored = {use.path: use.bytes for use in model.uses if use.path}
     first: dict[int, str] = {}
@@ -44,22 +44,22 @@ def entries(model: Model) -> Iterator[Entry]:
         path, array = parameter.path, parameter.array
         home = first.setdefault(id(array), path)
         if home == path:
-            yield Entry(parameter, array.size, stored.get(path, array.nbytes), None)
+            yield CountedParameter(parameter, array.size, stored.get(path, array.nbytes), None)
         else:
-            yield Entry(parameter, 0, 0, home)
+            yield CountedParameter(parameter, 0, 0, home)
 
 
-def rows(plans: Sequence[Plan], model: Model, *, collapse: bool, powers: bool) -> tuple[Row, ...]:
+def rows(plans: Sequence[RowPlan], model: Model, *, collapse: bool, powers: bool) -> tuple[Row, ...]:
     """The row of each plan with its parameters; `collapse` makes one of those that differ in a layer's number only."""
     names = {plan.holds: plan.name for plan in plans if plan.holds is not None}
-    held: dict[str, list[Entry]] = defaultdict(list)
+    held: dict[str, list[CountedParameter]] = defaultdict(list)
     for entry in entries(model):
         held[nearest(entry.parameter.path, names)].append(entry)
     if held.keys() - names.keys():
         raise RuntimeError(f"no row shows {', '.join(entry.parameter.path for entry in held[''])}")
     if not collapse:
         return tuple(_row([plan], held, names, model, powers=powers) for plan in plans)
-    groups: dict[str, list[Plan]] = defaultdict(list)
+    groups: dict[str, list[RowPlan]] = defaultdict(list)
     for plan in plans:
         inputs = tuple(dict.fromkeys(map(every_layer, plan.connected_to)))
         groups[every_layer(plan.name)].append(plan._replace(name=every_layer(plan.name), connected_to=inputs))
@@ -72,7 +72,12 @@ def every_layer(name: str) -> str:
 
 
 def _row(
-    group: Sequence[Plan], held: Mapping[str, Sequence[Entry]], names: Mapping[str, str], model: Model, *, powers: bool
+    group: Sequence[RowPlan],
+    held: Mapping[str, Sequence[CountedParameter]],
+    names: Mapping[str, str],
+    model: Model,
+    *,
+    powers: bool,
 ) -> Row:
     plan, folded = group[0], EVERY in group[0].name
     mine = [entry for one in group if one.holds is not None for entry in held.get(one.holds, ())]

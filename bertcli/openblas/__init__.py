@@ -12,7 +12,7 @@ and since copying a weight takes as long as multiplying it with 16 columns,
 
     kept       says which weights are used so often that their panels are kept, and keeps them
     panels     multiplies with them
-    plans      is what OpenBLAS's routines are called with for that, and in which order
+    schedules  is what OpenBLAS's routines are called with for that, and in which order
     routines   calls them
     layouts    has the sizes of portion, tile and panel, for each kernel
 """

@@ -31,8 +31,16 @@ class Layout(NamedTuple):
 
     def shares(self, outputs: int, threads: int) -> list[tuple[int, int]]:
         """First and number of the outputs of each thread: whole panels, but of the last."""
-        share = self.in_panels(-(-outputs // threads))
-        return [(first, min(share, outputs - first)) for first in range(0, outputs, share)]
+        return _shares(outputs, threads, self.panel)
+
+    def column_shares(self, columns: int, threads: int) -> list[tuple[int, int]]:
+        """First and number of the columns of each thread: whole tiles, but of the last."""
+        return _shares(columns, threads, self.tile)
+
+
+def _shares(count: int, threads: int, whole: int) -> list[tuple[int, int]]:
+    share = max(1, -(-count // (threads * whole))) * whole
+    return [(first, min(share, count - first)) for first in range(0, count, share)]
 
 
 # Portion and tile are OpenBLAS's own (its GEMM_Q and GEMM_UNROLL_M); panels are as wide as the kernel's inner loop.

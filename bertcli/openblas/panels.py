@@ -12,8 +12,8 @@ import numpy as np
 
 from bertcli import blas
 from bertcli.memory import pages, room
-from bertcli.openblas.plans import SLACK, Product, pieces, plans, width
 from bertcli.openblas.routines import NUMBER, Calls, Routines, address
+from bertcli.openblas.schedules import SLACK, Product, pieces, schedules, width
 from bertcli.parts import Array
 
 UNGUARDED = 32  # columns up to which calls for 8, the last one for up to 15, are faster than guards
@@ -78,7 +78,7 @@ class Panels:
         threads = max(1, min(blas.threads() or 1, rows // layout.panel, rows * self.inputs * columns // ENOUGH))
         strides = x.strides[0] // NUMBER, result.strides[0] // NUMBER
         product = Product(self.use, self.rows, self.inputs, first, rows, columns, guarded, threads, *strides)
-        plans.run(product, address(x), self.address, address(result))
+        schedules.run(product, address(x), self.address, address(result))
         if bias is not None or not in_place:
             for start, count, place in pieces(layout, columns, guarded):
                 some = slice(start, start + count)

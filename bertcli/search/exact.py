@@ -1,4 +1,4 @@
-"""Exact search: every row of a file is compared, a block of rows at a time."""
+"""Exact search: every row of a file is compared, a chunk of rows at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bertcli.errors import BertcliError
 from bertcli.quantise import quantise, stored_width
 from bertcli.search.stored import Stored
 
-NUMBERS = 1 << 22  # of a block: 32 MiB in float64
+NUMBERS = 1 << 22  # of a chunk: 32 MiB in float64
 Scores = NDArray[np.float64]
 
 
@@ -40,14 +40,14 @@ def nearest(queries: NDArray[np.floating[Any]], stored: Stored, top_k: int) -> N
     compare = _bits(queries) if stored.binary else _cosines(queries)
     best = Nearest(np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0)))
     begin = 0
-    for block in stored.blocks(max(1, NUMBERS // max(1, width))):
-        scores = compare(block)
+    for chunk in stored.chunks(max(1, NUMBERS // max(1, width))):
+        scores = compare(chunk)
         bad = np.flatnonzero(~np.isfinite(scores).all(axis=0))
         if bad.size:
             raise BertcliError(f"{stored.file}, row {begin + bad[0]}: NaN or infinite numbers; make the file again.")
-        rows = np.broadcast_to(np.arange(begin, begin + len(block)), scores.shape)
+        rows = np.broadcast_to(np.arange(begin, begin + len(chunk)), scores.shape)
         best = _first(np.concatenate([best.rows, rows], 1), np.concatenate([best.scores, scores], 1), top_k)
-        begin += len(block)
+        begin += len(chunk)
     return best
 
 
@@ -60,9 +60,9 @@ def _cosines(queries: NDArray[np.floating[Any]]) -> Callable[[NDArray[Any]], Sco
     directions = queries.astype(np.float64)
     directions /= _lengths(directions)[:, None]
 
-    def compare(block: NDArray[Any]) -> Scores:
+    def compare(chunk: NDArray[Any]) -> Scores:
         with np.errstate(all="ignore"):  # what is not finite shows in the result
-            wide = block.astype(np.float64)
+            wide = chunk.astype(np.float64)
             return np.asarray(directions @ wide.T / _lengths(wide)).clip(-1, 1)
 
     return compare
@@ -77,9 +77,9 @@ def _lengths(vectors: Scores) -> Scores:
 def _bits(queries: NDArray[np.floating[Any]]) -> Callable[[NDArray[Any]], Scores]:
     signs, width = quantise(queries, "binary").values, queries.shape[1]
 
-    def compare(block: NDArray[Any]) -> Scores:
-        different = [np.bitwise_count(block ^ query).sum(axis=1, dtype=np.int64) for query in signs]
-        shares: Scores = np.array(different, np.float64).reshape(len(signs), len(block)) / width
+    def compare(chunk: NDArray[Any]) -> Scores:
+        different = [np.bitwise_count(chunk ^ query).sum(axis=1, dtype=np.int64) for query in signs]
+        shares: Scores = np.array(different, np.float64).reshape(len(signs), len(chunk)) / width
         return 1 - 2 * shares
 
     return compare

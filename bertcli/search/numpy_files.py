@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from bertcli.arrow import first_line
-from bertcli.search.stored import NAME, TYPES, Block, Stored, mapped, no_vectors
+from bertcli.search.stored import NAME, TYPES, Chunk, Stored, mapped, no_vectors
 from bertcli.untrusted import open_regular, shown
 
 BAD_ZIP = (
@@ -60,7 +60,7 @@ def zip_file(path: Path) -> Stored:
     with _member(path) as (file, size):
         header = _header(path, file, size)
 
-    def blocks(count: int) -> Iterator[Block]:
+    def chunks(count: int) -> Iterator[Chunk]:
         with _member(path) as (file, size):
             _header(path, file, size)
             for begin in range(0, header.rows, count):
@@ -70,7 +70,7 @@ def zip_file(path: Path) -> Stored:
                     raise no_vectors(path, "ends before its data do")
                 yield np.frombuffer(data, header.dtype).reshape(rows, header.width)
 
-    return Stored(path, header.rows, header.width, header.dtype.name == "uint8", blocks)
+    return Stored(path, header.rows, header.width, header.dtype.name == "uint8", chunks)
 
 
 @contextmanager

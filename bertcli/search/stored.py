@@ -12,29 +12,29 @@ from bertcli.errors import BertcliError
 
 NAME = "embeddings"  # of the array, where a file has several
 TYPES = ("float16", "float32", "float64", "int8", "uint8")
-Block = NDArray[Any]
+Chunk = NDArray[Any]
 
 
 class Stored(NamedTuple):
-    """Vectors [rows, width]; `binary`: a row is `width` bytes of bits. `blocks(n)` gives n rows at a time."""
+    """Vectors [rows, width]; `binary`: a row is `width` bytes of bits. `chunks(n)` gives n rows at a time."""
 
     file: Path
     rows: int
     width: int
     binary: bool
-    blocks: Callable[[int], Iterator[Block]]
+    chunks: Callable[[int], Iterator[Chunk]]
     columns: tuple[str, ...] = ()  # beside the vectors
 
 
-def mapped(file: Path, vectors: Block) -> Stored:
+def mapped(file: Path, vectors: Chunk) -> Stored:
     """Vectors that lie in memory, or in a file as they would in memory."""
 
-    def blocks(count: int) -> Iterator[Block]:
+    def chunks(count: int) -> Iterator[Chunk]:
         for begin in range(0, len(vectors), count):
             yield vectors[begin : begin + count]
 
     rows, width = vectors.shape
-    return Stored(file, rows, width, vectors.dtype.name == "uint8", blocks)
+    return Stored(file, rows, width, vectors.dtype.name == "uint8", chunks)
 
 
 def no_vectors(path: Path, what: str) -> BertcliError:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.arrow import first_line, pyarrow
-from bertcli.search.stored import NAME, TYPES, Block, Stored, mapped, no_vectors
+from bertcli.search.stored import NAME, TYPES, Chunk, Stored, mapped, no_vectors
 from bertcli.tensors import open_file
 from bertcli.untrusted import open_regular, shown
 
@@ -49,7 +49,7 @@ def parquet_file(path: Path) -> Stored:
     if numbers is None:
         raise no_vectors(path, f"holds vectors of {kind.value_type}, not of {', '.join(TYPES)}")
 
-    def blocks(count: int) -> Iterator[Block]:
+    def chunks(count: int) -> Iterator[Chunk]:
         try:
             with open_regular(path) as file, parquet.ParquetFile(file, pre_buffer=False) as opened:
                 for batch in opened.iter_batches(count, columns=[name], use_threads=False):
@@ -62,7 +62,7 @@ def parquet_file(path: Path) -> Stored:
         except errors as error:
             raise no_vectors(path, f"is damaged ({first_line(error)})") from None
 
-    return Stored(path, rows, width, numbers.name == "uint8", blocks, tuple(schema.names))
+    return Stored(path, rows, width, numbers.name == "uint8", chunks, tuple(schema.names))
 
 
 def _width(opened: Any, name: str) -> int:
@@ -74,7 +74,7 @@ def _width(opened: Any, name: str) -> int:
     return 0
 
 
-def _vectors(column: Any, width: int, numbers: np.dtype[Any]) -> Block:
+def _vectors(column: Any, width: int, numbers: np.dtype[Any]) -> Chunk:
     vectors = np.zeros((len(column), width), numbers)
     there = column.is_valid().to_numpy(zero_copy_only=False)
     vectors[there] = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.tasks.items import Reading
-from bertcli.tasks.masked import Blank, Row, at_blanks
+from bertcli.tasks.masked import Blank, TokenLogits, at_blanks
 from bertcli.tokens import Tokenizer
 from bertcli.untrusted import shown
 
@@ -70,7 +70,7 @@ def rank(
     """
     single = None if targets is None else [target[0] for target in targets if len(target) == 1]
 
-    def read(blank: int, which: int, row: Row) -> list[Candidate]:
+    def read(blank: int, which: int, row: TokenLogits) -> list[Candidate]:
         ids = row.best(count) if single is None else single
         return [Candidate((id,), row.log_probability(id)) for id in ids]
 

@@ -29,7 +29,7 @@ class Blank(NamedTuple):
     positions: Sequence[int]
 
 
-class Row(NamedTuple):
+class TokenLogits(NamedTuple):
     """Logits of one token over the vocabulary, and log Σ exp of them."""
 
     logits: Array
@@ -47,7 +47,7 @@ class Row(NamedTuple):
 
 
 def at_blanks(
-    model: Model, blanks: Sequence[Blank], batch_tokens: int, read: Callable[[int, int, Row], R]
+    model: Model, blanks: Sequence[Blank], batch_tokens: int, read: Callable[[int, int, TokenLogits], R]
 ) -> list[list[R]]:
     """`read(blank, which of its positions, row)` for every position of every blank; rows live for that call only."""
     head = head_of(model, "mlm", "this")
@@ -65,7 +65,7 @@ def at_blanks(
     return in_micro_batches([len(blank.ids) for blank in blanks], batch_tokens, run)
 
 
-def _rows(head: Callable[[Array], Array], hidden: Array, step: int) -> Iterator[Row]:
+def _rows(head: Callable[[Array], Array], hidden: Array, step: int) -> Iterator[TokenLogits]:
     """Rows of the vocabulary for hidden states [token, hidden], computed `step` at a time."""
     for start in range(0, len(hidden), step):
         logits = head(hidden[start : start + step])
@@ -76,4 +76,4 @@ def _rows(head: Callable[[Array], Array], hidden: Array, step: int) -> Iterator[
         totals = np.exp(below, out=below).sum(axis=1, dtype=np.float64)
         log_totals: NDArray[np.float64] = largest.astype(np.float64) + np.log(totals)
         check_finite(log_totals)
-        yield from map(Row, logits, log_totals.tolist())
+        yield from map(TokenLogits, logits, log_totals.tolist())

@@ -77,7 +77,7 @@ def _movable(task: Task[R]) -> bool:
     return task.model.as_stored and possible()
 
 
-class Group(NamedTuple):
+class WindowTexts(NamedTuple):
     """Neighbouring texts and the number of the first; or why none could be read here, raised when it is their turn."""
 
     texts: list[Text]
@@ -85,18 +85,18 @@ class Group(NamedTuple):
     error: Exception | None = None
 
 
-def _groups(task: Task[R], texts: Texts) -> Iterator[Group]:
+def _groups(task: Task[R], texts: Texts) -> Iterator[WindowTexts]:
     """The texts of one window after the other, from where the run is to start."""
     first = task.reading.start.texts
     try:
         for group in islice(texts.grouped(task.reading.tokens_together, task.span), task.reading.start.windows, None):
-            yield Group(group, first)
+            yield WindowTexts(group, first)
             first += len(group)
     except Exception as error:
-        yield Group([], first, error)
+        yield WindowTexts([], first, error)
 
 
-def tokenized(task: Task[R], group: Group) -> Window:
+def tokenized(task: Task[R], group: WindowTexts) -> Window:
     """The window of these texts."""
     if group.error is not None:
         raise group.error
@@ -118,8 +118,8 @@ def _computed(task: Task[R], texts: Texts, workers: int, patience: float) -> Gen
             yield task.compute(tokenized(task, group))
 
 
-def _looking_ahead(task: Task[R], groups: Iterator[Group]) -> Iterator[R]:
-    pool: ThreadPool[Group, Window] = ThreadPool()
+def _looking_ahead(task: Task[R], groups: Iterator[WindowTexts]) -> Iterator[R]:
+    pool: ThreadPool[WindowTexts, Window] = ThreadPool()
     try:
         window = None
         for group in groups:
@@ -137,7 +137,7 @@ def _looking_ahead(task: Task[R], groups: Iterator[Group]) -> Iterator[R]:
         pool.end()
 
 
-def _by_workers(task: Task[R], groups: Iterator[Group], texts: Texts, count: int) -> Iterator[R]:
+def _by_workers(task: Task[R], groups: Iterator[WindowTexts], texts: Texts, count: int) -> Iterator[R]:
     from bertcli.tasks.workers import Workers
 
     under_way: deque[Future[R]] = deque()

@@ -17,7 +17,7 @@ from bertcli.inputs import Texts, from_values
 from bertcli.model import Model
 from bertcli.tasks.checks import head_of
 from bertcli.tasks.items import START, Item, Reading, Records, RecordStream, Tally, Truncation, Window
-from bertcli.tasks.masked import Blank, Row, at_blanks
+from bertcli.tasks.masked import Blank, TokenLogits, at_blanks
 from bertcli.tasks.run import results
 from bertcli.tasks.windows import Task
 from bertcli.untrusted import shown
@@ -82,8 +82,8 @@ def _guesses(model: Model, item: Item, target: str | None) -> _Guesses:
     return _Guesses([_all_masks(model, item)], _true_ids(model, item, target))
 
 
-def _reader(blanks: list[Blank], truths: list[Sequence[int]]) -> Callable[[int, int, Row], tuple[int, float]]:
-    def read(blank: int, which: int, row: Row) -> tuple[int, float]:
+def _reader(blanks: list[Blank], truths: list[Sequence[int]]) -> Callable[[int, int, TokenLogits], tuple[int, float]]:
+    def read(blank: int, which: int, row: TokenLogits) -> tuple[int, float]:
         id = truths[blank][blanks[blank].positions[which]]
         return id, row.log_probability(id)
 

@@ -19,7 +19,7 @@ from bertcli.tasks.futures import Future, ThreadPool
 from bertcli.tasks.worker import Setup, receive, send
 
 if TYPE_CHECKING:
-    from bertcli.tasks.run import Group
+    from bertcli.tasks.run import WindowTexts
     from bertcli.tasks.windows import Task
 
 R = TypeVar("R")
@@ -38,11 +38,11 @@ class Workers(Generic[R]):
         self._count = count
         self._threads = max(1, team.core_count() // count)
         self._setup = pickle.dumps(Setup(task, self._threads, team.thread_count()), pickle.HIGHEST_PROTOCOL)
-        self._pool: ThreadPool[Group, R] = ThreadPool()
+        self._pool: ThreadPool[WindowTexts, R] = ThreadPool()
         self._processes: list[Popen[bytes]] = []
         self._kill = finalize(self, _kill, self._processes)
 
-    def begin(self, group: Group) -> Future[R]:
+    def begin(self, group: WindowTexts) -> Future[R]:
         """Have a worker tokenize and compute these texts."""
         if len(self._pool) < self._count:
             process = _start(self._threads)
@@ -90,10 +90,10 @@ def _kill(processes: list[Popen[bytes]]) -> None:
 
 
 @contextmanager
-def _worker(process: Popen[bytes], setup: bytes) -> Iterator[Callable[[Group], Any]]:
+def _worker(process: Popen[bytes], setup: bytes) -> Iterator[Callable[[WindowTexts], Any]]:
     """What computes the texts of a window in this process."""
 
-    def compute(group: Group) -> Any:
+    def compute(group: WindowTexts) -> Any:
         if group.error is not None:
             raise group.error
         try:

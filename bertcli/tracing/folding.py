@@ -1,4 +1,4 @@
-"""Layers that are alike told once: the steps of a trace in blocks, each with how often it was run in a row."""
+"""Layers that are alike told once: the steps of a trace in stretches, each with how often it was run in a row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LAYER = re.compile(r"(.*\blayers)\.(\d+)\.(.*)")
 EVERY = "*"  # in the place of a layer's number
 
 
-class Block(NamedTuple):
+class Folded(NamedTuple):
     """Steps that were run `times` times, layer after layer; of what differs, times are added and statistics joined."""
 
     layers: str  # "encoder.layers.*" or "encoder.layers.3"; empty outside of layers
@@ -23,20 +23,20 @@ class Block(NamedTuple):
     steps: tuple[Step, ...]
 
 
-def blocks(steps: Sequence[Step], *, fold: bool) -> list[Block]:
-    """The steps of a pass in blocks; with `fold` layers that do the same are one."""
+def folded(steps: Sequence[Step], *, fold: bool) -> list[Folded]:
+    """The steps of a pass, in the order they were run; with `fold` layers that do the same are one."""
     found: list[list[tuple[Step, ...]]] = []  # layers by what they do, or what lies between layers
-    for block in _by_layer(steps):
-        if fold and found and _alike(found[-1][-1], block):
-            found[-1].append(block)
+    for stretch in _by_layer(steps):
+        if fold and found and _alike(found[-1][-1], stretch):
+            found[-1].append(stretch)
         else:
-            found.append([block])
+            found.append([stretch])
     return [_joined(several) for several in found]
 
 
 def _by_layer(steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
-    for _, block in groupby(steps, lambda step: _layer(step.path)):
-        yield tuple(block)
+    for _, stretch in groupby(steps, lambda step: _layer(step.path)):
+        yield tuple(stretch)
 
 
 def _layer(path: str) -> str:
@@ -53,15 +53,15 @@ def _without_layer(step: Step) -> Step:
     return replace(step, index=0, path=path, parameters=(), seconds=None, stats=None)
 
 
-def _joined(several: list[tuple[Step, ...]]) -> Block:
+def _joined(several: list[tuple[Step, ...]]) -> Folded:
     layer = _layer(several[0][0].path)
     if len(several) == 1:
-        return Block(layer, 1, several[0])
+        return Folded(layer, 1, several[0])
     steps = tuple(
         replace(_without_layer(column[0]), seconds=_sum(column), stats=_stats(column))
         for column in zip(*several, strict=True)
     )
-    return Block(f"{layer.rpartition('.')[0]}.{EVERY}", len(several), steps)
+    return Folded(f"{layer.rpartition('.')[0]}.{EVERY}", len(several), steps)
 
 
 def _sum(steps: Sequence[Step]) -> float | None:

@@ -10,7 +10,7 @@ import numpy as np
 from bertcli.bert import outputs
 from bertcli.memory import shape_only
 from bertcli.model import Model
-from bertcli.packing import Group, Packed
+from bertcli.packing import Packed, SameLength
 from bertcli.parts import Integers
 from bertcli.tracing.watcher import Keep, Trace, trace
 
@@ -56,7 +56,7 @@ def run_shapes(model: Model, batch: int, sequence: int) -> Trace:
     model.config.check_input(batch, sequence)
     rows = batch * sequence
     ids = shape_only((rows,), np.intp)
-    whole = Group(batch, slice(0, rows), slice(0, rows))
+    whole = SameLength(batch, slice(0, rows), slice(0, rows))
     with trace(model) as found:
         outputs(model.network, Packed(ids, ids, ids, np.arange(batch + 1) * sequence, (whole,)))
     return found

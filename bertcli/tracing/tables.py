@@ -10,7 +10,7 @@ from typing import Any
 
 from bertcli.output.document import Document
 from bertcli.output.table import Column, cell
-from bertcli.tracing.folding import Block, blocks
+from bertcli.tracing.folding import Folded, folded
 from bertcli.tracing.records import Step, Value
 from bertcli.tracing.watcher import Trace
 
@@ -26,7 +26,7 @@ def trace_document(
 
     `room` is the width of the terminal, None where nothing limits it: the widest layout that goes in is taken.
     """
-    found = blocks(trace.steps, fold=not all_layers)
+    found = folded(trace.steps, fold=not all_layers)
     layouts = (layout(trace, found) for layout in (_wide, _middle))
     fitting = (layout for layout in layouts if room is None or _width(layout) <= room)
     columns, rows = next(fitting, None) or _narrow(trace, found)
@@ -42,7 +42,7 @@ def _width(layout: Layout) -> int:
 # ----------------------------------------------------------------------------------------------------------- layouts
 
 
-def _wide(trace: Trace, found: list[Block]) -> Layout:
+def _wide(trace: Trace, found: list[Folded]) -> Layout:
     """A row for each op, as the literature has it."""
     columns = [Column(name) for name in ("Group", "Operation", "Input 1", "Size", "Input 2", "Size", "Output", "Size")]
     columns += _number_columns(trace)
@@ -60,7 +60,7 @@ def _wide(trace: Trace, found: list[Block]) -> Layout:
     return columns, _filled(rows, columns)
 
 
-def _middle(trace: Trace, found: list[Block]) -> Layout:
+def _middle(trace: Trace, found: list[Folded]) -> Layout:
     """Two rows for each op, names and below them sizes."""
     columns = [Column(name) for name in ("Operation", "Input 1", "Input 2", "Output")] + _number_columns(trace)
     rows: Rows = []
@@ -78,7 +78,7 @@ def _middle(trace: Trace, found: list[Block]) -> Layout:
     return columns, _filled(rows, columns)
 
 
-def _narrow(trace: Trace, found: list[Block]) -> Layout:
+def _narrow(trace: Trace, found: list[Folded]) -> Layout:
     """A row for each operand and result, below the op and what it costs."""
     rows: Rows = []
     for block in found:
@@ -116,11 +116,11 @@ def _three(step: Step) -> list[Value | None]:
     return [*step.inputs[:2], *[None] * (2 - len(step.inputs)), step.output]
 
 
-def _heading(block: Block) -> str:
+def _heading(block: Folded) -> str:
     return f"Encoder layer × {block.times}, each:" if block.times > 1 else f"{block.layers}:"
 
 
-def _together(block: Block) -> str:
+def _together(block: Folded) -> str:
     return f"Encoder layer × {block.times}, all"
 
 
@@ -128,7 +128,7 @@ def _costs(step: Step) -> tuple[int, ...]:
     return step.params, step.macs, step.bytes
 
 
-def _sums(block: Block) -> tuple[int, ...]:
+def _sums(block: Folded) -> tuple[int, ...]:
     return tuple(block.times * sum(column) for column in zip(*map(_costs, block.steps), strict=True))
 
 
@@ -178,7 +178,7 @@ def _totals(trace: Trace, sizes: Mapping[str, int]) -> list[str]:
     return below + ([f"Time: {1000 * totals.seconds:,.3f} ms"] if totals.seconds is not None else [])
 
 
-def _line(block: Block, step: Step) -> dict[str, Any]:
+def _line(block: Folded, step: Step) -> dict[str, Any]:
     """An op in CSV: `times` says how many layers do the same; costs are of one, time and statistics of all of them."""
     line: dict[str, Any] = {"times": block.times, "path": step.path, "group": step.group, "operation": step.operation}
     for i in (0, 1):

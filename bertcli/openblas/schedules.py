@@ -14,12 +14,12 @@ from bertcli.openblas.layouts import Layout
 from bertcli.openblas.routines import NUMBER, Calls, Routines, address
 from bertcli.parts import Array
 
-PLANS = 64  # kept for each thread
+MOST_SCHEDULES = 64  # kept for each thread
 SLACK = 1024  # numbers behind panels that the kernel may read ahead of what it uses
 
+ENOUGH = 1 << 14  # numbers that are worth a thread to copy
+
 _NOTHING = np.empty(0, np.float32)
-_ZEROS = np.zeros(1 << 14, np.float32)  # a guard: a tile of the columns of a portion, and less
-ZERO = address(_ZEROS)
 
 
 def pieces(layout: Layout, columns: int, guarded: bool) -> list[tuple[int, int, int]]:
@@ -57,24 +57,30 @@ class Product(NamedTuple):
     across: int  # and of the result
 
 
-X, PANELS, INTO, X_PANELS, ZEROS = range(1, 6)
+X, PANELS, INTO, X_PANELS = range(1, 5)
 Argument = int | tuple[int, int]  # a number; or one of these arrays, and the place in it that is meant
 
 
 def _steps(product: Product) -> Iterator[list[tuple[Argument, ...]]]:
     """Routine and arguments of calls that can be made at the same time.
 
-    For each portion of the inputs the columns are copied into panels, and then each thread adds to its outputs.
+    For each portion of the inputs the columns are copied into panels, and then each thread adds to its outputs. Guards
+    hold what was there before: what comes of them is in columns nobody reads.
     """
     use, columns, guarded = product.use, product.columns, product.guarded
-    layout, tile = use.layout, use.layout.tile
+    layout = use.layout
     for start, portion in layout.portions(product.inputs):
         for first, count, place in pieces(layout, columns, guarded):
-            source = (X, start * product.x_across + first)
-            if guarded:
-                yield [(use.columns, portion, tile, (ZEROS, 0), tile, (X_PANELS, (place - tile) * portion))]
-            if count:
-                yield [(use.columns, portion, count, source, product.x_across, (X_PANELS, place * portion))]
+            if not count:
+                continue
+            threads = max(1, min(product.threads, portion * count // ENOUGH))
+            yield [
+                (
+                    use.columns, portion, some, (X, start * product.x_across + first + column), product.x_across,
+                    (X_PANELS, (place + column) * portion),
+                )
+                for column, some in layout.column_shares(count, threads)
+            ]  # fmt: skip
         for place, count in calls(layout, columns, guarded):
             yield [
                 (
@@ -86,7 +92,7 @@ def _steps(product: Product) -> Iterator[list[tuple[Argument, ...]]]:
             ]  # fmt: skip
 
 
-class Plan:
+class Schedule:
     """The calls of a product, ready but for where its arrays are."""
 
     def __init__(self, product: Product) -> None:
@@ -107,32 +113,32 @@ class Plan:
         self.calls.run()
 
 
-class _Plans(local):
-    """Of each thread: plans, for making one takes as long as a small product, and room for the columns' panels.
+class _Schedules(local):
+    """Of each thread: schedules, for making one takes as long as a small product, and room for the columns' panels.
 
     What is in use is taken out: a signal handler that computes meanwhile makes its own.
     """
 
     def __init__(self) -> None:
-        self.made: dict[Product, Plan] = {}
+        self.made: dict[Product, Schedule] = {}
         self.rooms: list[tuple[Array, int]] = []  # and where they are
 
     def run(self, product: Product, *places: int) -> None:
         """The product of what is at X, PANELS and INTO. Errors: MemoryError."""
         layout = product.use.layout
         needed = width(layout, product.columns, product.guarded) * layout.portion + SLACK
-        plan = self.made.pop(product, None) or Plan(product)
+        schedule = self.made.pop(product, None) or Schedule(product)
         x_panels, where = self.rooms.pop() if self.rooms else (_NOTHING, 0)
         try:
             if x_panels.size < needed:
                 x_panels = pages(needed)
                 where = address(x_panels)
-            plan.run(*places, where, ZERO)
+            schedule.run(*places, where)
         finally:
-            if len(self.made) >= PLANS:
+            if len(self.made) >= MOST_SCHEDULES:
                 self.made.clear()
-            self.made[product] = plan
+            self.made[product] = schedule
             self.rooms.append((x_panels, where))
 
 
-plans = _Plans()
+schedules = _Schedules()
