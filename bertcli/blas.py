@@ -18,12 +18,13 @@ from bertcli.cores import cores, usable_cores
 CPU_INFO = "/proc/cpuinfo"
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
 AVX512_KERNEL = "SKYLAKEX"
+RAYON_VARIABLE = "RAYON_NUM_THREADS"  # the tokenizers library's
 THREAD_VARIABLES = (  # what libraries ask, when they are loaded, for how many threads to use
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
     "OMP_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
-    "RAYON_NUM_THREADS",
+    RAYON_VARIABLE,
 )
 AVX512 = frozenset({"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"})  # all that the kernel is compiled for
 
@@ -53,7 +54,8 @@ def choose_threads() -> bool:
     if "numpy" in sys.modules or any(name in os.environ for name in THREAD_VARIABLES) or usable_cores() == cores():
         return False
     for name in THREAD_VARIABLES:
-        _choose(name, str(usable_cores()))
+        if name != RAYON_VARIABLE:  # which is asked for later, and knows of such limits itself
+            _choose(name, str(usable_cores()))
     return True
 
 

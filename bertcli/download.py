@@ -7,14 +7,13 @@ breaks on the way, the cache holds the model that was there before, or the new o
 from __future__ import annotations
 
 import logging
-import os
 import re
 import sys
-import tempfile
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import NamedTuple
 
 from huggingface_hub import HfApi, constants, hf_hub_download
@@ -166,14 +165,16 @@ def _bars(wanted: bool) -> Iterator[None]:
 
 
 def _point(ref: Path, commit: str) -> None:
-    """`ref` holds the commit, in one step."""
+    """`ref` holds the commit, in one step, to be read by all who share the cache."""
     if ref.name == commit:
         return
     ref.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=ref.parent)
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(commit)
-    os.replace(temporary, ref)
+    temporary = ref.with_name(f".{ref.name}.{token_hex(8)}")
+    try:
+        temporary.write_text(commit, encoding="ascii")
+        temporary.replace(ref)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _explained(error: Exception, repo: str, revision: str | None) -> BertcliError:

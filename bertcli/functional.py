@@ -27,13 +27,17 @@ def scaled_dot_product_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, mask:
     """softmax(Q Kᵀ / sqrt(D)) V: [..., query, D], [..., key, D], [..., key, E] -> [..., query, E].
 
     Source: Vaswani et al. 2017, equation 1.
-    `mask` [..., query, key] is true (or 1) where a query may see a key; a query that may see none gets zeros.
+    `mask` [..., query, key] is true (or 1) where a query may see a key, else false (or 0); a query that may see none
+    gets zeros. A mask of other numbers, such as one to be added to the scores, raises BertcliError.
     """
     queries, keys, values = _copy(q), _copy(k), _copy(v)
     scores = queries @ keys.swapaxes(-1, -2) * np.float32(1 / sqrt(queries.shape[-1]))
     if mask is None:
         return np.asarray(kernels.softmax(scores) @ values, dtype=np.float32)
-    seen = np.broadcast_to(np.asarray(mask) != 0, scores.shape)
+    allowed = np.asarray(mask)
+    if not np.isin(allowed, (0, 1)).all():
+        raise BertcliError("A mask is 1 (or true) where a query may see a key and 0 elsewhere; this has other numbers.")
+    seen = np.broadcast_to(allowed != 0, scores.shape)
     weights = kernels.softmax(np.where(seen, scores, np.finfo(np.float32).min))
     return np.asarray((weights * seen) @ values, dtype=np.float32)
 
@@ -51,30 +55,46 @@ def feed_forward(
     return np.asarray(hidden @ _copy(w2) + _copy(b2), dtype=np.float32)
 
 
+def residual_add(x: ArrayLike, y: ArrayLike) -> Array:
+    """x + y: what goes into a part of a layer, and what comes out of it (He et al. 2015)."""
+    return np.asarray(_copy(x) + _copy(y), dtype=np.float32)
+
+
 def layer_norm(
-    x: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None, eps: float = 1e-5
+    x: ArrayLike, eps: float = 1e-5, *, weight: ArrayLike | None = None, bias: ArrayLike | None = None
 ) -> Array:
     """(x - mean) / sqrt(variance + eps) · weight + bias over the last axis, biased variance (Ba et al. 2016)."""
     scale, shift = (None if one is None else _copy(one) for one in (weight, bias))
-    return kernels.layer_norm(_copy(x), scale, shift, eps)
+    rows = _copy(x)
+    return kernels.layer_norm(np.atleast_1d(rows), scale, shift, eps).reshape(rows.shape)
 
 
 def gelu(x: ArrayLike) -> Array:
     """x/2 · (1 + erf(x / sqrt 2)), the exact form (Hendrycks & Gimpel 2016)."""
-    return kernels.activate(_copy(x), "gelu")
+    return _activated(x, "gelu")
 
 
 def relu(x: ArrayLike) -> Array:
     """max(0, x)."""
-    return kernels.activate(_copy(x), "relu")
+    return _activated(x, "relu")
 
 
 def masked_lm_loss(logits: ArrayLike, true_ids: ArrayLike) -> float:
-    """L = - Σ_i log softmax(logits_i)[true_ids_i] over the masked positions i: logits [masked, V], ids [masked]."""
+    """L = - Σ_i log softmax(logits_i)[true_ids_i] over the masked positions i: logits [masked, V], ids [masked].
+
+    Errors: BertcliError for ids past the vocabulary, and negative ones; leave out the positions that do not count.
+    """
     scores, ids = np.array(logits, dtype=np.float64), np.asarray(true_ids)
+    if ids.size and not 0 <= ids.min() <= ids.max() < scores.shape[-1]:
+        raise BertcliError(f"True ids are 0 to {scores.shape[-1] - 1}; found {ids.min()} to {ids.max()}.")
     scores -= scores.max(axis=-1, keepdims=True)
     true = np.take_along_axis(scores, ids[..., None], axis=-1)[..., 0]
     return float(np.sum(np.log(np.exp(scores).sum(axis=-1)) - true))
+
+
+def _activated(x: ArrayLike, activation: str) -> Array:
+    numbers = _copy(x)
+    return kernels.activate(np.atleast_1d(numbers), activation).reshape(numbers.shape)
 
 
 def _copy(x: Any) -> Array:

@@ -57,6 +57,8 @@ def find_model(
             logger.warning("%s is a folder: the revision %s is ignored.", model, revision)
         return Path(model).expanduser()
     if model in SAMPLES:
+        if revision is not None:
+            logger.warning("%s is bundled: the revision %s is ignored.", model, revision)
         return sample(model)
     _check_name(model)
     if revision is not None and not REVISION.fullmatch(revision):

@@ -64,7 +64,7 @@ class LineStream:
             return False
         try:
             return not select.select([self._stream], [], [], PAUSE)[0]
-        except OSError:  # a system that cannot ask this of a pipe
+        except (OSError, ValueError):  # a system that cannot ask this of a pipe, or not of one with so high a number
             return False
 
     @property

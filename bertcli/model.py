@@ -19,8 +19,7 @@ from bertcli.memory import is_shape_only, shape_only
 from bertcli.packing import Part
 from bertcli.padded import packed_batch
 from bertcli.parts import Array, watched
-from bertcli.products import each, in_row_parts, scatter_rows
-from bertcli.team import one_by_one
+from bertcli.products import each_or_whole, in_row_parts, scatter_rows
 from bertcli.textbook import Textbook
 from bertcli.untrusted import shown_object
 
@@ -38,16 +37,15 @@ TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
 class Model:
     """A network with what belongs to it: configuration, tokenizer, the folder it came from.
 
-    Safe to share between threads. Pickles as its folder, not its weights. `options` of a method are those of the
-    function of that name in `bertcli.tasks`. Errors: BertcliError for a head that is not there (encode needs none), and
-    for a text that cannot be used.
+    Safe to share between threads. Pickles as its path, not its weights. `options` of a method are those of the function
+    of that name in `bertcli.tasks`. Errors: BertcliError for a missing head (encode needs none) or an unusable text.
     """
 
     config: BertConfig
     heads: tuple[str, ...]
     network: Bert | Textbook = field(repr=False)
     name: str
-    path: Path | None = None
+    path: Path | None = None  # absolute: some files are read when they are first needed
     uses: tuple[TensorUse, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     has_weights: bool = True
@@ -75,6 +73,8 @@ class Model:
         batch, rows, shape = packed_batch(self.config, ids, segments, mask)
         network = self._runnable()
         states = np.zeros((*shape, self.config.hidden_size), dtype=np.float32)
+        if not len(rows):
+            return states
         flat = states.reshape(-1, self.config.hidden_size)
 
         def run(part: Part) -> None:
@@ -83,7 +83,7 @@ class Model:
         with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care test it
             parts = batch.parts()
             if not watched():
-                (each if len(parts) > 1 else one_by_one)(run, parts)
+                each_or_whole(run, parts)
                 return states
             with in_row_parts([part.rows for part in parts]):
                 hidden = network(batch)
@@ -97,8 +97,10 @@ class Model:
 
         `forward` runs the encoder alone; this is what `bertcli trace` shows.
         """
-        batch, _, shape = packed_batch(self.config, ids, segments, None)
+        batch, rows, shape = packed_batch(self.config, ids, segments, None)
         network = self._runnable()
+        if not len(rows):
+            raise BertcliError(f"ids have shape {shape}, so there is no token to run.")
         with np.errstate(all="ignore"):
             found = outputs(network, batch)
         mlm = None if found.mlm is None else found.mlm.reshape(*shape, -1)
@@ -120,7 +122,7 @@ class Model:
 
         pooling: "auto" (the checkpoint's own, else mean), "mean", "cls", "max" or "pooler". layer: 0 for the
         embeddings, N for encoder layer N, negative from the end; several are concatenated. normalize: to length 1;
-        None for what the checkpoint says. A text of more than `max_length` tokens is cut: "warn", "silent" or "error".
+        None for what the checkpoint says. truncation of more than `max_length` tokens: "warn", "silent", "error".
         batch_tokens: computed together; workers: processes that share the texts. Neither changes a result.
         """
         from bertcli.tasks import encode  # tasks read text, which counting and tracing need not wait for
@@ -133,8 +135,7 @@ class Model:
     ) -> Stream:
         """The same as a stream of blocks in input order, so that nothing has to fit in memory.
 
-        A block has `items` (with their `text`), `vectors` and `records()`; `bertcli.tasks.encode_blocks` has all
-        options, pooling "none" (every token's vector) and truncate_dim among them.
+        A block has `items`, `vectors` and `records()`; see `bertcli.tasks.encode_blocks` for pooling "none" and others.
         """
         from bertcli.tasks import encode_blocks
 
@@ -177,8 +178,8 @@ class Model:
         return self.path
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.path is None:
-            raise TypeError("a variant is not a file to pickle the path of; call bertcli.variant() where it is needed")
+        if not self.as_stored:
+            raise TypeError("a model pickles as its path, where a variant or a changed model is not to be found")
         return partial(load, heads=",".join(self.heads) or "none"), (str(self.path),)
 
 
@@ -211,7 +212,8 @@ def load(
         folder = find_model(str(model), revision=revision, cache_dir=cache_dir, offline=offline, progress=progress)
     opened = open_checkpoint(folder, heads)
     name = str(model or DEFAULT_MODEL)
-    found = Model(opened.config, opened.heads, opened.network, name, folder, opened.uses, tuple(opened.notes))
+    path, notes = folder.resolve(), tuple(opened.notes)
+    found = Model(opened.config, opened.heads, opened.network, name, path, opened.uses, notes)
     object.__setattr__(found, "as_stored", True)
     if text and any((folder / file).exists() for file in TOKENIZER_FILES):
         found.tokenizer  # noqa: B018

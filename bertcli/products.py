@@ -32,6 +32,11 @@ def each(work: Callable[[T], object], pieces: Sequence[T]) -> None:
         (share if alone and not watched() else one_by_one)(work, pieces)
 
 
+def each_or_whole(work: Callable[[T], object], pieces: Sequence[T]) -> None:
+    """The same; but of a single piece all threads share each product."""
+    (each if len(pieces) > 1 else one_by_one)(work, pieces)
+
+
 def scatter_rows(x: Array, into: Array, rows: Integers) -> None:
     """into[rows] = x, into rows that lie one after the other in memory."""
     for some in token_blocks(len(x)):

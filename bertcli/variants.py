@@ -19,6 +19,7 @@ from bertcli.model import Model
 from bertcli.parts import Array
 from bertcli.textbook import Textbook
 from bertcli.tree import Request, Source, build
+from bertcli.untrusted import shown
 
 
 def variant(
@@ -35,7 +36,7 @@ def variant(
     config: the path of a config.json, or a BertConfig, in place of a name. heads: any of pooler, mlm, nsp, classifier,
     as a list or as "mlm,nsp"; or "none". vocab_size, num_labels: other sizes than the configuration's. weights: a
     mapping from the paths `bertcli.params` lists to arrays, or a seed for random ones. Errors: BertcliError for a name
-    or head there is none of, an impossible configuration, and weights of other shapes.
+    or head there is none of, an impossible configuration, and weights of other shapes or paths.
     """
     if config is None:
         settings = variant_config(name)
@@ -49,13 +50,19 @@ def variant(
         settings = replace(settings, vocab_size=vocab_size)
     if num_labels is not None:
         settings = replace(settings, num_labels=num_labels, id2label={})
+    if isinstance(weights, int | np.integer) and weights < 0:
+        raise BertcliError(f"A seed is a whole number from 0 on, and {weights} is not.")
     chosen = parse_heads(heads if isinstance(heads, str) else tuple(heads))
-    source = _weights(weights)
+    made: dict[str, Array] = {}
+    source = _weights(weights, made)
     network: Bert | Textbook
     if settings.model_type == TEXTBOOK:
         network = build(_textbook_kind(chosen), settings, source, chosen)
     else:
         network = build(Bert, settings, source, chosen)
+    for path in weights if isinstance(weights, Mapping) else ():
+        if path not in made:
+            raise BertcliError(f"The weights have {shown(path)}, of which this model has none: see bertcli.params.")
     return Model(settings, chosen, network, name, has_weights=weights is not None)
 
 
@@ -66,10 +73,12 @@ def _textbook_kind(heads: tuple[str, ...]) -> type[Textbook]:
     return Textbook
 
 
-def _weights(weights: Mapping[str, ArrayLike] | int | None) -> Source:
-    """A source of arrays: of shapes alone (zero strides, no memory), of a mapping, or of a random generator."""
-    arrays: dict[str, Array] = {}
-    generator = np.random.default_rng(weights) if isinstance(weights, int) else None
+def _weights(weights: Mapping[str, ArrayLike] | int | None, made: dict[str, Array]) -> Source:
+    """A source of arrays: of shapes alone (zero strides, no memory), of a mapping, or of a random generator.
+
+    All that it has `made` are kept by their paths.
+    """
+    generator = np.random.default_rng(weights) if isinstance(weights, int | np.integer) else None
 
     def make(request: Request) -> Array:
         if weights is None:
@@ -80,9 +89,9 @@ def _weights(weights: Mapping[str, ArrayLike] | int | None) -> Source:
 
     def source(request: Request) -> Array:
         tied = request.tied and not (isinstance(weights, Mapping) and request.path in weights)
-        array = arrays[request.tied] if tied and request.tied else make(request)
+        array = made[request.tied] if tied and request.tied else make(request)
         array.flags.writeable = False
-        arrays[request.path] = array
+        made[request.path] = array
         return array
 
     return source

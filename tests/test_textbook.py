@@ -152,7 +152,7 @@ def test_layer_norm_gives_unit_variance() -> None:
     y = layer_norm(x, eps=1e-5)
     np.testing.assert_allclose(y.mean(axis=-1), 0, atol=1e-6)
     np.testing.assert_allclose(y.var(axis=-1), 1, atol=1e-4)
-    np.testing.assert_allclose(layer_norm(x, [2, 2, 2, 2], [1, 1, 1, 1]), 2 * y + 1, atol=1e-5)
+    np.testing.assert_allclose(layer_norm(x, 1e-5, weight=[2, 2, 2, 2], bias=[1, 1, 1, 1]), 2 * y + 1, atol=1e-5)
 
 
 def test_gelu_is_the_exact_one() -> None:

@@ -215,7 +215,7 @@ def test_markdown_is_a_table_and_the_totals() -> None:
     assert "- MACs: 48,318,971,904 (multiply-accumulates of matrix products)" in lines
 
 
-def test_times_of_layers_told_once_are_added_and_statistics_joined(model: Path) -> None:
+def test_of_layers_told_once_times_are_of_one_and_statistics_of_all(model: Path) -> None:
     opened = library.load(model)
     with library.trace(opened, time=True, stats=True, keep=lambda path: True) as found:
         opened.forward(np.arange(9).reshape(1, 9))
@@ -223,7 +223,7 @@ def test_times_of_layers_told_once_are_added_and_statistics_joined(model: Path) 
     for step in layers.steps:
         paths = [step.path.replace("*", str(layer)) for layer in range(layers.times)]
         parts = [part for part in found.steps if part.path in paths]
-        assert step.seconds == pytest.approx(sum(part.seconds or 0 for part in parts))
+        assert step.seconds == pytest.approx(sum(part.seconds or 0 for part in parts) / layers.times)
         together = np.concatenate([found.arrays[path].reshape(-1) for path in paths])
         assert step.stats is not None
         numbers = np.array([step.stats.min, step.stats.max, step.stats.mean, step.stats.std], dtype=float)

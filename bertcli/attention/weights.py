@@ -73,7 +73,7 @@ class Attention:
 def parse_choice(text: str, config: BertConfig) -> Choice:
     """`LAYER` or `LAYER.HEAD`; BertcliError says which there are."""
     layers, heads = config.num_hidden_layers, config.num_attention_heads
-    match = re.fullmatch(r"(\d+)(?:\.(\d+))?", text, re.ASCII)
+    match = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?", text, re.ASCII)
     if match is None:
         raise BertcliError(
             f"'{text}' is no LAYER or LAYER.HEAD: give a layer, 0 to {layers - 1}, as in 0 or 0.{heads - 1}."

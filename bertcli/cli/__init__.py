@@ -33,10 +33,14 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Lead standard streams that are closed (`>&-`) nowhere: the file of -o may still be wanted."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    """Put something in the place of standard streams that are closed (`>&-`): it refuses a result, but not notes.
+
+    A stream to which nothing is written may be closed, as with -o.
+    """
+    if sys.stdout is None:
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _status(left: BaseException) -> Any:

@@ -72,11 +72,9 @@ def fill_mask(
     opened = open_model(model, MASKED_SAMPLE)
     from bertcli import tasks
 
-    words = None if targets is None else [word.strip() for word in targets.split(",") if word.strip()]
-
     def begin(tally: Tally) -> RecordStream:
         return tasks.fill_mask(
-            opened, source, top_k=top_k, targets=words, joint=joint, start=tally, **job.reading
+            opened, source, top_k=top_k, targets=targets, joint=joint, start=tally, **job.reading
         )  # fmt: skip
 
     job.end(run_records(job, source, opened, Table(COLUMNS, _rows), begin))

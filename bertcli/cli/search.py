@@ -69,7 +69,7 @@ class Search:
     def _source(self, stored: Stored) -> Texts | None:
         """The texts of the rows: those of --input, else those beside the vectors in a Parquet file."""
         if self.texts.input:
-            return read_texts(self.texts, self.output, self.id_column)
+            return read_texts(self.texts, self.output, self.id_column, keep_going=True)
         if "text" not in stored.columns:
             return None
         id_column = "id" if "id" in stored.columns else None

@@ -8,10 +8,13 @@ last bit, as numbers are added up in the same portions.
 
 from __future__ import annotations
 
+from time import perf_counter
+
 import numpy as np
 
 from bertcli import blas
 from bertcli.memory import pages, room
+from bertcli.openblas.crowding import crowding
 from bertcli.openblas.routines import NUMBER, Calls, Routines, address
 from bertcli.openblas.schedules import SLACK, Product, pieces, schedules, width
 from bertcli.parts import Array
@@ -75,10 +78,13 @@ class Panels:
         across = width(layout, columns, guarded)
         result = into if in_place else room(rows * across).reshape(rows, across)
         result.fill(0)
-        threads = max(1, min(blas.threads() or 1, rows // layout.panel, rows * self.inputs * columns // ENOUGH))
+        work = rows * self.inputs * columns
+        threads = crowding.threads(max(1, min(blas.threads() or 1, rows // layout.panel, work // ENOUGH)))
         strides = x.strides[0] // NUMBER, result.strides[0] // NUMBER
         product = Product(self.use, self.rows, self.inputs, first, rows, columns, guarded, threads, *strides)
+        start = perf_counter()
         schedules.run(product, address(x), self.address, address(result))
+        crowding.took(perf_counter() - start, work, threads)
         if bias is not None or not in_place:
             for start, count, place in pieces(layout, columns, guarded):
                 some = slice(start, start + count)

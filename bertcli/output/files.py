@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 from typing import BinaryIO
 
@@ -82,12 +83,12 @@ class Replacement:
     def __init__(self, file: str) -> None:
         self._name = file
         self._path = Path(os.path.realpath(file))  # a link is followed, not replaced
-        self._temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
+        self._temporary = self._path.with_name(f".{self._path.name}.{token_hex(8)}.part")
 
     def __enter__(self) -> OutputFile:
         try:
             mode = self._mode_of_old_file()
-            self._stream = self._temporary.open("wb+")
+            self._stream = self._temporary.open("xb+")  # never a file, or a link, that somebody has put there
             if mode is not None:
                 self._temporary.chmod(mode)
         except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import zlib
@@ -18,6 +19,7 @@ except ImportError:  # Windows
 
 Entry = dict[str, Any]
 ONLY_PART = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+LOCKED = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)  # by another process
 FAR = 1 << 40  # where Windows locks a byte: what is locked there cannot be read
 
 
@@ -93,8 +95,8 @@ def _lock(file: int) -> bool:
 
             os.lseek(file, FAR, os.SEEK_SET)  # type: ignore[unreachable, unused-ignore]
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
-    except OSError:
-        return False
+    except OSError as error:
+        return error.errno not in LOCKED  # a file system without locks cannot say more
     return True
 
 

@@ -32,6 +32,7 @@ BAD_ZIP = (
 
 DESCRIPTIONS = ("<f2", "<f4", "<f8", "|i1", "|u1")
 LENGTH_BYTES = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4, b"\x93NUMPY\x03\x00": 4}  # by magic and version
+MOST = 1 << 48  # rows, or numbers of one: more than any file holds
 HEADER_LIMIT = 10_000  # bytes, as in NumPy; real ones have 118
 
 
@@ -112,8 +113,11 @@ def _header(path: Path, file: IO[bytes], size: int) -> _Header:
         rows, width = shape if len(shape) == 2 else (None, None)
     except (ValueError, SyntaxError, TypeError, KeyError, RecursionError, MemoryError):
         raise no_vectors(path, f"has no header of rows of numbers but {shown(text)}") from None
-    if type(rows) is not int or type(width) is not int or min(shape) < 0 or by_columns is not False:
-        raise no_vectors(path, f"holds an array {shown(shape)}, not rows of numbers one after another")
+    no_rows = no_vectors(path, f"holds an array {shown(shape)}, not rows of numbers one after another")
+    if type(rows) is not int or type(width) is not int or by_columns is not False:
+        raise no_rows
+    if not 0 <= min(shape) <= max(shape) < MOST:
+        raise no_rows
     if descr not in DESCRIPTIONS:
         raise no_vectors(path, f"holds numbers of the type {shown(descr)}, not of {', '.join(TYPES)}")
     header = _Header(rows, width, np.dtype(descr))

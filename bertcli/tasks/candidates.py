@@ -33,10 +33,14 @@ class Filling(NamedTuple):
     log_probability: float
 
 
-def find_targets(model: Model, words: Sequence[str]) -> dict[Target, str]:
-    """Pieces of every word (or of one) and what they spell; BertcliError for one that the vocabulary cannot spell."""
+def find_targets(model: Model, words: Sequence[str] | str) -> dict[Target, str]:
+    """Pieces of every word and what they spell: of a list, or of a string in which they are separated by commas.
+
+    Errors: BertcliError for a word that the vocabulary cannot spell.
+    """
     found: dict[Target, str] = {}
-    for word in [words] if isinstance(words, str) else words:
+    separated = filter(None, map(str.strip, words.split(","))) if isinstance(words, str) else words
+    for word in separated:
         ids = model.tokenizer.pieces_of(word)
         if not ids or model.tokenizer.unk_id in ids:
             raise BertcliError(f"The target {shown(word)} is unknown to the vocabulary of {model.name}.")

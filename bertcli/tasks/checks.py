@@ -51,5 +51,12 @@ def check_choice(what: str, value: str | None, kind: Any) -> None:
 
 def check_count(what: str, value: int | None) -> None:
     """Refuse what is less than one; None leaves the number to the task."""
+    check_whole(what, value)
     if value is not None and value < 1:
         raise BertcliError(f"{what} is {value}; it must be at least 1.")
+
+
+def check_whole(what: str, value: int | None) -> None:
+    """Refuse what is no whole number; None leaves the number to the task."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
+        raise BertcliError(f"{what} is {shown_object(value)}, which is no whole number.")

@@ -22,6 +22,7 @@ from bertcli.untrusted import shown
 Activation = Literal["softmax", "sigmoid", "none"]
 Head = Literal["classifier", "nsp"]
 NEXT_SENTENCE = ("is_next", "not_next")
+DIGITS = 9  # of a label's number
 SPAN = 5  # micro-batches in a window, as in encode
 
 
@@ -82,7 +83,7 @@ def true_label(text: Text, labels: Sequence[str]) -> str | None:
     """The label a text is known to have, given by name or by index; BertcliError for one the model does not know."""
     if text.label is None or text.label in labels:
         return text.label
-    if text.label.isdecimal() and int(text.label) < len(labels):
+    if text.label.isdecimal() and len(text.label) <= DIGITS and int(text.label) < len(labels):
         return labels[int(text.label)]
     known = ", ".join(map(shown, labels[:20]))
     raise BertcliError(f"{text.place}: the label {shown(text.label)} is not one of this model's: {known}.")

@@ -126,6 +126,9 @@ class _Encode(Task[Block]):
     def prepare(self, text: str) -> str:
         return self.plan.prepare(text)
 
+    def prepare_pair(self, text: str) -> str:
+        return self.plan.cased(text)
+
     def compute(self, window: Window) -> Block:
         items = window.items
         rows = in_micro_batches(

@@ -28,7 +28,7 @@ def fill_mask(
     pairs: Iterable[str | None] | str | None = None,
     *,
     top_k: int | None = None,
-    targets: Sequence[str] | None = None,
+    targets: Sequence[str] | str | None = None,
     joint: bool = False,
     max_length: int | None = None,
     truncation: Truncation = "warn",
@@ -40,8 +40,9 @@ def fill_mask(
     """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, sequence}, …]}, …]}.
 
     The `top_k` (None: 5, or all the targets) most probable pieces for every mask, each by itself. `targets` ranks just
-    those words; one of several pieces is scored as a whole, and has `pieces` and a list for `token`. With `joint` the
-    masks of a text are filled together: prediction k of every mask belongs to the k-th best filling, and has its score.
+    those words (a string: separated by commas); one of several pieces is scored as a whole, and has `pieces` and a list
+    for `token`. With `joint` the masks of a text are filled together: prediction k of every mask belongs to the k-th
+    best filling, and has its score.
     `workers`: processes that share the work (see `bertcli.tasks.run`).
     """
     check_count("top_k", top_k)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from bertcli.inputs import Text
-from bertcli.tasks.checks import check_choice, check_count
+from bertcli.tasks.checks import check_choice, check_count, check_whole
 from bertcli.tokens import Tokens
 from bertcli.untrusted import shown
 
@@ -53,6 +53,7 @@ class Reading:
 
     def __post_init__(self) -> None:
         check_choice("truncation", self.truncation, Truncation)
+        check_whole("max_length", self.max_length)
         check_count("batch_tokens", self.batch_tokens)
 
     @property

@@ -22,15 +22,16 @@ def neighbors(model: Model, words: Iterable[str], *, top_k: int = 10) -> Iterato
     """
     check_count("top_k", top_k)
     tokenizer = model.tokenizer
-    table = np.asarray(model.network.embeddings.token)[: tokenizer.vocab_size]
+    used = np.array(sorted(tokenizer.ids))
+    table = np.asarray(model.network.embeddings.token)[: used[-1] + 1]
     check_finite(table)
     lengths = np.sqrt(np.einsum("vh,vh->v", table, table))
     lengths[lengths == 0] = 1  # a row of zeros is like nothing
     for word in words:
         id = _piece(tokenizer, word)
         cosines = table @ table[id] / (lengths * lengths[id])
-        cosines[id] = -np.inf
-        nearest = np.argsort(-cosines, kind="stable")[: min(top_k, len(table) - 1)].tolist()
+        others = used[used != id]
+        nearest = others[np.argsort(-cosines[others], kind="stable")[:top_k]].tolist()
         found = [{"token": tokenizer.piece(one), "id": one, "cosine": float(cosines[one])} for one in nearest]
         yield {"token": tokenizer.piece(id), "neighbors": found}
 

@@ -12,6 +12,7 @@ from bertcli.dense import Dense
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.parts import Array, Integers
+from bertcli.sentence import SentenceConfig
 from bertcli.tasks.checks import check_choice, head_of
 from bertcli.untrusted import shown_object
 
@@ -37,13 +38,14 @@ class Plan:
     def make(
         cls,
         model: Model,
-        pooling: str = "auto",
+        pooling: str | None = "auto",
         layer: int | Sequence[int] = -1,
         normalize: bool | None = None,
         truncate_dim: int | None = None,
     ) -> Plan:
         """Put the user's wishes and the checkpoint's own word together; BertcliError where they do not fit."""
         check_choice("pooling", pooling, Pooling)
+        pooling = pooling or "auto"
         own = model.sentence
         last = model.config.num_hidden_layers
         layers = _layers(layer, last)
@@ -52,7 +54,7 @@ class Plan:
         if pooling == "auto":
             modes, reason = own.pooling or ("mean",), own.reason
         if pooling == "none":
-            modes, reason = (), "none, as asked for: a vector for every token"
+            modes, reason = (), "none, as asked for: a vector for every token" + _left_out(own)
         if "pooler" in modes:
             head_of(model, "pooler", "The pooling 'pooler'")
             if layers != (last,):
@@ -91,7 +93,10 @@ class Plan:
 
     def prepare(self, text: str) -> str:
         """The text as the checkpoint's sentence-transformers files want it before the tokenizer."""
-        text = self.prompt + text
+        return self.cased(self.prompt + text)
+
+    def cased(self, text: str) -> str:
+        """The text in lower case where these files want that."""
         return text.lower() if self.lower_case else text
 
     def finish(self, vectors: Array) -> Array:
@@ -115,9 +120,15 @@ def pool(states: Array, offsets: Integers, mode: str) -> Array:
         return states[first]
     if mode == "max":
         return np.maximum.reduceat(states, first, axis=0)
+    divisor = {"mean": counts, "mean_sqrt_len": np.sqrt(counts)}[mode]
     sums = np.add.reduceat(states, first, axis=0, dtype=np.float64)
-    divisor = counts if mode == "mean" else np.sqrt(counts)
     return np.asarray(sums / divisor, dtype=np.float32)
+
+
+def _left_out(own: SentenceConfig) -> str:
+    """What of a sentence model's own is for the vectors of whole texts alone."""
+    steps = ["Dense layers"] * bool(own.dense) + ["normalisation"] * own.normalize
+    return f"; without the checkpoint's {' and '.join(steps)}, which are for one a text" if steps else ""
 
 
 def _layers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:

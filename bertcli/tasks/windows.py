@@ -17,10 +17,10 @@ from bertcli.errors import BertcliError
 from bertcli.inputs import Text
 from bertcli.model import Model
 from bertcli.packing import LEAST_TOKENS
-from bertcli.products import each
+from bertcli.products import each_or_whole
 from bertcli.sentence import read_limit
 from bertcli.tasks.items import Failure, Item, Reading, Tally, Window
-from bertcli.team import one_by_one, thread_count
+from bertcli.team import thread_count
 
 R = TypeVar("R")
 Result = TypeVar("Result")
@@ -47,6 +47,10 @@ class Task(Generic[Result]):
 
     def prepare(self, text: str) -> str:
         """The first text of a pair as the tokenizer is to see it."""
+        return text
+
+    def prepare_pair(self, text: str) -> str:
+        """The second text of a pair as the tokenizer is to see it."""
         return text
 
     def check(self, item: Item) -> None:
@@ -93,7 +97,8 @@ class Task(Generic[Result]):
             return Failure(index, text, str(error))
 
     def _items(self, numbered: list[tuple[int, Text]]) -> list[Item]:
-        texts, pairs = [self.prepare(text.text) for _, text in numbered], [text.pair for _, text in numbered]
+        texts = [self.prepare(text.text) for _, text in numbered]
+        pairs = [None if text.pair is None else self.prepare_pair(text.pair) for _, text in numbered]
         tokenized = self.model.tokenizer.encode(texts, pairs, self.limit)
         return [Item(index, text, tokens) for (index, text), tokens in zip(numbered, tokenized, strict=True)]
 
@@ -164,5 +169,5 @@ def in_micro_batches(lengths: Sequence[int], batch_tokens: int, run: Callable[[l
 
     batches = even_batches(lengths, batch_tokens)
     with np.errstate(all="ignore"):  # damaged weights overflow; what comes of it is checked, and said in one line
-        (each if len(batches) > 1 else one_by_one)(work, batches[::-1])  # a core each, the short ones to fill the gaps
+        each_or_whole(work, batches[::-1])  # a core each, the short ones to fill the gaps
     return [results[index] for index in range(len(lengths))]

@@ -77,6 +77,11 @@ class Tokenizer:
     def unk_id(self) -> int | None:
         return self.id_of(self._settings.unk.content)
 
+    @property
+    def ids(self) -> set[int]:
+        """Ids that stand for a piece; there may be gaps between them."""
+        return set(self._backend.get_vocab(with_added_tokens=True).values())
+
     def id_of(self, piece: str) -> int | None:
         """Id of a piece as it stands in the vocabulary, or None."""
         return self._backend.token_to_id(piece)
@@ -174,7 +179,7 @@ class Tokenizer:
     # ------------------------------------------------------------------------------------------------------ set-up
 
     def _check_vocabulary(self, config: BertConfig | None) -> None:
-        last = max(self._backend.get_vocab(with_added_tokens=True).values(), default=-1)
+        last = max(self.ids, default=-1)
         if last < 0:
             raise BertcliError("The tokenizer's vocabulary is empty: fetch the model again.")
         if config and last >= config.vocab_size:

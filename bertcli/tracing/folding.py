@@ -16,7 +16,10 @@ EVERY = "*"  # in the place of a layer's number
 
 
 class Folded(NamedTuple):
-    """Steps that were run `times` times, layer after layer; of what differs, times are added and statistics joined."""
+    """Steps that were run `times` times, layer after layer.
+
+    Of what differs, seconds are one layer's on average, and statistics those of all results together.
+    """
 
     layers: str  # "encoder.layers.*" or "encoder.layers.3"; empty outside of layers
     times: int
@@ -58,15 +61,10 @@ def _joined(several: list[tuple[Step, ...]]) -> Folded:
     if len(several) == 1:
         return Folded(layer, 1, several[0])
     steps = tuple(
-        replace(_without_layer(column[0]), seconds=_sum(column), stats=_stats(column))
+        replace(_without_layer(column[0]), seconds=_mean([step.seconds for step in column]), stats=_stats(column))
         for column in zip(*several, strict=True)
     )
     return Folded(f"{layer.rpartition('.')[0]}.{EVERY}", len(several), steps)
-
-
-def _sum(steps: Sequence[Step]) -> float | None:
-    seconds = [step.seconds for step in steps if step.seconds is not None]
-    return sum(seconds) if seconds else None
 
 
 def _stats(steps: Sequence[Step]) -> Stats | None:

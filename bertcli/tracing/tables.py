@@ -31,7 +31,7 @@ def trace_document(
     fitting = (layout for layout in layouts if room is None or _width(layout) <= room)
     columns, rows = next(fitting, None) or _narrow(trace, found)
     lines = [_line(block, step) for block in found for step in block.steps]
-    return Document(columns, rows, _totals(trace, sizes), trace.record(), lines)
+    return Document(columns, rows, [*_totals(trace, sizes), *_folding(trace, found)], trace.record(), lines)
 
 
 def _width(layout: Layout) -> int:
@@ -56,7 +56,7 @@ def _wide(trace: Trace, found: list[Folded]) -> Layout:
             rows.append([step.group if step.group != group else "", step.operation, *names, *_numbers(trace, step)])
             group = step.group
         if block.times > 1:
-            rows.append([_together(block), *[""] * 7, *map(_count, _sums(block))])
+            rows.append([_together(block), *[""] * 7, *_sum_numbers(trace, block)])
     return columns, _filled(rows, columns)
 
 
@@ -74,7 +74,7 @@ def _middle(trace: Trace, found: list[Folded]) -> Layout:
                 rows.append([f"  {step.operation}", *names, *_numbers(trace, step)])
                 rows.append(["", *map(_size, _three(step))])
         if block.times > 1:
-            rows.append([_together(block), *[""] * 3, *map(_count, _sums(block))])
+            rows.append([_together(block), *[""] * 3, *_sum_numbers(trace, block)])
     return columns, _filled(rows, columns)
 
 
@@ -91,9 +91,10 @@ def _narrow(trace: Trace, found: list[Folded]) -> Layout:
                 rows += [[f"    {value.name}", _size(value)] for value in step.inputs]
                 rows.append([f"  → {step.output.name}", _size(step.output)])
                 if measures := _measures(trace, step):
-                    rows.append(["", ", ".join(f"{name} {value}" for name, value in measures)])
+                    rows.append(["", _measures_in_words(measures)])
         if block.times > 1:
             rows.append([_together(block), _in_words(_sums(block))])
+            rows += [["", _measures_in_words(found)] for found in [_times(trace, _seconds(block))] if found]
     columns = [Column("Operation"), Column("Size and cost")]
     return columns, _filled(rows, columns)
 
@@ -132,6 +133,14 @@ def _sums(block: Folded) -> tuple[int, ...]:
     return tuple(block.times * sum(column) for column in zip(*map(_costs, block.steps), strict=True))
 
 
+def _sum_numbers(trace: Trace, block: Folded) -> list[str]:
+    return [*map(_count, _sums(block)), *(number for _, number in _times(trace, _seconds(block)))]
+
+
+def _seconds(block: Folded) -> float:
+    return block.times * sum(step.seconds or 0.0 for step in block.steps)
+
+
 def _in_words(costs: tuple[int, ...]) -> str:
     return ", ".join(
         f"{count:,} {name}" for count, name in zip(costs, ("params", "MACs", "bytes"), strict=True) if count
@@ -148,15 +157,23 @@ def _size(value: Value | None) -> str:
 
 
 def _measures(trace: Trace, step: Step) -> list[tuple[str, str]]:
-    """What was measured of a step, by the heading of its column; times of layers told once are added up."""
-    found = []
-    if trace.timed:
-        seconds, total = step.seconds or 0.0, trace.totals.seconds or 1.0
-        found = [("ms", f"{1000 * seconds:.3f}"), ("% of time", f"{100 * seconds / total:.1f}")]
+    """What was measured of a step, by the heading of its column."""
+    found = _times(trace, step.seconds or 0.0)
     if step.stats is not None:
         found += [(name, cell(step.stats[name]) or "NaN") for name in ("min", "max", "mean", "std")]
         found.append(("NaN/Inf", "no" if step.stats.finite else "YES"))
     return found
+
+
+def _times(trace: Trace, seconds: float) -> list[tuple[str, str]]:
+    if not trace.timed:
+        return []
+    total = trace.totals.seconds or 1.0
+    return [("ms", f"{1000 * seconds:.3f}"), ("% of time", f"{100 * seconds / total:.1f}")]
+
+
+def _measures_in_words(measures: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in measures)
 
 
 # ------------------------------------------------------------------------------------------ what stands below, and CSV
@@ -178,8 +195,16 @@ def _totals(trace: Trace, sizes: Mapping[str, int]) -> list[str]:
     return below + ([f"Time: {1000 * totals.seconds:,.3f} ms"] if totals.seconds is not None else [])
 
 
+def _folding(trace: Trace, found: list[Folded]) -> list[str]:
+    """What measured numbers are of, where layers are shown once."""
+    steps = [step for block in found for step in block.steps if block.times > 1]
+    times = ["times are one layer's on average"] * (trace.timed and bool(steps))
+    stats = ["statistics are of all layers"] * any(step.stats for step in steps)
+    return [f"Where layers are shown once, {' and '.join(times + stats)}."] if times or stats else []
+
+
 def _line(block: Folded, step: Step) -> dict[str, Any]:
-    """An op in CSV: `times` says how many layers do the same; costs are of one, time and statistics of all of them."""
+    """An op in CSV: `times` says how many layers do the same; costs and time are of one, statistics of all of them."""
     line: dict[str, Any] = {"times": block.times, "path": step.path, "group": step.group, "operation": step.operation}
     for i in (0, 1):
         value = step.inputs[i] if i < len(step.inputs) else None
