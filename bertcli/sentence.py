@@ -27,6 +27,7 @@ class SentenceConfig(NamedTuple):
     """How token vectors become a sentence vector: pooled (several modes: concatenated), `dense` in turn, normalised.
 
     `pooling` is empty when the folder does not say; `reason` is the choice and where it comes from, for the user.
+    `truncate_dim` numbers of the result are kept; None keeps all.
     `prompt` is put before every text; `do_lower_case` lowers the text before the tokenizer sees it.
     """
 
@@ -37,6 +38,7 @@ class SentenceConfig(NamedTuple):
     reason: str = "mean, since the checkpoint names no pooling"
     do_lower_case: bool = False
     prompt: str = ""
+    truncate_dim: int | None = None
 
 
 class _Module(NamedTuple):
@@ -58,6 +60,7 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
     limit, lower = _read_transformer(folder)
     modules = _read_modules(folder)
     found = SentenceConfig(max_seq_length=limit, do_lower_case=lower, prompt=_read_prompt(folder))
+    found = found._replace(truncate_dim=_read_truncate_dim(folder))
     size = None
     for module in modules:
         file = folder / module.path / "config.json"
@@ -145,6 +148,15 @@ def _read_prompt(folder: Path) -> str:
     if not isinstance(prompt, str):
         raise BertcliError(f"{file} has the default_prompt_name {shown(name)} but no such prompt: set it to null.")
     return prompt
+
+
+def _read_truncate_dim(folder: Path) -> int | None:
+    """truncate_dim of config_sentence_transformers.json."""
+    file = folder / "config_sentence_transformers.json"
+    size = (read_object(file) if file.is_file() else {}).get("truncate_dim")
+    if size is not None and (type(size) is not int or size < 1):
+        raise BertcliError(f"{file} has the truncate_dim {shown(size)}: set it to a whole number above 0 or to null.")
+    return size
 
 
 def _read_pooling(file: Path, prompt: str) -> tuple[tuple[str, ...], int | None]:

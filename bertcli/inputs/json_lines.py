@@ -29,6 +29,6 @@ def _row(line: Line, wanted: Wanted) -> Text:
     for name in wanted.names:
         if name not in record:
             known = ", ".join(map(shown, list(record)[:20])) or "none"
-            why = f"there is no field {shown(name)}; fields are {known} (choose one with --column)."
+            why = f"there is no field {shown(name)}; fields are {known} (choose one with {wanted.option(name)})."
             return wanted.unusable(line.place, why, record)
     return wanted.text(line.place, [record[name] for name in wanted.names])

@@ -76,14 +76,16 @@ def _check_columns(schema: Any, wanted: Wanted, file: str, types: Any) -> None:
         if schema.names.count(name) != 1:
             wrong = "more than one column" if name in schema.names else "no column"
             known = ", ".join(map(shown, schema.names[:20])) or "none"
-            raise BertcliError(f"{file}: there is {wrong} {shown(name)}; columns are {known} (see --column).")
+            see = wanted.option(name)
+            raise BertcliError(f"{file}: there is {wrong} {shown(name)}; columns are {known} (see {see}).")
         kind = schema.field(name).type
         kind = kind.value_type if types.is_dictionary(kind) else kind
         textual = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
         number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
         if not textual and not (number and "number" in wanted.kinds(name)):
             raise BertcliError(
-                f"{file}: the column {shown(name)} is of type {kind}, which is not {wanted.kinds(name)} (see --column)."
+                f"{file}: the column {shown(name)} is of type {kind}, which is not {wanted.kinds(name)} "
+                f"(see {wanted.option(name)})."
             )
 
 

@@ -42,7 +42,8 @@ def _columns(rows: Iterator[_Row], wanted: Wanted) -> Iterator[Text]:
         if place and header.count(name) != 1:
             wrong = "more than one column" if name in header else "no column"
             known = ", ".join(map(shown, header[:20]))
-            raise BertcliError(f"{place}: there is {wrong} {shown(name)}; the header has {known} (see --column).")
+            see = wanted.option(name)
+            raise BertcliError(f"{place}: there is {wrong} {shown(name)}; the header has {known} (see {see}).")
     columns = [header.index(name) for name in wanted.names] if place else []
     for place, fields, error in rows:
         if error:

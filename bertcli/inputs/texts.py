@@ -74,8 +74,8 @@ def from_values(texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str 
     if isinstance(texts, Texts):
         return texts
     values = [texts] if isinstance(texts, str) else texts
-    for what, given in (("texts", values), ("pairs", pairs)):
-        if given is not None and not isinstance(given, Iterable):
+    for what, given in (("texts", values), ("pairs", "" if pairs is None else pairs)):
+        if not isinstance(given, Iterable):
             raise BertcliError(f"{what} is {shown_object(given)}, which is neither a text nor a list of texts.")
     if pairs is None or isinstance(pairs, str):
         return Texts((Text(_string(text), pairs) for text in values), at_hand=isinstance(values, Collection))

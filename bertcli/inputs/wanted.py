@@ -32,6 +32,14 @@ class Wanted:
         names = (column, self.pair_column, self.id_column, self.label_column)
         return [name for name in names if name is not None]
 
+    def option(self, name: str) -> str:
+        """The option of the commands that a field's name comes from."""
+        named = {
+            self.pair_column: "--pair-column", self.id_column: "--id-column", self.label_column: "--label-column",
+            self.names[0]: "--column",
+        }  # fmt: skip
+        return named[name]
+
     def kinds(self, name: str) -> str:
         """What the field of this name may hold: labels and ids may be numbers, unless they are texts as well."""
         if name in (self.names[0], self.pair_column):

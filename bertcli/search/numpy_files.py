@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from bertcli.arrow import first_line
-from bertcli.search.stored import NAME, TYPES, Chunk, Stored, mapped, no_vectors
+from bertcli.search.stored import NAME, OFFSETS, TYPES, Chunk, Stored, mapped, no_vectors
 from bertcli.untrusted import open_regular, shown
 
 BAD_ZIP = (
@@ -81,6 +81,8 @@ def _member(path: Path) -> Iterator[tuple[IO[bytes], int]]:
         try:
             archive = zipfile.ZipFile(file)
             names = [name for name in archive.namelist() if name.endswith(".npy")]
+            if f"{OFFSETS}.npy" in names:
+                raise no_vectors(path, "holds a row for each token, not for each text")
             name = f"{NAME}.npy" if f"{NAME}.npy" in names else names[0] if len(names) == 1 else None
             stream = archive.open(name) if name else None
         except BAD_ZIP as error:

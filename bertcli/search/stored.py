@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError
 
 NAME = "embeddings"  # of the array, where a file has several
+OFFSETS = "offsets"  # an array beside vectors of tokens: where each text begins
 TYPES = ("float16", "float32", "float64", "int8", "uint8")
 Chunk = NDArray[Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.arrow import first_line, pyarrow
-from bertcli.search.stored import NAME, TYPES, Chunk, Stored, mapped, no_vectors
+from bertcli.search.stored import NAME, OFFSETS, TYPES, Chunk, Stored, mapped, no_vectors
 from bertcli.tensors import open_file
 from bertcli.untrusted import open_regular, shown
 
@@ -21,6 +21,8 @@ LISTS = ("fixed_size_list", "list", "large_list")
 def safetensors_file(path: Path) -> Stored:
     """A .safetensors file."""
     tensors = open_file(path)
+    if OFFSETS in tensors:
+        raise no_vectors(path, "holds a row for each token, not for each text")
     flat = [name for name, tensor in tensors.items() if len(tensor.shape) == 2]
     name = NAME if NAME in tensors else flat[0] if len(flat) == 1 else None
     if name is None:

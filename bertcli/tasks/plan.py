@@ -33,6 +33,7 @@ class Plan:
     lower_case: bool
     prompt: str
     last_layer_only: bool
+    cut: int | None  # numbers that are kept, of vectors already normalised: a sentence model's own truncate_dim
 
     @classmethod
     def make(
@@ -74,6 +75,9 @@ class Plan:
             raise BertcliError(
                 f"Vectors of {width} numbers cannot be cut to {truncate_dim} (see truncate_dim, --truncate-dim)."
             )
+        cut = own.truncate_dim if modes and truncate_dim is None else None
+        if cut is not None and cut < width:
+            width, reason = cut, f"{reason}; cut to {cut} numbers, as the checkpoint says"
         return cls(
             pooling=modes,
             layers=layers,
@@ -84,6 +88,7 @@ class Plan:
             lower_case=own.do_lower_case,
             prompt=own.prompt,
             last_layer_only=layers == (last,),
+            cut=cut,
         )
 
     @property
@@ -100,11 +105,12 @@ class Plan:
         return text.lower() if self.lower_case else text
 
     def finish(self, vectors: Array) -> Array:
-        """Dense layers, the numbers that are kept, normalisation, in this order."""
+        """Dense layers, the numbers that are kept, normalisation, in this order; a checkpoint's own cut comes last."""
         for layer in self.dense:
             vectors = layer(vectors)
-        vectors = vectors[:, : self.width]
-        return unit(vectors) if self.normalize else vectors
+        vectors = vectors if self.cut else vectors[:, : self.width]
+        vectors = unit(vectors) if self.normalize else vectors
+        return vectors[:, : self.cut] if self.cut else vectors
 
 
 def unit(vectors: Array) -> Array:

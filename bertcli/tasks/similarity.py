@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,19 +10,29 @@ from numpy.typing import NDArray
 
 from bertcli.tasks.encode import Block
 
-
-def similarity(blocks: Sequence[Block]) -> tuple[NDArray[np.float64], list[dict[str, Any]]]:
-    """Cosines of all texts with all [text, text], and as records {index, text, cosine: [one a text]}."""
-    items = [item for block in blocks for item in block.items]
-    matrix = cosines(np.concatenate([np.asarray(block.vectors) for block in blocks])) if blocks else np.empty((0, 0))
-    rows = zip(items, matrix.tolist(), strict=True)
-    return matrix, [{"index": item.index, "text": item.text.text, "cosine": row} for item, row in rows]
+NUMBERS = 1 << 20  # cosines computed at a time
 
 
-def cosines(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """cos(x_i, x_j) for all rows [n, n]; a zero vector has 0 with every other and 1 with itself."""
+def similarity(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
+    """Records {index, text, cosine: [one a text]} of all texts with all, one after the other."""
+    rows = (row for some in cosines(vectors_of(blocks)) for row in some)
+    for item, row in zip((item for block in blocks for item in block.items), rows, strict=True):
+        yield {"index": item.index, "text": item.text.text, "cosine": row.tolist()}
+
+
+def vectors_of(blocks: Sequence[Block]) -> NDArray[Any]:
+    """The vectors of all texts [text, width]."""
+    return np.concatenate([np.asarray(block.vectors) for block in blocks]) if blocks else np.empty((0, 1))
+
+
+def cosines(vectors: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
+    """cos(x_i, x_j) [some, n] for some rows i at a time; a zero vector has 0 with every other and 1 with itself."""
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     directions = vectors / np.where(lengths > 0, lengths, 1.0)
-    result = np.clip(directions @ directions.T, -1.0, 1.0)
-    np.fill_diagonal(result, 1.0)
-    return np.asarray(result)
+    count = len(vectors)
+    together = max(1, NUMBERS // max(1, count))
+    for first in range(0, count, together):
+        some = np.arange(first, min(first + together, count))
+        result = np.clip(directions[some] @ directions.T, -1.0, 1.0)
+        result[some - first, some] = 1.0
+        yield result
