@@ -50,7 +50,8 @@ def download(repos: list[str], revision: str | None, cache: Path, progress: bool
             listing = _list(repos, revision)
             bars = progress and sys.stderr is not None and sys.stderr.isatty()
             folder = _fetch(listing, cache, bars) if weights else _fetch_tokenizer(listing, cache)
-            _point(repo_folder(cache, listing.repo) / "refs" / (revision or "main"), listing.commit)
+            if revision != listing.commit:
+                _point(repo_folder(cache, listing.repo) / "refs" / (revision or "main"), listing.commit)
         except BertcliError:
             raise
         except Exception as error:  # the client's errors have no common class
@@ -166,8 +167,6 @@ def _bars(wanted: bool) -> Iterator[None]:
 
 def _point(ref: Path, commit: str) -> None:
     """`ref` holds the commit, in one step, to be read by all who share the cache."""
-    if ref.name == commit:
-        return
     ref.parent.mkdir(parents=True, exist_ok=True)
     temporary = ref.with_name(f".{ref.name}.{token_hex(8)}")
     try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError
@@ -33,28 +34,31 @@ def tab_separated(lines: LineStream, wanted: Wanted) -> Iterator[Text]:
     return _columns((_Row(line.place, _tab_row(line.text), line.error) for line in lines), wanted)
 
 
-def _columns(rows: Iterator[_Row], wanted: Wanted) -> Iterator[Text]:
+def _columns(rows: Generator[_Row, None, None], wanted: Wanted) -> Iterator[Text]:
     """The wanted columns of a table whose first row is its header, without which nothing can be read."""
-    place, header, error = next(rows, _Row("", []))
-    if error:
-        raise BertcliError(error)
-    for name in wanted.names:
-        if place and header.count(name) != 1:
-            wrong = "more than one column" if name in header else "no column"
-            known = ", ".join(map(shown, header[:20]))
-            see = wanted.option(name)
-            raise BertcliError(f"{place}: there is {wrong} {shown(name)}; the header has {known} (see {see}).")
-    columns = [header.index(name) for name in wanted.names] if place else []
-    for place, fields, error in rows:
+    with closing(rows):
+        place, header, error = next(rows, _Row("", []))
         if error:
-            yield Text("", place=place, error=error)
-        elif len(fields) > len(header) or max(columns) >= len(fields):
-            yield unusable(place, f"{len(fields)} fields where the header has {len(header)}.")
-        else:
-            yield wanted.text(place, [fields[column] for column in columns])
+            raise BertcliError(error)
+        columns = [_place_in(header, name, place, wanted) for name in wanted.names] if place else []
+        for place, fields, error in rows:
+            if error:
+                yield Text("", place=place, error=error)
+            elif len(fields) > len(header) or max(columns) >= len(fields):
+                yield unusable(place, f"{len(fields)} fields where the header has {len(header)}.")
+            else:
+                yield wanted.text(place, [fields[column] for column in columns])
 
 
-def _quoted_rows(lines: LineStream) -> Iterator[_Row]:
+def _place_in(header: list[str], name: str, place: str, wanted: Wanted) -> int:
+    if header.count(name) == 1:
+        return header.index(name)
+    wrong = "more than one column" if name in header else "no column"
+    known, see = ", ".join(map(shown, header[:20])), wanted.option(name)
+    raise BertcliError(f"{place}: there is {wrong} {shown(name)}; the header has {known} (see {see}).")
+
+
+def _quoted_rows(lines: LineStream) -> Generator[_Row, None, None]:
     """Rows of comma separated fields; a quoted field may go on over several lines."""
     csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST))  # the bound below comes first
     read: list[Line] = []
