@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,12 @@ def imports(path: Path) -> set[str]:
             assert node.level == 0, f"{path.name} has a relative import"
             found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
     return found
+
+
+def test_every_room_is_on_the_plan() -> None:
+    plan = (HOME.parent / "README.md").read_text(encoding="utf-8").split("| room |")[1].split("\n\n")[0]
+    rooms = {path.relative_to(HOME).parts[0] for path in HOME.rglob("*.py")} - {"__init__.py", "__main__.py"}
+    assert {f"`{room}`" if room.endswith(".py") else f"`{room}/`" for room in rooms} <= set(re.findall("`[^`]+`", plan))
 
 
 def rooms_imported(path: Path) -> set[str]:

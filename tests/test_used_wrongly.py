@@ -264,3 +264,13 @@ def test_a_result_for_a_closed_stream_is_an_error(made: Made, form: str) -> None
     assert done.returncode == 1
     assert b"Error: " in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_fields_are_found_by_name_and_nothing_else() -> None:
+    account = bertcli.params(bertcli.variant("tiny"))
+    assert account["total_params"] == account.total_params
+    for name in ("document", "_rows", "no_such", 0):
+        with pytest.raises(KeyError):
+            account[name]  # type: ignore[index]
+    with pytest.raises(TypeError):
+        list(account)  # type: ignore[call-overload]

@@ -32,10 +32,15 @@ class Document:
 
 
 class ByName:
-    """Fields are also found by name, as in the JSON record: `step["macs"]`."""
+    """Fields are also found by name, as in the JSON record: `step["macs"]`. Errors: KeyError for others."""
+
+    __iter__ = None
 
     def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)
+        found = getattr(self, name, None) if isinstance(name, str) and not name.startswith("_") else None
+        if (found is None and not hasattr(self, str(name))) or callable(found):
+            raise KeyError(name)
+        return found
 
 
 class Documented:
