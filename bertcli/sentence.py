@@ -51,6 +51,11 @@ def read_limit(folder: Path) -> int | None:
     return _read_transformer(folder)[0]
 
 
+def read_preparation(folder: Path) -> tuple[str, bool]:
+    """What is done to a text before the tokenizer sees it: the prompt put before it, and whether it is lower-cased."""
+    return _read_prompt(folder), _read_transformer(folder)[1]
+
+
 def read_sentence_config(folder: Path) -> SentenceConfig:
     """What the folder's sentence-transformers files say; without such files, that nothing is said.
 

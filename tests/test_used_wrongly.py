@@ -274,3 +274,20 @@ def test_fields_are_found_by_name_and_nothing_else() -> None:
             account[name]  # type: ignore[index]
     with pytest.raises(TypeError):
         list(account)  # type: ignore[call-overload]
+
+
+def test_tokenize_says_what_encode_does_before_it(tmp_path: Path) -> None:
+    folder = make(tmp_path / "m", sentence=Sentence(do_lower_case=True), lower_case=False)
+    (folder / "config_sentence_transformers.json").write_text(
+        '{"default_prompt_name": "query", "prompts": {"query": "search: "}}'
+    )
+    said = command("tokenize", "-m", folder, "tea").err
+    assert "encode puts 'search: ' before a text and lower-cases it" in said
+    assert "encode" not in command("tokenize", "-m", make(tmp_path / "n"), "tea").err
+
+
+def test_tokenize_takes_any_texts(made: Made) -> None:
+    from bertcli.tasks.tokenize import tokenize
+
+    (record,) = tokenize(bertcli.load(made()).tokenizer, ["tea"])
+    assert record["tokens"] == ["[CLS]", "tea", "[SEP]"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
 from bertcli.cli.running import MASKED_SAMPLE, find_folder, read_texts
 from bertcli.output.table import Cell, Column, Table
 
+logger = logging.getLogger("bertcli")
 COLUMNS = (
     Column("index", number=True, varying=True),
     Column("position", number=True),
@@ -46,9 +48,15 @@ def tokenize(
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
         folder = find_folder(model, MASKED_SAMPLE, weights=False)
         from bertcli.config_file import read_config
+        from bertcli.sentence import read_preparation
         from bertcli.tasks.tokenize import tokenize
         from bertcli.tokens import Tokenizer
+        from bertcli.untrusted import shown
 
+        prompt, lower = read_preparation(folder)
+        if prompt or lower:
+            prepared = [f"puts {shown(prompt)} before a text"] * bool(prompt) + ["lower-cases it"] * lower
+            logger.info("encode %s; these are the pieces without that.", " and ".join(prepared))
         config = read_config(folder / "config.json") if (folder / "config.json").exists() else None
         for record in tokenize(Tokenizer.open(folder, config), source, max_length):
             write(record)

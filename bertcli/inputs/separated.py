@@ -45,7 +45,7 @@ def _columns(rows: Generator[_Row, None, None], wanted: Wanted) -> Iterator[Text
             if error:
                 yield Text("", place=place, error=error)
             elif len(fields) > len(header) or max(columns) >= len(fields):
-                yield unusable(place, f"{len(fields)} fields where the header has {len(header)}.")
+                yield unusable(place, f"{len(fields)} field(s) where the header has {len(header)}.")
             else:
                 yield wanted.text(place, [fields[column] for column in columns])
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from bertcli.inputs import Texts
+from bertcli.inputs import Texts, from_values
 from bertcli.tasks.items import Tally, warn_of_cuts
 from bertcli.tokens import Tokenizer
 
 TOGETHER = 4000  # tokens, about, handed to the tokenizer at a time
 
 
-def tokenize(tokenizer: Tokenizer, texts: Texts, max_length: int | None = None) -> Iterator[dict[str, Any]]:
+def tokenize(
+    tokenizer: Tokenizer, texts: Iterable[str] | Texts, max_length: int | None = None
+) -> Iterator[dict[str, Any]]:
     """Records {index, text, tokens, ids, segments, offsets}; nothing is cut unless `max_length` says so.
 
     At the end one warning sums up how much was cut.
     """
     index = cut = lost = 0
-    for window in texts.grouped(TOGETHER, span=1):
+    for window in from_values(texts).grouped(TOGETHER, span=1):
         encoded = tokenizer.encode([text.text for text in window], [text.pair for text in window], max_length)
         for text, tokens in zip(window, encoded, strict=True):
             yield {
