@@ -35,7 +35,13 @@ def run(command: str, folder: Path) -> str:
     for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "BERTCLI_MODEL"):
         environment.pop(name, None)
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     if done.returncode:
         raise RuntimeError(f"$ {command}\n{done.stdout}{done.stderr}")

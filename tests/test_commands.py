@@ -298,5 +298,8 @@ def test_truncation(mode: str, status: int, model: Path) -> None:
 @pytest.mark.parametrize("options", [["--batch-tokens", "1"], ["--batch-tokens", "7"], ["--workers", "2"]])
 def test_work_options_change_nothing(options: list[str], model: Path) -> None:
     arguments = ["score", "-m", str(model), "The cat sat", "tea", "--format", "jsonl"]
-    for one, other in zip(bertcli(*arguments).records, bertcli(*arguments, *options).records, strict=True):
+    expected = bertcli(*arguments).records
+    assert [record["text"] for record in expected] == ["The cat sat", "tea"]
+    for one, other in zip(expected, bertcli(*arguments, *options).records, strict=True):
+        assert one["tokens"] == other["tokens"]
         assert one["loss"] == pytest.approx(other["loss"], rel=1e-6)

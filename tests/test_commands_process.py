@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Made
+from deadlines import SECONDS, started
 
 COMMAND = [sys.executable, "-m", "bertcli"]
 MAIN = "from bertcli.cli import main; main()"
@@ -29,12 +30,13 @@ def run(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> subpr
         capture_output=True,
         env={**os.environ, **environment},
         check=False,
+        timeout=SECONDS,
     )
 
 
 def test_a_closed_pipe_ends_quietly(model: Path) -> None:
     arguments = [*COMMAND, "encode", "-m", str(model), "--format", "jsonl"]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with started(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -50,7 +52,7 @@ def test_a_closed_pipe_ends_quietly(model: Path) -> None:
 @pytest.mark.parametrize("arguments", [["--help"], ["encode", "--help"], ["params", "--variant", "tiny"]])
 def test_a_pipe_that_nobody_reads_is_no_failure(arguments: list[str]) -> None:
     command = [sys.executable, "-c", f"import time; time.sleep(0.3); {MAIN}", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
@@ -68,7 +70,9 @@ def test_a_closed_pipe_hides_no_other_end(ending: str, status: int) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        done = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, check=False, timeout=SECONDS
+        )
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (status, b"")
@@ -79,7 +83,7 @@ def test_streams_that_are_closed_are_done_without(model: Path, tmp_path: Path) -
     for closed, more in (("sys.stdout", ["-o", str(target)]), ("sys.stderr", [])):
         code = f"import os, sys; os.close({closed}.fileno()); {closed} = None; {MAIN}"
         words = ["encode", "-m", str(model), "tea", *more]
-        result = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, check=False)
+        result = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, check=False, timeout=SECONDS)
         assert result.returncode == 0, result.stderr
         assert b"Note" not in result.stdout
     assert target.exists()
@@ -87,7 +91,7 @@ def test_streams_that_are_closed_are_done_without(model: Path, tmp_path: Path) -
 
 def test_each_line_is_answered_before_the_next_is_written(model: Path) -> None:
     arguments = [*COMMAND, "tokenize", "-m", str(model), "--format", "jsonl"]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with started(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for word in (b"tea", b"milk"):
@@ -103,7 +107,7 @@ def test_signals_leave_nothing_behind(number: signal.Signals, status: int, model
     target = tmp_path / "v.npy"
     target.write_text("old", encoding="utf-8")
     arguments = [*COMMAND, "encode", "-m", str(model), "-o", str(target)]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with started(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(b"tea\n")
@@ -130,7 +134,9 @@ def test_a_full_standard_output(arguments: list[str], buffered: str, model: Path
     command = [*COMMAND, *(str(model) if one == "MODEL" else one for one in arguments)]
     environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
     with open("/dev/full", "wb") as full:
-        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment, check=False)
+        result = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, env=environment, check=False, timeout=SECONDS
+        )
     assert result.returncode == 1
     assert result.stderr == b"Error: No space left on device: while writing the result.\n"
 
@@ -146,7 +152,9 @@ def test_a_status_is_told_when_nobody_listens(arguments: list[str], status: int,
     try:
         for stdout in (writer, subprocess.DEVNULL):
             environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
-            done = subprocess.run([*COMMAND, *arguments], stdout=stdout, stderr=writer, env=environment, check=False)
+            done = subprocess.run(
+                [*COMMAND, *arguments], stdout=stdout, stderr=writer, env=environment, check=False, timeout=SECONDS
+            )
             assert done.returncode == status
     finally:
         os.close(writer)
@@ -162,7 +170,7 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
         "heavy = {'numpy', 'tokenizers', 'huggingface_hub', 'safetensors'} & set(sys.modules)\n"
         "sys.exit(f'loaded: {heavy}' if heavy else 0)\n"
     )
-    result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=False)
+    result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=False, timeout=SECONDS)
     assert result.returncode == 0, result.stderr
 
 
@@ -195,7 +203,9 @@ def test_threads_are_set_before_numpy_is_loaded(model: Path) -> None:
     code = f"try:\n    {MAIN}\nfinally:\n    from bertcli import blas, team; print(blas.threads(), team.thread_count())"
     for number in ("1", "2"):
         arguments = ["score", "-m", str(model), "tea", "--format", "jsonl", "--threads", number]
-        result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=False)
+        result = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, check=False, timeout=SECONDS
+        )
         assert result.returncode == 0, result.stderr
         record, counts = result.stdout.decode().splitlines()
         assert json.loads(record)["text"] == "tea"

@@ -93,7 +93,7 @@ def test_a_limit_is_kept_from_the_first_product(said: dict[str, str], found: lis
     environment = {name: value for name, value in os.environ.items() if name not in blas.THREAD_VARIABLES}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "groups"), str(tmp_path)],
-        capture_output=True, text=True, check=True, env=environment | said,
+        capture_output=True, text=True, check=True, timeout=60, env=environment | said,
     )  # fmt: skip
     threads = json.loads(done.stdout)
     if threads[1] is None:

@@ -12,6 +12,7 @@ import sys
 import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Timer
 from typing import IO, Any
 
 import pytest
@@ -62,6 +63,8 @@ class Process:
             stderr=stderr,
             text=True,
         )
+        self.deadline = Timer(120, self.process.kill)
+        self.deadline.start()
 
     def send(self, model: str = MODEL, **options: Any) -> None:
         assert self.process.stdin is not None
@@ -88,7 +91,8 @@ class Process:
         return error
 
     def close(self) -> None:
-        self.process.communicate()
+        self.process.communicate(timeout=60)
+        self.deadline.cancel()
 
 
 Start = Callable[..., Process]
@@ -363,6 +367,18 @@ def test_a_file_of_the_wrong_size(hub: Hub, start: Start) -> None:
     hub.faults.listed = {}
     assert "is not in the cache" in process.error(offline=True)
     assert open_tensors(process.folder())
+
+
+def test_a_cached_file_of_the_wrong_size_is_fetched_again(hub: Hub, start: Start, repos: dict[str, Path]) -> None:
+    process = start()
+    folder = process.folder()
+    (folder.parents[1] / "refs" / "main").unlink()  # as if the power had failed while the last file was written
+    os.truncate(folder / "model.safetensors", 5000)
+    assert "model.safetensors of someone/model came with 5,000 bytes instead of" in process.error()
+    hub.requests.clear()
+    assert process.folder() == folder
+    assert hub.fetched() == {"model.safetensors"}
+    assert (folder / "model.safetensors").read_bytes() == (repos[MODEL] / "model.safetensors").read_bytes()
 
 
 def test_repositories_that_are_no_use_are_refused_before_anything_large(hub: Hub, start: Start) -> None:

@@ -94,6 +94,16 @@ def test_a_model_pickles_as_its_path(made: Made) -> None:
     np.testing.assert_array_equal(pickle.loads(data).forward([[1, 2, 3]]), model.forward([[1, 2, 3]]))
 
 
+@pytest.mark.parametrize("heads", [None, "mlm", "pooler,nsp", "none"])
+def test_a_pickled_model_keeps_its_heads(heads: str | None, made: Made) -> None:
+    model = bertcli.load(made(head="pretraining"), heads=heads)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.heads == model.heads
+    for one, other in zip(again.outputs([[1, 2, 3]]), model.outputs([[1, 2, 3]]), strict=True):
+        assert (one is None) == (other is None)
+        np.testing.assert_array_equal(one, other)
+
+
 def test_a_variant_has_nothing_to_run() -> None:
     model = bertcli.variant("large")
     with pytest.raises(BertcliError, match="'large' has no weights to run"):

@@ -257,7 +257,7 @@ def test_the_whole_process_needs_neither_tokenizers_nor_the_hub() -> None:
         "assert not heavy, heavy\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "COLUMNS": ""}
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, "COLUMNS": ""}
     )
     assert done.returncode == 0, done.stderr
     assert "Total params: 335,141,888" in done.stdout

@@ -67,7 +67,7 @@ def test_one_thread_watches_alone() -> None:
     with watching(counter):
         thread = Thread(target=lambda: other.append(watched()))
         thread.start()
-        thread.join()
+        thread.join(30)
         assert watched()
     assert other == [False]
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from crashes import crashing
+from deadlines import started
 from terminal import Result, bertcli
 
 from bertcli.output import draft
@@ -287,7 +288,7 @@ def test_ctrl_c_keeps_what_is_done(model: Path, tmp_path: Path) -> None:
     source.write_text("She drank hot tea with milk.\n" * 20_000, encoding="utf-8")
     code = "import bertcli.output.draft as d; d.SHORTEST = d.LONGEST = 0.0; from bertcli.cli import main; main()"
     arguments = [sys.executable, "-c", code, "encode", "-m", model, "-i", source, "-o", target, "--resume"]
-    with subprocess.Popen([*map(str, arguments)], stderr=subprocess.PIPE) as process:
+    with started([*map(str, arguments)], stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         journal = tmp_path / ".v.npy.journal"
         deadline = time.monotonic() + 60

@@ -65,6 +65,7 @@ def test_the_same_vector_whatever_it_is_batched_with(kernel: str, feature: str, 
         capture_output=True,
         text=True,
         check=True,
+        timeout=300,
         env={"OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": threads, "PATH": ""},
     )
     found = json.loads(done.stdout)

@@ -81,6 +81,12 @@ def test_equal_rows_come_in_the_order_of_the_file(ties: list[int], count: int, t
     assert found.rows[0].tolist() == sorted(range(len(ties)), key=lambda i: (ties[i], i))[:count]
 
 
+def test_no_cosine_is_beyond_one() -> None:
+    both = np.concatenate([VECTORS, -VECTORS])
+    found = nearest(VECTORS, mapped(Path("v"), both), len(both))
+    assert (found.scores.max(), found.scores.min()) == (1, -1)
+
+
 def test_zero_vectors_are_near_to_nothing() -> None:
     rows = np.array([[0, 0], [-1, 0], [1, 0]], np.float32)
     assert nearest(np.array([[1.0, 0.0]]), mapped(Path("v"), rows), 3).rows.tolist() == [[2, 0, 1]]

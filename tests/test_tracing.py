@@ -332,7 +332,7 @@ def test_only_its_own_thread_is_watched() -> None:
     with bertcli.trace(model) as trace:
         thread = Thread(target=model.forward, args=(ids,))
         thread.start()
-        thread.join()
+        thread.join(30)
         assert trace.steps == []
         model.forward(ids)
     steps = len(trace.steps)

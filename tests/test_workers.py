@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from deadlines import started as in_time
 from terminal import bertcli as run
 
 import bertcli
@@ -61,18 +62,23 @@ def two_threads() -> Iterator[None]:
     team.set_thread_count(None)
 
 
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[Popen[bytes]]:
-    """The processes that are started."""
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Popen[bytes]]]:
+    """The processes that are started; whoever waits for one for a minute waits no more."""
     found: list[Popen[bytes]] = []
+    timers: list[threading.Timer] = []
     start = processes._start
 
     def watched(threads: int) -> Popen[bytes]:
         found.append(start(threads))
+        timers.append(threading.Timer(60, found[-1].kill))
+        timers[-1].start()
         return found[-1]
 
     monkeypatch.setattr(processes, "_start", watched)
-    return found
+    yield found
+    for timer in timers:
+        timer.cancel()
 
 
 def plain(result: Any) -> Any:
@@ -111,13 +117,33 @@ def test_workers_change_nothing(doing: str, count: int, model: Model, started: l
 def test_workers_multiply_with_the_kernel_of_whoever_asks() -> None:
     """Also where NumPy was there first, so that bertcli could not choose the kernel."""
     program = (
-        "import numpy as np, bertcli\nfrom bertcli import team\nteam.set_thread_count(2)\nmodel = bertcli.load()\n"
+        "import os, numpy as np, bertcli\nfrom bertcli import team\nos.environ.pop('OPENBLAS_CORETYPE', None)\n"
+        "team.set_thread_count(2)\nmodel = bertcli.load()\n"
         "texts = ['the cat sat on the mat ' * (i % 5 + 1) for i in range(30)]\n"
-        "one, two = (model.encode(texts, pooling='cls', batch_tokens=400, workers=n) for n in (1, 2))\n"
+        "one, two = (model.encode(texts, pooling='cls', batch_tokens=20, workers=n) for n in (1, 2))\n"
         "assert np.array_equal(one, two)\n"  # no `if __name__ == '__main__'`: the program is not run again
     )
     environment = {key: value for key, value in os.environ.items() if key != blas.KERNEL_VARIABLE}
-    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+    if "sse4_2" in blas.processor()[1]:
+        environment[blas.KERNEL_VARIABLE] = "Nehalem"  # which no library chooses any more
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, env=environment)
+
+
+def test_a_worker_is_told_the_kernel_and_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blas, "kernel", lambda: "Haswell")
+    names = (blas.KERNEL_VARIABLE, *blas.THREAD_VARIABLES)
+    monkeypatch.setattr(processes, "PROGRAM", f"import os; print([os.environ[name] for name in {names}])")
+    out, _ = processes._start(3).communicate(timeout=30)
+    assert out.decode() == f"{['Haswell', *['3'] * len(blas.THREAD_VARIABLES)]}\n"
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no signals to block on this system")
+def test_ctrl_c_is_nothing_to_a_worker_from_its_first_moment() -> None:
+    process = processes._start(1)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30)[0] == b""
+    assert process.returncode == 0
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_a_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_number(
@@ -278,7 +304,7 @@ def test_signals_end_the_workers(number: str, status: int, model: Model, tmp_pat
     source = tmp_path / "in.txt"
     source.write_text("tea with rain\n" * 200_000, encoding="utf-8")
     command = [sys.executable, "-m", "bertcli", "score", "-m", str(model.path), "-i", str(source)]
-    with Popen(
+    with in_time(
         [*command, "--workers", "2", "--batch-tokens", "100", "--format", "jsonl"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     ) as process:  # fmt: skip
