@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bertcli.openblas import crowding
-from bertcli.openblas.crowding import LATE, LONGEST, SHORTEST, SLOWER, TWICE, Crowding
+from bertcli.openblas.crowding import LONGEST, SHORTEST, SPENT, WORSE, Crowding
 
-WORK = 1_000_000  # multiplications
-TIME = 1e-5  # seconds they take when nobody disturbs
-DISTURBED = LATE + SLOWER * TIME + 1e-4
+TIME = 1e-4  # seconds of a product when nobody disturbs
 
 
 class Clock:
@@ -24,31 +22,44 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def calm() -> Crowding:
-    """One that knows how long a product takes."""
+    """One that knows how long products take."""
     found = Crowding()
-    found.took(TIME, WORK, 8)
+    for threads in range(2, 9):
+        found.took(TIME, threads, threads)
     return found
 
 
-def disturb(found: Crowding, threads: int) -> None:
-    for _ in range(2):
-        found.took(DISTURBED, WORK, threads)
+def disturb(found: Crowding, threads: int, slower: float = 50) -> None:
+    """As many products, that many times slower, as are judged together."""
+    spent = 0.0
+    while spent < SPENT:
+        found.took(slower * TIME, threads, threads)
+        spent += slower * TIME
 
 
 def test_all_threads_work_while_nobody_disturbs(clock: Clock) -> None:
     found = calm()
-    for _ in range(100):
+    for _ in range(1000):
         clock.now += 0.01
-        found.took(TIME * SLOWER, WORK, 8)
+        found.took(3 * TIME, 8, 8)
         assert found.threads(8) == 8
 
 
-def test_once_is_no_sign(clock: Clock) -> None:
+def test_one_late_product_is_no_sign(clock: Clock) -> None:
     found = calm()
-    for _ in range(5):
-        found.took(DISTURBED, WORK, 8)
+    for late in range(1, 6):
+        for _ in range(round(SPENT / TIME)):
+            found.took(TIME, 8, 8)
+        found.took(SPENT / 5 * late, 8, 8)
         assert found.threads(8) == 8
-        clock.now += TWICE + 0.01
+
+
+def test_threads_stay_while_they_are_faster_than_one_would_be(clock: Clock) -> None:
+    found = calm()
+    disturb(found, 4, slower=4 * WORSE * 0.95)
+    assert found.threads(8) == 8
+    disturb(found, 4, slower=4 * WORSE * 1.1)
+    assert found.threads(8) == 2
 
 
 def test_late_products_halve_the_threads_for_a_while(clock: Clock) -> None:
@@ -69,22 +80,22 @@ def test_late_products_halve_the_threads_for_a_while(clock: Clock) -> None:
 
 def test_trying_again_in_vain_makes_it_wait_longer(clock: Clock) -> None:
     found = calm()
-    waits = []
-    for _ in range(8):
-        disturb(found, 2)
-        begun = clock.now
-        while found.threads(2) == 1:
-            clock.now += SHORTEST / 10
-        waits.append(clock.now - begun)
-        clock.now += TWICE
+    waits = [wait(found, clock) for _ in range(8)]
     assert waits == sorted(waits)
     assert waits[0] == pytest.approx(SHORTEST, rel=0.2)
     assert waits[-1] == pytest.approx(LONGEST, rel=0.2)
-    clock.now += 2 * LONGEST
-    found.took(TIME, WORK, 2)
+    clock.now += 3 * LONGEST
+    disturb(found, 2, slower=1)
+    assert wait(found, clock) == pytest.approx(SHORTEST, rel=0.2)
+
+
+def wait(found: Crowding, clock: Clock) -> float:
+    """How long two threads, which are disturbed, are then one."""
     disturb(found, 2)
-    clock.now += SHORTEST * 1.1
-    assert found.threads(2) == 2
+    begun = clock.now
+    while found.threads(2) == 1:
+        clock.now += SHORTEST / 20
+    return clock.now - begun
 
 
 def test_one_thread_waits_for_nobody(clock: Clock) -> None:

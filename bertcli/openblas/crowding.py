@@ -2,29 +2,30 @@
 
 OpenBLAS's threads wait for each other at the end of every call. One that the system has set aside in favour of another
 program keeps all of them waiting for milliseconds, where a call takes tens of microseconds: beside a single busy
-program, two threads have been seen to take seventy times as long as one. So when products come late, fewer threads
-share them for a while.
+program, two threads have been seen to take seventy times as long as one. So where threads take longer than one would,
+fewer share the products for a while.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from time import perf_counter
 
-LATE = 1e-3  # seconds beyond what a product should take: the system's time slices are a few of these
-SLOWER = 4  # times the least time it can take: few columns take up to three times as long as many, for each
-TWICE = 0.1  # seconds within which it has to happen again: once is no sign of anything
-SHORTEST, LONGEST = 0.1, 3.0  # seconds until more threads are tried again: twice as long each time that fails
+SPENT = 0.1  # seconds of products that are judged together: one that comes late is no sign of anything
+WORSE = 1.5  # times what one thread would take, as estimated from the least that several took for the same
+SHORTEST, LONGEST = 0.1, 1.0  # seconds until more threads are tried again: twice as long each time that fails
+KINDS = 4096  # of products, whose least times are kept
 
 
 class Crowding:
     """Watches how long products take that threads share."""
 
     def __init__(self) -> None:
-        self._least = float("inf")  # seconds a multiplication, of products shared by threads
+        self._least: dict[Hashable, float] = {}  # seconds of each kind of product
+        self._spent = self._alone = 0.0  # seconds on what is yet to be judged, and what one thread would take
         self._limit: int | None = None  # threads; None: as many as are wanted
         self._pause = SHORTEST
         self._until = 0.0
-        self._late = float("-inf")  # when a product was late last
 
     def threads(self, wanted: int) -> int:
         """How many threads to use now, of `wanted`."""
@@ -38,20 +39,25 @@ class Crowding:
                 return wanted
         return min(wanted, self._limit)
 
-    def took(self, seconds: float, multiplications: int, threads: int) -> None:
-        """Note how long a product took."""
+    def took(self, seconds: float, kind: Hashable, threads: int) -> None:
+        """Note how long a product took, of a kind that always takes as long with as many threads."""
         if threads < 2:
             return
+        if len(self._least) >= KINDS:
+            self._least.clear()
+        least = self._least[kind] = min(seconds, self._least.get(kind, seconds))
+        self._spent += seconds
+        self._alone += threads * least
+        if self._spent < SPENT:
+            return
         now = perf_counter()
-        if seconds > LATE + SLOWER * multiplications * self._least:
-            if now - self._late < TWICE:
-                self._limit = threads // 2
-                self._until = now + self._pause
-                self._pause = min(2 * self._pause, LONGEST)
-            self._late = now
+        if self._spent > WORSE * self._alone:
+            self._limit = threads // 2
+            self._until = now + self._pause
+            self._pause = min(2 * self._pause, LONGEST)
         elif now > self._until + self._pause:
             self._pause = SHORTEST
-        self._least = min(self._least, seconds / multiplications)
+        self._spent = self._alone = 0.0
 
 
 crowding = Crowding()
