@@ -1,6 +1,6 @@
-"""BERT in the terminal with nothing heavier than NumPy; `bertcli.load()` is where to begin.
+"""BERT in the terminal with nothing heavier than NumPy; start with `bertcli.load()`.
 
-Names are imported when they are first used, so that `bertcli --help` need not wait for NumPy.
+Names are imported on first use, so that `bertcli --help` need not wait for NumPy.
 """
 
 from __future__ import annotations

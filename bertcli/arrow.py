@@ -1,4 +1,4 @@
-"""pyarrow, which reads and writes Parquet: the extra `bertcli[parquet]`, imported when it is wanted."""
+"""pyarrow, which reads and writes Parquet: the extra `bertcli[parquet]`, imported only when needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bertcli.errors import BertcliError
 
 
 def pyarrow(file: str) -> tuple[Any, Any]:
-    """The modules pyarrow and pyarrow.parquet; BertcliError naming the file that needs them where they are missing."""
+    """The modules pyarrow and pyarrow.parquet; if they are missing, BertcliError naming the file that needs them."""
     try:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
@@ -17,5 +17,5 @@ def pyarrow(file: str) -> tuple[Any, Any]:
 
 
 def first_line(error: Exception) -> str:
-    """What pyarrow says is wrong, without the lines on where in its source that is."""
+    """pyarrow's error message, without the lines about where in its source it arose."""
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,4 +1,4 @@
-"""The whole BERT: embeddings, encoder and whichever heads a checkpoint has."""
+"""The whole BERT: embeddings, encoder and the heads that a checkpoint has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bertcli.tree import part
 
 @dataclass(frozen=True, eq=False)
 class Bert(Module):
-    """Token ids to hidden states, and heads to call on them"""
+    """Token ids to hidden states, with heads to apply to them"""
 
     embeddings: Embeddings = part()
     encoder: Encoder = part()
@@ -27,16 +27,16 @@ class Bert(Module):
     classifier: Classifier | None = part()
 
     def forward(self, batch: Packed, rows: Integers | None = None) -> Array:
-        """Hidden states [token, hidden] of the last layer; with `rows` (ascending packed rows) only of these."""
+        """Hidden states [token, hidden] of the last layer; with `rows` (ascending packed rows) only those."""
         return self.encoder(self.embeddings(batch), batch, rows)
 
     def states(self, batch: Packed) -> Iterator[Array]:
-        """Hidden states after the embeddings and after every layer; layers not asked for are not run."""
+        """Hidden states after the embeddings and after each layer; a layer runs only when its output is asked for."""
         return self.encoder.states(self.embeddings(batch), batch)
 
 
 class Outputs(NamedTuple):
-    """Hidden states and what each head makes of them; None where there is no such head"""
+    """Hidden states and the output of each head; None for a head the model does not have"""
 
     hidden: Array  # [token, hidden]
     pooled: Array | None  # [batch, hidden]
@@ -46,7 +46,7 @@ class Outputs(NamedTuple):
 
 
 def outputs(network: Bert | Textbook, batch: Packed) -> Outputs:
-    """A whole pass: the encoder, then every head there is, the masked language model on every token."""
+    """A whole pass: the encoder, then every head the model has; the masked-language-model head on every token."""
     hidden = network(batch)
     pooled = network.pooler(pick(hidden, batch.first)) if network.pooler else None
     mlm = network.mlm(hidden) if network.mlm else None

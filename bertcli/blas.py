@@ -1,6 +1,6 @@
-"""The library behind NumPy's matrix products: which kernel it uses, and how many threads, chosen where that is safe.
+"""The library behind NumPy's matrix products: its kernel and its number of threads, chosen where that is safe.
 
-Imports no NumPy, because both have to be chosen before NumPy is first imported.
+Does not import NumPy, because both have to be chosen before NumPy is first imported.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from bertcli.cores import cores, usable_cores
 CPU_INFO = "/proc/cpuinfo"
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
 AVX512_KERNEL = "SKYLAKEX"
-RAYON_VARIABLE = "RAYON_NUM_THREADS"  # the tokenizers library's
-THREAD_VARIABLES = (  # what libraries ask, when they are loaded, for how many threads to use
+RAYON_VARIABLE = "RAYON_NUM_THREADS"  # for the tokenizers library
+THREAD_VARIABLES = (  # where libraries look, when they are loaded, for the number of threads
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
     "OMP_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
     RAYON_VARIABLE,
 )
-AVX512 = frozenset({"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"})  # all that the kernel is compiled for
+AVX512 = frozenset({"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"})  # all that the kernel needs
 
 
 def choose_kernel() -> bool:
-    """Ask OpenBLAS for its AVX-512 kernel where it might take a slower one by itself; true if this was done.
+    """Ask OpenBLAS for its AVX-512 kernel where it might choose a slower one; true if done.
 
     Older OpenBLAS does not know AMD's newer processors and runs its AVX2 kernel on them, at half the speed. Nothing is
-    done when the user has said what they want, when NumPy is loaded already (it would be too late), or where the
-    processor cannot be known (only Linux says, in /proc/cpuinfo). A NumPy built on another library takes no notice.
+    done if the user has made the choice, if NumPy is already loaded (it would be too late), or if the processor is
+    unknown (only Linux tells, in /proc/cpuinfo). A NumPy built on another library ignores the request.
     """
     if KERNEL_VARIABLE in os.environ or "numpy" in sys.modules:
         return False
@@ -46,28 +46,28 @@ def choose_kernel() -> bool:
 
 
 def choose_threads() -> bool:
-    """Ask for as many threads as there is cores' time for, where a container's limit allows less; true if done.
+    """Limit library threads to the CPU quota where a container grants less than its cores; true if done.
 
-    Libraries start one for every core they see. On a machine of 64 whose time is two cores', 62 of these would use that
-    up by waiting. Nothing is done when the user has said what they want, or when NumPy is loaded already.
+    Libraries start one thread for every core they see. On 64 cores with a quota of two, 62 of the threads would use it
+    up by waiting. Nothing is done if the user has made the choice, or if NumPy is already loaded.
     """
     if "numpy" in sys.modules or any(name in os.environ for name in THREAD_VARIABLES) or usable_cores() == cores():
         return False
     for name in THREAD_VARIABLES:
-        if name != RAYON_VARIABLE:  # which is asked for later, and knows of such limits itself
+        if name != RAYON_VARIABLE:  # read later, by a library that knows of such limits itself
             _choose(name, str(usable_cores()))
     return True
 
 
 def forget_choices() -> None:
-    """Once NumPy is loaded the variables have done their work: programs started from here need not inherit them."""
+    """Remove the variables once NumPy is loaded: programs started from here need not inherit them."""
     for name, value in _chosen.items():
         if os.environ.get(name) == value:
             del os.environ[name]
 
 
 def chosen_by() -> str:
-    """Who decided on the kernel in use; the library, too, where it does not know the one it was asked for."""
+    """Who chose the kernel in use; this is the library also if it does not know the kernel it was asked for."""
     if os.environ.get(KERNEL_VARIABLE, "").upper() == (kernel() or "unknown").upper():
         return "the environment"
     return "bertcli" if KERNEL_VARIABLE in _chosen else "the library"
@@ -81,7 +81,7 @@ def _choose(name: str, value: str) -> None:
 
 
 def processor() -> tuple[str, frozenset[str]]:
-    """Maker and features of the processor, as Linux on x86-64 tells them; else ("", none)."""
+    """Vendor and features of the processor, as Linux on x86-64 reports them; elsewhere "" and none."""
     try:
         with open(CPU_INFO, encoding="utf-8", errors="replace") as file:
             text = file.read(8192)  # the first processor's entry; there may be hundreds
@@ -99,19 +99,19 @@ def processor() -> tuple[str, frozenset[str]]:
 
 @cache
 def function(name: str) -> Callable[..., Any] | None:
-    """A function of OpenBLAS, however this NumPy's copy of it decorates names; None with another library."""
+    """A function of OpenBLAS, whatever prefix and suffix NumPy's copy gives its name; None with another library."""
     decorations = (f"scipy_{name}64_", f"scipy_{name}", f"{name}64_", name)
     return next((found for decorated in decorations if (found := symbol(decorated)) is not None), None)
 
 
 def symbol(name: str) -> Any:
-    """What the library exports under this very name; None where it does not."""
+    """What the library exports under exactly this name; None if nothing."""
     return getattr(_library(), name, None)
 
 
 @cache
 def _library() -> Any:
-    """NumPy's compiled core: looking a name up in it looks through the libraries it was linked with, too."""
+    """NumPy's compiled core: a symbol lookup in it also searches the libraries it was linked with."""
     try:
         import ctypes
 
@@ -128,25 +128,25 @@ def kernel() -> str | None:
     ask = function("openblas_get_corename")
     if ask is None:
         return None
-    import ctypes  # 2 ms that `bertcli --help` need not wait
+    import ctypes  # takes 2 ms, which `bertcli --help` saves
 
     ask.restype = ctypes.c_char_p  # type: ignore[attr-defined]
     return str(ask().decode())
 
 
 def exact() -> bool:
-    """True with the kernels that add up each number of a product in one order, into whatever parts it is cut."""
+    """True for kernels that sum each number of a product in the same order, however the product is divided."""
     return kernel() in ("SkylakeX", "Cooperlake", "SapphireRapids")
 
 
 def threads() -> int | None:
-    """Threads a product may use now; None when the library does not say."""
+    """Threads a product may use now; None if the library does not say."""
     ask = function("openblas_get_num_threads")
     return None if ask is None else int(ask())
 
 
 def set_threads(count: int) -> bool:
-    """Let products use `count` threads; false when the library cannot be told."""
+    """Let products use `count` threads; false if this library does not support it."""
     tell = function("openblas_set_num_threads")
     if tell is None:
         return False
@@ -161,9 +161,9 @@ _before = 1
 
 @contextmanager
 def single_threaded() -> Iterator[bool]:
-    """Products use one thread each in here, so that several can run side by side; yields false if that cannot be had.
+    """Inside, products use one thread each, so that several can run in parallel; yields false if that is not possible.
 
-    The number is the process's: two who are in here at once leave it to the later one to put back.
+    The setting belongs to the process: if two threads are inside at once, the last to leave restores it.
     """
     global _singles, _before
     now = threads()
@@ -179,13 +179,13 @@ def single_threaded() -> Iterator[bool]:
         yield True
     finally:
         with _single:
-            _singles = max(0, _singles - 1)  # 0 already where a fork has made a new process of it
+            _singles = max(0, _singles - 1)  # already 0 in a child forked in between
             if _singles == 0:
                 set_threads(_before)
 
 
 def _forget() -> None:
-    """In a forked child: whoever was in `single_threaded` is not here to leave it."""
+    """In a forked child: threads that were inside `single_threaded` do not exist here to leave it."""
     global _single, _singles
     _single = Lock()
     if _singles:

@@ -30,13 +30,13 @@ from bertcli.parts import Array
 from bertcli.tensors import StoredTensor, open_tensors
 from bertcli.tree import Request, build
 
-UNUSED = "no part of this model"
+UNUSED = "not part of this model"
 COPY = "a second copy of"
-DIFFERENT = "its values are not those of"
+DIFFERENT = "its values differ from those of"
 
 
 class TensorUse(NamedTuple):
-    """What the loader does with one tensor of the file, or would have done with one that is missing."""
+    """What the loader does with one tensor of the file, or would have done with a missing one."""
 
     name: str
     shape: tuple[int, ...]
@@ -58,7 +58,7 @@ class Checkpoint:
 
     @property
     def notes(self) -> list[str]:
-        """One line for what is in the file and of no use, if anything."""
+        """One line about unused tensors in the file, if there are any."""
         unused = [use.name for use in self.uses if use.note.startswith((UNUSED, DIFFERENT))]
         if not unused:
             return []
@@ -69,14 +69,14 @@ class Checkpoint:
 def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = False) -> Checkpoint:
     """Open a folder with config.json and safetensors; `heads` keeps only these (default: all it has).
 
-    Weights in float32 stay where they are, memory-mapped and read-only; other types are widened to float32.
-    A tensor that is not there is an error; with `partial` it is listed as missing, and the network is of no use.
+    Weights stored as float32 are used in place, memory-mapped and read-only; other types are converted to float32.
+    A missing tensor is an error; with `partial` it is only listed as missing, and the network cannot be run.
     """
     if not os.path.lexists(folder / "config.json"):
         raise BertcliError(f"{folder} has no config.json: give the folder of a model, or fetch this one again.")
     config = read_config(folder / "config.json")
     if config.model_type == TEXTBOOK:
-        raise BertcliError(f"{folder} holds a textbook model; checkpoints are BERT's.")
+        raise BertcliError(f"{folder} holds a textbook model; only BERT checkpoints can be opened.")
     stored = open_tensors(folder)
     loader = _Loader(stored, config, partial)
     there = _heads_in(stored, config)
@@ -90,7 +90,7 @@ def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = F
 
 
 class _Loader:
-    """The source `build` takes arrays from: finds the tensor of a path, checks its shape, and remembers what it did."""
+    """The source of arrays for `build`: finds the tensor for a path, checks its shape, and records what it did."""
 
     def __init__(self, stored: Mapping[str, StoredTensor], config: BertConfig, partial: bool) -> None:
         self.stored = stored
@@ -122,7 +122,7 @@ class _Loader:
         tensor = self.stored[found[0]]
         if tensor.shape != request.shape:
             raise BertcliError(
-                f"The tensor '{found[0]}' has shape {tensor.shape}, but by config.json it should be {request.shape}: "
+                f"The tensor '{found[0]}' has shape {tensor.shape}, but config.json requires {request.shape}: "
                 "fetch both again."
             )
         use = "used" if found[0].removeprefix(PREFIX) == name else "renamed"
@@ -133,16 +133,17 @@ class _Loader:
         return tensor.float32()
 
     def _find(self, name: str) -> list[str]:
-        """The stored tensors that go by this name, the one to be used first."""
+        """The stored tensors known by this name, starting with the one to use."""
         candidates = [OTHER_NAMES[name]] if name in OTHER_NAMES else []
         candidates += [name, *(name.replace(new, old) for new, old in OLD_NORM_NAMES.items() if new in name)]
         candidates += [self.prefix + one for one in candidates] if self.prefix else []
         return [one for one in candidates if one in self.stored]
 
     def _stored_apart(self, path: str, tied: str) -> bool:
-        """True when config.json calls two parameters tied but the file holds other values for the second.
+        """True if config.json calls two parameters tied but the file holds different values for the second.
 
-        What is stored is then used, as transformers 5 does. Of two copies every row is read, of others hardly one.
+        The stored values are then used, as in transformers 5. Identical copies are read whole, others hardly beyond the
+        first rows.
         """
         found, others = self._find(hugging_face_name(path)), self._find(hugging_face_name(tied))
         if not found or not others:
@@ -165,7 +166,7 @@ class _Loader:
         self.taken[tensor.name] = TensorUse(tensor.name, tensor.shape, tensor.dtype, tensor.nbytes, use, path, note)
 
     def account(self) -> tuple[TensorUse, ...]:
-        """Every tensor of the file, in its order, and what became of it; then those that are missing."""
+        """Every tensor of the file, in file order, with its use; then the missing ones."""
         for name in self.stored.keys() - self.taken.keys():
             note = "a constant" if _bare(name) in BUFFERS else UNUSED
             self._take(self.stored[name], "ignored", None, note)
@@ -178,7 +179,7 @@ def _bare(name: str) -> str:
 
 
 def _heads_in(stored: Mapping[str, StoredTensor], config: BertConfig) -> tuple[str, ...]:
-    """The heads a file holds. A head of which only a part is stored counts; its missing tensor is an error later."""
+    """The heads a file holds. A head that is only partly stored counts; its missing tensor is an error later."""
     names = [_bare(name) for name in stored]
     found = {head for head, prefix in HEAD_PREFIXES.items() if any(name.startswith(prefix) for name in names)}
     if any(architecture in OTHER_CLASSIFIERS for architecture in config.architectures):
@@ -192,7 +193,7 @@ def _heads_in(stored: Mapping[str, StoredTensor], config: BertConfig) -> tuple[s
 
 
 def _with_stored_labels(config: BertConfig, stored: Mapping[str, StoredTensor], heads: tuple[str, ...]) -> BertConfig:
-    """The config with as many labels as the classifier has rows, where config.json neither names nor counts them."""
+    """The config with as many labels as the classifier has rows, if config.json neither names nor counts them."""
     weight = stored.get("classifier.weight")
     if "classifier" not in heads or weight is None or not weight.shape:
         return config

@@ -1,4 +1,4 @@
-"""What a BERT is told by its configuration, in config.json's own words; and the variants known by name."""
+"""BERT configurations, with config.json's own keys, and the named variants."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from bertcli.untrusted import shown
 HEADS = ("pooler", "mlm", "nsp", "classifier")
 TEXTBOOK = "textbook"
 LARGEST = {"num_hidden_layers": 1000}
-LARGEST_SIZE = 1 << 24  # far above every BERT; what is larger is an error, or means to exhaust memory
+LARGEST_SIZE = 1 << 24  # far above any BERT; anything larger is a mistake, or an attempt to exhaust memory
 MOST_SENTENCES = 1 << 20
 
 
 @dataclass(frozen=True)
 class BertConfig:
-    """A BERT configuration in config.json's own words; the defaults are those of BERT-base uncased."""
+    """A BERT configuration with config.json's own keys; the defaults are those of BERT-base uncased."""
 
     vocab_size: int = 30522
     hidden_size: int = 768
@@ -49,12 +49,12 @@ class BertConfig:
             near = sorted(divisors, key=lambda n: abs(n - self.num_attention_heads))[:3]
             raise BertcliError(
                 f"hidden_size {self.hidden_size} cannot be split over num_attention_heads {self.num_attention_heads}; "
-                f"possible are for example {', '.join(map(str, sorted(near)))}."
+                f"possible numbers are, for example, {', '.join(map(str, sorted(near)))}."
             )
         if self.hidden_act not in ACTIVATIONS:
             raise BertcliError(f"hidden_act {shown(self.hidden_act)} is unknown; known are {', '.join(ACTIVATIONS)}.")
         if not 0 < self.layer_norm_eps < 1:
-            raise BertcliError(f"layer_norm_eps is {self.layer_norm_eps}; it must lie between 0 and 1.")
+            raise BertcliError(f"layer_norm_eps is {self.layer_norm_eps}; it must be between 0 and 1.")
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -66,14 +66,14 @@ class BertConfig:
         }  # fmt: skip
 
     def check_input(self, batch: int | None, sequence: int | None) -> None:
-        """Raise BertcliError for a number of sentences, or of tokens of each, that cannot be; None is any."""
+        """Raise BertcliError for an impossible number of sentences, or of tokens in each; None means any."""
         longest = self.max_position_embeddings
         if sequence is not None and not 1 <= sequence <= longest:
             raise BertcliError(
-                f"A sequence length of {sequence} is not possible; with this model it is 1 to {longest}."
+                f"A sequence length of {sequence} is not possible; with this model it must be 1 to {longest}."
             )
         if batch is not None and not 1 <= batch <= MOST_SENTENCES:
-            raise BertcliError(f"A batch size of {batch} is not possible; it is 1 to {MOST_SENTENCES:,}.")
+            raise BertcliError(f"A batch size of {batch} is not possible; it must be 1 to {MOST_SENTENCES:,}.")
 
     @property
     def labels(self) -> list[str]:
@@ -111,16 +111,16 @@ def variant_config(name: str) -> BertConfig:
     try:
         return VARIANTS[name]
     except KeyError:
-        raise BertcliError(f"There is no variant '{name}'; there are {', '.join(VARIANTS)}.") from None
+        raise BertcliError(f"There is no variant '{name}'; choose from {', '.join(VARIANTS)}.") from None
 
 
 def parse_heads(heads: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
-    """Heads from a list or from "mlm,nsp" or "none", in a fixed order; nsp and classifier bring the pooler."""
+    """Heads from a list or from "mlm,nsp" or "none", in a fixed order; nsp and classifier include the pooler."""
     names = [name.strip() for name in heads.split(",")] if isinstance(heads, str) else list(heads)
     if names == ["none"]:
         return ()
     for name in names:
         if name not in HEADS:
-            raise BertcliError(f"There is no head '{name}'; there are {', '.join(HEADS)}, or none.")
+            raise BertcliError(f"There is no head '{name}'; choose from {', '.join(HEADS)}, or none.")
     wanted = set(names) | ({"pooler"} if {"nsp", "classifier"} & set(names) else set())
     return tuple(name for name in HEADS if name in wanted)

@@ -1,4 +1,4 @@
-"""config.json in, a checked configuration out. Only the keys the code uses are read; an older file lacks most."""
+"""Reads config.json into a checked configuration. Only the keys the code uses are read; older files lack most."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bertcli.untrusted import read_object, shown
 
 
 def read_config(file: Path) -> BertConfig:
-    """The configuration in a config.json; raises BertcliError for one that is unreadable or not BERT's."""
+    """The configuration in a config.json; BertcliError for a file that is unreadable or not BERT's."""
     data = read_object(file)
     try:
         return parse_config(data)
@@ -54,13 +54,13 @@ def _refuse_what_is_not_bert(data: Mapping[str, Any]) -> None:
         )
     positions = data.get("position_embedding_type") or "absolute"
     if positions != "absolute":
-        raise BertcliError(f"position_embedding_type {shown(positions)} is not supported; BERT's own is 'absolute'.")
+        raise BertcliError(f"position_embedding_type {shown(positions)} is not supported; BERT uses 'absolute'.")
     for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
         if data.get(key):
             raise BertcliError(f"{key} is true: this BERT is a decoder, which bertcli does not run.")
     missing = [key for key in _NEEDED if data.get(key) is None]
     if missing:
-        raise BertcliError(f"{', '.join(missing)} missing: this is not the config.json of a BERT.")
+        raise BertcliError(f"{', '.join(missing)} missing: this is not the config.json of a BERT model.")
 
 
 def _checked(key: str, value: Any, kind: type) -> Any:
@@ -69,7 +69,7 @@ def _checked(key: str, value: Any, kind: type) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise BertcliError(f"{key} is {value!r:.60}, which is not {_WORDS[kind]}.")
     if isinstance(value, int) and abs(value) > 2**31:
-        raise BertcliError(f"{key} is {value!r:.60}, which is no possible size.")
+        raise BertcliError(f"{key} is {value!r:.60}, which is not a possible size.")
     return value
 
 
@@ -84,7 +84,7 @@ def _list(data: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _labels(value: Any) -> dict[int, str]:
-    """id2label with its keys, which JSON makes strings, as numbers from 0 without gaps."""
+    """id2label with its keys, which are strings in JSON, as numbers from 0 without gaps."""
     if not value:
         return {}
     try:

@@ -1,6 +1,6 @@
-"""How many cores' worth of time this process may use, as the operating system and a container's limits say.
+"""How many cores' worth of CPU time this process may use, according to the operating system and container limits.
 
-Imports no NumPy: its library starts its threads when it is loaded, one for each core it sees, whatever the limits are.
+Does not import NumPy: its library starts one thread per visible core when it is loaded, whatever the limits are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MOUNT = "/sys/fs/cgroup"
 
 
 def usable_cores() -> int:
-    """Cores this process may run on, or fewer where its control groups are allowed less time than these have."""
+    """Cores this process may run on, or fewer if its control groups (cgroups) allow less CPU time than that."""
     limit = time_limit()
     return cores() if limit is None else max(1, min(cores(), math.ceil(limit)))
 
@@ -26,7 +26,7 @@ def cores() -> int:
 
 
 def time_limit() -> float | None:
-    """Seconds of cores a second that the control groups of this process are allowed, as with `docker run --cpus 1.5`.
+    """CPU seconds per second that the control groups of this process allow, as with `docker run --cpus 1.5`.
 
     None without a limit, and on systems without control groups.
     """
@@ -34,19 +34,19 @@ def time_limit() -> float | None:
 
 
 def _groups() -> Iterator[tuple[str, int]]:
-    """The folders of this process's control groups and all above, in which the limits are files; their version."""
+    """The folders of this process's control groups and all their parents, which hold the limits; and their version."""
     for line in _read(GROUPS).splitlines():
         _, controllers, path = line.split(":", 2) if line.count(":") >= 2 else ("", "none", "")
         if controllers and "cpu" not in controllers.split(","):
             continue
         mount, version = (f"{MOUNT}/cpu", 1) if controllers else (MOUNT, 2)
         group = PurePosixPath(path)
-        for above in (group, *group.parents):  # a container may see its own group as the topmost
+        for above in (group, *group.parents):  # a container may see its own group as the root
             yield f"{mount}{above}", version
 
 
 def _limit(folder: str, version: int) -> float | None:
-    """Microseconds allowed in each period, over the period; both are whole numbers, or there is no limit."""
+    """Microseconds allowed per period, divided by the period; None unless both are whole numbers."""
     if version == 2:
         found = _read(f"{folder}/cpu.max").split()
     else:

@@ -1,4 +1,4 @@
-"""The Dense layers some sentence-transformers folders put behind the pooling."""
+"""The Dense layers that some sentence-transformers models apply after pooling."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Dense(Module):
 
 
 def read_dense(file: Path, size: int | None) -> Dense:
-    """The layer beside a Dense module's config.json; `size` is the length of its input where that is known."""
+    """The layer stored next to a Dense module's config.json; `size` is the length of its input, if known."""
     config = read_object(file)
     if read_flag(config, "use_residual", False, file):
-        raise unusable(file, "asks for use_residual, which bertcli does not have")
+        raise unusable(file, "asks for use_residual, which bertcli does not support")
     for key in ("module_input_name", "module_output_name"):
         if config.get(key) not in (None, "sentence_embedding"):
-            raise unusable(file, f"has the {key} {shown(config[key])}; bertcli has sentence_embedding")
+            raise unusable(file, f"has the {key} {shown(config[key])}; bertcli only supports sentence_embedding")
     name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     package, _, activation = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     if not package.startswith("torch.nn.") or activation not in ACTIVATIONS:
         known = ", ".join(ACTIVATIONS)
-        raise unusable(file, f"has the activation_function {shown(name)}; bertcli has torch's {known}")
+        raise unusable(file, f"has the activation_function {shown(name)}; bertcli supports torch's {known}")
     tensors = open_tensors(file.parent)
     shape = (config.get("out_features"), config.get("in_features"))
     wanted: dict[str, tuple[Any, ...]] = {"linear.weight": shape}
@@ -56,7 +56,7 @@ def read_dense(file: Path, size: int | None) -> Dense:
                 f"{found.file} has tensor {tensor} of shape {found.shape}; {file} says {shown(expected)}."
             )
     if size not in (None, shape[1]):
-        raise BertcliError(f"{file} takes vectors of length {shape[1]}, and the module before it gives {size}.")
+        raise BertcliError(f"{file} takes vectors of length {shape[1]}, but the previous module gives {size}.")
     bias = tensors["linear.bias"].float32() if "linear.bias" in wanted else None
     return Dense(tensors["linear.weight"].float32(), bias, ACTIVATIONS[activation])
 

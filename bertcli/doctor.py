@@ -1,4 +1,4 @@
-"""What a run's speed depends on: the library behind NumPy's products, its kernel and threads, and what it measures."""
+"""What a run's speed depends on: the library behind NumPy's products, its kernel and threads, and measured rates."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from bertcli.openblas import kept
 
 blas.forget_choices()  # NumPy is loaded
 
-FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")  # of a processor, that kernels are made for
+FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")  # processor features with special kernels
 
 
 def examine() -> dict[str, Any]:
-    """bertcli, Python, NumPy, BLAS and its kernel, threads, processor, the matrix and memory rates measured, advice.
+    """bertcli, Python, NumPy, BLAS and its kernel, threads, processor, measured matrix and memory rates, advice.
 
-    `usable_cores` are fewer than `cores` where a container has less time than these; `panels` says whether weights that
-    are used often are kept as the kernel reads them. Takes a quarter of a second.
+    `usable_cores` are fewer than `cores` if a container limits CPU time; `panels` says whether frequently used weights
+    are kept in the kernel's own layout. Takes a quarter of a second.
     """
     vendor, features = blas.processor()
     built_on = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
@@ -49,21 +49,21 @@ def examine() -> dict[str, Any]:
 
 
 def matrix_rate(rows: int = 3072, inner: int = 768, columns: int = 1024) -> float:
-    """Floating-point operations a second of the best of a few float32 products, by default BERT-base's largest."""
+    """Floating-point operations per second: the best of a few float32 products, by default BERT-base's largest."""
     left, right = np.ones((rows, inner), dtype=np.float32), np.ones((inner, columns), dtype=np.float32)
     into = np.empty((rows, columns), dtype=np.float32)
     return 2 * rows * inner * columns / _best_of(lambda: np.matmul(left, right, out=into), 8)
 
 
 def memory_rate(megabytes: int = 192) -> float:
-    """Bytes a second at which all threads together read memory that no cache holds."""
+    """Bytes per second at which all threads together read memory that is not cached."""
     numbers = np.ones(megabytes << 18, dtype=np.float32)
     parts = np.array_split(numbers, team.thread_count())
     return numbers.nbytes / _best_of(lambda: team.share(np.max, parts), 4)
 
 
 def advice(features: frozenset[str]) -> str | None:
-    """What would make products faster here, if anything is known."""
+    """What would make products faster here, if anything."""
     kernel = blas.kernel()
     if kernel is None or not features >= blas.AVX512 or blas.exact():
         return None

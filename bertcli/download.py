@@ -1,7 +1,7 @@
-"""Fetching a model from the Hub into its cache. The only importer of the hub client, and imported only to fetch.
+"""Fetches a model from the Hub into its cache. The only module to import the Hub client, and imported only to fetch.
 
-The files are fetched under their commit, the weights last, and only then does `refs/REVISION` point there: whatever
-breaks on the way, the cache holds the model that was there before, or the new one, whole.
+The files are stored under their commit, the weights last, and only then is `refs/REVISION` pointed to it: whatever
+fails on the way, the cache holds either the previous model or the new one, complete.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ TOKENIZER_FILES = (
 SENTENCE_FILES = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")
 MODULE_FILES = re.compile(r"\d+_\w+/config\.json|\d+_Dense/model\.safetensors", re.ASCII)
 
-# Classes of the errors of requests, httpx and httpx2, one of which each hub client brings: known by name, not imported.
+# Error classes of requests, httpx and httpx2, one of which every Hub client uses: known by name, not imported.
 BROKEN = {"RemoteProtocolError", "ReadError", "ChunkedEncodingError", "IncompleteRead"}
 UNREACHABLE = {"ConnectError", "TimeoutException", "NetworkError", "ProxyError", "Timeout", "ConnectionError"}
 
 
 class _Listing(NamedTuple):
-    """The files of a repository at a commit, with their sizes where the Hub tells them."""
+    """The files of a repository at a commit, with their sizes if the Hub gives them."""
 
     repo: str
     commit: str
@@ -44,7 +44,7 @@ class _Listing(NamedTuple):
 
 
 def download(repos: list[str], revision: str | None, cache: Path, progress: bool, weights: bool = True) -> Path:
-    """The folder of the first of `repos` that the Hub knows, fetched as far as it is not cached."""
+    """The folder of the first of `repos` that the Hub knows; files that are not cached are fetched."""
     with _quiet(), _bars(False):
         try:
             listing = _list(repos, revision)
@@ -61,7 +61,7 @@ def download(repos: list[str], revision: str | None, cache: Path, progress: bool
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Errors reach the user as one line of ours; the client's own warnings and log lines would come on top."""
+    """Silence the client's warnings and log lines: errors reach the user as one line of ours."""
     log = logging.getLogger("huggingface_hub")
     level = log.level
     log.setLevel(logging.CRITICAL)
@@ -85,13 +85,13 @@ def _list(repos: list[str], revision: str | None) -> _Listing:
         break
     commit = str(info.sha)
     sizes = {file.rfilename: file.size for file in info.siblings or ()}
-    if not sizes:  # a mirror that answers without them
+    if not sizes:  # a mirror that leaves them out
         sizes = dict.fromkeys(api.list_repo_files(repo, revision=commit))
     return _Listing(repo, commit, sizes)
 
 
 def _fetch(listing: _Listing, cache: Path, progress: bool) -> Path:
-    """Small files first: what is wrong with the model shows before anything large is on its way."""
+    """Small files first: problems with the model show before anything large is fetched."""
     small, weights = _needed(listing.repo, listing.sizes)
     for name in small:
         _get(listing, name, cache)
@@ -102,7 +102,7 @@ def _fetch(listing: _Listing, cache: Path, progress: bool) -> Path:
     lost = [name for name in weights if name not in listing.sizes]
     lost += [name for name in missing(folder) if name not in weights]
     if lost:
-        raise BertcliError(f"{listing.repo} on the Hub lacks {lost[0]}: it is no whole model, use another one.")
+        raise BertcliError(f"{listing.repo} on the Hub lacks {lost[0]}: the model is incomplete, use another one.")
     with _bars(progress):
         for name in weights:
             _get(listing, name, cache)
@@ -110,20 +110,20 @@ def _fetch(listing: _Listing, cache: Path, progress: bool) -> Path:
 
 
 def _fetch_tokenizer(listing: _Listing, cache: Path) -> Path:
-    """All that is needed where nothing is computed."""
+    """Fetch what is needed when nothing is computed."""
     paths = [_get(listing, name, cache) for name in _tokenizer_files(listing.repo, listing.sizes)]
     return paths[0].parent
 
 
 def _needed(repo: str, names: Collection[str]) -> tuple[list[str], list[str]]:
-    """The small files and the weights to fetch, of all the names in a repository."""
+    """The small files and the weights to fetch, out of all the names in a repository."""
     weights = next(([name] for name in (SINGLE_FILE, INDEX_FILE) if name in names), [])
     small = _tokenizer_files(repo, names)
     if not weights and any(name.startswith("pytorch_model") for name in names):
         raise BertcliError(
-            f"{repo} on the Hub has its weights as pytorch_model.bin only, a pickle: opening one can run code from "
-            "whoever made it, so bertcli does not; see whether --revision refs/pr/1 has safetensors, or if you trust "
-            f"it fetch it yourself and convert it in its folder where PyTorch is installed: {CONVERT_PICKLE}"
+            f"{repo} on the Hub has its weights only as pytorch_model.bin, a pickle: opening one can run code from "
+            "whoever made it, so bertcli does not; see whether --revision refs/pr/1 has safetensors, or, if you trust "
+            f"it, fetch it yourself and convert it in its folder where PyTorch is installed: {CONVERT_PICKLE}"
         )
     if not weights:
         raise BertcliError(f"{repo} on the Hub has neither {SINGLE_FILE} nor {INDEX_FILE}: use another model.")
@@ -136,21 +136,21 @@ def _needed(repo: str, names: Collection[str]) -> tuple[list[str], list[str]]:
 def _tokenizer_files(repo: str, names: Collection[str]) -> list[str]:
     """The configuration, and the files of the tokenizer."""
     if "config.json" not in names:
-        raise BertcliError(f"{repo} on the Hub has no config.json: it is no model that bertcli can read.")
+        raise BertcliError(f"{repo} on the Hub has no config.json: it is not a model that bertcli can read.")
     if not {"tokenizer.json", "vocab.txt"}.intersection(names):
         raise BertcliError(f"{repo} on the Hub has neither tokenizer.json nor vocab.txt: use another model.")
     return [name for name in ("config.json", *TOKENIZER_FILES) if name in names]
 
 
 def _get(listing: _Listing, name: str, cache: Path) -> Path:
-    """One file in the cache, at once if it is there already; of the size that the listing says."""
+    """One file in the cache, fetched unless it is there; BertcliError if its size is not that of the listing."""
     path = Path(hf_hub_download(listing.repo, name, revision=listing.commit, cache_dir=cache))
     size = listing.sizes[name]
     if size is not None and path.stat().st_size != size:
         found = path.stat().st_size
-        path.resolve().unlink()  # what the link points to, lest the next run takes it for the file
+        path.resolve().unlink()  # also what the link points to, or the next run would take it for the file
         path.unlink(missing_ok=True)
-        raise BertcliError(f"{name} of {listing.repo} came with {found:,} bytes instead of {size:,}: try again.")
+        raise BertcliError(f"{name} of {listing.repo} arrived with {found:,} bytes instead of {size:,}: try again.")
     return path
 
 
@@ -166,7 +166,7 @@ def _bars(wanted: bool) -> Iterator[None]:
 
 
 def _point(ref: Path, commit: str) -> None:
-    """`ref` holds the commit, in one step, to be read by all who share the cache."""
+    """Write the commit to `ref` in one atomic step, readable by everyone who shares the cache."""
     ref.parent.mkdir(parents=True, exist_ok=True)
     temporary = ref.with_name(f".{ref.name}.{token_hex(8)}")
     try:
@@ -189,22 +189,20 @@ def _explained(error: Exception, repo: str, revision: str | None) -> BertcliErro
     status = next((response.status_code for response in responses if response is not None), None)
     system = next((link for link in chain if isinstance(link, OSError) and link.strerror), None)
     if "GatedRepoError" in kinds:
-        return BertcliError(f"{repo} is gated: accept its terms on {hub}/{repo} and set HF_TOKEN to a token of yours.")
+        return BertcliError(f"{repo} is gated: accept its terms on {hub}/{repo} and set HF_TOKEN to your token.")
     if "RepositoryNotFoundError" in kinds:
         return BertcliError(
-            f"There is no folder {repo}, and no model of that name that may be read on {hub}: check the spelling, or "
+            f"There is no folder {repo}, and no accessible model of that name on {hub}: check the spelling, or "
             "set HF_TOKEN if it is private."
         )
     if "RevisionNotFoundError" in kinds:
-        return BertcliError(
-            f"{repo} on {hub} has no revision {revision or 'main'}: give a branch, a tag or a commit of it."
-        )
+        return BertcliError(f"{repo} on {hub} has no revision {revision or 'main'}: give a branch, tag or commit.")
     if any("Consistency check failed" in str(link) for link in chain):
-        return BertcliError(f"A file of {repo} came from {hub} with the wrong size and was thrown away: try again.")
+        return BertcliError(f"A file of {repo} arrived from {hub} with the wrong size and was discarded: try again.")
     if kinds & BROKEN:
-        return BertcliError(f"The connection to {hub} broke off while {repo} was fetched: try again.")
+        return BertcliError(f"The connection to {hub} broke off while fetching {repo}: try again.")
     if status in (401, 403):
-        return BertcliError(f"{hub} refuses {repo} with status {status}: check HF_TOKEN.")
+        return BertcliError(f"{hub} refused {repo} with status {status}: check HF_TOKEN.")
     if status is not None:
         return BertcliError(f"{hub} answered {status} when asked for {repo}: try again later.")
     if kinds & UNREACHABLE:
@@ -213,7 +211,7 @@ def _explained(error: Exception, repo: str, revision: str | None) -> BertcliErro
         )
     if system is not None:
         at = f" ({system.filename})" if system.filename else ""
-        return BertcliError(f"{repo} cannot be put into the cache{at}: {system.strerror}.")
+        return BertcliError(f"{repo} cannot be written to the cache{at}: {system.strerror}.")
     if "JSONDecodeError" in kinds:
         return BertcliError(f"{hub} does not answer like a Hub: check HF_ENDPOINT and the proxy.")
     reason = (str(chain[-1]).strip() or type(error).__name__).splitlines()[0]

@@ -1,7 +1,7 @@
 """The BERT encoder (Devlin et al. 2018): a post-norm transformer, from token ids to hidden states.
 
 Arrays are [token, hidden]: the sentences of a batch lie end to end (`packing.Packed`), so there is no padding and no
-mask. Only attention looks at sentences; everything else treats every token alike.
+mask. Only attention needs to know where sentences begin and end; everything else works on each token separately.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SelfAttention(Module):
     heads: int = setting("num_attention_heads")
 
     def forward(self, x: Array, context: Array, batch: Packed) -> Array:
-        """Queries come from rows `x`, keys and values from rows `context`: the same, unless only some are wanted."""
+        """x [query, hidden], context [key, hidden] -> [query, hidden]; `x` is `context`, or some of its rows."""
         q, k, v = self.query(x), self.key(context), self.value(context)
         z = empty_like(q)
 
@@ -98,6 +98,7 @@ class EncoderLayer(Module):
     feed_forward_norm: LayerNorm = part(features="H")
 
     def forward(self, x: Array, context: Array, batch: Packed) -> Array:
+        """x [query, hidden], context [key, hidden] -> [query, hidden]"""
         x = self.attention_norm(add(x, self.attention(x, context, batch)))
         return self.feed_forward_norm(add(x, self.feed_forward(x)))
 
@@ -109,7 +110,7 @@ class Encoder(Module):
     layers: tuple[EncoderLayer, ...] = parts("L")
 
     def forward(self, x: Array, batch: Packed, rows: Integers | None = None) -> Array:
-        """The last layer's output; with `rows` (ascending) only these are computed in it: [row, hidden]."""
+        """The last layer's output [token, hidden]; with `rows` (ascending) only those are computed: [row, hidden]."""
         *layers, last = self.layers
         for layer in layers:
             x = layer(x, x, batch)
@@ -118,7 +119,7 @@ class Encoder(Module):
         return last(pick(x, rows), x, batch.narrow(rows))
 
     def states(self, x: Array, batch: Packed) -> Iterator[Array]:
-        """Every layer's output, the embeddings' first; a layer is run when it is asked for."""
+        """The embeddings' output, then each layer's; a layer runs only when its output is asked for."""
         yield x
         for layer in self.layers:
             x = layer(x, x, batch)

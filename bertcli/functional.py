@@ -1,4 +1,4 @@
-"""The building blocks as functions on plain arrays, without a model. None of them changes its arguments."""
+"""The building blocks as functions of plain arrays, without a model. None of them modifies its arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def softmax(x: ArrayLike) -> Array:
     rows = _copy(x)
     if not rows.size:
         return rows
-    with np.errstate(over="ignore"):  # a number that far below the largest has weight 0, whatever the difference
+    with np.errstate(over="ignore"):  # a number so far below the largest has weight 0, whatever the difference
         return kernels.softmax(np.atleast_1d(rows)).reshape(rows.shape)
 
 
@@ -47,16 +47,16 @@ def feed_forward(
 ) -> Array:
     """act(x W_1 + b_1) W_2 + b_2: x [token, H], W_1 [H, F], W_2 [F, H] -> [token, H].
 
-    `activation` is one of config.json's words; another raises BertcliError.
+    `activation` is a name as in config.json; BertcliError for any other.
     """
     if activation not in kernels.ACTIVATIONS:
-        raise BertcliError(f"There is no activation '{activation}'; there are {', '.join(kernels.ACTIVATIONS)}.")
+        raise BertcliError(f"There is no activation '{activation}'; choose from {', '.join(kernels.ACTIVATIONS)}.")
     hidden = kernels.activate(_copy(x) @ _copy(w1), activation, _copy(b1))
     return np.asarray(hidden @ _copy(w2) + _copy(b2), dtype=np.float32)
 
 
 def residual_add(x: ArrayLike, y: ArrayLike) -> Array:
-    """x + y: what goes into a part of a layer, and what comes out of it (He et al. 2015)."""
+    """x + y: the input of a sub-layer plus its output (He et al. 2015)."""
     return np.asarray(_copy(x) + _copy(y), dtype=np.float32)
 
 
@@ -82,11 +82,11 @@ def relu(x: ArrayLike) -> Array:
 def masked_lm_loss(logits: ArrayLike, true_ids: ArrayLike) -> float:
     """L = - Σ_i log softmax(logits_i)[true_ids_i] over the masked positions i: logits [masked, V], ids [masked].
 
-    Errors: BertcliError for ids past the vocabulary, and negative ones; leave out the positions that do not count.
+    Errors: BertcliError for ids outside the vocabulary, negative ones too; leave out positions that do not count.
     """
     scores, ids = np.array(logits, dtype=np.float64), np.asarray(true_ids)
     if ids.size and not 0 <= ids.min() <= ids.max() < scores.shape[-1]:
-        raise BertcliError(f"True ids are 0 to {scores.shape[-1] - 1}; found {ids.min()} to {ids.max()}.")
+        raise BertcliError(f"True ids must be between 0 and {scores.shape[-1] - 1}; found {ids.min()} to {ids.max()}.")
     scores -= scores.max(axis=-1, keepdims=True)
     true = np.take_along_axis(scores, ids[..., None], axis=-1)[..., 0]
     return float(np.sum(np.log(np.exp(scores).sum(axis=-1)) - true))

@@ -1,4 +1,4 @@
-"""What BERT was pre-trained and is fine-tuned with: modules that turn hidden states into answers."""
+"""The heads for pre-training and fine-tuning: modules that turn hidden states into predictions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class NextSentence(Module):
 
 @dataclass(frozen=True, eq=False)
 class Classifier(Module):
-    """One logit a label from the pooled vector"""
+    """One logit per label from the pooled vector"""
 
     output: Linear = part(outputs="C", inputs="H")
 

@@ -1,6 +1,6 @@
-"""A model's name -> its folder: an existing directory, else the Hugging Face cache, else a download.
+"""A model's name -> its folder: an existing folder, else the Hugging Face cache, else a download.
 
-The cache is read here without its client, so a cached model costs no import and never touches the network. Layout:
+The cache is read without the Hub client, so a cached model needs neither its import nor the network. Layout:
 `models--ORGANISATION--NAME/refs/REVISION` holds a commit, `snapshots/COMMIT/` the files.
 """
 
@@ -20,7 +20,7 @@ logger = logging.getLogger("bertcli")
 
 SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment")
 
-# The first BERTs lay on the Hub without an organisation; a cache may know them by the old name or the new.
+# The first BERTs were on the Hub without an organisation; a cache may have them under the old name or the new.
 CANONICAL = (
     "bert-base-uncased", "bert-base-cased", "bert-large-uncased", "bert-large-cased", "bert-base-chinese",
     "bert-base-multilingual-uncased", "bert-base-multilingual-cased", "bert-base-german-cased",
@@ -45,12 +45,12 @@ def find_model(
     progress: bool = False,
     weights: bool = True,
 ) -> Path:
-    """The folder of a model: existing directory, bundled sample, Hugging Face cache, download (unless offline).
+    """The folder of a model: an existing folder, a bundled sample, the Hugging Face cache, or a download if online.
 
-    `revision` is a branch, tag or commit on the Hub (default main); `cache_dir` replaces the cache that HF_HUB_CACHE
-    and HF_HOME choose; `progress` shows a bar while weights are fetched and stderr is a terminal. Without `weights` the
-    small files are enough: what a tokenizer needs.
-    Errors: BertcliError in one line, whatever the network does; the cache never takes half a model for a whole one.
+    `revision` is a branch, tag or commit on the Hub (default main); `cache_dir` replaces the cache chosen by
+    HF_HUB_CACHE and HF_HOME; `progress` shows a bar while weights are fetched if stderr is a terminal. Without
+    `weights` the small files that a tokenizer needs are enough.
+    Errors: BertcliError in one line, whatever the network does; an incomplete model in the cache is never used.
     """
     if model and os.path.isdir(os.path.expanduser(model)):
         if revision is not None:
@@ -74,16 +74,16 @@ def find_model(
         at = f" at revision {revision}" if revision else ""
         why = "offline mode (--offline)" if offline else "HF_HUB_OFFLINE"
         raise BertcliError(
-            f"There is no folder {model}, and the Hub model of that name{at} {state} ({cache}); {why} forbids to fetch "
-            "it: run once without that, or give a folder."
+            f"There is no folder {model}, and the Hub model of that name{at} {state} ({cache}); {why} forbids "
+            "downloading it: run once online, or give a folder."
         )
-    from bertcli.download import download  # brings the hub client: only when it is really needed
+    from bertcli.download import download  # imports the Hub client: only when needed
 
     return download(repos, revision, cache, progress, weights)
 
 
 def sample(name: str) -> Path:
-    """The folder of a bundled model: inside the installed package, or beside it in a checkout."""
+    """The folder of a bundled model: inside the installed package, or next to it in a checkout."""
     package = Path(__file__).resolve().parent
     for parent in (package, package.parent):
         if (parent / "sample_weights" / name / "config.json").is_file():
@@ -94,7 +94,7 @@ def sample(name: str) -> Path:
 
 
 def cache_folder(cache_dir: str | Path | None = None) -> Path:
-    """Where the Hugging Face cache is; the environment is read as its client does."""
+    """Where the Hugging Face cache is; environment variables are read as the Hub client reads them."""
     if cache_dir is not None:
         return Path(cache_dir).expanduser()
     read = os.environ.get
@@ -104,9 +104,9 @@ def cache_folder(cache_dir: str | Path | None = None) -> Path:
 
 
 def missing(folder: Path, weights: bool = True) -> list[str]:
-    """The files without which a snapshot is half a model; empty for a whole one.
+    """The files a snapshot lacks; empty for a complete model.
 
-    Wanted are the configuration, a tokenizer, and with `weights` all their shards and what modules.json lists.
+    Needed are the configuration, a tokenizer, and with `weights` all their shards and what modules.json lists.
     """
     wanted = ["config.json"]
     if not (folder / "vocab.txt").is_file():
@@ -118,13 +118,13 @@ def missing(folder: Path, weights: bool = True) -> list[str]:
             index = folder / INDEX_FILE
             wanted += sorted(set(shard_names(index).values())) if index.is_file() else [SINGLE_FILE]
         modules = missing_files(folder)
-    except BertcliError:  # a damaged file is not a missing one: who reads it says so
+    except BertcliError:  # a damaged file is not missing: reading it later raises the error
         modules = []
     return [name for name in wanted if not (folder / name).is_file()] + modules
 
 
 def _check_name(model: str) -> None:
-    """Only what can be a Hub id passes; what looks like a path is not looked for in the network."""
+    """Accept only what can be a Hub id; anything that looks like a path is not looked up on the network."""
     path = os.path.expanduser(model)
     if os.path.exists(path):
         raise BertcliError(f"{model} is a file: give the folder that holds it, {os.path.dirname(path) or '.'}")
@@ -147,7 +147,7 @@ def repo_folder(cache: Path, repo: str) -> Path:
 
 
 def _snapshot(cache: Path, repo: str, revision: str) -> Path | None:
-    """The cached folder of that revision, whole or not."""
+    """The cached folder of that revision, complete or not."""
     storage = repo_folder(cache, repo)
     commit = revision
     if not re.fullmatch("[0-9a-f]{40}", revision):
@@ -160,6 +160,6 @@ def _snapshot(cache: Path, repo: str, revision: str) -> Path | None:
 
 
 def _offline_by_environment() -> bool:
-    """As the hub client reads it."""
+    """Whether the environment asks for offline mode, as the Hub client reads it."""
     value = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
     return value.upper() in {"1", "ON", "YES", "TRUE"}

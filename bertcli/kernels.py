@@ -1,12 +1,13 @@
 """The loops behind softmax, activations and layer normalization: ndarray in, ndarray out, in place, float32.
 
-NumPy makes one pass over memory for every operation, so what counts is how many there are and that they stay in the
-cache: long arrays are worked on in blocks. Costs are of one pass, in nanoseconds a number, on one core with AVX-512:
-add or multiply 0.06, divide 0.09, tanh 0.18, exp 0.35; maximum or minimum with a scalar 0.32. With AVX2 alone
+NumPy makes one pass over memory for every operation, so speed depends on the number of passes and on their staying in
+the cache: long arrays are processed in blocks. Cost of one pass, in nanoseconds per number, on one core with AVX-512:
+add or multiply 0.06, divide 0.09, tanh 0.18, exp 0.35; maximum or minimum with a scalar 0.32. With AVX2 only:
 0.14, 0.17, 2.6, 1.3 and 0.4.
 
-All of this runs on the calling thread. Sharing out the blocks of one array among threads gains nothing: each pass takes
-5 µs, and then they wait for each other at the interpreter's lock. Other parts of the batch keep the other cores busy.
+All of this runs on the calling thread. Sharing the blocks of one array among threads gains nothing: a pass takes only
+5 µs, after which the threads wait for each other at the interpreter's lock. Other parts of the batch keep the other
+cores busy.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ forget_choices()  # NumPy is loaded
 Array = NDArray[np.float32]
 Index = tuple[slice, ...]
 
-BLOCK = 1 << 17  # numbers worked on at a time: few enough for the caches, many enough for threads not to meet too often
-SQUARES = 64  # summed at a time: an eighth of the rounding; most hidden sizes are multiples, others are summed at once
+BLOCK = 1 << 17  # numbers processed at a time: few enough for the caches, many enough to keep lock contention low
+SQUARES = 64  # summed at a time: an eighth of the rounding error; hidden sizes that are not a multiple: all at once
 
 
 def softmax(x: Array) -> Array:
@@ -42,10 +43,10 @@ def softmax(x: Array) -> Array:
 def layer_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
     """(x - mean) / sqrt(variance + eps) · weight + bias over the last axis, biased variance, in place.
 
-    Squares are summed 64 at a time and then these sums, whatever the other axes are: a row's result is its own.
+    Squares are summed 64 at a time, then the partial sums, so a row's result does not depend on the other rows.
     """
     features = x.shape[-1]
-    if x.shape == (1, features):  # NumPy would add up a single row in another order than one of several
+    if x.shape == (1, features):  # NumPy would sum a single row in another order than one of several
         x[...] = layer_norm(np.repeat(x.T, 2, axis=1).T, weight, bias, eps)[:1]
         return x
     mean = x.sum(axis=-1, keepdims=True)
@@ -69,7 +70,7 @@ def layer_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -
 
 
 def activate(x: Array, activation: str | None = None, bias: Array | None = None) -> Array:
-    """activation(x + bias), the bias along the last axis, in place."""
+    """activation(x + bias), with the bias along the last axis, in place."""
     function = None if activation is None else ACTIVATIONS[activation].compute
     if function is None and bias is None:
         return x
@@ -85,8 +86,8 @@ def activate(x: Array, activation: str | None = None, bias: Array | None = None)
 def _gelu(x: Array) -> None:
     """x Φ(x) = x/2 · (1 + erf(x / sqrt 2)) (Hendrycks & Gimpel 2016), absolute error below 6e-7.
 
-    erf(x / sqrt 2) is tanh(x g), g a smooth function of u = x². Its fit here, g = a + b·u + c / (u + d + e / (u + f)),
-    minimizes the largest error of x Φ(x): 1.2e-7 before rounding. It takes 13 passes where Abramowitz & Stegun's erf
+    erf(x / sqrt 2) is tanh(x g) with a smooth function g of u = x². The fit g = a + b·u + c / (u + d + e / (u + f))
+    minimises the largest error of x Φ(x): 1.2e-7 before rounding. It takes 13 passes where Abramowitz & Stegun's erf
     takes 20, and needs no limit on x: for large u both fractions vanish.
     """
     u, g = _scratch(x, 2)
@@ -121,9 +122,9 @@ def _silu(x: Array) -> None:
 
 
 def _gate(x: Array, g: Array) -> None:
-    """x = x · sigmoid(-g) = x / (1 + exp(g)), which is x/2 · (1 + tanh(-g/2)); g is used up.
+    """x = x · sigmoid(-g) = x / (1 + exp(g)), which is x/2 · (1 + tanh(-g/2)); g is overwritten.
 
-    By tanh GELU would take 1.6 times as long with AVX2; with AVX-512, by the costs above, an eighth less.
+    With tanh, GELU would take 1.6 times as long on AVX2; on AVX-512, by the costs above, an eighth less.
     """
     with np.errstate(over="ignore"):  # for x far below 0, x / infinity is the right value
         np.exp(g, out=g)
@@ -141,7 +142,7 @@ def _tanh(x: Array) -> None:
 
 
 class Activation(NamedTuple):
-    """A function of numbers, in place; its name for people; the element-wise operations in its formula, as stated."""
+    """An in-place element-wise function, its display name, and the number of element-wise operations in its formula."""
 
     compute: Callable[[Array], None]
     title: str
@@ -158,7 +159,7 @@ ACTIVATIONS = {
 
 
 def _blocks(x: Array) -> list[Index]:
-    """Cut x where its memory is cut most cleanly: across the axis that has the longest steps."""
+    """Blocks of x, cut across the axis with the largest stride, so that each lies together in memory."""
     if x.size <= BLOCK:
         return [(slice(None),) * x.ndim]
     axis = x.strides.index(max(x.strides))
@@ -172,6 +173,6 @@ def _blocks(x: Array) -> list[Index]:
 
 
 def _scratch(like: Array, count: int) -> list[Array]:
-    """Arrays of a shape, laid out in memory the same way, to work in."""
+    """`count` work arrays with the shape and memory layout of `like`."""
     flat = room(count * like.size).reshape(count, like.size)
     return [one.reshape(like.shape, order="F" if like.flags.f_contiguous else "C") for one in flat]

@@ -1,4 +1,4 @@
-"""Lines of a file, a gzip or a pipe: UTF-8, ended by \\n or \\r\\n only, read as they come."""
+"""Lines of a file, a gzip or a pipe: UTF-8, ended by \\n or \\r\\n only, read as they arrive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bertcli.errors import BertcliError
 
 STANDARD_INPUT = "-"
 CHUNK = 1 << 18  # bytes
-LONGEST = 1 << 25  # bytes of a line: more is no text, and what has no lines at all must not fill the memory
+LONGEST = 1 << 25  # bytes of a line: a longer one is not text, and a file without lines must not fill the memory
 PAUSE = 0.02  # seconds without input after which a pipe counts as waiting
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -25,7 +25,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Line(NamedTuple):
     """A line without its end, and what that end was: "\\n", "\\r\\n", or nothing at the end of the file.
 
-    `error` says what is wrong with one that is not UTF-8; its text has marks in place of the bad bytes.
+    `error` says what is wrong with a line that is not UTF-8; its text then has marks in place of the bad bytes.
     """
 
     number: int
@@ -40,10 +40,10 @@ class Line(NamedTuple):
 
 
 class LineStream:
-    """The lines of a file (`-`: standard input; ….gz: of what it holds), and whether the next one is at hand.
+    """The lines of a file (`-`: standard input; ….gz: unpacked), and whether the next one is available.
 
-    A final newline begins no further line; a byte-order mark is dropped. Errors: BertcliError naming the file that
-    cannot be read (at once where it is missing), or the line at which a gzip is damaged, or that has no end.
+    A final newline does not begin another line; a byte-order mark is dropped. Errors: BertcliError naming a file that
+    cannot be read (at once if it is missing), or the line at which a gzip is damaged, or a line without an end.
     """
 
     def __init__(self, file: str) -> None:
@@ -52,28 +52,28 @@ class LineStream:
         self._stream: BinaryIO | None = None
         self._ready: deque[bytes] = deque()
         self._packed = file.lower().endswith(".gz")
-        self._given = 0  # bytes of the file behind the lines given so far
+        self._given = 0  # bytes of the file used for the lines given so far
         self._size = 0
-        self._reached = 0  # lines that were whole
+        self._reached = 0  # complete lines
         if file != STANDARD_INPUT:
             check_readable(file)
 
     def waiting(self) -> bool:
-        """True when whoever writes into the pipe or terminal has paused, so that a reader had better work meanwhile."""
+        """True when the writer has paused, so the reader can use the time to compute."""
         if self._ready or self._stream is None or not _may_pause(self._stream):
             return False
         try:
             return not select.select([self._stream], [], [], PAUSE)[0]
-        except (OSError, ValueError):  # a system that cannot ask this of a pipe, or not of one with so high a number
+        except (OSError, ValueError):  # pipes cannot be polled here, or not with so high a file descriptor
             return False
 
     @property
     def regular(self) -> bool:
-        """Whether this is a file of the disk, which can be read again; a pipe cannot."""
+        """Whether this is a file on disk, which, unlike a pipe, can be read again."""
         return self._file != STANDARD_INPUT and os.path.isfile(self._file)
 
     def share(self) -> float | None:
-        """How much of the file has been read, 0 to 1; None where nobody knows how much there is."""
+        """The share of the file that has been read, 0 to 1; None if its size is unknown."""
         return min(1.0, self._given / self._size) if self._size else None
 
     def __iter__(self) -> Iterator[Line]:
@@ -99,7 +99,7 @@ class LineStream:
             )  # fmt: skip
 
     def _raw_lines(self, stream: BinaryIO) -> Iterator[bytes]:
-        parts: list[bytes] = []  # of a line whose end has not come yet
+        parts: list[bytes] = []  # of a line whose end has not arrived yet
         size = 0
         while chunk := self._read(stream):
             *lines, rest = chunk.split(b"\n")
@@ -114,7 +114,7 @@ class LineStream:
                 yield self._ready.popleft()
             if size > LONGEST:
                 raise BertcliError(
-                    f"{self._next_line()}: more than {LONGEST:,} bytes without an end, which is no text."
+                    f"{self._next_line()}: more than {LONGEST:,} bytes without a line end, so this is not text."
                 )
         if last := b"".join(parts):
             yield last
@@ -122,10 +122,10 @@ class LineStream:
     def _read(self, stream: BinaryIO) -> bytes:
         try:
             if isinstance(stream, gzip.GzipFile):
-                chunk = stream.read1(CHUNK)  # what was unpacked before a fault counts
+                chunk = stream.read1(CHUNK)  # returns what was unpacked before an error
                 self._given = os.lseek(stream.fileno(), 0, os.SEEK_CUR) if self._size else 0
                 return chunk
-            while (chunk := stream.read(CHUNK)) is None:  # a pipe that someone set to answer at once
+            while (chunk := stream.read(CHUNK)) is None:  # a pipe set to non-blocking
                 select.select([stream], [], [])
             return chunk
         except EOFError:
@@ -144,7 +144,7 @@ class LineStream:
     def _open(self) -> BinaryIO:
         try:
             if not self._packed:
-                return open(self._file, "rb", buffering=0)  # what is at hand, without waiting for a full buffer
+                return open(self._file, "rb", buffering=0)  # returns what is available, without filling a buffer
             stream = cast(BinaryIO, gzip.GzipFile(self._file, "rb"))
         except OSError as error:
             raise _unreadable(self.name, error) from None
@@ -155,7 +155,7 @@ class LineStream:
 
 
 def check_readable(file: str) -> None:
-    """BertcliError naming a file that is missing, a folder, or forbidden."""
+    """Raise BertcliError naming a file that is missing, a folder, or unreadable."""
     try:
         if stat.S_ISDIR(os.stat(file).st_mode):
             raise BertcliError(f"Cannot read {file}: it is a folder.")
@@ -177,7 +177,7 @@ def _standard_input() -> BinaryIO:
 
 
 def _may_pause(stream: BinaryIO) -> bool:
-    """True for pipes and terminals, False for files and for what lies in memory."""
+    """True for pipes and terminals, False for files and in-memory streams."""
     try:
         return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     except OSError:  # io.UnsupportedOperation too

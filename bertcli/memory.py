@@ -1,10 +1,10 @@
-"""Room for results, used again once nobody holds what was in it.
+"""Memory for results, reused once nothing refers to its contents any more.
 
 Fresh memory costs a page fault, a microsecond, for every 1,000 numbers: 20 ms of 520 for a batch of 1,024 tokens.
 
-How much is kept does not grow with the number of batches: an array is lent for no less than half its size, and one that
-is somewhat too small makes way for a larger one. So a shelf comes to about what was in use at one time. An array on the
-shelf is free when, by its reference count, nothing but the shelf holds it.
+An array is reused only for requests of at least half its size, and one that has become too small is replaced, so the
+memory kept is about the peak in use. An array on the shelf is free when, by its reference count, nothing but the shelf
+holds it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 from bertcli.parts import Array, watched
 
-SMALLEST = 1 << 15  # numbers; the allocator itself keeps what is smaller
-LARGEST = 1 << 22  # a pass over one part of a batch needs no larger ones, and 16 MiB are not kept for nothing
+SMALLEST = 1 << 15  # numbers; the allocator itself reuses smaller arrays
+LARGEST = 1 << 22  # a pass over one part of a batch needs no larger arrays, and they are too big (16 MiB) to keep idle
 SHELF = 16  # arrays kept for each thread: a layer holds up to nine at a time, of three or four sizes
 HUGE = 1 << 22  # bytes from which NumPy, too, asks the system for pages of 2 MiB
-LINE = 16  # numbers of a cache line: passes over aligned memory are an eighth faster
+LINE = 16  # numbers in a cache line: passes over aligned memory are an eighth faster
 
 
 class _Shelf(local):
-    """Of each thread: what it allocated; other threads may let go of an array, but only this one takes it up again."""
+    """Per thread, the arrays it allocated; other threads may release an array, but only this one reuses it."""
 
     def __init__(self) -> None:
         self.arrays: list[Array] = []
@@ -43,10 +43,10 @@ _shelf = _Shelf()
 
 
 def room(count: int) -> Array:
-    """`count` numbers that nobody else holds, on a cache line if they are many; their values are whatever was there."""
+    """An array of `count` numbers that nothing else uses, uninitialised, aligned to a cache line if it is large."""
     if count < SMALLEST:
         return np.empty(count, dtype=np.float32)
-    if count > LARGEST or _NOBODY is None or watched():  # a trace knows arrays by their memory
+    if count > LARGEST or _NOBODY is None or watched():  # a trace identifies arrays by their memory
         return _aligned(np.empty(count + LINE, dtype=np.float32), count)
     arrays = _shelf.arrays
     free = [index for index in range(len(arrays)) if _shelf.holders(index) == _NOBODY]
@@ -66,39 +66,40 @@ def room(count: int) -> Array:
 
 
 def pages(count: int) -> Array:
-    """`count` numbers on pages of their own, which go back to the system when they are dropped.
+    """An array of `count` numbers on memory pages of its own, which go back to the system when it is dropped.
 
-    In the allocator's heap they would leave holes between what is small and stays: 4 MB of 105 with the smallest model.
+    In the allocator's heap such arrays would leave holes between small, lasting ones: 4 MB of 105 with the smallest
+    model.
     """
-    how = {"access": mmap.ACCESS_COPY} if hasattr(os, "fork") else {}  # a forked child has its own
+    how = {"access": mmap.ACCESS_COPY} if hasattr(os, "fork") else {}  # a forked child gets its own copy
     try:
         mapped = mmap.mmap(-1, 4 * count, **how)
     except OSError as error:
         raise MemoryError from error
     if 4 * count >= HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        with suppress(OSError):  # a system built without them
+        with suppress(OSError):  # a system without huge pages
             mapped.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(mapped, dtype=np.float32)
 
 
 def shape_only(shape: tuple[int, ...], dtype: type[np.generic] = np.float32) -> NDArray[Any]:
-    """An array that is all shape: every step from number to number is 0, so it takes no memory, whatever its size."""
+    """An array with a shape but no memory: all its strides are 0, whatever its size."""
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
 def is_shape_only(array: Array) -> bool:
-    """True if an array is one that `shape_only` has made, as in a pass without weights."""
+    """True if an array was made by `shape_only`, as in a pass without weights."""
     return not any(array.strides)
 
 
 def is_mapped(array: Array) -> bool:
-    """True if the numbers are those of a file that is mapped into memory and cannot be written to."""
+    """True if the numbers are those of a file that is mapped into memory read-only."""
     owner = _owner(array)
     return isinstance(owner, mmap.mmap) and not np.frombuffer(owner, np.uint8).flags.writeable
 
 
 def give_back(array: Array) -> None:
-    """Let go of the memory of an array that `is_mapped`; it is read from the file again where it is used."""
+    """Release the memory of an array that `is_mapped`; it is read from the file again when used."""
     owner = _owner(array)
     if not is_mapped(array) or not isinstance(owner, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
         return
@@ -121,7 +122,7 @@ def _aligned(array: Array, count: int) -> Array:
 
 
 def _nobody() -> int | None:
-    """What `holders` says of an array on the shelf only; None where reference counts are not exact."""
+    """What `holders` returns for an array that only the shelf holds; None where reference counts are not exact."""
     if platform.python_implementation() != "CPython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None
     shelf = _Shelf()

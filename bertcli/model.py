@@ -1,4 +1,4 @@
-"""A model to work with: a network with its configuration and tokenizer, from a folder or hub id."""
+"""A model to work with: a network with its configuration and tokenizer, from a folder or Hub id."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A network with what belongs to it: configuration, tokenizer, the folder it came from.
+    """A network with its configuration, tokenizer and the folder it came from.
 
     Safe to share between threads. Pickles as its path, not its weights. `options` of a method are those of the function
     of that name in `bertcli.tasks`. Errors: BertcliError for a missing head (encode needs none) or an unusable text.
@@ -45,7 +45,7 @@ class Model:
     heads: tuple[str, ...]
     network: Bert | Textbook = field(repr=False)
     name: str
-    path: Path | None = None  # absolute: some files are read when they are first needed
+    path: Path | None = None  # absolute: some files are read only when first needed
     uses: tuple[TensorUse, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     has_weights: bool = True
@@ -54,13 +54,13 @@ class Model:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The checkpoint's tokenizer, opened on first use."""
-        from bertcli.tokens import Tokenizer  # the tokenizers package is imported by commands that read text only
+        from bertcli.tokens import Tokenizer  # only commands that read text import the tokenizers package
 
         return Tokenizer.open(self._folder(), self.config)
 
     @cached_property
     def sentence(self) -> SentenceConfig:
-        """What the checkpoint's sentence-transformers files say of pooling, normalisation and limits."""
+        """What the checkpoint's sentence-transformers files say about pooling, normalisation and limits."""
         from bertcli.sentence import read_sentence_config
 
         return read_sentence_config(self._folder())
@@ -68,7 +68,7 @@ class Model:
     def forward(self, ids: ArrayLike, segments: ArrayLike | None = None, mask: ArrayLike | None = None) -> Array:
         """Hidden states of the last layer: int [batch, token] -> float32 [batch, token, hidden].
 
-        `mask` is 1 for tokens that count (default: all); rows where it is 0 come back as zeros.
+        `mask` is 1 for tokens to attend to (default: all); rows where it is 0 are returned as zeros.
         """
         batch, rows, shape = packed_batch(self.config, ids, segments, mask)
         network = self._runnable()
@@ -80,27 +80,27 @@ class Model:
         def run(part: Part) -> None:
             scatter_rows(network(part.batch), flat, rows[part.rows])
 
-        with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care test it
+        with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care check it
             parts = batch.parts()
             if not watched():
                 each_or_whole(run, parts)
                 return states
             with in_row_parts([part.rows for part in parts]):
                 hidden = network(batch)
-        if is_shape_only(hidden):  # there is nothing to put back in place
+        if is_shape_only(hidden):  # there are no numbers to put back in place
             return shape_only((*shape, self.config.hidden_size))
         scatter_rows(hidden, flat, rows)
         return states
 
     def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> Outputs:
-        """A whole pass, every head included: hidden states and MLM logits are [batch, token, …], the others [batch, …].
+        """A whole pass with every head: hidden states and MLM logits are [batch, token, …], the others [batch, …].
 
-        `forward` runs the encoder alone; this is what `bertcli trace` shows.
+        `forward` runs only the encoder; this is what `bertcli trace` shows.
         """
         batch, rows, shape = packed_batch(self.config, ids, segments, None)
         network = self._runnable()
         if not len(rows):
-            raise BertcliError(f"ids have shape {shape}, so there is no token to run.")
+            raise BertcliError(f"ids have shape {shape}, so there are no tokens to run.")
         with np.errstate(all="ignore"):
             found = outputs(network, batch)
         mlm = None if found.mlm is None else found.mlm.reshape(*shape, -1)
@@ -118,14 +118,14 @@ class Model:
         workers: int | None = None,
         truncation: Truncation = "warn",
     ) -> Array:
-        """One vector a text: float32 [text, width].
+        """One vector per text: float32 [text, width].
 
         pooling: "auto" (the checkpoint's own, else mean), "mean", "cls", "max" or "pooler". layer: 0 for the
         embeddings, N for encoder layer N, negative from the end; several are concatenated. normalize: to length 1;
         None for what the checkpoint says. truncation of more than `max_length` tokens: "warn", "silent", "error".
         batch_tokens: computed together; workers: processes that share the texts. Neither changes a result.
         """
-        from bertcli.tasks import encode  # tasks read text, which counting and tracing need not wait for
+        from bertcli.tasks import encode  # imported late: counting and tracing need not wait for tasks
 
         how = {"pooling": pooling, "layer": layer, "normalize": normalize, "truncation": truncation}
         return encode(self, texts, pairs, **how, max_length=max_length, batch_tokens=batch_tokens, workers=workers)
@@ -169,7 +169,7 @@ class Model:
 
     def _runnable(self) -> Bert | Textbook:
         if not self.has_weights and not watched():
-            raise BertcliError(f"'{self.name}' has no weights to run; trace it, or load a checkpoint.")
+            raise BertcliError(f"'{self.name}' has no weights, so it cannot be run; trace it, or load a checkpoint.")
         return self.network
 
     def _folder(self) -> Path:
@@ -179,14 +179,14 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.as_stored:
-            raise TypeError("a model pickles as its path, where a variant or a changed model is not to be found")
+            raise TypeError("a model pickles as its path, which does not work for a variant or a modified model")
         return partial(load, heads=",".join(self.heads) or "none"), (str(self.path),)
 
 
 def expect_model(given: object) -> None:
-    """Raises BertcliError for anything else, such as a name that is yet to be loaded."""
+    """Raise BertcliError for anything but a Model, such as a name that has not been loaded."""
     if not isinstance(given, Model):
-        raise BertcliError(f"{shown_object(given)} is no model: bertcli.load(…) or bertcli.variant(…) makes one.")
+        raise BertcliError(f"{shown_object(given)} is not a model; create one: bertcli.load(…) or bertcli.variant(…).")
 
 
 def load(
@@ -199,10 +199,10 @@ def load(
     heads: str | None = None,
     text: bool = True,
 ) -> Model:
-    """A model from a folder or hub id (cache first, then download); without one, the bundled sample.
+    """A model from a folder or Hub id (cache first, then download); without either, the bundled sample.
 
-    `heads` keeps only these, as in "mlm,nsp". With `text` a tokenizer that is there is opened too, so that one
-    that does not fit the weights is an error now, not in the middle of a run. Everything wrong raises BertcliError.
+    `heads` keeps only these, as in "mlm,nsp". With `text` the tokenizer, if there is one, is opened too, so that one
+    that does not fit the weights is an error now, not in the middle of a run. Errors: BertcliError.
     """
     from bertcli.hub import find_model, sample
 

@@ -1,10 +1,10 @@
-"""Hugging Face's names for BERT's tensors, and ours."""
+"""Hugging Face's names for BERT's tensors, and our paths for them."""
 
 from __future__ import annotations
 
 import re
 
-# Our path -> the checkpoint's name, the first pattern that fits the whole path.
+# Our path -> the checkpoint's name, by the first pattern that matches the whole path.
 NAMES = [
     (r"embeddings\.token", "embeddings.word_embeddings.weight"),
     (r"embeddings\.segment", "embeddings.token_type_embeddings.weight"),
@@ -28,7 +28,7 @@ OTHER_NAMES = {"cls.predictions.bias": "cls.predictions.decoder.bias"}  # used w
 PREFIX = "bert."
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")  # constants that some versions stored
 
-# A head is there when any of these tensors is.
+# A head is present if any tensor with this prefix is.
 HEAD_PREFIXES = {
     "pooler": "pooler.dense.",
     "mlm": "cls.predictions.transform.",
@@ -36,14 +36,14 @@ HEAD_PREFIXES = {
     "classifier": "classifier.",
 }
 READ_THE_POOLER = {"nsp", "classifier"}
-# Models that have a pooler, so that one whose file lacks it is damaged.
+# Models that have a pooler: a file without it is damaged.
 WITH_POOLER = ("BertForPreTraining", "BertForNextSentencePrediction", "BertForSequenceClassification")
-# Models whose `classifier` is not one for whole sequences.
+# Models whose `classifier` does not classify whole sequences.
 OTHER_CLASSIFIERS = ("BertForTokenClassification", "BertForMultipleChoice", "BertForQuestionAnswering")
 
 
 def hugging_face_name(path: str) -> str:
-    """The name a checkpoint gives the parameter at a path of our tree."""
+    """The checkpoint's name for the parameter at a path of our tree."""
     for pattern, name in NAMES:
         match = re.fullmatch(pattern, path)
         if match:

@@ -1,7 +1,7 @@
-"""The op vocabulary: what every forward pass is made of. The line above each op is its shape and cost rule.
+"""The ops that every forward pass consists of. The decorator above each op gives its shape and cost rule.
 
-Arrays are logically [token, hidden]; how they lie in memory and which way round a product runs is decided here.
-`work` counts element-wise operations for each number of the result, transcendental functions as one: see `parts.Op`.
+Arrays are logically [token, hidden]; their memory layout and the order of a product's operands are decided here.
+`work` counts element-wise operations per number of the result, a transcendental function as one: see `parts.Op`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _norm_work(arguments: Mapping[str, Any]) -> int:
 
 
 def empty_like(x: Array) -> Array:
-    """Room for a result of the same shape; an op has to fill it."""
+    """An uninitialised array of the same shape, for an op to fill."""
     if is_shape_only(x):
         return shape_only(x.shape)
     return empty_tokens(*x.shape)
@@ -37,7 +37,7 @@ def empty_like(x: Array) -> Array:
 
 @op("rows hidden, token -> token hidden")
 def embed(table: Array, ids: Integers) -> Array:
-    """E[ids]: the rows of an embedding table."""
+    """E[ids]: rows of an embedding table."""
     x = empty_tokens(len(ids), table.shape[1])
     for some in token_blocks(len(ids)):
         x[some] = table[ids[some]]
@@ -64,7 +64,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None, *, activation: st
 
 @op("token in, in out, out -> token out", contracts=True, work=_linear_work)
 def project(x: Array, weight: Array, bias: Array | None = None, *, activation: str | None = None) -> Array:
-    """activation(x W + b), for weights written [in, out] as the textbooks do."""
+    """activation(x W + b), for weights stored [in, out], as textbooks write them."""
     return product(x, weight.T, bias, activation)
 
 
@@ -78,7 +78,7 @@ def project_heads(x: Array, weights: Array) -> Array:
 def scores(q: Array, k: Array) -> Array:
     """Q Kᵀ / sqrt(D) for every head of every sentence."""
     batch, head, query, size = q.shape
-    # Keys first: the maxima and sums of softmax then run over whole rows of memory, at a third of the cost.
+    # Keys first in memory: softmax then takes maxima and sums over contiguous rows, at a third of the cost.
     key = k.shape[2]
     memory = room(batch * key * head * query).reshape(batch, key, head, query)
     return matmul(q * np.float32(1 / sqrt(size)), k.swapaxes(-1, -2), memory.transpose(0, 2, 3, 1))
@@ -92,7 +92,7 @@ def softmax(x: Array) -> Array:
 
 @op("batch head query key, batch head key size -> batch head query size", contracts=True)
 def mix(weights: Array, v: Array, into: Array | None = None) -> Array:
-    """A V: the values, weighted."""
+    """A V: the weighted sum of the values."""
     return matmul(weights, v, into)
 
 

@@ -1,4 +1,4 @@
-"""Sentences packed end to end: no padding exists, so nothing is computed for it and no mask is needed."""
+"""Sentences packed end to end: there is no padding, so nothing is computed for it and no mask is needed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from bertcli.parts import Array, Integers, watched
 from bertcli.team import thread_count
 
-MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, what one core has of the caches
-MOST_TOKENS = 608  # of a part: at 512, 6 MiB of feed-forward activations a core; with AVX2 twice guarded.MOST
-LEAST_TOKENS = 192  # of a part: with fewer, two cores do better to share each product than to read all weights each
-UNEVEN = 1.2  # times the even share of a core: with longer parts, it is better to share each product
-LEAST_SCORES = 1 << 16  # below this, waking another core costs more than it brings
+MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, one core's share of the caches
+MOST_TOKENS = 608  # of a part: at 512, 6 MiB of feed-forward activations per core; with AVX2 twice guarded.MOST
+LEAST_TOKENS = 192  # of a part: with fewer, sharing each product is faster than each core reading all the weights
+UNEVEN = 1.2  # times a core's even share: if the longest part is longer, it is faster to share each product
+LEAST_SCORES = 1 << 16  # below this, waking another core costs more than it saves
 
 
 class SameLength(NamedTuple):
-    """Neighbouring sentences of one length, computed together: the packed rows of their queries and of their keys."""
+    """Adjacent sentences of equal length, computed together: the packed rows of their queries and of their keys."""
 
     sentences: int
     queries: slice
@@ -29,21 +29,21 @@ class SameLength(NamedTuple):
 
     @property
     def score_count(self) -> int:
-        """Pairs of a query and a key."""
+        """Number of query-key pairs."""
         return self.sentences * self.query_length * self.key_length
 
     @property
     def query_length(self) -> int:
-        """Queries of each sentence."""
+        """Queries per sentence."""
         return int(self.queries.stop - self.queries.start) // self.sentences
 
     @property
     def key_length(self) -> int:
-        """Keys of each sentence."""
+        """Keys per sentence."""
         return int(self.keys.stop - self.keys.start) // self.sentences
 
     def cut(self, sentences: int) -> Iterator[SameLength]:
-        """The same in parts of so many sentences."""
+        """The same group in parts of at most this many sentences."""
         asked, seen = self.query_length, self.key_length
         for first in range(0, self.sentences, sentences):
             last = min(first + sentences, self.sentences)
@@ -53,7 +53,7 @@ class SameLength(NamedTuple):
 
 
 class AttentionBlock(NamedTuple):
-    """Sentences of a group and some of their heads: as much of attention as is computed at a time."""
+    """Sentences of a group and some of their heads: the amount of attention that is computed at a time."""
 
     group: SameLength
     heads: slice
@@ -64,7 +64,7 @@ class AttentionBlock(NamedTuple):
         return self._view(x, self.group.queries)
 
     def key_heads(self, x: Array) -> Array:
-        """The same of the rows that are looked at: keys, and values."""
+        """The same for keys and values."""
         return self._view(x, self.group.keys)
 
     def _view(self, x: Array, rows: slice) -> Array:
@@ -76,8 +76,7 @@ class AttentionBlock(NamedTuple):
 class Packed:
     """The tokens of a batch, end to end: sentence i is rows `offsets[i]` to `offsets[i + 1]`.
 
-    A token that attention may not see is simply not here, which is what a weight of 0 for it comes to; the positions of
-    the others stay what they were.
+    Masked tokens are left out, which equals an attention weight of 0; the remaining tokens keep their positions.
     """
 
     ids: Integers
@@ -92,7 +91,7 @@ class Packed:
         return self.offsets[:-1]
 
     def blocks(self, heads: int) -> list[AttentionBlock]:
-        """Attention of a batch in blocks whose scores fit the cache; whole groups where somebody watches."""
+        """The attention of a batch in blocks whose scores fit the cache; whole groups when a watcher is set."""
         if watched():
             return [AttentionBlock(group, slice(None), heads) for group in self.groups]
         scores = sum(group.score_count for group in self.groups) * heads
@@ -100,7 +99,7 @@ class Packed:
         return [block for group in self.groups for block in _blocks(group, heads, limit)]
 
     def parts(self) -> list[Part]:
-        """The batch in parts that one core each can compute, small enough for the cache; else whole."""
+        """The batch in cache-sized parts, one per core at a time; undivided where that would be slower."""
         total, cores = len(self.ids), thread_count()
         rounds = -(-total // (MOST_TOKENS * cores))
         count = min(len(self.offsets) - 1, rounds * cores, total // LEAST_TOKENS)
@@ -122,13 +121,13 @@ class Packed:
         )
 
     def narrow(self, rows: Integers) -> Packed:
-        """The same batch when only some rows (ascending) are queries; every row remains a key."""
+        """The same batch with only some rows (ascending) as queries; every row remains a key."""
         counts = np.diff(np.searchsorted(rows, self.offsets))
         return Packed(self.ids, self.segments, self.positions, self.offsets, _groups(counts, np.diff(self.offsets)))
 
 
 class Part(NamedTuple):
-    """Some sentences of a batch, as a batch, and the rows they are in the whole."""
+    """Some sentences of a batch as a batch of their own, and their rows in the whole."""
 
     batch: Packed
     rows: slice
@@ -145,7 +144,7 @@ class Sentence(Protocol):
 
 
 def pack(sentences: Sequence[Sentence]) -> Packed:
-    """Pack tokenized texts, in the order given; those of one length are computed together where they are neighbours."""
+    """Pack tokenized texts in the order given; adjacent ones of equal length are computed together."""
     lengths = np.array([len(sentence.ids) for sentence in sentences], dtype=np.intp)
     ids = np.concatenate([np.asarray(sentence.ids, dtype=np.intp) for sentence in sentences])
     segments = np.concatenate([np.asarray(sentence.segments, dtype=np.intp) for sentence in sentences])
@@ -154,9 +153,9 @@ def pack(sentences: Sequence[Sentence]) -> Packed:
 
 
 def pack_padded(ids: Integers, segments: Integers, mask: NDArray[np.bool_]) -> tuple[Packed, Integers]:
-    """Pack a padded batch [batch, token]; also returns the flat index in it of every packed row.
+    """Pack a padded batch [batch, token]; also returns each packed row's flat index in the padded batch.
 
-    Sentences are sorted by length so that equal ones are computed together.
+    Sentences are sorted by length so that those of equal length are computed together.
     """
     lengths = mask.sum(axis=1)
     order = np.argsort(lengths, kind="stable")
@@ -171,7 +170,7 @@ def pack_padded(ids: Integers, segments: Integers, mask: NDArray[np.bool_]) -> t
 
 
 def _blocks(group: SameLength, heads: int, limit: int) -> Iterator[AttentionBlock]:
-    """Some sentences with all their heads, or one with some of them: about `limit` scores each."""
+    """Several sentences with all heads, or one sentence with some of its heads: about `limit` scores per block."""
     alone = group.query_length * group.key_length
     together = max(1, limit // (alone * heads))
     step = heads if together > 1 else min(heads, max(1, limit // alone))

@@ -16,9 +16,9 @@ from bertcli.parts import Integers
 def packed_batch(
     config: BertConfig, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None
 ) -> tuple[Packed, Integers, tuple[int, int]]:
-    """ids, segments, mask [batch, token] -> packed tokens, the flat index in the batch of every row, the batch's shape.
+    """ids, segments, mask [batch, token] -> packed tokens, each row's flat index in the batch, the batch's shape.
 
-    Errors: BertcliError for shapes that do not agree, more tokens than positions, numbers that are no ids.
+    Errors: BertcliError for shapes that do not agree, more tokens than positions, numbers that are not valid ids.
     """
     token_ids = _integers("ids", ids, config.vocab_size)
     if token_ids.ndim != 2 or token_ids.shape[1] > config.max_position_embeddings:
@@ -32,7 +32,7 @@ def packed_batch(
     for name, array in (("segments", kinds), ("mask", seen)):
         if array.shape != token_ids.shape:
             raise BertcliError(
-                f"The shape of {name} is {array.shape}, and that of ids {token_ids.shape}: make them alike."
+                f"The shape of {name} is {array.shape}, that of ids is {token_ids.shape}: they must be equal."
             )
     batch, rows = pack_padded(token_ids, kinds, seen)
     return batch, rows, (token_ids.shape[0], token_ids.shape[1])
@@ -43,7 +43,7 @@ def _array(name: str, values: ArrayLike) -> NDArray[Any]:
         return np.asarray(values)
     except ValueError:
         raise BertcliError(
-            f"The rows of {name} have different lengths: fill up the shorter ones; a mask is 0 there."
+            f"The rows of {name} have different lengths: pad the shorter ones, and set the mask to 0 there."
         ) from None
 
 
@@ -54,5 +54,5 @@ def _integers(name: str, values: ArrayLike, limit: int) -> Integers:
     if array.dtype.kind not in "iu":
         raise BertcliError(f"{name} are of type {array.dtype}; they must be whole numbers.")
     if array.min() < 0 or array.max() >= limit:
-        raise BertcliError(f"{name} must lie between 0 and {limit - 1}; found {array.min()} to {array.max()}.")
+        raise BertcliError(f"{name} must be between 0 and {limit - 1}; found {array.min()} to {array.max()}.")
     return array.astype(np.intp)

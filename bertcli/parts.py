@@ -1,7 +1,7 @@
 """What a model is made of: ops that compute, modules that hold parameters, and the one seam where both can be watched.
 
-A model is a tree of modules (`tree.py` says how it is written down); what a module computes, it computes with ops
-(`ops.py`). Both are called through one place, where a watcher may stand: that is how a pass is traced.
+A model is a tree of modules (`tree.py` explains the notation), and modules compute with ops (`ops.py`). Both are called
+through one place, where a watcher can intercept the calls: that is how a pass is traced.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float32]
     Integers = NDArray[np.integer[Any]]
 else:
-    Array = Integers = Any  # field types are resolved when a tree is built; this page needs no NumPy
+    Array = Integers = Any  # field types are resolved when a tree is built; this module needs no NumPy
 
 P = ParamSpec("P")
 
@@ -28,7 +28,7 @@ P = ParamSpec("P")
 
 
 class Watcher(Protocol):
-    """Stands at the seam: is handed every call and answers for it (usually by making the call and noting it)."""
+    """Receives every call at the seam and returns its result, usually by making the call and recording it."""
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array: ...
 
@@ -37,7 +37,7 @@ class Watcher(Protocol):
 
 _watcher: ContextVar[Watcher | None] = ContextVar(
     "watcher", default=None
-)  # a context variable: one thread may watch alone
+)  # a context variable, so that a thread can be watched without the others
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
 
 def watched() -> bool:
-    """True while a watcher stands at the seam: a kernel may then not cut one op into several for the cache's sake."""
+    """True while a watcher is set; an op must then not be split into several for the sake of the cache."""
     return _watcher.get() is not None
 
 
@@ -59,11 +59,11 @@ def watched() -> bool:
 
 
 class Op(Generic[P]):
-    """One arithmetic step: a function of arrays, the axes it works on, and what it costs.
+    """One arithmetic step: a function of arrays, the axes it works on, and its cost.
 
     `signature` names the axes of each array argument and of the result, as in "token in, out in -> token out": shapes
     and costs follow from it. A product (`contracts`) does one multiply-accumulate for every combination of its axes;
-    `work(arguments)` is the number of element-wise operations for each number of the result.
+    `work(arguments)` is the number of element-wise operations per number of the result.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Op(Generic[P]):
 def op(
     signature: str, *, contracts: bool = False, work: int | Callable[[Mapping[str, Any]], int] = 0
 ) -> Callable[[Callable[P, Array]], Op[P]]:
-    """Make a function of arrays an op; the line above each function of ops.py is its shape and cost rule."""
+    """Make a function of arrays an op: this is the decorator in ops.py that gives each op's shape and cost rule."""
     rule = work if callable(work) else lambda arguments: work
     return lambda compute: Op(compute, signature, contracts, rule)
 
@@ -97,7 +97,7 @@ def op(
 class Signature(NamedTuple):
     """The axes of an op's arguments and result.
 
-    An axis of the result may be a product, as in "head·size"; `…` in front stands for any number of axes.
+    An axis of the result may be a product, as in "head·size"; a leading `…` stands for any number of axes.
     """
 
     inputs: tuple[tuple[str, ...], ...]
@@ -109,7 +109,7 @@ class Signature(NamedTuple):
         return cls(tuple(tuple(part.split()) for part in inputs.split(",")), tuple(output.split()))
 
     def spread(self, arguments: tuple[Any, ...]) -> Signature:
-        """The same with a name in place of `…` for each axis it stands for, as the first argument shows."""
+        """The same with `…` replaced by a name for each axis it stands for, counted from the first argument."""
         if self.inputs[0][:1] != ("…",):
             return self
         names = tuple(f"…{i}" for i in range(arguments[0].ndim - len(self.inputs[0]) + 1))
@@ -117,10 +117,10 @@ class Signature(NamedTuple):
         return Signature(inputs, names + self.output[1:] if self.output[:1] == ("…",) else self.output)
 
     def sizes(self, arguments: tuple[Any, ...]) -> dict[str, int]:
-        """Size of each axis, from the arrays an op is called with; raises ValueError where they disagree."""
+        """Size of each axis, from the arrays an op is called with; ValueError if they disagree."""
         sizes: dict[str, int] = {}
         signature = self.spread(arguments)
-        for axes, argument in zip(signature.inputs, arguments, strict=False):  # trailing arguments may be left out
+        for axes, argument in zip(signature.inputs, arguments, strict=False):  # trailing arguments may be omitted
             if argument is None:
                 continue
             if len(axes) != argument.ndim:

@@ -1,4 +1,4 @@
-"""Products, and the work of a pass shared out among the cores: what lies under ops.py, out of sight of the pages."""
+"""Matrix products, and how the cores share the work of a pass: what `ops.py` is built on."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bertcli.team import one_by_one, share, sharing, thread_count
 
 T = TypeVar("T")
 
-TILE = 24  # outputs: a whole number of the kernels' tiles, so that sharing them out leaves no rest of another size
+TILE = 24  # outputs: a multiple of the kernels' tiles, so that dividing them leaves no incomplete tile
 WORTH_SHARING = 1 << 28  # multiplications of a layer's smallest product: 1 ms, twenty times what waking a thread takes
-WORTH_SHARING_EXACTLY = 1 << 23  # the same where the library's own threads are no choice
+WORTH_SHARING_EXACTLY = 1 << 23  # the same where the library's own threads cannot be used
 
 
 def each(work: Callable[[T], object], pieces: Sequence[T]) -> None:
-    """`work`, a few ops, on every piece, products on one thread each; by all cores unless somebody watches this one."""
+    """Run `work`, a few ops, on every piece, with one thread per product; on all cores unless a watcher is set."""
     if sharing():
         one_by_one(work, pieces)
         return
@@ -33,18 +33,18 @@ def each(work: Callable[[T], object], pieces: Sequence[T]) -> None:
 
 
 def each_or_whole(work: Callable[[T], object], pieces: Sequence[T]) -> None:
-    """The same; but of a single piece all threads share each product."""
+    """The same, but for a single piece all threads share each product."""
     (each if len(pieces) > 1 else one_by_one)(work, pieces)
 
 
 def scatter_rows(x: Array, into: Array, rows: Integers) -> None:
-    """into[rows] = x, into rows that lie one after the other in memory."""
+    """into[rows] = x, where `into` is row-major in memory."""
     for some in token_blocks(len(x)):
         into[rows[some]] = x[some]
 
 
 def token_blocks(tokens: int) -> list[slice]:
-    """A few tokens at a time, to turn rows into columns or back within the cache: 2.8 times as fast."""
+    """A few tokens at a time, so that transposing them stays within the cache: 2.8 times as fast."""
     return [slice(first, first + 64) for first in range(0, tokens, 64)]
 
 
@@ -53,9 +53,9 @@ _cuts: ContextVar[tuple[slice, ...]] = ContextVar("cuts", default=())
 
 @contextmanager
 def in_row_parts(parts: Sequence[slice]) -> Iterator[None]:
-    """In here a product over a whole batch is computed part by part (slices of rows), as it is in an unwatched pass.
+    """Inside, a product over a whole batch is computed part by part (slices of rows), as in an unwatched pass.
 
-    For the last bit of a number may depend on how many columns a product has, and how many threads.
+    This is because the last bit of a number may depend on the number of columns of a product, and of threads.
     """
     if len(parts) < 2:
         yield
@@ -69,11 +69,11 @@ def in_row_parts(parts: Sequence[slice]) -> Iterator[None]:
 
 
 def product(x: Array, weight: Array, bias: Array | None, activation: str | None) -> Array:
-    """activation(x Wᵀ + b): where no other part of the batch keeps the cores busy, each computes some of the outputs.
+    """activation(x Wᵀ + b): if no other part of the batch keeps the cores busy, each computes some of the outputs.
 
-    That makes one sentence of 512 tokens 1.2 times as fast as OpenBLAS's own threads do, which leave the activation to
-    one core. Smaller products are left to them, since they spin and so begin 60 µs sooner; but only where that cannot
-    change a result, for how many there are may depend on what else goes on in the process.
+    One sentence of 512 tokens is then 1.2 times as fast as with OpenBLAS's own threads, which leave the activation to
+    one core. Smaller products are left to OpenBLAS, whose spinning threads start 60 µs sooner, but only where that
+    cannot change the result: their number may depend on what else happens in the process.
     """
     y = empty_tokens(len(x), len(weight))
     panels, cuts = kept.panels(weight), _cuts.get()
@@ -85,7 +85,7 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
         for rows in parts:
             if panels is not None:
                 panels.multiply(x.T[:, rows], some_bias, some.T[:, rows], outputs.start or 0)
-            elif guarded.needed():  # it copies the results, and adds the bias on the way
+            elif guarded.needed():  # it copies the results, and adds the bias while doing so
                 guarded.multiply(weight[outputs], x.T[:, rows], some_bias, some.T[:, rows])
             else:
                 enlarged.multiply(weight[outputs], x.T[:, rows], some.T[:, rows])
@@ -108,7 +108,7 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
 
 
 def _shared_by_library(weight: Array, columns: int) -> int:
-    """How many of the outputs the library's own threads may share out among themselves without changing a bit."""
+    """How many of the outputs the library's own threads may divide among themselves without changing a bit."""
     outputs, inputs = weight.shape
     if inputs % guarded.EVEN:
         return 0
@@ -120,8 +120,8 @@ def _shared_by_library(weight: Array, columns: int) -> int:
 def matmul(x: Array, y: Array, into: Array | None) -> Array:
     """x y for every head of every sentence.
 
-    A single row has itself for company: NumPy would hand it to another routine, whose order of adding up depends on how
-    y lies in memory, and so on what else is in the batch.
+    A single row is computed twice: NumPy would pass it alone to another routine, whose order of summation depends on
+    the memory layout of y, and so on what else is in the batch.
     """
     if x.shape[-2] > 1:
         return np.matmul(x, y, out=into)
@@ -133,9 +133,9 @@ def matmul(x: Array, y: Array, into: Array | None) -> Array:
 
 
 def empty_tokens(tokens: int, hidden: int) -> Array:
-    """[token, hidden], with each feature's tokens side by side in memory.
+    """An uninitialised array [token, hidden] in column-major order: each feature's tokens are adjacent in memory.
 
-    This way round a product reads the stored weights [out, in] in order and writes what the next one reads. It is never
-    slower, and 1.5 times as fast at 128 tokens, 2.7 times at 16.
+    With this layout a product reads the stored weights [out, in] in order, and writes what the next one reads in order.
+    It is never slower, and 1.5 times as fast at 128 tokens, 2.7 times at 16.
     """
     return room(hidden * tokens).reshape(hidden, tokens).T

@@ -1,13 +1,12 @@
 """Vectors in fewer bytes: half precision, eight bits with a scale for each vector, or one bit.
 
-Each vector is quantised by itself, so it does not matter which others are in the file: a stream gives what one array
-would give.
+Each vector is quantised on its own, whichever others are in the file, so a stream gives the same result as one array.
 
-    float16  the nearest one: off by at most 2⁻¹¹ of a number (2⁻²⁵ below 2⁻¹⁴)
+    float16  the nearest value: relative error at most 2⁻¹¹ (absolute error at most 2⁻²⁵ below 2⁻¹⁴)
     int8     x ≈ scale · q with scale = max|x| / 127: off by at most scale / 2 in every number (and 2⁻¹⁴³ where float32
              has few digits for the scale); cosines need no scale
-    binary   a bit for each number, 1 where x > 0; eight in a byte, the first in its highest bit (`np.packbits`, what
-             sentence-transformers calls ubinary); zeros fill the last byte
+    binary   one bit per number, 1 where x > 0; eight in a byte, the first in its highest bit (`np.packbits`, called
+             ubinary in sentence-transformers); zeros fill the last byte
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from bertcli.errors import BertcliError
 
 Dtype = Literal["float32", "float16", "int8", "binary"]
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
-LEVELS = 127  # of int8 to either side of 0: −128 is not used, so −x has the bytes of x negated
+LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
 
 
 class Quantised(NamedTuple):
@@ -49,11 +48,11 @@ def quantise(vectors: NDArray[np.floating[Any]], dtype: str) -> Quantised:
         largest = np.abs(vectors.astype(np.float64)).max(axis=1, keepdims=True, initial=0)
         steps = vectors * (LEVELS / np.where(largest > 0, largest, 1))
         return Quantised(np.rint(steps).astype(np.int8), (largest[:, 0] / LEVELS).astype(np.float32))
-    raise BertcliError(f"There is no dtype '{dtype}'; there are {', '.join(DTYPES)}.")
+    raise BertcliError(f"There is no dtype '{dtype}'; choose from {', '.join(DTYPES)}.")
 
 
 def restored(quantised: Quantised) -> NDArray[np.float32]:
-    """Float vectors from quantised ones: scale · q; the sign of each bit as ±1, those that fill the last byte too."""
+    """Float vectors from quantised ones: scale · q; each bit as ±1, including those that fill the last byte."""
     values, scales = quantised
     if values.dtype == np.uint8:
         return np.unpackbits(values, axis=1).astype(np.float32) * 2 - 1
@@ -62,5 +61,5 @@ def restored(quantised: Quantised) -> NDArray[np.float32]:
 
 
 def stored_width(width: int, dtype: str) -> int:
-    """Numbers, or (binary) bytes, that a vector of this width takes."""
+    """How many numbers, or (binary) bytes, a vector of this width takes."""
     return -(-width // 8) if dtype == "binary" else width

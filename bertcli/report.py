@@ -15,13 +15,13 @@ from rich.cells import cell_len, chop_cells
 from bertcli.output.table import Column
 
 T = TypeVar("T")
-BESIDE = 3  # cells that a column takes besides its text: a space on either side, and the gap to the next column
+BESIDE = 3  # cells a column takes besides its text: a space on either side, and the gap to the next column
 NARROWEST = 12  # a column of text is not folded below this
-PARTS = re.compile(r"[.\-_/,·](?=.)|[a-z](?=[A-Z])")  # where a long name may be folded: between its parts
+PARTS = re.compile(r"[.\-_/,·](?=.)|[a-z](?=[A-Z])")  # a long name may be folded after these
 BLOCKS, LETTERS = " ░▒▓█", " .:+#"  # from light to dark
 DARKEST = (8, 48, 107)  # red, green, blue
 MOMENT = 1.0  # seconds of work before a progress bar appears
-# What would move the cursor, ring or turn the direction of writing, and the line ends that would break a row.
+# Characters that would move the cursor, ring the bell or change the writing direction, or end a line within a row.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -36,7 +36,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Non
 
 
 def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[str]]:
-    """The lines of a table, heading and body. No cell loses text: too narrow a terminal folds text, never numbers."""
+    """The lines of a table, heading and body. No text is lost: a narrow terminal folds text, but never numbers."""
     cells = [[visible(value) for value in row] for row in rows]
     natural = [max(map(cell_len, [column.name, *(row[i] for row in cells)])) for i, column in enumerate(columns)]
     room = terminal_width()
@@ -51,7 +51,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tup
 def _lines(
     row: Sequence[str], columns: Sequence[Column], widths: Sequence[int], gap: str, foot: bool = False
 ) -> Iterator[str]:
-    """The lines of a row whose cells are folded; a cell of fewer lines stands at the top, or at the foot."""
+    """The lines of a row whose cells are folded; a cell with fewer lines is aligned to the top, or to the `foot`."""
     cells = [folded(value, width).split("\n") for value, width in zip(row, widths, strict=True)]
     height = max(map(len, cells), default=0)
     for i in range(height):
@@ -65,7 +65,7 @@ def _lines(
 
 
 def _takes_escapes() -> bool:
-    """Whether standard output is a terminal that knows bold letters, or is to be taken for one."""
+    """Whether standard output is a terminal that supports bold text, or is to be treated as one."""
     if os.environ.get("NO_COLOR"):
         return False
     able = sys.stdout.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown") and os.name != "nt"
@@ -73,7 +73,7 @@ def _takes_escapes() -> bool:
 
 
 def _folded_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Widths that fit into `room` if they can: numbers whole under folded headings, the texts share what is left."""
+    """Widths that fit into `room` if possible: numbers unbroken under folded headings, texts share what is left."""
     widths = [
         max(map(cell_len, [*(column.name.split() if column.number else [column.name]), *(row[i] for row in cells)]))
         for i, column in enumerate(columns)
@@ -81,13 +81,13 @@ def _folded_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], ro
     texts = sorted((i for i, column in enumerate(columns) if not column.number), key=lambda i: widths[i])
     left = room - sum(width for width, column in zip(widths, columns, strict=True) if column.number)
     for count, i in zip(range(len(texts), 0, -1), texts, strict=True):
-        widths[i] = min(widths[i], max(NARROWEST, left // count))  # what a short one does not need goes to the longer
+        widths[i] = min(widths[i], max(NARROWEST, left // count))  # space a short one does not need goes to longer ones
         left -= widths[i]
     return widths
 
 
 def folded(text: str, width: int) -> str:
-    """Text in lines of at most `width` cells, broken at a space, else between the parts of a name."""
+    """Text in lines of at most `width` cells, broken at spaces, else between the parts of a name."""
     lines = []
     while cell_len(text) > width:
         head = chop_cells(text, width)[0]
@@ -100,16 +100,16 @@ def folded(text: str, width: int) -> str:
 
 
 def visible(text: str) -> str:
-    """Text with control characters written out, so that it can neither break a table nor command the terminal."""
+    """Text with control characters escaped, so that it can neither break a table nor control the terminal."""
     return CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def progress(
     items: Iterable[T], task: str, reached: Callable[[T], tuple[int, float | None]]
 ) -> Generator[T, None, None]:
-    """The same items; a bar on standard error shows texts, rate, share and time left once the work takes a moment.
+    """The same items; after a moment a bar on standard error shows texts done, rate, share done and time left.
 
-    `reached` says of an item how many texts are done with it, and the share (0 to 1) of all, or None.
+    `reached(item)` gives how many texts are done with that item, and their share (0 to 1) of all, or None.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -138,7 +138,7 @@ def progress(
 
 
 class Pace:
-    """How fast a run goes, measured from its first block on: what came before may have been done by another run."""
+    """The speed of a run, measured from its first block on: what came before may have been done by an earlier run."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
@@ -146,7 +146,7 @@ class Pace:
         self.elapsed = 0.0
 
     def state(self, now: float, texts: int, share: float | None) -> str:
-        """Texts done, texts a second, share of all and time left, as far as they are known."""
+        """Texts done, texts per second, share of all and time left, as far as they are known."""
         self.elapsed = now - self._begun
         if self._first is None:
             self._first = now, texts, share
@@ -169,18 +169,18 @@ def duration(seconds: float) -> str:
 
 
 def terminal_width() -> int | None:
-    """Columns to fit into: COLUMNS, else the terminal's; None in a pipe, where a table is as wide as its cells."""
+    """The width to fit into: COLUMNS, else the terminal's; None in a pipe, where a table is as wide as its cells."""
     asked = os.environ.get("COLUMNS", "")
     if asked.isdecimal() and int(asked):
         return int(asked)
     try:
         return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    except (AttributeError, ValueError):  # a program without standard output, or that has closed it
+    except (AttributeError, ValueError):  # standard output is missing or closed
         return None
 
 
 def print_shades(lines: Iterable[Sequence[tuple[str, float | None]]]) -> None:
-    """Print lines of cells, each a text and how dark it is, 0 to 1: in colour where that is allowed, else by blocks."""
+    """Print lines of cells, each a text and its darkness, 0 to 1: in colour if allowed, else with block characters."""
     from rich.console import Console
     from rich.text import Text
 
@@ -200,13 +200,13 @@ def print_shades(lines: Iterable[Sequence[tuple[str, float | None]]]) -> None:
 
 
 def _on(shade: float) -> str:
-    """Ink on a ground between white and dark blue."""
+    """A text colour on a background between white and dark blue."""
     ground = ",".join(str(round(255 + shade * (dark - 255))) for dark in DARKEST)
     return f"{'white' if shade > 0.5 else 'black'} on rgb({ground})"
 
 
 def _with_block(words: str, block: str) -> str:
-    """A number right in its cell, and before it a block that is as dark as it is large."""
+    """A right-aligned number preceded by a block character whose darkness shows its size."""
     number = words.strip()
     return f"{block}{number:>3}".rjust(len(words))
 

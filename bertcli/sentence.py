@@ -1,7 +1,7 @@
-"""What a sentence-transformers folder says besides the network: pooling, Dense layers, normalisation, limits.
+"""What a sentence-transformers folder specifies besides the network: pooling, Dense layers, normalisation, limits.
 
-`modules.json` lists the modules in their order; each has a folder with a config.json. What is listed is applied or
-refused, never skipped. Source of the files' meaning: the modules of sentence-transformers 2 to 6.
+`modules.json` lists the modules in order; each has a folder with a config.json. A listed module is applied or refused,
+never skipped. Source of the files' meaning: the modules of sentence-transformers 2 to 6.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bertcli.dense import Dense, read_dense, read_flag, unusable
 from bertcli.errors import BertcliError
 from bertcli.untrusted import read_json, read_object, shown
 
-# In the order in which the flags of older folders are concatenated. None: a mode that bertcli does not have.
+# In the order in which the modes flagged in older folders are concatenated; those not in MODES are refused.
 FLAGS = {
     "pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max", "pooling_mode_mean_tokens": "mean",
     "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len", "pooling_mode_weightedmean_tokens": "weightedmean",
@@ -26,16 +26,16 @@ ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
 class SentenceConfig(NamedTuple):
     """How token vectors become a sentence vector: pooled (several modes: concatenated), `dense` in turn, normalised.
 
-    `pooling` is empty when the folder does not say; `reason` is the choice and where it comes from, for the user.
-    `truncate_dim` numbers of the result are kept; None keeps all.
-    `prompt` is put before every text; `do_lower_case` lowers the text before the tokenizer sees it.
+    `pooling` is empty if the folder does not specify it; `reason` tells the user the choice and where it comes from.
+    Only `truncate_dim` numbers of the result are kept; None keeps all.
+    `prompt` is prepended to every text; `do_lower_case` lower-cases the text before the tokenizer sees it.
     """
 
     pooling: tuple[str, ...] = ()
     normalize: bool = False
     max_seq_length: int | None = None
     dense: tuple[Dense, ...] = ()
-    reason: str = "mean, since the checkpoint names no pooling"
+    reason: str = "mean, since the checkpoint specifies no pooling"
     do_lower_case: bool = False
     prompt: str = ""
     truncate_dim: int | None = None
@@ -47,20 +47,20 @@ class _Module(NamedTuple):
 
 
 def read_limit(folder: Path) -> int | None:
-    """max_seq_length of sentence_bert_config.json; None when it does not say. Needs nothing else to be in order."""
+    """max_seq_length of sentence_bert_config.json; None if it does not say. No other file needs to be valid."""
     return _read_transformer(folder)[0]
 
 
 def read_preparation(folder: Path) -> tuple[str, bool]:
-    """What is done to a text before the tokenizer sees it: the prompt put before it, and whether it is lower-cased."""
+    """How a text is prepared for the tokenizer: the prompt prepended to it, and whether it is lower-cased."""
     return _read_prompt(folder), _read_transformer(folder)[1]
 
 
 def read_sentence_config(folder: Path) -> SentenceConfig:
-    """What the folder's sentence-transformers files say; without such files, that nothing is said.
+    """What the folder's sentence-transformers files say; the defaults if there are none.
 
-    Errors: BertcliError naming the file for one that is damaged, a module or mode that bertcli does not have, and sizes
-    that do not fit each other.
+    Errors: BertcliError naming the file, if it is damaged, has a module or mode that bertcli does not support, or sizes
+    that do not match.
     """
     limit, lower = _read_transformer(folder)
     modules = _read_modules(folder)
@@ -82,7 +82,7 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
 
 
 def missing_files(folder: Path) -> list[str]:
-    """The files of the modules that modules.json lists and the folder lacks, as paths within it."""
+    """Files of the modules listed in modules.json that the folder lacks, as paths within it."""
     names = []
     for module in _read_modules(folder):
         if module.kind in ("Pooling", "Dense"):
@@ -93,22 +93,22 @@ def missing_files(folder: Path) -> list[str]:
 
 
 def _read_modules(folder: Path) -> list[_Module]:
-    """The modules in their order, which is that of ORDER; empty without modules.json."""
+    """The modules in the order of ORDER; empty without modules.json."""
     file = folder / "modules.json"
     if not file.is_file():
         return []
     modules = read_json(file)
     if not isinstance(modules, list):
-        raise BertcliError(f"{file} holds no list of modules but {shown(modules)}: fetch the model again.")
+        raise BertcliError(f"{file} holds not a list of modules but {shown(modules)}: fetch the model again.")
     found = [_module(entry, file) for entry in modules]
     kinds = [module.kind for module in found]
     in_order = kinds == sorted(kinds, key=ORDER.index) and kinds.count("Transformer") == 1
     if not in_order or kinds.count("Pooling") > 1 or ("Dense" in kinds and "Pooling" not in kinds):
         wanted = "one Transformer, one Pooling, then Dense and Normalize"
-        raise unusable(file, f"lists the modules {', '.join(kinds)}; bertcli runs {wanted}, in this order")
+        raise unusable(file, f"lists the modules {', '.join(kinds)}; bertcli supports {wanted}, in this order")
     if found[0].path:
         raise BertcliError(
-            f"{file} keeps the network in the folder {shown(found[0].path)}; bertcli wants it beside modules.json: "
+            f"{file} keeps the network in the folder {shown(found[0].path)}; bertcli needs it next to modules.json: "
             'move its files there and set this module\'s path to "".'
         )
     return found
@@ -120,10 +120,10 @@ def _module(entry: Any, file: Path) -> _Module:
         raise BertcliError(f"{file} has an entry without type or path, {shown(entry)}: fetch the model again.")
     package, _, name = kind.rpartition(".")
     if not package.startswith("sentence_transformers.") or name not in ORDER:
-        raise unusable(file, f"lists the module {shown(kind)}, which bertcli does not have")
+        raise unusable(file, f"lists the module {shown(kind)}, which bertcli does not support")
     if path and (path in (".", "..") or not path.isprintable() or any(mark in path for mark in "/\\:")):
         raise BertcliError(
-            f"{file} has a module in {shown(path)}, which is no folder beside it: do not use this model."
+            f"{file} has a module in {shown(path)}, which is not a folder next to it: do not use this model."
         )
     if not path and name in ("Pooling", "Dense"):
         raise BertcliError(f"{file} has a {name} without a folder: fetch the model again.")
@@ -143,7 +143,7 @@ def _read_transformer(folder: Path) -> tuple[int | None, bool]:
 
 
 def _read_prompt(folder: Path) -> str:
-    """The text that default_prompt_name of config_sentence_transformers.json puts before every text."""
+    """The prompt that default_prompt_name of config_sentence_transformers.json prepends to every text."""
     file = folder / "config_sentence_transformers.json"
     config = read_object(file) if file.is_file() else {}
     name, prompts = config.get("default_prompt_name"), config.get("prompts")
@@ -165,7 +165,7 @@ def _read_truncate_dim(folder: Path) -> int | None:
 
 
 def _read_pooling(file: Path, prompt: str) -> tuple[tuple[str, ...], int | None]:
-    """The modes in the order of their concatenation, and the length of the result where the file tells it."""
+    """The modes in the order of their concatenation, and the length of the result if the file states it."""
     config = read_object(file)
     modes = config.get("pooling_mode")
     if modes is None:
@@ -176,9 +176,9 @@ def _read_pooling(file: Path, prompt: str) -> tuple[tuple[str, ...], int | None]
     modes = ["mean_sqrt_len" if mode == "mean_sqrt_len_tokens" else mode for mode in modes]
     for mode in modes:
         if mode not in MODES:
-            raise unusable(file, f"asks for the pooling {shown(mode)}; bertcli has {', '.join(MODES)}")
+            raise unusable(file, f"asks for the pooling {shown(mode)}; bertcli supports {', '.join(MODES)}")
     if prompt and not read_flag(config, "include_prompt", True, file):
-        raise unusable(file, "leaves the prompt out of the pooling, which bertcli cannot do")
+        raise unusable(file, "excludes the prompt from the pooling, which bertcli does not support")
     size = config.get("embedding_dimension", config.get("word_embedding_dimension"))
     if size is not None and (type(size) is not int or size < 1):
         raise BertcliError(f"{file} pools vectors of length {shown(size)}: fetch the model again.")

@@ -1,6 +1,6 @@
-"""A few threads that share out the pieces of one step: NumPy's loops let go of the interpreter while they run.
+"""A few threads that share the pieces of one step: NumPy's loops release the interpreter lock while they run.
 
-Each piece is computed by one thread in the same way whoever it is, so results do not depend on how many there are.
+Each piece is computed by one thread, always in the same way, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from bertcli.cores import usable_cores
 
 T = TypeVar("T")
 
-MOST = 8  # beyond this, threads of one interpreter wait for each other; more cores are for worker processes
+MOST = 8  # more threads of one interpreter would wait for each other; further cores are for worker processes
 
 
 class _Team:
-    """Helpers that sleep until there is work; the caller works too and waits only for pieces somebody has begun."""
+    """Helper threads that sleep until there is work; the caller works too, and waits only for pieces already begun."""
 
     def __init__(self, helpers: int) -> None:
         self.calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -45,12 +45,12 @@ class _Team:
                 try:
                     if not failures:
                         work(piece)
-                except BaseException as failure:  # the caller's, once nobody works on its arrays any more
+                except BaseException as failure:  # raised in the caller once no thread uses its arrays any more
                     failures.append(failure)
                 done.put(None)
 
         for _ in range(min(self.helpers, len(pieces) - 1)):
-            self.calls.put(partial(copy_context().run, work_off))  # what the caller has NumPy warn of, and the like
+            self.calls.put(partial(copy_context().run, work_off))  # with the caller's NumPy error settings etc.
         work_off()
         for _ in pieces:
             done.get()
@@ -66,7 +66,7 @@ _cut: int | None = None
 
 
 def core_count() -> int:
-    """Cores this process has the time of, or fewer if its products were given fewer; worker processes share them."""
+    """Cores this process may use, or fewer if the BLAS library was given fewer; worker processes share them."""
     global _total
     if _total is None:
         usable = usable_cores()
@@ -75,19 +75,19 @@ def core_count() -> int:
 
 
 def thread_count() -> int:
-    """Threads that work together, for which work is cut into pieces; they are fewer in a worker process."""
+    """Number of threads that work is divided for; a worker process itself uses fewer."""
     return _cut or min(MOST, core_count())
 
 
 def is_worker() -> bool:
-    """True in a worker process, one of several with the same weights."""
+    """True in a worker process, which shares its weights with others."""
     return _cut is not None
 
 
 def set_thread_count(count: int | None, cut: int | None = None) -> None:
-    """Work with `count` threads from now on; None: as many as fit the machine.
+    """Work with `count` threads from now on; None: as many as suit the machine.
 
-    Work is cut for `cut` of them, if that is given: how it is cut can change the last bit of a result.
+    If `cut` is given, work is divided for that many threads: the division can change the last bit of a result.
     """
     global _total, _cut, _team
     with _making:
@@ -95,7 +95,7 @@ def set_thread_count(count: int | None, cut: int | None = None) -> None:
 
 
 def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
-    """`work` on every piece; within a piece of other work, one after the other. After an error no more are begun."""
+    """Run `work` on every piece; inside a piece of other work, one by one. After an error no more are begun."""
     if len(pieces) < 2 or thread_count() == 1 or sharing():
         one_by_one(work, pieces)
         return
@@ -107,13 +107,13 @@ def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
 
 
 def one_by_one(work: Callable[[T], object], pieces: Sequence[T]) -> None:
-    """`work` on every piece, in this thread."""
+    """Run `work` on every piece in this thread."""
     for piece in pieces:
         work(piece)
 
 
 def sharing() -> bool:
-    """True in a piece of shared work: the other cores have pieces of their own."""
+    """True inside a piece of shared work: the other cores have pieces of their own."""
     return getattr(_here, "helping", False)
 
 
@@ -127,7 +127,7 @@ def _helpers() -> _Team:
 
 
 def _forget() -> None:
-    """In a forked child: threads do not cross a fork, and a lock may have been held by one of them."""
+    """In a forked child: threads do not survive a fork, and one of them may have held a lock."""
     global _team, _making
     _team, _making = None, Lock()
 

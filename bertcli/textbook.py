@@ -1,6 +1,6 @@
-"""The encoder as tutorials write it down: no segments, no embedding norm, no attention biases, no output projection.
+"""The encoder as tutorials present it: no segments, no embedding norm, no attention biases, no output projection.
 
-Weights are written [in, out] and stacked by head; LayerNorm has no scale and shift; the feed-forward layer is a ReLU.
+Weights are stored [in, out] and stacked by head; LayerNorm has no scale or shift; the feed-forward activation is ReLU.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class SelfAttention(Module):
     value: Array = parameter("A H D")
 
     def forward(self, x: Array, context: Array, batch: Packed) -> Array:
+        """x [query, hidden], context [key, hidden] -> [query, hidden]"""
         q, k, v = project_heads(x, self.query), project_heads(context, self.key), project_heads(context, self.value)
         z = empty_like(x)
         for sentences, queries, keys in batch.groups:
@@ -68,6 +69,7 @@ class EncoderLayer(Module):
     feed_forward: FeedForward = part()
 
     def forward(self, x: Array, context: Array, batch: Packed) -> Array:
+        """x [query, hidden], context [key, hidden] -> [query, hidden]"""
         x = norm(add(x, self.attention(x, context, batch)), eps=EPS)
         return norm(add(x, self.feed_forward(x)), eps=EPS)
 
@@ -84,7 +86,7 @@ class Encoder(Module):
         return x if rows is None else pick(x, rows)
 
     def states(self, x: Array, batch: Packed) -> Iterator[Array]:
-        """Every layer's output, the embeddings' first."""
+        """The embeddings' output, then each layer's."""
         yield x
         for layer in self.layers:
             x = layer(x, x, batch)
@@ -124,11 +126,11 @@ class Textbook(Module):
     mlm: MaskedLM | None = part()
 
     def forward(self, batch: Packed, rows: Integers | None = None) -> Array:
-        """Hidden states [token, hidden] of the last layer; with `rows` only of these."""
+        """Hidden states [token, hidden] of the last layer; with `rows` only those."""
         return self.encoder(self.embeddings(batch), batch, rows)
 
     def states(self, batch: Packed) -> Iterator[Array]:
-        """Hidden states after the embeddings and after every layer."""
+        """Hidden states after the embeddings and after each layer."""
         return self.encoder.states(self.embeddings(batch), batch)
 
 

@@ -1,11 +1,11 @@
-"""How a model is written down: a tree of frozen dataclasses whose fields say what each is made of.
+"""How a model is declared: a tree of frozen dataclasses whose fields say what each consists of.
 
     weight: Array = parameter("outputs inputs")             an array, with the name of each axis
     intermediate: Linear = part(outputs="F", inputs="H")    a module, with the axes its names stand for
-    layers: tuple[EncoderLayer, ...] = parts("L")           a row of modules
-    eps: float = setting("layer_norm_eps")                  a number or word of config.json
+    layers: tuple[EncoderLayer, ...] = parts("L")           a sequence of modules
+    eps: float = setting("layer_norm_eps")                  a number or string from config.json
 
-`build` makes the tree from these fields and `walk` reads it back, so shapes are written down once.
+`build` makes the tree from these fields and `walk` reads it back, so each shape is written only once.
 
 Glossary of axes: B batch, S token, H hidden, A head, D head size, F feed-forward, L layer, V vocabulary, P position,
 T token type, C label; a plain number stands for itself.
@@ -24,12 +24,12 @@ M = TypeVar("M", bound=Module)
 
 
 def parameter(axes: str, *, tied: str | None = None) -> Any:
-    """Field: an array with these axes; `tied` is the path of the parameter it is the same array as, if it is."""
+    """Field: an array with these axes; `tied` is the path of the parameter it shares its array with, if any."""
     return field(metadata={"kind": "parameter", "axes": tuple(axes.split()), "tied": tied})
 
 
 def part(**axes: str) -> Any:
-    """Field: a module, and what its axis names stand for here."""
+    """Field: a module, with what its axis names stand for here."""
     return field(metadata={"kind": "part", "names": axes})
 
 
@@ -39,12 +39,12 @@ def parts(count: str, **axes: str) -> Any:
 
 
 def setting(key: str) -> Any:
-    """Field: the value config.json has under this key."""
+    """Field: the value of this key in config.json."""
     return field(metadata={"kind": "setting", "key": key})
 
 
 class Parameter(NamedTuple):
-    """An array of the tree. `symbols` name its axes; `counts` are the lengths (L) of the `parts` fields around it."""
+    """An array of the tree. `symbols` name its axes; `counts` are the lengths (L) of the `parts` fields it is in."""
 
     path: str
     array: Array
@@ -53,7 +53,7 @@ class Parameter(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What `build` asks a source for."""
+    """What `build` requests from a source of arrays."""
 
     path: str
     shape: tuple[int, ...]
@@ -66,7 +66,7 @@ Source = Callable[[Request], Array]
 def build(cls: type[M], config: Any, source: Source, heads: tuple[str, ...] = ()) -> M:
     """The tree of `cls` for a config (with `sizes`, symbol -> size), its arrays from `source`.
 
-    An optional part (`X | None`) is there when its name is in `heads`.
+    An optional part (`X | None`) is built if its name is in `heads`.
     """
     return _build(cls, config, source, frozenset(heads), "", {})
 
@@ -94,14 +94,14 @@ def _build(cls: type[M], config: Any, source: Source, heads: frozenset[str], pat
 
 
 def size(symbol: str, sizes: Mapping[str, int]) -> int:
-    """Size of an axis: of a symbol, or of a plain number."""
+    """Size of an axis, given as a symbol or a plain number."""
     return int(symbol) if symbol.isdigit() else sizes[symbol]
 
 
 def walk(
     module: Module, path: str = "", names: Mapping[str, str] | None = None, counts: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, Module | Parameter]]:
-    """(path, module or Parameter) for `module` and all below it, parents first."""
+    """(path, module or Parameter) for `module` and everything below it, parents first."""
     names = names or {}
     yield path, module
     prefix = f"{path}." if path else ""
@@ -122,7 +122,7 @@ def walk(
 
 
 def parameters(module: Module) -> list[Parameter]:
-    """The arrays of a tree, in the order of its fields; one that is tied to an earlier one is listed again."""
+    """The parameters of a tree in the order of its fields; one that is tied to an earlier one is still listed."""
     return [found for _, found in walk(module) if isinstance(found, Parameter)]
 
 

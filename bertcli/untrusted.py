@@ -1,4 +1,4 @@
-"""Small files from strangers: read with a bound on size, depth and numbers, and refused in one sentence."""
+"""Small untrusted files: read with limits on size, depth and numbers, and refused with a one-sentence error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIGIT_LIMIT = 40  # 2**63 has 19 digits, the 1e30 of old tokenizer configs 31; l
 
 
 class _Short(reprlib.Repr):
-    """Python's way to write a value, cut short."""
+    """A value's Python repr, shortened."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class _Short(reprlib.Repr):
 
 
 class _ShortJson(_Short):
-    """The same, with JSON's words for what JSON has words for."""
+    """The same, with null, true and false as in JSON."""
 
     def repr_NoneType(self, value: None, level: int) -> str:
         return "null"
@@ -39,23 +39,23 @@ _python, _json = _Short(), _ShortJson()
 
 
 def shown(value: object) -> str:
-    """An untrusted value, as from JSON, for a message: on one line, printable, about 100 characters at most."""
+    """An untrusted value, for example from JSON, for a message: one printable line of at most about 100 characters."""
     return _json.repr(value)
 
 
 def shown_object(value: object) -> str:
-    """The same for a value that Python code has handed over."""
+    """The same for a value passed in by Python code."""
     return _python.repr(value)
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """The file, open for reading; a folder, a pipe, a missing or forbidden file is a BertcliError naming it."""
+    """The file, open for reading; BertcliError naming it for a folder, a pipe, or a missing or unreadable file."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # asked before opening: opening a pipe would wait for a writer
+        if not stat.S_ISREG(os.stat(path).st_mode):  # checked first: opening a pipe would wait for a writer
             raise BertcliError(f"{path} is not a file: put the real file in its place.")
         return path.open("rb")
     except FileNotFoundError:
-        advice = "is a link to a file that is gone" if path.is_symlink() else "is missing"
+        advice = "is a link to a file that no longer exists" if path.is_symlink() else "is missing"
         raise BertcliError(f"{path} {advice}: fetch the model again.") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise BertcliError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
@@ -65,7 +65,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file, by the rules of `read_json`."""
     value = read_json(path)
     if not isinstance(value, dict):
-        raise BertcliError(f"{path} holds no JSON object but {shown(value)}: correct it, or fetch the model again.")
+        raise BertcliError(f"{path} holds not a JSON object but {shown(value)}: correct it, or fetch the model again.")
     return value
 
 
@@ -75,16 +75,16 @@ def read_json(path: Path, limit: int = JSON_LIMIT) -> Any:
 
 
 def read_whole(path: Path, limit: int) -> bytes:
-    """All bytes of a regular file; BertcliError when there are more than `limit`, of which no more are read."""
+    """The whole of a regular file; BertcliError if it exceeds `limit` (nothing beyond is read)."""
     with open_regular(path) as file:
         data = read_bytes(file, limit + 1, path)
     if len(data) > limit:
-        raise BertcliError(f"{path} is larger than {limit:,} bytes, which no such file is: fetch the model again.")
+        raise BertcliError(f"{path} is larger than {limit:,} bytes, too large for such a file: fetch the model again.")
     return data
 
 
 def read_bytes(file: BinaryIO, count: int, path: Path) -> bytes:
-    """The next `count` bytes, fewer at the end of the file; a disk that fails is a BertcliError."""
+    """The next `count` bytes, fewer at the end of the file; BertcliError for a disk error."""
     try:
         return file.read(count)
     except OSError as error:
@@ -92,7 +92,7 @@ def read_bytes(file: BinaryIO, count: int, path: Path) -> bytes:
 
 
 def parse_json(data: bytes, name: str) -> Any:
-    """The JSON value in UTF-8 bytes; `name` says in messages where they are from.
+    """The JSON value in UTF-8 bytes; `name` is their origin, for messages.
 
     Errors: BertcliError for bad UTF-8 or JSON, a key given twice, NaN or Infinity, a number of more than
     40 digits, or nesting deeper than Python's stack.
@@ -102,7 +102,7 @@ def parse_json(data: bytes, name: str) -> Any:
             data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_constant, parse_int=_whole_number
         )
     except RecursionError:
-        raise BertcliError(f"{name} is nested too deeply to be what it should be: fetch the model again.") from None
+        raise BertcliError(f"{name} is nested too deeply to be valid: fetch the model again.") from None
     except ValueError as error:  # of UTF-8, of JSON, and of the three hooks
         raise BertcliError(f"{name} is not valid JSON ({error}): correct it, or fetch the model again.") from None
 
@@ -111,7 +111,7 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise ValueError(f"the key {shown(key)} is there twice")
+            raise ValueError(f"the key {shown(key)} occurs twice")
         result[key] = value
     return result
 

@@ -1,4 +1,4 @@
-"""Models by the name of a variant or by a config.json: nothing to run, all to count and trace."""
+"""Models from a variant's name or a config.json: without weights they can be counted and traced, but not run."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def variant(
     num_labels: int | None = None,
     weights: Mapping[str, ArrayLike] | int | None = None,
 ) -> Model:
-    """A model by the name of its variant, or by a config.json: nothing to run, all to count and trace.
+    """A model from a variant's name or a config.json; without `weights` it can be counted and traced, but not run.
 
-    config: the path of a config.json, or a BertConfig, in place of a name. heads: any of pooler, mlm, nsp, classifier,
-    as a list or as "mlm,nsp"; or "none". vocab_size, num_labels: other sizes than the configuration's. weights: a
-    mapping from the paths `bertcli.params` lists to arrays, or a seed for random ones. Errors: BertcliError for a name
-    or head there is none of, an impossible configuration, and weights of other shapes or paths.
+    config: the path of a config.json, or a BertConfig, instead of a name. heads: any of pooler, mlm, nsp, classifier,
+    as a list or as "mlm,nsp"; or "none". vocab_size, num_labels: override the configuration's. weights: a mapping from
+    the paths that `bertcli.params` lists to arrays, or a seed for random ones. Errors: BertcliError for an unknown name
+    or head, an impossible configuration, and weights of wrong shapes or paths.
     """
     if config is None:
         settings = variant_config(name)
@@ -44,14 +44,14 @@ def variant(
         settings, name = config, config.model_type
     else:
         if not Path(config).exists():
-            raise BertcliError(f"{config} is missing: give the path of a config.json that is there.")
+            raise BertcliError(f"{config} is missing: give the path of an existing config.json.")
         settings, name = read_config(Path(config)), str(config)
     if vocab_size is not None:
         settings = replace(settings, vocab_size=vocab_size)
     if num_labels is not None:
         settings = replace(settings, num_labels=num_labels, id2label={})
     if isinstance(weights, int | np.integer) and weights < 0:
-        raise BertcliError(f"A seed is a whole number from 0 on, and {weights} is not.")
+        raise BertcliError(f"A seed must be a whole number of at least 0, and {weights} is not.")
     chosen = parse_heads(heads if isinstance(heads, str) else tuple(heads))
     made: dict[str, Array] = {}
     source = _weights(weights, made)
@@ -62,7 +62,7 @@ def variant(
         network = build(Bert, settings, source, chosen)
     for path in weights if isinstance(weights, Mapping) else ():
         if path not in made:
-            raise BertcliError(f"The weights have {shown(path)}, of which this model has none: see bertcli.params.")
+            raise BertcliError(f"The weights have {shown(path)}, which this model does not have: see bertcli.params.")
     return Model(settings, chosen, network, name, has_weights=weights is not None)
 
 
@@ -74,9 +74,9 @@ def _textbook_kind(heads: tuple[str, ...]) -> type[Textbook]:
 
 
 def _weights(weights: Mapping[str, ArrayLike] | int | None, made: dict[str, Array]) -> Source:
-    """A source of arrays: of shapes alone (zero strides, no memory), of a mapping, or of a random generator.
+    """A source of arrays: shapes only (zero strides, no memory), those of a mapping, or random ones.
 
-    All that it has `made` are kept by their paths.
+    `made` collects all of them by path.
     """
     generator = np.random.default_rng(weights) if isinstance(weights, int | np.integer) else None
 

@@ -243,7 +243,7 @@ def test_no_texts_give_an_empty_result(command: str, format: str, expected: str,
 def test_a_dash_is_a_text_and_where_standard_input_is_read_is_told(model: Path) -> None:
     result = bertcli("encode", "-m", model, "--format", "jsonl", "-", stdin="not read")
     assert [record["text"] for record in result.records] == ["-"]
-    assert "standard input is read with -i -." in result.err
+    assert "use -i - to read standard input." in result.err
 
 
 def test_an_empty_text_is_a_text(model: Path) -> None:
@@ -273,10 +273,10 @@ def test_the_model_may_come_from_the_environment(model: Path) -> None:
 
 
 def test_the_pooling_and_its_reason_are_told(model: Path, made: Made) -> None:
-    assert "pooling mean, since the checkpoint names no pooling" in bertcli("encode", "-m", model, "tea").err
+    assert "pooling mean, since the checkpoint specifies no pooling" in bertcli("encode", "-m", model, "tea").err
     other = made(sentence=Sentence(pooling=("cls",), normalize=True))
     assert "pooling cls, from 1_Pooling/config.json" in bertcli("encode", "-m", other, "tea").err
-    assert "pooling max, as asked for" in bertcli("encode", "-m", other, "tea", "--pooling", "max").err
+    assert "pooling max, as requested" in bertcli("encode", "-m", other, "tea", "--pooling", "max").err
 
 
 @pytest.mark.parametrize(("mode", "status"), [("warn", 0), ("silent", 0), ("error", 1)])

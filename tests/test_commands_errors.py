@@ -78,9 +78,9 @@ def test_an_empty_name_is_no_model(command: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["encode", "x", "--max-length", "1"], "max_length (--max-length) 1 is too small: a text takes 2 tokens"),
+        (["encode", "x", "--max-length", "1"], "max_length (--max-length) 1 is too small: a text needs 2 tokens"),
         (["encode", "x", "--max-length", "0"], "too small"),
-        (["encode", "x", "--text-pair", "y", "--max-length", "2"], "a text with a pair takes 3"),
+        (["encode", "x", "--text-pair", "y", "--max-length", "2"], "a text with a pair needs 3"),
         (["encode", "x", "--max-length", "49"], "more than the 48 positions"),
         (["encode", "x", "--layer", "3"], "no layer 3"),
         (["fill-mask", "no mask here"], "There is no [MASK] in text 0 ('no mask here')"),
@@ -155,7 +155,7 @@ def test_a_bad_line_leaves_the_old_vectors(ending: str, model: Path, tmp_path: P
 
 def test_an_output_that_is_a_folder(model: Path, tmp_path: Path) -> None:
     (tmp_path / "x.json").mkdir()
-    assert "which is not a file" in bertcli("score", "-m", model, "x", "-o", tmp_path / "x.json").error
+    assert "that is not a file" in bertcli("score", "-m", model, "x", "-o", tmp_path / "x.json").error
 
 
 def test_a_link_is_followed_and_permissions_stay(model: Path, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_file_that_is_protected_stays(model: Path, tmp_path: Path, monkeypatch
     target.write_text("old", encoding="utf-8")
     allowed = os.access  # who runs the tests may be allowed everything
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != target and allowed(path, mode))
-    assert "protected from being written" in bertcli("score", "-m", model, "tea", "-o", target).error
+    assert "write-protected" in bertcli("score", "-m", model, "tea", "-o", target).error
     assert target.read_text(encoding="utf-8") == "old"
 
 
@@ -202,7 +202,7 @@ def test_a_full_disk(ending: str, model: Path, tmp_path: Path, monkeypatch: pyte
 
 def test_a_bug_is_one_line_too_unless_asked(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertcli.tasks.score", lambda *arguments, **options: 1 / 0)
-    assert "This should not happen, ZeroDivisionError" in bertcli("score", "-m", model, "tea").error
+    assert "Unexpected error, ZeroDivisionError" in bertcli("score", "-m", model, "tea").error
     result = bertcli("score", "-m", model, "tea", "--debug")
     assert result.status == 1
     assert "Traceback" in result.err
@@ -214,7 +214,7 @@ def test_a_bug_is_one_line_too_unless_asked(model: Path, monkeypatch: pytest.Mon
     [
         (KeyboardInterrupt(), 130, ""),
         (MemoryError(), 1, "Error: There is not enough memory"),
-        (RecursionError("deep"), 1, "Error: This should not happen, RecursionError"),
+        (RecursionError("deep"), 1, "Error: Unexpected error, RecursionError"),
     ],
 )
 def test_other_ends(raised: BaseException, status: int, err: str, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,13 +43,16 @@ def test_labels_come_from_id2label_whose_keys_are_strings() -> None:
         ({"hidden_act": "mish"}, "hidden_act 'mish' is unknown; known are gelu"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key'"),
         ({"is_decoder": True}, "is_decoder is true"),
-        ({"num_attention_heads": 3}, "cannot be split over num_attention_heads 3; possible are for example 1, 2, 4"),
+        (
+            {"num_attention_heads": 3},
+            "cannot be split over num_attention_heads 3; possible numbers are, for example, 1, 2, 4",
+        ),
         ({"hidden_size": None}, "hidden_size missing"),
         ({"hidden_size": "8"}, "not a whole number"),
         ({"hidden_size": True}, "not a whole number"),
         ({"hidden_size": 0}, "at least 1"),
         ({"num_hidden_layers": -1}, "at least 1"),
-        ({"vocab_size": 10**20}, "no possible size"),
+        ({"vocab_size": 10**20}, "not a possible size"),
         ({"layer_norm_eps": 0}, "layer_norm_eps is 0.0"),
         ({"id2label": {"0": "a", "2": "b"}}, "id2label"),
         ({"id2label": ["a"]}, "id2label"),
@@ -62,7 +65,7 @@ def test_what_is_wrong_is_named(change: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("{", "not valid JSON"), ("[1]", "holds no JSON object"), (None, "is missing")]
+    ("content", "message"), [("{", "not valid JSON"), ("[1]", "holds not a JSON object"), (None, "is missing")]
 )
 def test_an_unreadable_file_is_named(tmp_path: Path, content: str | None, message: str) -> None:
     file = tmp_path / "config.json"
@@ -99,12 +102,12 @@ def test_heads_bring_what_they_need() -> None:
     assert parse_heads("mlm") == ("mlm",)
     assert parse_heads("nsp") == ("pooler", "nsp")
     assert parse_heads(["classifier", "mlm"]) == ("pooler", "mlm", "classifier")
-    with pytest.raises(BertcliError, match="no head 'lm'; there are pooler, mlm, nsp, classifier"):
+    with pytest.raises(BertcliError, match="no head 'lm'; choose from pooler, mlm, nsp, classifier"):
         parse_heads("mlm,lm")
 
 
 def test_an_unknown_variant_says_which_there_are() -> None:
-    with pytest.raises(BertcliError, match="no variant 'huge'; there are tiny, mini, small, medium, base, large"):
+    with pytest.raises(BertcliError, match="no variant 'huge'; choose from tiny, mini, small, medium, base, large"):
         bertcli.variant("huge")
     assert all(config.hidden_size // config.num_attention_heads == 64 for config in VARIANTS.values())
     assert get_args(Variant) == tuple(VARIANTS)

@@ -48,7 +48,7 @@ def test_verbose_without_version_is_refused() -> None:
     with pytest.raises(subprocess.CalledProcessError) as failed:
         run("--verbose", "doctor")
     assert failed.value.returncode == 2
-    assert "--verbose goes with --version" in failed.value.stderr
+    assert "--verbose is for --version" in failed.value.stderr
 
 
 @pytest.mark.skipif(blas.kernel() is None or not blas.processor()[1], reason="no OpenBLAS on x86-64 Linux")

@@ -172,9 +172,9 @@ def test_offline_asks_nobody(hub: Hub, start: Start) -> None:
     process = start()
     error = process.error(offline=True)
     assert f"There is no folder {MODEL}, and the Hub model of that name is not in the cache" in error
-    assert "offline mode (--offline) forbids to fetch it" in error
+    assert "offline mode (--offline) forbids downloading it" in error
     assert "at revision v2" in process.error(offline=True, revision="v2")
-    assert "HF_HUB_OFFLINE forbids to fetch it" in start(HF_HUB_OFFLINE="YES").error()
+    assert "HF_HUB_OFFLINE forbids downloading it" in start(HF_HUB_OFFLINE="YES").error()
     assert hub.requests == []
 
 
@@ -255,7 +255,7 @@ def test_two_processes_at_once(start: Start) -> None:
 def test_the_token_goes_to_the_hub_alone(hub: Hub, start: Start) -> None:
     hub.faults.private = {MODEL}
     error = start().error()
-    assert f"There is no folder {MODEL}, and no model of that name that may be read on {hub.url}" in error
+    assert f"There is no folder {MODEL}, and no accessible model of that name on {hub.url}" in error
     hub.requests.clear()
     start(HF_TOKEN="hf_secret").folder()
     asked = [request for request in hub.requests if MODEL in request.path]
@@ -291,11 +291,9 @@ def test_a_bar_only_for_those_who_can_see_it(hub: Hub, tmp_path: Path) -> None:
 
 def test_there_is_no_such_model(hub: Hub, start: Start) -> None:
     process = start()
-    error = (
-        f"There is no folder someone/else, and no model of that name that may be read on {hub.url}: check the spelling"
-    )
+    error = f"There is no folder someone/else, and no accessible model of that name on {hub.url}: check the spelling"
     assert error in process.error("someone/else")
-    assert "has no revision v9: give a branch, a tag or a commit of it." in process.error(revision="v9")
+    assert "has no revision v9: give a branch, tag or commit." in process.error(revision="v9")
     hub.faults.gated = {MODEL}
     assert f"{MODEL} is gated: accept its terms on {hub.url}/{MODEL} and set HF_TOKEN" in process.error()
     assert hub.fetched() == set()
@@ -306,7 +304,7 @@ def test_the_hub_is_down(hub: Hub, start: Start) -> None:
     hub.faults.status = 503
     assert f"{hub.url} answered 503 when asked for {MODEL}: try again later." in process.error()
     hub.faults.status = 403
-    assert f"{hub.url} refuses {MODEL} with status 403: check HF_TOKEN." in process.error()
+    assert f"{hub.url} refused {MODEL} with status 403: check HF_TOKEN." in process.error()
     hub.faults.status = 200
     assert f"{hub.url} does not answer like a Hub: check HF_ENDPOINT" in process.error()
     hub.faults.status, hub.faults.delay = None, 1.3
@@ -319,7 +317,7 @@ def test_the_hub_is_down(hub: Hub, start: Start) -> None:
 def test_the_connection_is_cut_half_way(hub: Hub, start: Start) -> None:
     hub.faults.cut = {"model.safetensors": 5000}
     process = start()
-    assert f"The connection to {hub.url} broke off while {MODEL} was fetched: try again." in process.error()
+    assert f"The connection to {hub.url} broke off while fetching {MODEL}: try again." in process.error()
     assert "is not in the cache" in process.error(offline=True)  # half a model is none
     hub.faults.cut = {}
     hub.requests.clear()
@@ -360,10 +358,10 @@ def test_a_file_of_the_wrong_size(hub: Hub, start: Start) -> None:
     process = start()
     hub.faults.short = {"model.safetensors": 10}
     assert (
-        f"A file of {MODEL} came from {hub.url} with the wrong size and was thrown away: try again." in process.error()
+        f"A file of {MODEL} arrived from {hub.url} with the wrong size and was discarded: try again." in process.error()
     )
     hub.faults.short, hub.faults.listed = {}, {"model.safetensors": 10}
-    assert "model.safetensors of someone/model came with" in process.error()
+    assert "model.safetensors of someone/model arrived with" in process.error()
     hub.faults.listed = {}
     assert "is not in the cache" in process.error(offline=True)
     assert open_tensors(process.folder())
@@ -374,7 +372,7 @@ def test_a_cached_file_of_the_wrong_size_is_fetched_again(hub: Hub, start: Start
     folder = process.folder()
     (folder.parents[1] / "refs" / "main").unlink()  # as if the power had failed while the last file was written
     os.truncate(folder / "model.safetensors", 5000)
-    assert "model.safetensors of someone/model came with 5,000 bytes instead of" in process.error()
+    assert "model.safetensors of someone/model arrived with 5,000 bytes instead of" in process.error()
     hub.requests.clear()
     assert process.folder() == folder
     assert hub.fetched() == {"model.safetensors"}
@@ -398,7 +396,7 @@ def test_repositories_that_are_no_use_are_refused_before_anything_large(hub: Hub
         "a/dense": without(dense, "2_Dense/model.safetensors"),
     }
     process = start()
-    assert "pytorch_model.bin only, a pickle: opening one can run code" in process.error("a/pickle")
+    assert "only as pytorch_model.bin, a pickle: opening one can run code" in process.error("a/pickle")
     assert "a/config on the Hub has no config.json" in process.error("a/config")
     assert "neither tokenizer.json nor vocab.txt" in process.error("a/tokenizer")
     assert "neither model.safetensors nor model.safetensors.index.json" in process.error("a/weights")
@@ -410,7 +408,7 @@ def test_repositories_that_are_no_use_are_refused_before_anything_large(hub: Hub
 def test_a_cache_that_cannot_be_written(start: Start, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     error = start().error(cache_dir=str(tmp_path / "file" / "cache"))
-    assert f"{MODEL} cannot be put into the cache" in error
+    assert f"{MODEL} cannot be written to the cache" in error
     assert error.endswith("Not a directory.")
 
 

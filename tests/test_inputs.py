@@ -209,8 +209,8 @@ def test_tab_separated_with_quotation_marks(line: str, expected: str, folder: Pa
         ("id,text\n1,2\n3\n", "t.csv, line 3: 1 field(s) where the header has 2"),
         ("id,text\n1,2,3\n", "t.csv, line 2: 3 field(s) where the header has 2"),
         ('id,text\n1,"a\nb"\n2\n', "t.csv, line 4: 1 field(s)"),
-        ('text\nfine\n"open\nand on\n', "t.csv, line 3: not comma separated values"),
-        ('text\n"a" b\n', "t.csv, line 2: not comma separated values"),
+        ('text\nfine\n"open\nand on\n', "t.csv, line 3: not comma-separated values"),
+        ('text\n"a" b\n', "t.csv, line 2: not comma-separated values"),
     ],
 )
 def test_a_bad_row_is_named(data: str, message: str, folder: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_damaged_gzip_is_named(packed: bytes, why: str, tmp_path: Path) -> Non
 )
 def test_what_never_ends_a_line_does_not_fill_the_memory(name: str, start: bytes, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(gzip.compress(start + b"x" * (LONGEST + (1 << 20)), 1))
-    assert f"more than {LONGEST:,} bytes without an end" in refusal(tmp_path / name)
+    assert f"more than {LONGEST:,} bytes without a line end" in refusal(tmp_path / name)
 
 
 def test_a_quotation_mark_that_never_closes_does_not_fill_the_memory(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_errors_stand_in_their_places(
     where = ["-o", str(target)] if output == "file" else ["--format", output]
     result = bertcli(command, "-m", model, "-i", source, *more, "--keep-going", *where)
     assert result.status == 1
-    assert f"Error: {len(bad)} of 8 texts could not be used; each has its error in its record" in result.err
+    assert f"Error: {len(bad)} of 8 texts could not be used; each one's record says why" in result.err
     text = target.read_text(encoding="utf-8") if output == "file" else result.out
     records = json.loads(text) if output == "json" else [json.loads(line) for line in text.splitlines()]
     assert [record["index"] for record in records] == list(range(8))

@@ -82,7 +82,7 @@ def test_a_word_is_read_as_the_tokenizer_reads_it(model: Path) -> None:
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("unbelievable", "'unbelievable' is 3 word pieces: un ##believ ##able; ask for one of them."),
+        ("unbelievable", "'unbelievable' consists of 3 word pieces: un ##believ ##able; ask for one of them."),
         ("東西南北東", "'東西南北東' is"),
         ("zzzz\u2603", "unknown to the vocabulary"),
         ("", "'' is unknown to the vocabulary"),

@@ -204,12 +204,12 @@ def test_the_record_is_what_json_shows() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seq_len": 0}, "sequence length of 0 is not possible; with this model it is 1 to 512"),
+        ({"seq_len": 0}, "sequence length of 0 is not possible; with this model it must be 1 to 512"),
         ({"seq_len": 513}, "sequence length of 513"),
         ({"seq_len": -1}, "sequence length of -1"),
-        ({"batch_size": 0}, "batch size of 0 is not possible; it is 1 to 1,048,576"),
+        ({"batch_size": 0}, "batch size of 0 is not possible; it must be 1 to 1,048,576"),
         ({"depth": -1}, "depth of -1 is not possible"),
-        ({"style": "torch"}, "no style 'torch'; there are tree and keras"),
+        ({"style": "torch"}, "no style 'torch'; choose tree or keras"),
     ],
 )
 def test_what_is_not_possible_is_said(options: dict[str, Any], message: str) -> None:

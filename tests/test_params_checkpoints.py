@@ -110,5 +110,5 @@ def test_a_second_copy_is_one_only_if_its_values_are(alike: bool, dtype: str, tm
     write_safetensors(folder / "model.safetensors", tensors)
     model = bertcli.load(folder)
     (note,) = {use.note for use in model.uses if use.name.endswith(name)} - {""}
-    assert note == f"{'a second copy of' if alike else 'its values are not those of'} {name}"
+    assert note == f"{'a second copy of' if alike else 'its values differ from those of'} {name}"
     assert model.notes == (() if alike else (f"1 unused tensor in the checkpoint: bert.{name}.",))

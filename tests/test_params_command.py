@@ -189,11 +189,11 @@ def test_a_graph_is_drawn_beside_the_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--variant", "base", "--heads", "lm"], "no head 'lm'; there are pooler, mlm, nsp, classifier, or none."),
+        (["--variant", "base", "--heads", "lm"], "no head 'lm'; choose from pooler, mlm, nsp, classifier, or none."),
         (["--variant", "textbook", "--heads", "nsp"], "no nsp head; it has pooler and mlm."),
-        (["--variant", "base", "--seq-len", "0"], "it is 1 to 512."),
-        (["--variant", "base", "--seq-len", "513"], "it is 1 to 512."),
-        (["--variant", "base", "--batch-size", "0"], "it is 1 to 1,048,576."),
+        (["--variant", "base", "--seq-len", "0"], "it must be 1 to 512."),
+        (["--variant", "base", "--seq-len", "513"], "it must be 1 to 512."),
+        (["--variant", "base", "--batch-size", "0"], "it must be 1 to 1,048,576."),
         (["--variant", "base", "--vocab-size", "-1"], "at least 1."),
         (["--variant", "base", "--vocab-size", "9" * 30], "at most 16777216."),
         (["--variant", "base", "--depth", "-1"], "or more."),

@@ -85,7 +85,7 @@ def test_without_graphviz_a_picture_is_refused_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(BertcliError, match=r"needs Graphviz.*\.dot and \.mmd files can always be written"):
+    with pytest.raises(BertcliError, match=r"needs Graphviz.*\.dot and \.mmd files do not need it"):
         plot(account(), str(tmp_path / "graph.svg"))
     with pytest.raises(BertcliError, match=r"the ending must be one of \.dot, \.mmd, \.svg, \.png"):
         plot(account(), str(tmp_path / "graph.pdf"))

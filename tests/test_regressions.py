@@ -104,14 +104,14 @@ def with_template(folder: Path, change: Callable[[dict[str, Any]], object]) -> P
 def test_a_template_without_its_special_tokens_does_not_panic(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(BertcliError, match=r"tokenizer\.json puts '\[SEP\]' around texts without saying its id"):
+    with pytest.raises(BertcliError, match=r"tokenizer\.json puts '\[SEP\]' around texts but gives it no id"):
         Tokenizer.open(with_template(tmp_path, lambda template: template["special_tokens"].pop("[SEP]")))
     assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("place", [1, 3])
 def test_a_template_that_leaves_a_text_out_is_refused(place: int, tmp_path: Path) -> None:
-    with pytest.raises(BertcliError, match="template leaves a text out, or has it twice"):
+    with pytest.raises(BertcliError, match="template omits a text, or has it twice"):
         Tokenizer.open(with_template(tmp_path, lambda template: template["pair"].pop(place)))
 
 
@@ -130,7 +130,7 @@ def test_a_damaged_array_in_a_zip_is_refused(place: int, tmp_path: Path) -> None
     data = bytearray((tmp_path / "v.npz").read_bytes())
     data[place : place + 8] = bytes(8)
     (tmp_path / "v.npz").write_bytes(data)
-    with pytest.raises(BertcliError, match="it is no usable file of vectors"):
+    with pytest.raises(BertcliError, match="it is not a usable file of vectors"):
         list(open_vectors(str(tmp_path / "v.npz")).chunks(10))
 
 
@@ -142,7 +142,7 @@ def test_a_header_that_claims_a_petabyte_costs_nothing(tmp_path: Path) -> None:
         (tmp_path / "model.safetensors").write_bytes(content)
         tracemalloc.start()
         try:
-            with pytest.raises(BertcliError, match=r"claims a header of|has 64 bytes of data and tensor"):
+            with pytest.raises(BertcliError, match=r"claims a header of|has 64 bytes of data but tensor"):
                 open_tensors(tmp_path)
             assert tracemalloc.get_traced_memory()[1] < 100_000
         finally:
@@ -162,9 +162,9 @@ def test_a_number_beyond_every_float_is_a_number(options: dict[str, str], tmp_pa
 def test_a_panic_of_the_tokenizers_library_is_one_line() -> None:
     panic = type("PanicException", (BaseException,), {})
     with (
-        pytest.raises(BertcliError, match=r"The tokenizer fails \(no entry found\)"),
-        library_errors("The tokenizer fails"),
+        pytest.raises(BertcliError, match=r"The tokenizer failed \(no entry found\)"),
+        library_errors("The tokenizer failed"),
     ):
         raise panic("no entry found")
-    with pytest.raises(KeyboardInterrupt), library_errors("The tokenizer fails"):
+    with pytest.raises(KeyboardInterrupt), library_errors("The tokenizer failed"):
         raise KeyboardInterrupt

@@ -173,15 +173,15 @@ def test_without_resume_what_was_there_is_replaced(model: Path, source: Path, tm
     arguments = command("npy", model, source, tmp_path / "v.npy")
     unfinished(arguments)
     arguments.remove("--resume")
-    assert "Note: what an unfinished run left of" in bertcli(*arguments).err
+    assert "Note: replacing what an unfinished run left of" in bertcli(*arguments).err
     assert leftovers(tmp_path) == []
-    assert "Note: what" not in bertcli(*arguments).err
+    assert "Note: replacing" not in bertcli(*arguments).err
 
 
 def test_with_nothing_to_go_on_with_it_says_so(model: Path, source: Path, tmp_path: Path) -> None:
     arguments = command("npy", model, source, tmp_path / "v.npy")
-    assert "starts anew" not in bertcli(*arguments).err
-    assert "v.npy to go on with, so this one starts anew." in bertcli(*arguments).err
+    assert "starts over" not in bertcli(*arguments).err
+    assert "v.npy to resume, so this one starts over." in bertcli(*arguments).err
 
 
 @pytest.mark.parametrize("resume", [True, False])
@@ -224,7 +224,7 @@ def test_a_damaged_leftover_is_not_trusted(damage: str, model: Path, source: Pat
     elif damage == "journal":
         journal.write_bytes(journal.read_bytes()[:-30].replace(b"windows", b"windowz", 2))
     result = bertcli(*arguments)
-    assert ("is damaged, so this one starts anew" in result.err) == (damage in ("part", "gone"))
+    assert ("is damaged, so this one starts over" in result.err) == (damage in ("part", "gone"))
     assert target.read_bytes() == expected
 
 
@@ -251,7 +251,7 @@ def test_a_full_disk(full: pytest.MonkeyPatch, model: Path, source: Path, tmp_pa
     arguments = ["encode", *command("jsonl", model, source, target)[4:]]
     result = bertcli(*arguments)
     assert "No space left on device" in result.error
-    assert "texts are done and kept: with --resume the same command goes on" in result.err
+    assert "texts are done and kept: repeat the command with --resume to continue" in result.err
     assert not target.exists()
     full.undo()
     assert bertcli(*arguments).status == 0
@@ -298,7 +298,7 @@ def test_ctrl_c_keeps_what_is_done(model: Path, tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         err = process.stderr.read().decode()
     assert process.returncode == 130
-    assert "texts are done and kept: with --resume the same command goes on" in err
+    assert "texts are done and kept: repeat the command with --resume to continue" in err
     assert not target.exists()
     assert bertcli(*map(str, arguments[3:])).status == 0
     assert len(np.load(target)) == 20_000

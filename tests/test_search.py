@@ -130,7 +130,7 @@ def test_a_row_that_is_no_vector_is_named(bad: float, tmp_path: Path) -> None:
 
 def test_another_width_is_named(tmp_path: Path) -> None:
     message = refusal(save(tmp_path, ".npy", VECTORS[:, :8]))
-    assert message.startswith("vectors.npy has vectors of 8 numbers, and this model gives 20: use the model")
+    assert message.startswith("vectors.npy has vectors of 8 numbers, but this model gives 20: use the model")
     assert "has vectors of 8 bits" in refusal(save(tmp_path, ".npy", quantise(VECTORS[:, :8], "binary").values))
 
 
@@ -158,14 +158,14 @@ def header(shape: tuple[int, ...]) -> bytes:
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"", "does not begin as a file of an array does"),
-        (b"plain text, not an array", "does not begin as a file of an array does"),
+        (b"", "does not begin like a .npy file"),
+        (b"plain text, not an array", "does not begin like a .npy file"),
         (
             b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 20), __import__('os')}",
-            "no header",
+            "does not describe rows of numbers",
         ),
-        (header((10**12, 250)), "needs 1,000,000,000,000,000 bytes for its rows and has 0"),
-        (header((2, 20)) + bytes(159), "needs 160 bytes for its rows and has 159"),
+        (header((10**12, 250)), "needs 1,000,000,000,000,000 bytes for its rows but has 0"),
+        (header((2, 20)) + bytes(159), "needs 160 bytes for its rows but has 159"),
         (header((2, 20)) + bytes(161), "has 161"),
         (header((-1, 20)) + bytes(20), "holds an array (-1, 20)"),
     ],
@@ -183,14 +183,14 @@ def test_a_zip_that_claims_more_than_it_holds_is_refused(tmp_path: Path) -> None
     whole = file.read_bytes()
     for damaged in (whole[: len(whole) // 2], whole[:2000] + bytes(9) + whole[2009:], b"PK"):
         file.write_bytes(damaged)
-        assert "it is no usable file of vectors" in refusal(str(file))
+        assert "it is not a usable file of vectors" in refusal(str(file))
     np.savez(file, a=VECTORS, b=VECTORS)
     assert "has no array 'embeddings' but ['a.npy', 'b.npy']" in refusal(str(file))
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     assert "ends in .npy, .npz, .safetensors, .parquet" in refusal("vectors.txt")
-    assert "gone.npy is missing: give a file of vectors" in refusal(str(tmp_path / "gone.npy"))
+    assert "gone.npy is missing: give an existing file of vectors" in refusal(str(tmp_path / "gone.npy"))
     save_file({"a": VECTORS, "b": VECTORS}, tmp_path / "v.safetensors")
     assert "has no array 'embeddings' but ['a', 'b']" in refusal(str(tmp_path / "v.safetensors"))
     save_file({"a": np.ones((2, 2), np.int64)}, tmp_path / "v.safetensors")
@@ -209,7 +209,7 @@ def test_parquet_without_vectors_is_refused(tmp_path: Path) -> None:
         assert nearest(QUERIES, open_vectors(str(file)), 1).rows.tolist() == [[8], [51]]
     lists = arrow.array([[1.0] * 20, [2.0] * 19], arrow.list_(arrow.float32()))
     parquet.write_table(arrow.table({"embedding": lists}), file)
-    assert "has vectors of other lengths than the first, which has 20" in refusal(str(file))
+    assert "has vectors of different lengths; the first has 20 numbers" in refusal(str(file))
     lists = arrow.array([[None] * 20], arrow.list_(arrow.float32(), 20))
     parquet.write_table(arrow.table({"embedding": lists}), file)
     assert "has vectors with nulls in them" in refusal(str(file))

@@ -91,11 +91,11 @@ def test_what_does_not_fit_is_one_line(model: Path, corpus: Path, tmp_path: Path
     bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.npy")
     find = ("encode", "-m", model, "--query", "a", "--against")
     assert (
-        "has vectors of 32 numbers, and this model gives 8"
+        "has vectors of 32 numbers, but this model gives 8"
         in bertcli(*find, tmp_path / "v.npy", "--truncate-dim", "8").error
     )
     assert "is missing" in bertcli(*find, tmp_path / "gone.npy").error
-    assert "does not begin as a file of an array" in bertcli(*find, _other(tmp_path)).error
+    assert "does not begin like a .npy file" in bertcli(*find, _other(tmp_path)).error
     (tmp_path / "short.txt").write_text("a\n", encoding="utf-8")
     message = bertcli(*find, tmp_path / "v.npy", "-i", tmp_path / "short.txt").error
     assert "has 5 rows and --input 1 texts" in message

@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_folder_that_says_nothing(made: Made) -> None:
     assert read_sentence_config(made()) == SentenceConfig()
-    assert read_sentence_config(made()).reason == "mean, since the checkpoint names no pooling"
+    assert read_sentence_config(made()).reason == "mean, since the checkpoint specifies no pooling"
 
 
 @pytest.mark.parametrize("style", ["legacy", "new"])
@@ -70,7 +70,7 @@ def test_all_flags_off_means_mean(folder: Path) -> None:
 @pytest.mark.parametrize("mode", ["weightedmean", "lasttoken"])
 def test_poolings_that_are_not_there_are_refused_by_name(made: Made, style: str, mode: str) -> None:
     with pytest.raises(
-        BertcliError, match=f"1_Pooling/config.json asks for the pooling '{mode}'; bertcli has cls, max"
+        BertcliError, match=f"1_Pooling/config.json asks for the pooling '{mode}'; bertcli supports cls, max"
     ):
         read_sentence_config(made(sentence=Sentence(("mean", mode), style)))
 
@@ -137,14 +137,14 @@ def test_dense_layers_that_cannot_be_applied_are_refused(folder: Path, keys: dic
 
 def test_dense_layers_must_fit_what_comes_before(folder: Path) -> None:
     change(folder / "1_Pooling" / "config.json", pooling_mode_cls_token=True)
-    with pytest.raises(BertcliError, match="takes vectors of length 32, and the module before it gives 64"):
+    with pytest.raises(BertcliError, match="takes vectors of length 32, but the previous module gives 64"):
         read_sentence_config(folder)
 
 
 def test_dense_weights_must_be_there(folder: Path) -> None:
     weights = folder / "2_Dense" / "model.safetensors"
     weights.rename(weights.with_name("pytorch_model.bin"))
-    with pytest.raises(BertcliError, match=r"2_Dense has its weights in pytorch_model.bin only, a pickle"):
+    with pytest.raises(BertcliError, match=r"2_Dense has its weights only in pytorch_model.bin, a pickle"):
         read_sentence_config(folder)
     weights.with_name("pytorch_model.bin").unlink()
     with pytest.raises(BertcliError, match="2_Dense holds no weights"):
@@ -173,7 +173,7 @@ def test_damaged_pooling_is_refused(folder: Path, keys: dict[str, Any], message:
 )
 def test_unknown_modules_are_refused_by_name(folder: Path, kind: str) -> None:
     modules(folder, TRANSFORMER["type"], kind)
-    with pytest.raises(BertcliError, match=f"modules.json lists the module '{kind}', which bertcli does not have"):
+    with pytest.raises(BertcliError, match=f"modules.json lists the module '{kind}', which bertcli does not support"):
         read_sentence_config(folder)
 
 
@@ -198,7 +198,7 @@ def test_the_names_of_later_versions_are_understood(folder: Path) -> None:
 def test_other_orders_are_refused(folder: Path, kinds: tuple[str, ...]) -> None:
     modules(folder, *(f"sentence_transformers.models.{kind}" for kind in kinds))
     with pytest.raises(
-        BertcliError, match=f"lists the modules {', '.join(kinds)}; bertcli runs one Transformer, one Pool"
+        BertcliError, match=f"lists the modules {', '.join(kinds)}; bertcli supports one Transformer, one Pool"
     ):
         read_sentence_config(folder)
 
@@ -207,7 +207,9 @@ def test_other_orders_are_refused(folder: Path, kinds: tuple[str, ...]) -> None:
 def test_modules_stay_in_their_folder(folder: Path, path: str) -> None:
     entry = {"type": "sentence_transformers.models.Pooling", "path": path}
     (folder / "modules.json").write_text(json.dumps([TRANSFORMER, entry]))
-    with pytest.raises(BertcliError, match="which is no folder beside it" if path else "a Pooling without a folder"):
+    with pytest.raises(
+        BertcliError, match="which is not a folder next to it" if path else "a Pooling without a folder"
+    ):
         read_sentence_config(folder)
 
 
@@ -238,9 +240,9 @@ def test_a_default_prompt_is_handed_on(folder: Path) -> None:
     change(file, default_prompt_name="query")
     assert read_sentence_config(folder).prompt == "Find: "
     told = bertcli("encode", "-m", folder, "tea", "--format", "jsonl")
-    assert "Note: pooling mean, from 1_Pooling/config.json; vectors of length 1; 'Find: ' is put before" in told.err
+    assert "Note: pooling mean, from 1_Pooling/config.json; vectors of length 1; 'Find: ' is prepended to" in told.err
     change(folder / "1_Pooling" / "config.json", include_prompt=False)
-    with pytest.raises(BertcliError, match="leaves the prompt out of the pooling"):
+    with pytest.raises(BertcliError, match="excludes the prompt from the pooling"):
         read_sentence_config(folder)
     change(file, default_prompt_name="no such")
     with pytest.raises(BertcliError, match="default_prompt_name 'no such' but no such prompt"):

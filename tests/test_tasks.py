@@ -127,7 +127,7 @@ def test_layers_that_are_not_there(layer: Any, mlm: Model) -> None:
 
 
 def test_the_pooler_needs_the_last_layer_and_a_pooler(mlm: Model, made: Made) -> None:
-    with pytest.raises(BertcliError, match="last layer only"):
+    with pytest.raises(BertcliError, match="only works on the last layer"):
         tasks.encode(mlm, TEXTS, pooling="pooler", layer=1)
     with pytest.raises(BertcliError, match=r"needs a pooler, which .* does not have; its heads: mlm"):
         tasks.encode(bertcli.load(made(head="mlm")), TEXTS, pooling="pooler")
@@ -457,10 +457,12 @@ def test_targets_need_room_in_the_place_of_masks(mlm: Model, joint: bool, fits: 
     assert len(mlm.tokenizer.pieces_of("unbelievable")) == 3
     texts = ["a " * count + "[MASK] [MASK]" for count in (fits, too_long, 1)]
     how: dict[str, Any] = {"targets": ["tea", "unbelievable"], "joint": joint}
-    with pytest.raises(BertcliError, match=r"A target of 3 pieces makes text 1 .* longer than the 48 positions"):
+    with pytest.raises(
+        BertcliError, match=r"A target of 3 pieces makes text 1 .* longer than this model's 48 positions"
+    ):
         list(tasks.fill_mask(mlm, texts, **how))
     one, two, three = tasks.fill_mask(mlm, texts, **how, keep_going=True)
-    assert "longer than the 48 positions" in two["error"]
+    assert "longer than this model's 48 positions" in two["error"]
     for record, text in ((one, texts[0]), (three, texts[2])):
         (first, _) = record["masks"]
         assert len({found["sequence"] for found in first["predictions"]}) == 2, text

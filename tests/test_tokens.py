@@ -175,9 +175,9 @@ def test_model_max_length(value: Any, limit: int | None, folder: Path) -> None:
 
 @pytest.mark.parametrize("max_length", [1, 0, -5])
 def test_a_limit_too_small_for_the_special_tokens(max_length: int, folder: Path) -> None:
-    with pytest.raises(BertcliError, match="takes 2 tokens"):
+    with pytest.raises(BertcliError, match="needs 2 tokens"):
         from_vocabulary(folder).encode(["a"], None, max_length)
-    with pytest.raises(BertcliError, match="takes 3 tokens"):
+    with pytest.raises(BertcliError, match="needs 3 tokens"):
         from_vocabulary(folder).encode(["a"], ["b"], 2)
 
 
@@ -216,7 +216,7 @@ def test_half_a_surrogate_pair_is_no_text(text: str, folder: Path) -> None:
 
 
 def test_a_text_is_a_string(folder: Path) -> None:
-    with pytest.raises(BertcliError, match="must be a string, and 7 is not"):
+    with pytest.raises(BertcliError, match="must be a string, but 7 is not"):
         from_vocabulary(folder).encode(["fine", 7])  # type: ignore[list-item]
 
 

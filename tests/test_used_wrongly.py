@@ -176,7 +176,7 @@ def test_residual_add_changes_nothing() -> None:
 
 @pytest.mark.parametrize("ids", [[-100], [5]])
 def test_a_loss_over_ids_that_are_none(ids: list[int]) -> None:
-    with pytest.raises(BertcliError, match="0 to 4"):
+    with pytest.raises(BertcliError, match="0 and 4"):
         functional.masked_lm_loss(np.zeros((1, 5)), ids)
 
 
@@ -282,7 +282,7 @@ def test_tokenize_says_what_encode_does_before_it(tmp_path: Path) -> None:
         '{"default_prompt_name": "query", "prompts": {"query": "search: "}}'
     )
     said = command("tokenize", "-m", folder, "tea").err
-    assert "encode puts 'search: ' before a text and lower-cases it" in said
+    assert "encode prepends 'search: ' to a text and lower-cases it" in said
     assert "encode" not in command("tokenize", "-m", make(tmp_path / "n"), "tea").err
 
 

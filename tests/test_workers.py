@@ -172,7 +172,7 @@ def test_a_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_number(
         "Error: A worker process was killed by signal 9, perhaps for lack of memory: "
         "try again with fewer workers (--workers)."
     ]
-    assert "texts are done and kept: with --resume" in broken.err
+    assert "texts are done and kept: repeat the command with --resume" in broken.err
     assert all(process.returncode is not None for process in started)
     resumed = run(*arguments, "-o", target, "--workers", "2", "--resume")
     assert resumed.status == 0, resumed.err

@@ -1,4 +1,4 @@
-"""The account of a model: what it is made of, read from the tree that runs, and how many parameters each part has."""
+"""The account of a model: its parts, read from the tree that runs, and how many parameters each has."""
 
 from __future__ import annotations
 
@@ -24,18 +24,17 @@ def params(
     seq_len: int | None = None,
     batch_size: int | None = None,
 ) -> Account:
-    """Rows that add up to the model's parameters, tied ones counted once; it needs no weights.
+    """Rows that add up to the model's parameters, tied ones counted once; no weights are needed.
 
-    A row is a module at most `depth` modules below the whole; with `style="keras"` a layer of the Keras summary.
-    `collapse` makes one row of those that differ in the layer's number only. `seq_len` (default: all the positions the
-    model has) and `batch_size` (default: any) are shown in the output shapes. Raises BertcliError for a size that is
-    not possible.
+    A row is a module at most `depth` levels below the whole; with `style="keras"` it is a layer of the Keras summary.
+    `collapse` merges rows that differ only in the layer's number. `seq_len` (default: all positions of the model) and
+    `batch_size` (default: any) are shown in the output shapes. Raises BertcliError for a size that is not possible.
     """
     expect_model(model)
     given = Input.checked(model.config, seq_len, batch_size)
     if style not in STYLES:
-        raise BertcliError(f"There is no style '{style}'; there are {' and '.join(STYLES)}.")
+        raise BertcliError(f"There is no style '{style}'; choose {' or '.join(STYLES)}.")
     if depth < 0:
-        raise BertcliError(f"A depth of {depth} is not possible; it is 0 (the whole model in one row) or more.")
+        raise BertcliError(f"A depth of {depth} is not possible; it must be 0 (the whole model in one row) or more.")
     plans = keras_plans(model, given) if style == "keras" else module_plans(model, depth, given)
     return Account(model.name, rows(plans, model, collapse=collapse, powers=style != "keras"), style)

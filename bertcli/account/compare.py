@@ -1,4 +1,4 @@
-"""Two models side by side: rows of the same path beside each other, and what changes from the first to the second."""
+"""Two models side by side: rows paired by path, and what changes from the first to the second."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bertcli.account.record import Account, Row
 
 
 class Pair(NamedTuple):
-    """The row of a path in each of two models; one that has none there is None, and counts as 0."""
+    """The rows of two models for one path; None, counting as 0, where a model has no such row."""
 
     path: str
     rows: tuple[Row | None, Row | None]
@@ -21,7 +21,7 @@ class Pair(NamedTuple):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The pair as JSON shows it."""
+        """The pair as a JSON record."""
         first, second = self.rows
         return {
             "path": self.path,
@@ -58,13 +58,13 @@ class Comparison:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The comparison as JSON shows it."""
+        """The comparison as a JSON record."""
         models = {"model": self.accounts[0].model, "versus": self.accounts[1].model}
         return {**models, "rows": [pair.record for pair in self.pairs], **self.totals}
 
 
 def compare(first: Account, second: Account) -> Comparison:
-    """Two accounts side by side, in the order of the first; what only the second has follows what it follows there."""
+    """Two accounts side by side, in the order of the first; a row only the second has keeps its predecessor there."""
     own, other = ({row.path: row for row in account.rows} for account in (first, second))
     paths, place = list(own), 0
     for path in other:

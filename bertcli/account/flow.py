@@ -1,4 +1,4 @@
-"""What goes where in a model: the output shape of every module and which modules feed which, from one dry run."""
+"""The data flow of a model: each module's output shape and which modules feed it, from one dry run."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from bertcli.parts import Array, Module, Op, watching
 from bertcli.textbook import Textbook
 from bertcli.tree import Parameter, walk
 
-SENTENCES, TOKENS = 2, 3  # 6 packed tokens: no other number of rows can be meant
+SENTENCES, TOKENS = 2, 3  # 6 packed tokens: 6 rows can only be tokens, 2 only sentences
 
 Paths = tuple[str, ...]
 
 
 class Flow(NamedTuple):
-    """Of every module that ran: its output's shape, and of the `shown` ones, which of them feed it."""
+    """The output shape of every module that ran and, for the `shown` ones, which of them feed it."""
 
     shapes: dict[str, Shape]
     inputs: dict[str, Paths]
 
 
 def flow(network: Bert | Textbook, shown: Collection[str]) -> Flow:
-    """Run a model dry, heads and all; what a module does that is not `shown` (by path) is done by the one around it."""
+    """Run a model dry, heads included. `shown` are paths of modules.
+
+    Work inside a module that is not shown is attributed to the nearest shown module around it.
+    """
     watcher = _Follower(network, frozenset(shown))
     ids = np.zeros((SENTENCES, TOKENS), dtype=np.intp)
     batch, _ = pack_padded(ids, ids, np.ones(ids.shape, dtype=bool))
@@ -38,22 +41,22 @@ def flow(network: Bert | Textbook, shown: Collection[str]) -> Flow:
 
 
 class _Follower:
-    """A watcher that computes nothing and follows every array from the modules it comes from to those it goes to.
+    """A watcher that computes nothing and follows every array from the modules that produce it to those that use it.
 
-    An op without parameters hands on where its arguments come from; one with parameters is a source of its own. So a
-    norm after a residual sum is fed by both sides of the sum, whichever module the sum is written in.
+    An op without parameters passes on the sources of its arguments; one with parameters is a source itself. So a norm
+    after a residual sum is fed by both sides of the sum, whichever module contains the sum.
     """
 
     def __init__(self, network: Module, shown: frozenset[str]) -> None:
         self.shown = shown
         self.around = [""]
         self.shapes: dict[str, Shape] = {}
-        self.entries: dict[str, Paths] = {}  # what the arguments of a module come from
-        self.work: dict[str, Paths] = {"": ()}  # what a module's own ops work on
+        self.entries: dict[str, Paths] = {}  # sources of a module's arguments
+        self.work: dict[str, Paths] = {"": ()}  # sources of what a module's own ops work on
         self.paths: dict[int, str] = {}
         self.home: dict[int, str] = {}  # array of the tree -> shown module, the first if tied
         self.sources: dict[int, Paths] = {}
-        self.kept: list[Array] = []  # an id is good only while its array lives
+        self.kept: list[Array] = []  # an id is valid only while its array lives
         for path, item in walk(network):
             if isinstance(item, Parameter):
                 self.home.setdefault(id(item.array), nearest(path, shown))
@@ -81,7 +84,7 @@ class _Follower:
             result = module.forward(*arguments, **keywords)
             self.around.pop()
             sources = self._sources([result])
-            if len(sources) != 1 or not is_within(sources[0], path):  # else a module within has made it
+            if len(sources) != 1 or not is_within(sources[0], path):  # else a module inside it made the result
                 self.work[path] = _joined(self.work[path], _without(path, sources))
                 self._note(result, (path,))
         else:
@@ -103,21 +106,21 @@ class _Follower:
 
 
 def _owner(array: Any) -> int:
-    """What a view and the array it is one of have in common."""
+    """The id of the array that owns the memory: the same for an array and its views."""
     while getattr(array, "base", None) is not None:
         array = array.base
     return id(array)
 
 
 def nearest(path: str, shown: Collection[str]) -> str:
-    """The path of the innermost of some modules that holds the one at `path`, or is it; "" is the whole model."""
+    """The innermost of the `shown` paths that is `path` or contains it; "" is the whole model."""
     while path and path not in shown:
         path = path.rpartition(".")[0]
     return path
 
 
 def is_within(path: str, outer: str) -> bool:
-    """Whether one path leads to something inside the module at another."""
+    """Whether `path` lies inside the module at `outer`."""
     return path != outer and (not outer or path.startswith(f"{outer}."))
 
 
@@ -130,6 +133,6 @@ def _without(path: str, paths: Paths) -> Paths:
 
 
 def _axes(shape: tuple[int, ...]) -> Shape:
-    """A shape of the dry run with letters for what depends on the input."""
+    """A shape of the dry run, with letters for the sizes that depend on the input."""
     rows: Shape = {SENTENCES * TOKENS: ("B", "S"), SENTENCES: ("B",)}[shape[0]]
     return (*rows, *shape[1:])

@@ -1,4 +1,4 @@
-"""How a number of parameters comes about: a sum of products of axis symbols, read off the arrays of the tree.
+"""Formulas for parameter counts: sums of products of axis symbols, read from the arrays of the tree.
 
 Four weights [H, H] with their biases [H] are `4·(H² + H)`; an embedding table [V, H] is `V·H`.
 """
@@ -28,9 +28,9 @@ def sum_of(products: Iterable[Iterable[str]]) -> Sum:
 
 
 def factored(total: Sum) -> str:
-    """`4·(H² + H)`: products of higher degree first, powers as such, what all products share (a number, L) in front.
+    """`4·(H² + H)`: highest degree first, powers written as such, common factors (a number, L) in front.
 
-    What is repeated over the layers stands apart from what is not: `V·H + L·(H² + H)`.
+    Terms repeated in every layer are kept apart from the others: `V·H + L·(H² + H)`.
     """
     repeated, once = Counter[Product](), Counter[Product]()
     for product, count in total.items():
@@ -44,7 +44,7 @@ def factored(total: Sum) -> str:
 
 
 def expanded(total: Sum) -> str:
-    """`H·H + H`: products in the order of the arrays, without powers, as the Keras summary is explained."""
+    """`H·H + H`: products in the order of the arrays, without powers, as the Keras summary is usually explained."""
     return " + ".join(_product(count, product) for product, count in total.items())
 
 
@@ -54,7 +54,7 @@ def with_numbers(formula: str, sizes: Mapping[str, int]) -> str:
 
 
 def _shared(total: Sum, front: list[str]) -> str:
-    number = gcd(*total.values()) if all(total) else 1  # beside a plain number there is nothing to share: 2·H + 2
+    number = gcd(*total.values()) if all(total) else 1  # with a plain number nothing is factored out: 2·H + 2
     if len(total) < 2 or (number == 1 and not front):
         return _plain(Counter({(*front, *product): count for product, count in total.items()}))
     inner: Sum = Counter({product: count // number for product, count in total.items()})

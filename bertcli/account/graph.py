@@ -1,4 +1,4 @@
-"""The rows as a graph: what feeds what, and which rows stand inside which, as DOT (Graphviz) and as Mermaid."""
+"""The rows as a graph: what feeds what, and which rows contain which, as DOT (Graphviz) and as Mermaid."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ INDENT = "    "
 
 @dataclass(frozen=True)
 class Graph:
-    """Rows with an id each; a row around others is a frame, and a node only where it does something of its own."""
+    """Rows, each with an id; a row that contains others is a frame, and is a node only if it does work of its own."""
 
     title: str
     rows: tuple[Row, ...]
-    frames: frozenset[str]  # paths of rows that others are inside
+    frames: frozenset[str]  # paths of rows that contain others
     nodes: frozenset[str]
     ids: dict[str, str]
 
@@ -33,7 +33,7 @@ class Graph:
         return cls(account.model, rows, frozenset(frames), frozenset(nodes), ids)
 
     def dot(self) -> str:
-        """The graph in Graphviz' language."""
+        """The graph in DOT, Graphviz's language."""
         title = _quoted(self.title)
         lines = [f"digraph {title} {{", f'{INDENT}graph [label={title}, labelloc=t, fontname="Helvetica"]']
         lines += [f'{INDENT}node [shape=box, fontname="Helvetica"]']
@@ -69,7 +69,7 @@ class Graph:
                 yield from ((self.ids[source], self.ids[row.path]) for source in row.connected_to)
 
     def _nested(self) -> Iterator[tuple[int, Row, str]]:
-        """Frames that open and close around the nodes inside them, with their depth."""
+        """Frames that open and close around the nodes inside them, each with its depth."""
         around: list[Row] = []
         for row in self.rows:
             while around and not is_within(row.path, around[-1].path):
@@ -94,10 +94,10 @@ def _label(row: Row) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """A string of the DOT language; a line of a label ends at \\n."""
+    """A DOT string; \\n ends a line of a label."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def _entities(text: str) -> str:
-    """Text in Mermaid's quotes: whatever is not a letter, a digit or plain punctuation as its number."""
+    """Text for a quoted Mermaid label: anything but letters, digits and plain punctuation becomes a numeric entity."""
     return "".join(one if one.isalnum() or one in " .,()_*-×" else f"#{ord(one)};" for one in text)

@@ -1,6 +1,6 @@
-"""The tree in the words of the Keras summary: names, types and connections, and which place of the tree each row is.
+"""The tree in the terms of the Keras summary: names, types and connections, and each row's place in the tree.
 
-Words only: counts come from the parameters at that place, shapes from its output, the number of layers from the tree.
+Only words: counts come from the parameters at that place, shapes from its output, the number of layers from the tree.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from bertcli.model import Model
 from bertcli.textbook import Textbook
 from bertcli.tree import parameters
 
-# Name, type, place, connected to. A row is there if its place is in the tree; `=` says that the parameters there are
-# its own. A layer's names go on from `Encoder-1`; `…` is the last row of the layer before, or of the embeddings.
+# Name, type, place, connected to. A row exists if its place is in the tree; `=` means it owns the parameters there.
+# A layer's names are appended to `Encoder-1`; `…` is the last row of the previous layer, or of the embeddings.
 EMBEDDINGS = """
     Input-Token              InputLayer          embeddings.token
     Input-Segment            InputLayer          embeddings.segment
@@ -66,7 +66,7 @@ TEXTBOOK_HEADS = """
     Pooler   Dense   =pooler  Extract
     MLM      Dense   =mlm     …
 """
-# Where the summary's own way of writing says more than the axes of the arrays do.
+# Where the summary's own notation is clearer than the formula derived from the axes.
 FORMULAS = {"-MultiHeadSelfAttention": "A·H·(H/A)·3 + H·3 + H·H + H", "-FeedForward": "(H·F + F) + (F·H + H)"}
 
 
@@ -88,7 +88,7 @@ class _Words(NamedTuple):
     formula: str | None
 
     def numbered(self, i: int) -> _Words:
-        """A layer's row with its layer: Keras counts them from 1, the tree from 0."""
+        """A layer's row with its layer number: Keras counts layers from 1, the tree from 0."""
         after = tuple(f"Encoder-{i + 1}{name}" if name.startswith("-") else name for name in self.after)
         return self._replace(name=f"Encoder-{i + 1}{self.name}", place=f"encoder.layers.{i}{self.place}", after=after)
 
@@ -102,7 +102,7 @@ def _read(block: str, formulas: Mapping[str, str] | None = None) -> list[_Words]
 
 
 class _Writer:
-    """Turns words into plans: embeddings, layer after layer, heads."""
+    """Turns words into plans: embeddings, each layer, heads."""
 
     def __init__(self, model: Model, given: Input) -> None:
         self.outputs = flow(model.network, ()).shapes
@@ -124,6 +124,6 @@ class _Writer:
 
     def _shape(self, place: str, kind: str) -> str:
         shapes = [IDS if kind == "InputLayer" else self.outputs[nearest(place, self.outputs)]]
-        if kind == "TokenEmbedding":  # it hands its table on, for the MLM head to measure similarity with
+        if kind == "TokenEmbedding":  # it also outputs its table, with which the MLM head computes similarities
             shapes.append(self.tables[place])
         return ", ".join(map(self.given.text, shapes))

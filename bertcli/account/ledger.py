@@ -1,4 +1,4 @@
-"""Who shows which parameter: every array of the tree goes to one row, a tied one to its first."""
+"""Assigns parameters to rows: every array of the tree belongs to one row, a tied one to that of its first use."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class RowPlan(NamedTuple):
     type: str
     output_shape: str
     connected_to: tuple[str, ...]
-    holds: str | None = None  # the tree path whose parameters, where no other plan is nearer to them, are this row's
-    formula: str | None = None  # how it is written, where that says more than its axes do
+    holds: str | None = None  # path of the subtree this row counts, except parameters claimed by a more specific row
+    formula: str | None = None  # hand-written formula, where it is clearer than the one derived from the axes
 
 
 class CountedParameter(NamedTuple):
-    """A parameter of the tree as it counts."""
+    """A parameter of the tree with what it counts for."""
 
     parameter: Parameter
     params: int
@@ -37,7 +37,7 @@ class CountedParameter(NamedTuple):
 
 
 def entries(model: Model) -> Iterator[CountedParameter]:
-    """Every parameter of a model's tree; one that is tied to an earlier one counts for nothing."""
+    """Every parameter of a model's tree; one that is tied to an earlier one counts as 0."""
     stored = {use.path: use.bytes for use in model.uses if use.path}
     first: dict[int, str] = {}
     for parameter in parameters(model.network):
@@ -50,7 +50,7 @@ def entries(model: Model) -> Iterator[CountedParameter]:
 
 
 def rows(plans: Sequence[RowPlan], model: Model, *, collapse: bool, powers: bool) -> tuple[Row, ...]:
-    """The row of each plan with its parameters; `collapse` makes one of those that differ in a layer's number only."""
+    """The row of each plan with its parameters; `collapse` merges rows that differ only in a layer's number."""
     names = {plan.holds: plan.name for plan in plans if plan.holds is not None}
     held: dict[str, list[CountedParameter]] = defaultdict(list)
     for entry in entries(model):
@@ -67,7 +67,7 @@ def rows(plans: Sequence[RowPlan], model: Model, *, collapse: bool, powers: bool
 
 
 def every_layer(name: str) -> str:
-    """`encoder.layers.*.attention` for the path, or the name, of something in any layer."""
+    """A path or name with the layer's number replaced: `encoder.layers.*.attention`."""
     return re.sub(r"(?<=[.-])\d+(?=[.-]|$)", EVERY, name)
 
 
@@ -101,7 +101,7 @@ def _row(
 
 
 def _products(parameter: Parameter, place: str) -> Iterator[tuple[str, ...]]:
-    """A parameter's axes; where `place` holds those of every layer: L times the first layer's, and no others."""
+    """A parameter's axes; if `place` covers every layer, L times the first layer's axes and none for the others."""
     known = place.split(".") if place else []
     counts = iter(parameter.counts)
     repeated = []

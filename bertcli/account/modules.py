@@ -1,4 +1,4 @@
-"""The tree itself as rows: its modules down to a depth, fed as the dry run shows."""
+"""The tree itself as rows: its modules down to a depth, connected as the dry run shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bertcli.tree import walk
 
 
 def module_plans(model: Model, depth: int, given: Input) -> list[RowPlan]:
-    """A plan for every module at most `depth` modules below the whole, the whole itself only where it is all."""
+    """A plan for every module at most `depth` levels below the whole model; the whole itself only for depth 0."""
     types = {path: type(item).__name__ for path, item in walk(model.network) if isinstance(item, Module)}
     levels: dict[str, int] = {}
     for path in types:

@@ -12,7 +12,7 @@ from bertcli.output.files import Replacement, check_output
 
 TEXTS = {".dot": Graph.dot, ".mmd": Graph.mermaid}
 PICTURES = (".svg", ".png")
-PATIENCE = 300  # seconds for Graphviz; a graph of a thousand boxes takes it a few
+PATIENCE = 300  # seconds for Graphviz; a graph of a thousand boxes takes a few
 
 
 def check_plot(file: str) -> None:
@@ -21,7 +21,7 @@ def check_plot(file: str) -> None:
     if ending in PICTURES and shutil.which("dot") is None:
         raise BertcliError(
             f"Cannot draw {file}: a {ending} picture needs Graphviz, whose command `dot` is not installed. "
-            f"{' and '.join(TEXTS)} files can always be written."
+            f"{' and '.join(TEXTS)} files do not need it."
         )
 
 

@@ -10,7 +10,7 @@ from bertcli.output.document import ByName, Document, Documented
 
 @dataclass(frozen=True)
 class Row(ByName):
-    """A module and those of its parameters that no other row shows."""
+    """A module and those of its parameters that no other row counts."""
 
     path: str
     type: str
@@ -18,13 +18,13 @@ class Row(ByName):
     params: int
     bytes: int  # at the dtype they are stored in
     formula: str  # params in the symbols of the axes: "4·(H² + H)"
-    numbers: str  # the same with the sizes put in
+    numbers: str  # the same with the sizes in place of the symbols
     connected_to: tuple[str, ...]  # the rows its input comes from
-    tied_to: str | None  # the parameter that one of its own is the same array as; counted there
+    tied_to: str | None  # the parameter that one of this row's shares its array with; counted there
 
     @property
     def record(self) -> dict[str, Any]:
-        """The row as JSON shows it."""
+        """The row as a JSON record."""
         record = vars(self) | {"connected_to": list(self.connected_to)}
         del record["numbers"]
         return record
@@ -42,7 +42,7 @@ class Totals(ByName):
 
 @dataclass(frozen=True)
 class Account(ByName, Documented):
-    """The rows of a model by its name, and their totals; printed, a table."""
+    """A model's name, its rows and their totals; prints as a table."""
 
     model: str
     rows: tuple[Row, ...]
@@ -63,7 +63,7 @@ class Account(ByName, Documented):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The account as JSON shows it."""
+        """The account as a JSON record."""
         return {"model": self.model, "rows": [row.record for row in self.rows], **asdict(self.totals)}
 
     def document(self, room: int | None = None) -> Document:

@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 from bertcli.config import BertConfig
 
-Shape = tuple[int | str, ...]  # "B" and "S" where the batch and the tokens of a sentence stand
+Shape = tuple[int | str, ...]  # "B" and "S" stand for the batch and the tokens of a sentence
 IDS: Shape = ("B", "S")
 
 
 class Input(NamedTuple):
-    """The size of the input; a batch of None is any."""
+    """The size of the input; a batch of None means any size."""
 
     tokens: int
     batch: int | None = None
 
     @classmethod
     def checked(cls, config: BertConfig, seq_len: int | None, batch_size: int | None) -> Input:
-        """An input that the model has positions for; by default as long as there are. Raises BertcliError."""
+        """An input that the model has positions for; by default it uses all of them. Raises BertcliError."""
         config.check_input(batch_size, seq_len)
         return cls(seq_len or config.max_position_embeddings, batch_size)
 

@@ -1,4 +1,4 @@
-"""Accounts as documents: what stands in the cells, and what stands below."""
+"""Accounts as documents: the cells of the tables, and the lines below them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bertcli.output.table import Column
 
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 USES = ("used", "renamed", "ignored", "missing")
-SHORT = 16  # of a model's name that a column can be headed with
+SHORT = 16  # longest model name used as a column heading
 
 
 Shown = tuple[Column, Callable[[Row, int], str]]  # a column, and its cell for a row and the total
@@ -34,7 +34,7 @@ STYLES = {"tree": (TIED_LAYER, SHAPE, PARAMS, BYTES, SHARE), "keras": (LAYER, SH
 
 
 def account_document(account: Account, formulas: bool = False) -> Document:
-    """The rows of a model in the manner of the Keras summary."""
+    """The rows of a model in the style of the Keras summary."""
     shown = [*STYLES[account.style], *([FORMULA] if formulas else [])]
     totals = account.totals
     rows = [[cell(row, totals.total_params) for _, cell in shown] for row in account.rows]
@@ -70,7 +70,7 @@ def comparison_document(comparison: Comparison) -> Document:
 
 
 def _explained(heads: Sequence[str], comparison: Comparison) -> list[str]:
-    """Headings with the models they stand for, where that is not the same."""
+    """Headings with the models they stand for, where the two differ."""
     models = [account.model for account in comparison.accounts]
     return [model if head == model else f"{head}, {model}" for head, model in zip(heads, models, strict=True)]
 
@@ -104,7 +104,7 @@ def _side_by_side(pair: Pair) -> list[str]:
 
 
 def _change(pair: Pair, field: str, mark: str | None = None) -> str:
-    """What both have, or the one that has it, or `before → after`, which says once what stands before a mark."""
+    """The value both rows share, or that of the only row, or `before → after`, not repeating what precedes `mark`."""
     found = list(dict.fromkeys(getattr(row, field) for row in pair.rows if row is not None))
     if len(found) == 2 and mark is not None and len({text.split(mark)[0] for text in found}) == 1:
         found[1] = found[1].split(mark)[1]

@@ -1,4 +1,4 @@
-"""Attention weights for people to look at: shades in a terminal, a page or a drawing in a file."""
+"""Displays of attention weights: shades in a terminal, a web page or a drawing in a file."""
 
 from bertcli.attention.weights import Attention, Choice, Selected, attention_of, keeps_attention, parse_choice
 

@@ -1,4 +1,4 @@
-"""Attention weights as a document: for CSV and Markdown a matrix headed by tokens, for JSON beside the trace."""
+"""Attention weights as a document: for CSV and Markdown a matrix headed by tokens, for JSON added to the trace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bertcli.tracing import Trace
 
 
 def attention_document(attention: Attention, choice: Choice, trace: Trace) -> Document:
-    """Rows ask, columns are looked at; columns of CSV are numbered, since a token may come twice."""
+    """Rows are queries, columns are keys; columns of CSV are numbered, since a token may occur twice."""
     selected = attention.select(choice)
     columns = [Column("Token"), *(Column(label, number=True) for label in selected.labels)]
     rows = [

@@ -1,4 +1,4 @@
-"""Attention weights as a page: one HTML file with a choice of layer and head, that loads nothing."""
+"""Attention weights as a page: one self-contained HTML file with a choice of layer and head."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def page(attention: Attention, choice: Choice) -> str:
         "head": choice.head,
         "weights": b64encode(fractions.tobytes()).decode("ascii"),
     }
-    # Inside a script element only "<" could end it: "</script>", "<!--".
+    # Only "<" could end the script element: "</script>", "<!--".
     text = json.dumps(data, ensure_ascii=True).replace("<", "\\u003c")
     filling = {"title": escape(printable(attention.model)), "data": text}
     template = files(__package__).joinpath("page.html").read_text(encoding="utf-8")

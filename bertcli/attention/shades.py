@@ -1,4 +1,4 @@
-"""Attention weights as a table of shades: lines of cells for a terminal, colour or not."""
+"""Attention weights as a table of shades: lines of cells for a terminal, with or without colour."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NUMBER = 3  # cells of a percentage
 
 
 class Cell(NamedTuple):
-    """A piece of a line; `shade`, 0 to 1, is how dark it is, None for a label."""
+    """Part of a line; `shade`, 0 to 1, says how dark it is; None for a label."""
 
     text: str
     shade: float | None = None
@@ -22,10 +22,10 @@ Line = list[Cell]
 
 
 def shaded_lines(selected: Selected, room: int | None) -> Iterator[Line]:
-    """A row for each token that asks, a column for each it looks at, weights in percent.
+    """A row for each query token, a column for each key token, weights in percent.
 
-    Where columns headed by whole tokens do not go into `room`, tokens are written downwards; where even then not all
-    columns do, they follow in further tables.
+    If columns headed by whole tokens do not fit into `room`, the headings are written downwards; columns that still do
+    not fit follow in further tables.
     """
     labels = selected.labels
     beside = max(map(cells, labels)) + 1
@@ -56,7 +56,7 @@ def _panel(
 
 
 def _standing(heads: list[list[str]]) -> Iterator[tuple[str, ...]]:
-    """Lines of headings that stand on the table, however many lines each has."""
+    """Lines of headings, bottom-aligned, however many lines each has."""
     lines = zip_longest(*(reversed(head) for head in heads), fillvalue="")
     yield from reversed(list(lines))
 

@@ -1,4 +1,4 @@
-"""Attention weights as a drawing: one SVG file that loads nothing."""
+"""Attention weights as a drawing: one self-contained SVG file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from html import escape
 from bertcli.attention.weights import Selected, cells, printable
 
 CELL, FONT, MARGIN = 20, 12, 10
-LETTER = 0.62  # width of a letter in this font, in its height
+LETTER = 0.62  # width of a letter as a fraction of the font size
 INK = "#08306b"
-FAINTEST = 1 / 255  # of the largest weight: what is below is as white as the page
+FAINTEST = 1 / 255  # of the largest weight: anything below is as white as the page
 
 
 def svg(selected: Selected) -> str:
-    """One table of weights: rows ask, columns are looked at; pointing at a cell says its weight."""
+    """One table of weights: rows are queries, columns are keys; pointing at a cell shows its weight."""
     return "\n".join(_lines(selected)) + "\n"
 
 
@@ -53,5 +53,5 @@ def _lines(selected: Selected) -> Iterator[str]:
 
 
 def _width(text: str) -> float:
-    """Room for a text in the font of the drawing."""
+    """Width of a text in the font of the drawing."""
     return FONT * LETTER * cells(text)

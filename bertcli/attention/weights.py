@@ -1,4 +1,4 @@
-"""The attention weights of a traced pass, and a choice among them."""
+"""The attention weights of a traced pass, and the choice of which to show."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Selected:
-    """One table of weights [token that asks, token that is looked at]; every row sums to 1."""
+    """One table of weights [query token, key token]; every row sums to 1."""
 
     title: str
     pieces: list[str]
@@ -71,12 +71,12 @@ class Attention:
 
 
 def parse_choice(text: str, config: BertConfig) -> Choice:
-    """`LAYER` or `LAYER.HEAD`; BertcliError says which there are."""
+    """Parse `LAYER` or `LAYER.HEAD`; the BertcliError for any other text says which exist."""
     layers, heads = config.num_hidden_layers, config.num_attention_heads
     match = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?", text, re.ASCII)
     if match is None:
         raise BertcliError(
-            f"'{text}' is no LAYER or LAYER.HEAD: give a layer, 0 to {layers - 1}, as in 0 or 0.{heads - 1}."
+            f"'{text}' is not a LAYER or LAYER.HEAD: give a layer, 0 to {layers - 1}, as in 0 or 0.{heads - 1}."
         )
     choice = Choice(int(match[1]), None if match[2] is None else int(match[2]))
     if choice.layer >= layers:
@@ -92,9 +92,9 @@ def keeps_attention(path: str) -> bool:
 
 
 def attention_of(trace: Trace, pieces: list[str]) -> Attention:
-    """The weights a trace has kept of its first sentence. Errors: BertcliError for weights that are NaN."""
+    """The weights a trace has kept for its first sentence. Errors: BertcliError for weights that are not finite."""
     layers = [array for path, array in trace.arrays.items() if keeps_attention(path)]
-    first = [layer[0] if layer.ndim == 4 else layer for layer in layers]  # of a batch the first sentence
+    first = [layer[0] if layer.ndim == 4 else layer for layer in layers]  # the first sentence of a batch
     weights = np.stack(first)
     if not np.isfinite(weights).all():
         raise damaged()
@@ -102,10 +102,10 @@ def attention_of(trace: Trace, pieces: list[str]) -> Attention:
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal a text takes: wide letters (東) two, marks on a letter none."""
+    """How many terminal cells a text takes: wide letters (東) two, combining marks none."""
     return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def printable(text: str) -> str:
-    """Text with a mark in place of control characters and others that cannot be printed."""
+    """Text with a replacement mark for control characters and others that cannot be printed."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

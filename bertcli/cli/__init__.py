@@ -1,4 +1,4 @@
-"""The command line. This file is all that runs before Ctrl-C and a closed pipe are taken care of."""
+"""The command line. Only the code in this file runs before Ctrl-C and closed pipes are handled."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Put something in the place of standard streams that are closed (`>&-`): it refuses a result, but not notes.
+    """Replace closed standard streams (`>&-`): writing a result to stdout fails, notes to stderr are discarded.
 
     A stream to which nothing is written may be closed, as with -o.
     """
@@ -44,7 +44,7 @@ def _open_closed_streams() -> None:
 
 
 def _status(left: BaseException) -> Any:
-    """The exit status: a stream that takes no more hides neither Ctrl-C nor an error that was there before."""
+    """The exit status: a stream that can no longer be written hides neither Ctrl-C nor an earlier error."""
     before = left.__context__
     if isinstance(left, KeyboardInterrupt):
         return 130
@@ -52,13 +52,13 @@ def _status(left: BaseException) -> Any:
         status = 0 if before is None else _status(before)
         full = not isinstance(left, BrokenPipeError)
         return f"Error: {left.strerror}: while writing the result." if full and status in (0, None) else status
-    if isinstance(left, SystemExit):  # which is what Typer makes of a closed pipe, in `bertcli --help | head`
+    if isinstance(left, SystemExit):  # Typer turns a closed pipe into this, as in `bertcli --help | head`
         return _status(before) if isinstance(before, BrokenPipeError) else left.code
     return getattr(left, "exit_code", 1)
 
 
 def leave_streams() -> None:
-    """Let what a stream does not take any more go nowhere: Python would try again at its exit, and complain."""
+    """Discard what a closed stream no longer takes: Python would try again at exit, and complain."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -69,5 +69,5 @@ def leave_streams() -> None:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """Leave as on an error, so that half-written files are removed."""
+    """Exit as after an error, so that half-written files are removed."""
     sys.exit(128 + number)

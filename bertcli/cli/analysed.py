@@ -1,4 +1,4 @@
-"""What `params` and `trace` have in common: the model they look at, which need not have weights."""
+"""What `params` and `trace` have in common: the model they analyse, which need not have weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Variant = Literal[  # the keys of config.VARIANTS, which is not loaded for --hel
 
 @dataclass(frozen=True)
 class AnalysedOptions:
-    """A model by its variant or configuration, and sizes."""
+    """A model given as a variant or configuration, and sizes."""
 
     variant: Annotated[
         Variant | None,
@@ -36,11 +36,13 @@ class AnalysedOptions:
                help="Any of pooler,mlm,nsp,classifier, or none. (default: what the checkpoint has; else pooler)"),
     ] = None  # fmt: skip
     vocab_size: Annotated[
-        int | None, option(PANEL, "--vocab-size", metavar="N", help="Another size of vocabulary.")
+        int | None, option(PANEL, "--vocab-size", metavar="N", help="Override the vocabulary size.")
     ] = None
-    num_labels: Annotated[int | None, option(PANEL, "--num-labels", metavar="N", help="Labels of a classifier.")] = None
-    seq_len: Annotated[int | None, option(PANEL, "--seq-len", metavar="N", help="Tokens of a sentence.")] = None
-    batch_size: Annotated[int | None, option(PANEL, "--batch-size", metavar="N", help="Sentences.")] = None
+    num_labels: Annotated[
+        int | None, option(PANEL, "--num-labels", metavar="N", help="Number of classifier labels.")
+    ] = None
+    seq_len: Annotated[int | None, option(PANEL, "--seq-len", metavar="N", help="Tokens per sentence.")] = None
+    batch_size: Annotated[int | None, option(PANEL, "--batch-size", metavar="N", help="Number of sentences.")] = None
 
     @property
     def without_weights(self) -> bool:
@@ -51,7 +53,7 @@ class AnalysedOptions:
 def analysed_model(context: typer.Context, options: ModelOptions, analysed: AnalysedOptions, sample: str) -> Model:
     """The checkpoint, variant or configuration asked for, else the bundled sample. Wrong usage is a typer.BadParameter.
 
-    A model that the environment names gives way to a variant or a configuration.
+    A variant or a configuration takes precedence over a model named in the environment.
     """
     source = context.get_parameter_source("model")
     named = options.model is not None and source is not None and source.name == "COMMANDLINE"
@@ -73,8 +75,10 @@ def analysed_model(context: typer.Context, options: ModelOptions, analysed: Anal
 def _checkpoint(options: ModelOptions, analysed: AnalysedOptions, sample: str) -> Model:
     for name, value in (("--vocab-size", analysed.vocab_size), ("--num-labels", analysed.num_labels)):
         if value is not None:
-            raise typer.BadParameter("this needs --variant or --config; a checkpoint has its own.", param_hint=name)
+            raise typer.BadParameter(
+                "this needs --variant or --config; a checkpoint's sizes are fixed.", param_hint=name
+            )
     from bertcli.model import load
 
-    note = "no model given (-m, --variant or --config), so this is the bundled %s."
+    note = "no model given (-m, --variant or --config); using the bundled %s."
     return load(**options.wanted(sample, note), heads=analysed.heads, text=False)

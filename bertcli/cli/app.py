@@ -1,4 +1,4 @@
-"""The application: its commands and what is said about them all."""
+"""The application: its commands and the help they share."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def _print_version(context: typer.Context, wanted: bool) -> None:
 @app.callback()
 def bert(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, help="Print the version and exit.")
     ] = False,
     verbose: Annotated[  # eager, so that it is known before the version is printed, whichever comes first
-        bool, typer.Option("--verbose", is_eager=True, help="With --version: show what doctor shows, too.")
+        bool, typer.Option("--verbose", is_eager=True, help="With --version: also show what doctor shows.")
     ] = False,
 ) -> None:
     """BERT in the terminal: vectors, labels, masked words, likelihoods.
@@ -55,9 +55,9 @@ def bert(
     bertcli encode -i reviews.txt -o vectors.npy
     bertcli score "The cat sat on the mat."
 
-    Without -m a small model that comes with bertcli runs. Any BERT checkpoint
-    does: a folder, or a name on the Hugging Face Hub (-m bert-base-uncased).
+    Without -m a small bundled model is used. Any BERT checkpoint can be given:
+    a folder, or a name on the Hugging Face Hub (-m bert-base-uncased).
     COMMAND --help has more examples.
     """
     if verbose:
-        raise typer.BadParameter("--verbose goes with --version, not with a command.")
+        raise typer.BadParameter("--verbose is for --version, not for a command.")

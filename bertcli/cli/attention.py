@@ -8,7 +8,7 @@ from bertcli.tracing import Trace
 
 
 def show_attention(trace: Trace, pieces: list[str], choice: Choice, output: str | None, format: Format) -> None:
-    """Attention weights of a traced pass over these pieces: drawn in the file `output`, else printed."""
+    """Attention weights of a traced pass over these pieces: drawn into the file `output`, else printed."""
     found = attention_of(trace, pieces)
     if output is not None:
         _draw(found, choice, output)

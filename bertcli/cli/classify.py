@@ -45,17 +45,19 @@ def classify(
     long: LongOptions,
     top_k: Annotated[
         int | None,
-        typer.Option(min=1, metavar="K", help="Show the K best labels only. (default: all)", show_default=False),
+        typer.Option(min=1, metavar="K", help="Show only the K best labels. (default: all)", show_default=False),
     ] = None,
     head: Annotated[
         Literal["classifier", "nsp"] | None,
-        typer.Option(metavar="HEAD", help="classifier, or nsp: does the second text follow?", show_default=False),
+        typer.Option(
+            metavar="HEAD", help="classifier, or nsp: does the second text follow the first?", show_default=False
+        ),
     ] = None,
     activation: Annotated[
         Literal["softmax", "sigmoid", "none"] | None,
         typer.Option(
             metavar="NAME",
-            help="Scores by softmax, sigmoid or none (default: what the model is made for).",
+            help="Scores by softmax, sigmoid or none (default: what the model was made for).",
             show_default=False,
         ),
     ] = None,
@@ -63,7 +65,7 @@ def classify(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The field with the true label, a name or an index: shows accuracy, precision, recall and F1 too.",
+            help="The field with the true label (name or index); also report accuracy, precision, recall and F1.",
             show_default=False,
         ),
     ] = None,
@@ -78,10 +80,10 @@ def classify(
     bertcli classify -m my-model --top-k 1 "How do I get my money back?"
 
     Scores are the softmax over all labels; for a multi-label model or a single
-    label the sigmoid of each; for regression the plain numbers.
+    label the sigmoid of each; for regression the raw outputs.
 
-    With --label-column each record has "true_label", and a report stands below
-    the table, or on stdout with -o; with --format json or jsonl on stderr.
+    With --label-column each record has "true_label", and a report follows the
+    table, or is printed on stdout with -o; with --format json or jsonl on stderr.
     """
     prepare(work)
     from bertcli.output.records import ENDINGS

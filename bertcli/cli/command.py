@@ -1,4 +1,4 @@
-"""A command: a function whose parameters may be groups of options, and what becomes of its errors."""
+"""A command: a function whose parameters may be groups of options, and how its errors are reported."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Function = Callable[..., None]
 class Command:
     """Made by `@command("name")` from a function; `register` adds it to the application.
 
-    Typer knows single parameters only, so each parameter whose type is a dataclass of options is spread into its fields
-    for the command line, and put together again for the call.
+    Typer only handles single parameters, so each parameter whose type is a dataclass of options is split into its
+    fields for the command line and reassembled for the call.
     """
 
     def __init__(self, name: str, function: Function) -> None:
@@ -69,13 +69,13 @@ class Command:
 
 
 def command(name: str) -> Callable[[Function], Command]:
-    """Make a function a command of this name; its docstring is the help."""
+    """Make a function a command of this name; its docstring is the help text."""
     return lambda function: Command(name, function)
 
 
 @contextmanager
 def reported(debug: bool) -> Iterator[None]:
-    """Notes and warnings to standard error, errors in one line there, and the exit status that goes with them."""
+    """Send notes, warnings and one-line errors to standard error, and exit with the matching status."""
     logger, handler = logging.getLogger("bertcli"), _StderrHandler()
     level = logger.level
     logger.addHandler(handler)
@@ -91,7 +91,7 @@ def reported(debug: bool) -> Iterator[None]:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        with suppress(OSError):  # nobody listens any more; the status tells
+        with suppress(OSError):  # stderr may be closed; the exit status still tells
             print(f"Error: {one_line(_message(error))}", file=sys.stderr)
         raise typer.Exit(1) from None
     finally:
@@ -103,14 +103,14 @@ def _message(error: Exception) -> str:
     if isinstance(error, BertcliError):
         return str(error)
     if isinstance(error, MemoryError):
-        return "There is not enough memory: try a smaller --batch-tokens, or a smaller model."
+        return "There is not enough memory: try a smaller --batch-tokens or a smaller model."
     if isinstance(error, OSError):
         return f"{error.strerror or error}: {error.filename or 'while writing the result'}."
-    return f"This should not happen, {type(error).__name__}: {error} (--debug shows where; please report it)."
+    return f"Unexpected error, {type(error).__name__}: {error} (--debug shows where; please report it)."
 
 
 def one_line(text: str) -> str:
-    """Text without line breaks and other controls, for a message."""
+    """Text for a message: line breaks and other control characters become spaces."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
@@ -119,5 +119,5 @@ class _StderrHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = "Warning" if record.levelno >= logging.WARNING else "Note"
-        with suppress(OSError):  # nobody listens any more: no reason to end the work
+        with suppress(OSError):  # a closed stderr is no reason to stop the work
             print(f"{kind}: {one_line(record.getMessage())}", file=sys.stderr, flush=True)

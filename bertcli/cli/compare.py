@@ -1,4 +1,4 @@
-"""How alike a few texts are: what `bertcli encode --similarity` does."""
+"""How similar a few texts are: what `bertcli encode --similarity` does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bertcli.tasks.similarity import cosines, vectors_of
 
 
 def compare(blocks: list[Block], output: OutputOptions, as_array: bool) -> None:
-    """Write the cosines of all texts with all: records, or an array "cosine"."""
+    """Write the cosines of all pairs of texts: as records, or as an array "cosine"."""
     count = sum(len(block.items) for block in blocks)
     if output.output and as_array:
         with Draft(output.output, None, resume=False) as draft:

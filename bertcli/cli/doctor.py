@@ -14,7 +14,7 @@ from bertcli.cli.command import command
 def doctor(
     format: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
 ) -> None:
-    """Show what speed depends on here: BLAS and its kernel, threads, measured rates.
+    """Show what determines speed here: BLAS and its kernel, threads, measured rates.
 
     bertcli doctor
     bertcli doctor --format json
@@ -28,7 +28,7 @@ def doctor(
 
 
 def print_findings(without: str = "") -> None:
-    """The table of the command, but for the row of this name: `bertcli --version --verbose` has the version already."""
+    """Print the table without the row of this name: `bertcli --version --verbose` has already printed the version."""
     from bertcli.doctor import examine
 
     for name, value in examine().items():

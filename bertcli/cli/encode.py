@@ -38,14 +38,15 @@ def encode(
     bertcli encode --query "a hot drink" --against vectors.npy -i sentences.txt
     bertcli encode -m sentence-transformers/all-MiniLM-L6-v2 "How are you?"
 
-    Files: .json and .jsonl hold records; .npy, .npz and .safetensors an array
-    "embeddings", a row a text, .parquet (with pyarrow installed) that beside
-    id and text. With --pooling none there is a row a token, and an array
-    "offsets" says where each text begins; int8 brings an array "scales".
+    Files: .json and .jsonl hold records; .npy, .npz and .safetensors hold an
+    array "embeddings", one row per text; .parquet (needs pyarrow) holds the
+    vectors next to id and text. With --pooling none there is one row per token,
+    and an array "offsets" says where each text begins; int8 adds an array
+    "scales".
 
-    A file appears under its name when it is whole. Of a run of ten seconds or
-    more, what was done before a crash or Ctrl-C is not lost: with --resume the
-    same command goes on, and the result is the same, byte for byte. With
+    A file appears under its name only when it is complete. A run of ten seconds
+    or more keeps its progress after a crash or Ctrl-C: repeat the command with
+    --resume to continue it; the result is the same, byte for byte. With
     --keep-going a text that cannot be used has zeros for its row, and
     FILE.errors.jsonl says why.
     """

@@ -1,4 +1,4 @@
-"""A run of `bertcli encode`: texts become records, an array in a file, or a table of how alike they are."""
+"""A run of `bertcli encode`: texts become records, an array in a file, or a table of their similarities."""
 
 from __future__ import annotations
 
@@ -47,18 +47,20 @@ TOKEN_COLUMNS = (
 
 
 def run(job: Job, vectors: VectorOptions, options: ModelOptions) -> None:
-    """Read, compute, write; what cannot be written is refused before any work."""
+    """Read, compute, write; a result that cannot be written is refused before any work."""
     arrays = _array_endings(vectors)
     if vectors.id_column is not None and job.ending in ENDINGS and not job.long.keep_going:
         raise typer.BadParameter(
-            f"a {job.ending} file has no place for ids; .json, .jsonl and .parquet have (--output).",
+            f"a {job.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output).",
             param_hint="--id-column",
         )
     source = job.read(RECORD_ENDINGS + arrays, vectors.id_column)
     if vectors.stored_smaller and job.ending not in arrays:
-        raise typer.BadParameter(f"it is for files of arrays: {', '.join(arrays)} (--output).", param_hint="--dtype")
+        raise typer.BadParameter(
+            f"this is only for files of arrays: {', '.join(arrays)} (--output).", param_hint="--dtype"
+        )
     if job.ending == PARQUET:
-        pyarrow(str(job.output.output))  # where it is missing that is said now
+        pyarrow(str(job.output.output))  # if it is missing, fail now
     model = open_model(options, MASKED_SAMPLE)
 
     def begin(tally: Tally) -> Stream:
@@ -66,7 +68,7 @@ def run(job: Job, vectors: VectorOptions, options: ModelOptions) -> None:
 
     plan = begin(Tally()).plan
     length = "; vectors of length 1" if plan.normalize else ""
-    prompt = f"; {shown(plan.prompt)} is put before every text" if plan.prompt else ""
+    prompt = f"; {shown(plan.prompt)} is prepended to every text" if plan.prompt else ""
     logger.info("pooling %s%s%s.", plan.reason, length, prompt)
     if vectors.similarity:
         with job.counted(begin(Tally()).blocks, source) as blocks:
@@ -80,7 +82,7 @@ def run(job: Job, vectors: VectorOptions, options: ModelOptions) -> None:
 
 
 def _array_endings(vectors: VectorOptions) -> tuple[str, ...]:
-    """The files that can hold such vectors as arrays: a .npy file but one array, Parquet no more than a row a text."""
+    """File endings that can hold these arrays: .npy only a single one, Parquet only one row per text."""
     if vectors.similarity:
         return ENDINGS
     return (*ENDINGS, PARQUET) if vectors.one_a_text else SEVERAL_ENDINGS
@@ -88,7 +90,7 @@ def _array_endings(vectors: VectorOptions) -> tuple[str, ...]:
 
 def _write_arrays(job: Job, source: Texts, model: Model, form: Form, begin: Begin) -> None:
     if form.dtype == "int8" and job.ending == ".npy":
-        logger.info("a .npy file holds one array, so the scales of int8 are left out; cosines need none.")
+        logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
     tally = write_vectors(job, source, model, form, begin)
     empty, listed = ("null", "column error") if job.ending == PARQUET else ("zeros", f"{job.output.output}{ERRORS}")
     job.end(tally, f"their vectors are {empty}, and {listed} says why")

@@ -37,12 +37,12 @@ def fill_mask(
     top_k: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="K", help="How many words for a mask. (default: 5, or all targets)", show_default=False
+            min=1, metavar="K", help="How many words per mask. (default: 5, or all targets)", show_default=False
         ),
     ] = None,
     targets: Annotated[
         str | None,
-        typer.Option(metavar="A,B,C", help="Rank just these words; a word of several pieces is scored as a whole."),
+        typer.Option(metavar="A,B,C", help="Rank only these words; a word of several pieces is scored as a whole."),
     ] = None,
     joint: Annotated[
         bool,
@@ -51,7 +51,7 @@ def fill_mask(
         ),
     ] = False,
 ) -> None:
-    """Say which words fit best where a text has a mask.
+    """Find the words that fit best where a text has a mask.
 
     bertcli fill-mask "She poured a cup of hot [MASK]."
     bertcli fill-mask "The [MASK] chased the [MASK]." --top-k 3 --joint
@@ -61,7 +61,7 @@ def fill_mask(
     bertcli fill-mask -m bert-base-uncased "Rome is the capital of [MASK]."
 
     The score is the probability among all words of the vocabulary. A text may
-    have any number of masks; each is filled by itself, unless with --joint.
+    have any number of masks, filled independently unless --joint is given.
     """
     prepare(work)
     from bertcli.output.records import ENDINGS

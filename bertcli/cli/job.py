@@ -1,4 +1,4 @@
-"""A run command's work: from texts to results, on standard output or in a file that can be gone on with."""
+"""The work of a run command: from texts to results, on standard output or in a file whose writing can be resumed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked for: texts, where they go, and how; `options` are the command's own that results depend on."""
+    """What is asked for: texts, output, settings; `options` are the command's own options that affect the results."""
 
     command: str
     texts: InputOptions
@@ -36,26 +36,28 @@ class Job:
     options: Mapping[str, Any]
 
     def read(self, endings: tuple[str, ...], id_column: str | None = None, label_column: str | None = None) -> Texts:
-        """The texts; what cannot be written, or resumed, is refused before any work."""
+        """The texts; a result that cannot be written, or resumed, is refused before any work."""
         from bertcli.output.files import check_output
 
         source = read_texts(self.texts, self.output, id_column, label_column, self.long.keep_going)
         if self.output.output is not None:
             check_output(self.output.output, endings)
         elif self.long.resume:
-            raise typer.BadParameter("only a result in a file can be gone on with (--output).", param_hint="--resume")
+            raise typer.BadParameter(
+                "--resume needs --output: only a result in a file can be continued.", param_hint="--resume"
+            )
         if self.long.resume and _files(source) is None:
             raise BertcliError("A pipe cannot be read a second time, so --resume needs the texts in a file (--input).")
         return source
 
     @property
     def ending(self) -> str:
-        """The ending of the output file, "" without one."""
+        """The ending of the output file; "" without a file."""
         return Path(self.output.output or "").suffix.lower()
 
     @property
     def reading(self) -> dict[str, Any]:
-        """What every task is told of how to read texts."""
+        """The arguments that tell every task how to read texts."""
         return {
             "max_length": self.length.max_length,
             "truncation": self.length.truncation,
@@ -65,7 +67,7 @@ class Job:
         }
 
     def draft(self, source: Texts, model: Model) -> Draft:
-        """The file the results go to, in the making."""
+        """The unfinished output file."""
         from bertcli.output.draft import Draft
 
         assert self.output.output is not None
@@ -74,11 +76,11 @@ class Job:
         return Draft(self.output.output, known, self.long.resume)
 
     def counted(self, blocks: Generator[B, None, None], source: Texts) -> AbstractContextManager[Iterator[B]]:
-        """The same blocks, behind a progress bar, and closed at the end."""
+        """The same blocks, counted by a progress bar and closed at the end."""
         return counted(blocks, self.command, source, len(self.texts.texts or ()) or None, self.output)
 
-    def end(self, tally: Tally, where: str = "each has its error in its record") -> None:
-        """An error, when there were texts that could not be used."""
+    def end(self, tally: Tally, where: str = "each one's record says why") -> None:
+        """Raise BertcliError if there were texts that could not be used."""
         if tally.failed:
             raise BertcliError(f"{tally.failed:,} of {tally.texts:,} texts could not be used; {where}.")
 
@@ -96,7 +98,7 @@ class Job:
             "the command": self.command,
             "bertcli": bertcli.__version__,
             "numpy": numpy.__version__,
-            "--threads": thread_count(),  # which decides how a sum is rounded in its last bit
+            "--threads": thread_count(),  # can change the last bit of a sum
             "the texts": self.texts.texts,
             "--column": self.texts.column,
             "--pair-column": self.texts.pair_column,
@@ -110,7 +112,7 @@ class Job:
 
 
 def reached(draft: Draft) -> Tally:
-    """How far an earlier run had come with a draft."""
+    """How far an earlier run got with a draft."""
     from bertcli.tasks import Tally
 
     state = draft.state or {}
@@ -125,7 +127,7 @@ def run_records(
     begin: Callable[[Tally], RecordStream],
     accuracy: Accuracy | None = None,
 ) -> Tally:
-    """Give the records of `begin(tally)` to where they go; `accuracy`, if there is one, gets to see them all."""
+    """Write the records of `begin(tally)` to their destination; `accuracy`, if given, counts them all."""
     from bertcli.output.record_file import RecordFile
     from bertcli.output.records import record_output
     from bertcli.tasks import Tally

@@ -27,7 +27,7 @@ def neighbors(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[WORD]...", help="Words; without any, one a line from standard input.", show_default=False
+            metavar="[WORD]...", help="Words; if none, one per line from standard input.", show_default=False
         ),
     ] = None,
     input: Annotated[
@@ -36,11 +36,11 @@ def neighbors(
             "-i",
             "--input",
             metavar="FILE",
-            help="Read words from a file, one a line; - is standard input.",
+            help="Read words from a file, one per line; - is standard input.",
             show_default=False,
         ),
     ] = None,
-    top_k: Annotated[int, typer.Option(min=1, metavar="K", help="How many neighbors for a word.")] = 10,
+    top_k: Annotated[int, typer.Option(min=1, metavar="K", help="How many neighbors per word.")] = 10,
 ) -> None:
     """Find the word pieces nearest to a word in the embedding space, by cosine.
 
@@ -48,8 +48,8 @@ def neighbors(
     bertcli neighbors tea coffee --top-k 3 --format json
     bertcli neighbors -m bert-base-uncased -- ing '##ing'
 
-    A word is one piece of the vocabulary; a word of several pieces is an error
-    that says which they are.
+    A word must be a single piece of the vocabulary; for a word of several
+    pieces the error message lists them.
     """
     source = read_texts(InputOptions(texts=words, input=[input] if input else None), output, called="word")
     from bertcli.output.records import record_output

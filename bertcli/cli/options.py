@@ -1,4 +1,4 @@
-"""Options that several commands have, in groups; a command takes a group as one parameter."""
+"""Options shared by several commands, in groups; a command takes a group as one parameter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger("bertcli")
 Text = Annotated[
     list[str] | None,
     Argument(
-        metavar="[TEXT]...", help="Texts to work on; without any, one a line from standard input.", show_default=False
+        metavar="[TEXT]...", help="Texts to work on; if none, one per line from standard input.", show_default=False
     ),
 ]
 
@@ -20,7 +20,7 @@ Text = Annotated[
 def option(
     panel: str | None, *names: str, help: str, metavar: str | None = "", show_default: bool = False, **settings: Any
 ) -> Any:
-    """An option in a panel of the help (None: the command's own); a switch has no `metavar`, None is its type's."""
+    """An option in a help panel (None: the command's own). `metavar`: "" for a switch, None for that of the type."""
     return Option(*names, help=help, metavar=metavar, show_default=show_default, rich_help_panel=panel, **settings)
 
 
@@ -42,7 +42,7 @@ class ModelOptions:
     offline: Annotated[bool, option("Model", "--offline", help="Never use the network: folder or cache only.")] = False
 
     def wanted(self, sample: str, note: str) -> dict[str, Any]:
-        """What `load` and `find_model` are told; `note` says of the bundled sample that it stands in, if it does."""
+        """Arguments for `load` and `find_model`; if the bundled sample is used, `note` is logged to say so."""
         if self.model is None:
             logger.info(note, sample)
         model = sample if self.model is None else self.model
@@ -50,7 +50,7 @@ class ModelOptions:
 
     @property
     def fetching(self) -> dict[str, Any]:
-        """How a model is fetched, whichever it is."""
+        """The arguments that say how any model is fetched."""
         return {"cache_dir": self.cache_dir, "offline": self.offline, "progress": True}
 
 
@@ -62,15 +62,15 @@ class InputOptions:
     input: Annotated[
         list[str] | None,
         option("Input", "-i", "--input", metavar="FILE",
-               help="Read texts from a .txt (one a line), .jsonl, .csv, .tsv or .parquet file, also .gz of these; "
-               "again for more files, or a quoted pattern ('parts/*.jsonl'); - is standard input."),
+               help="Read texts from a .txt (one per line), .jsonl, .csv, .tsv or .parquet file, or a .gz of these; "
+               "repeat for more files, or give a quoted pattern ('parts/*.jsonl'); - is standard input."),
     ] = None  # fmt: skip
     column: Annotated[
         str | None,
         option("Input", "--column", metavar="NAME", help="The field that holds the text. (default: text)"),
     ] = None
     text_pair: Annotated[
-        str | None, option("Input", "--text-pair", metavar="TEXT", help="A second text that goes with every text.")
+        str | None, option("Input", "--text-pair", metavar="TEXT", help="A second text to pair with every text.")
     ] = None
     pair_column: Annotated[
         str | None, option("Input", "--pair-column", metavar="NAME", help="The field that holds the second text.")
@@ -87,7 +87,7 @@ class LengthOptions:
     ] = None
     truncation: Annotated[
         Literal["warn", "error", "silent"],
-        option("Input", "--truncation", metavar="MODE", help="Cut texts: warn (default), error, or silent."),
+        option("Input", "--truncation", metavar="MODE", help="When a text is cut: warn (default), error, or silent."),
     ] = "warn"
 
 
@@ -98,7 +98,7 @@ class OutputOptions:
     format: Annotated[
         Literal["table", "json", "jsonl"],
         option(
-            "Output", "--format", metavar="FORMAT", help="table (default), json: one array, jsonl: an object a line."
+            "Output", "--format", metavar="FORMAT", help="table (default), json: one array, jsonl: one object per line."
         ),
     ] = "table"
     output: Annotated[
@@ -109,20 +109,20 @@ class OutputOptions:
 
 @dataclass(frozen=True)
 class LongOptions:
-    """What becomes of a run over many texts when something happens."""
+    """How a run over many texts deals with interruptions and bad texts."""
 
     resume: Annotated[
-        bool, option("Output", "--resume", help="Go on where a run into the same --output file was interrupted.")
+        bool, option("Output", "--resume", help="Continue an interrupted run into the same --output file.")
     ] = False
     keep_going: Annotated[
         bool,
-        option("Input", "--keep-going", help='Give a text that cannot be used a record with "error", and go on.'),
+        option("Input", "--keep-going", help='Record a text that cannot be used with an "error" and continue.'),
     ] = False
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Which stored vectors are looked for."""
+    """What is searched for, and in which stored vectors."""
 
     query: Annotated[
         list[str] | None,
@@ -135,12 +135,12 @@ class SearchOptions:
                help="Vectors made with the same options: .npy, .npz, .safetensors or .parquet, of any --dtype."),
     ] = None  # fmt: skip
     top_k: Annotated[
-        int | None, option("Search", "--top-k", min=1, metavar="K", help="How many rows for a query. (default: 5)")
+        int | None, option("Search", "--top-k", min=1, metavar="K", help="How many rows per query. (default: 5)")
     ] = None
 
     @property
     def given(self) -> bool:
-        """Whether any of them is."""
+        """Whether any of these options was given."""
         return any(value is not None for value in (self.query, self.against, self.top_k))
 
 
@@ -154,7 +154,7 @@ class WorkOptions:
     ] = None
     threads: Annotated[
         int | None,
-        option("Work", "--threads", min=1, metavar="N", help="Processor threads. (default: one for every usable core)"),
+        option("Work", "--threads", min=1, metavar="N", help="Processor threads. (default: one per usable core)"),
     ] = None
     workers: Annotated[
         int | None,

@@ -27,20 +27,20 @@ class ParamsOptions:
     """What is counted, and how it is shown."""
 
     depth: Annotated[
-        int, option(None, "--depth", metavar="N", show_default=True, help="Show modules inside modules down to N.")
+        int, option(None, "--depth", metavar="N", show_default=True, help="Show nested modules down to depth N.")
     ] = DEPTH
     collapse: Annotated[
         bool | None,
-        option(None, "--collapse/--no-collapse", help="One row for all layers. (default: with --versus)"),
+        option(None, "--collapse/--no-collapse", help="One row for all layers. (default: only with --versus)"),
     ] = None
-    formulas: Annotated[bool, option(None, "--formulas", help="Show how each number comes about.")] = False
+    formulas: Annotated[bool, option(None, "--formulas", help="Show how each number is computed.")] = False
     style: Annotated[
         Style,
         option(None, "--style", metavar=None, show_default=True,
-               help="Rows of the model that runs, or of the Keras summary with its layers' names."),
+               help="tree: the modules of the model that runs; keras: the rows and names of the Keras summary."),
     ] = "tree"  # fmt: skip
     tensors: Annotated[
-        bool, option(None, "--tensors", help="List a checkpoint's tensors, and what is done with each.")
+        bool, option(None, "--tensors", help="List a checkpoint's tensors and what is done with each.")
     ] = False
     versus: Annotated[
         str | None,
@@ -49,7 +49,7 @@ class ParamsOptions:
     plot: Annotated[
         str | None,
         option(None, "--plot", metavar="FILE",
-               help="Draw the graph: .dot, .mmd (Mermaid); .svg and .png with Graphviz."),
+               help="Draw the graph: .dot, .mmd (Mermaid); .svg and .png need Graphviz."),
     ] = None  # fmt: skip
     format: Annotated[
         Format, option(None, "--format", metavar=None, show_default=True, help="How the result is printed.")
@@ -59,7 +59,7 @@ class ParamsOptions:
         """Wrong usage is a typer.BadParameter."""
         if self.tensors and analysed.without_weights:
             raise typer.BadParameter(
-                "a variant or a config has no file to list; give a checkpoint.", param_hint="--tensors"
+                "a variant or a config has no tensor files to list; give a checkpoint.", param_hint="--tensors"
             )
         others = {
             "--versus": self.versus,
@@ -77,9 +77,11 @@ class ParamsOptions:
             if self.tensors and value is not None:
                 raise typer.BadParameter("--tensors lists the tensors of one checkpoint as they are.", param_hint=name)
         if self.versus is not None and self.plot is not None:
-            raise typer.BadParameter("one model is drawn; leave out --versus.", param_hint="--plot")
+            raise typer.BadParameter("only one model can be drawn; leave out --versus.", param_hint="--plot")
         if self.versus is not None and self.formulas:
-            raise typer.BadParameter("they are shown of one model; leave out --versus.", param_hint="--formulas")
+            raise typer.BadParameter(
+                "they can be shown for only one model; leave out --versus.", param_hint="--formulas"
+            )
 
 
 @command("params")
@@ -114,7 +116,7 @@ def params(context: typer.Context, model: ModelOptions, analysed: AnalysedOption
 
 
 def _rows(model: Model, analysed: AnalysedOptions, wanted: ParamsOptions) -> Document:
-    """The rows of a model, which is drawn as well if that is wanted."""
+    """The rows of a model; --plot also draws it."""
     from bertcli.account.tables import account_document
 
     found = _account(model, analysed, wanted, wanted.collapse is True)
@@ -154,7 +156,7 @@ def _tensors(model: ModelOptions, analysed: AnalysedOptions) -> Document:
 
 
 def _other_model(name: str, model: ModelOptions, analysed: AnalysedOptions) -> Model:
-    """The model to compare with: a variant by its name, with the sizes and heads asked for, else a checkpoint."""
+    """The model to compare with: a named variant with the requested sizes and heads, else a checkpoint."""
     from bertcli.config import VARIANTS
 
     if name in VARIANTS:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Tallied(Protocol):
-    """A block of results that knows how far the run is with it."""
+    """A block of results with the run's progress up to it."""
 
     @property
     def tally(self) -> Tally: ...
@@ -36,7 +36,7 @@ logger = logging.getLogger("bertcli")
 
 
 def prepare(work: WorkOptions) -> None:
-    """Set the number of threads: libraries read it from the environment when they are loaded, so before NumPy is."""
+    """Set the number of threads, before NumPy is loaded: libraries read it from the environment when they load."""
     if work.threads is not None:
         from bertcli.team import set_thread_count
 
@@ -45,10 +45,10 @@ def prepare(work: WorkOptions) -> None:
 
 
 def open_model(options: ModelOptions, sample: str) -> Model:
-    """The model asked for, or the bundled sample, which is said on standard error."""
+    """The model asked for, or the bundled sample, with a note on standard error."""
     from bertcli.model import load
 
-    model = load(**options.wanted(sample, "no model given (-m), so the bundled %s runs."))
+    model = load(**options.wanted(sample, "no model given (-m); using the bundled %s."))
     for note in model.notes:
         logger.info("%s", note)
     return model
@@ -62,9 +62,9 @@ def read_texts(
     keep_going: bool = False,
     called: str = "text",
 ) -> Texts:
-    """The texts asked for, whatever they are `called`: arguments, files (none of which is the output), or stdin.
+    """The texts asked for: arguments, files (none of which may be the output), or stdin.
 
-    Wrong usage is a typer.BadParameter.
+    `called` is the word for a text in messages. Wrong usage is a typer.BadParameter.
     """
     from bertcli.inputs import from_arguments, from_files, takes_columns
     from bertcli.lines import STANDARD_INPUT
@@ -87,18 +87,18 @@ def read_texts(
             )
     if options.texts:
         if STANDARD_INPUT in (*options.texts, options.text_pair):
-            logger.warning("the %s '-' is taken as it stands; standard input is read with -i -.", called)
+            logger.warning("the %s '-' is taken literally; use -i - to read standard input.", called)
         return from_arguments(options.texts, options.text_pair)
     if not files and (sys.stdin is None or sys.stdin.isatty()):
         raise typer.BadParameter(
-            f"give a {called}, a file with --input, or pipe {called}s in, one a line.", param_hint=called.upper()
+            f"give a {called}, a file with --input, or pipe {called}s in, one per line.", param_hint=called.upper()
         )
     found = from_files(
         files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,
         id_column=id_column, label_column=label_column, keep_going=keep_going,
     )  # fmt: skip
     if output.output is not None and any(_is_same(file, output.output) for file in found.files or ()):
-        raise BertcliError(f"Cannot write {output.output}: the texts are read from it, so choose another --output.")
+        raise BertcliError(f"Cannot write {output.output}: the texts are read from it; choose another --output.")
     return found
 
 
@@ -107,20 +107,20 @@ def _is_same(file: str, other: str) -> bool:
 
 
 def find_folder(options: ModelOptions, sample: str, weights: bool = True) -> Path:
-    """The folder of the model asked for, or of the bundled sample, which is said on standard error."""
+    """The folder of the model asked for, or of the bundled sample, with a note on standard error."""
     from bertcli.hub import find_model
 
-    return find_model(**options.wanted(sample, "no model given (-m), so this is the bundled %s."), weights=weights)
+    return find_model(**options.wanted(sample, "no model given (-m); using the bundled %s."), weights=weights)
 
 
 @contextmanager
 def counted(
     blocks: Generator[B, None, None], task: str, texts: Texts, given: int | None, output: OutputOptions
 ) -> Iterator[Iterator[B]]:
-    """`with counted(…) as blocks:` — the same blocks; a bar counts their texts where a terminal is free for it.
+    """`with counted(…) as blocks:` — the same blocks; a progress bar counts their texts if a terminal is free for it.
 
-    `given` is how many texts there are, where that is known. After an error the blocks are closed here, and not when
-    Python clears them away, for a Ctrl-C that comes while it does so is lost.
+    `given` is the number of texts, if known. After an error the blocks are closed here rather than by Python's garbage
+    collection, during which a Ctrl-C would be lost.
     """
     with closing(blocks):
         streams_to_terminal = output.output is None and output.format == "jsonl" and sys.stdout.isatty()

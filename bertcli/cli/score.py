@@ -35,10 +35,10 @@ def score(
     long: LongOptions,
     target: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="The true sentence: score only what the masks in the text stand for."),
+        typer.Option(metavar="TEXT", help="The true sentence: score only the tokens that the text has masked."),
     ] = None,
 ) -> None:
-    """Say how likely each word of a text is, given all the others.
+    """Show how likely each word of a text is, given all the others.
 
     bertcli score "The cat sat on the mat."
     bertcli score "The cat sat on the mat." "The cat sat on the moon."
@@ -47,7 +47,7 @@ def score(
     bertcli score "The cat [MASK] on the mat." --target "The cat sat on the mat."
 
     Each token is masked in turn. The loss is the mean negative log-probability,
-    the pseudo-perplexity exp(loss): the lower, the likelier the text.
+    the pseudo-perplexity is exp(loss): the lower, the more likely the text.
     """
     prepare(work)
     from bertcli.output.records import ENDINGS
@@ -64,7 +64,7 @@ def score(
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    """A row for every token, and one for them all."""
+    """A row for every token, and one for all of them."""
     if "error" in record:
         yield record["index"], record["error"], None, None, None
         return

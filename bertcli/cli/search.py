@@ -23,7 +23,7 @@ TOP_K = 5
 
 @dataclass(frozen=True)
 class Search:
-    """A search as asked for; `texts` are those that the rows were made of."""
+    """A search as asked for; `texts` are those that the rows were made from."""
 
     search: SearchOptions
     texts: InputOptions
@@ -37,10 +37,12 @@ class Search:
         if self.search.against is None:
             raise typer.BadParameter("give the file of vectors to look in with --against.", param_hint="--against")
         if self.texts.texts or self.texts.text_pair is not None or self.texts.pair_column is not None:
-            raise typer.BadParameter("the text to look for is --query's; no others, no pairs.", param_hint="--query")
+            raise typer.BadParameter(
+                "give the text to look for with --query only: no other texts, no pairs.", param_hint="--query"
+            )
         if other or long.resume or long.keep_going:
             raise typer.BadParameter(
-                "it needs a vector a text, compared with those of --against: no --pooling none, --similarity, --dtype, "
+                "it compares one vector per text with those of --against: no --pooling none, --similarity, --dtype, "
                 "--resume or --keep-going.", param_hint="--query",
             )  # fmt: skip
 
@@ -67,7 +69,7 @@ class Search:
                 write({"query": query, "nearest": [_hit(*pair, texts) for pair in zip(row, score, strict=True)]})
 
     def _source(self, stored: Stored) -> Texts | None:
-        """The texts of the rows: those of --input, else those beside the vectors in a Parquet file."""
+        """The texts of the rows: those of --input, else those stored with the vectors in a Parquet file."""
         if self.texts.input:
             return read_texts(self.texts, self.output, self.id_column, keep_going=True)
         if "text" not in stored.columns:
@@ -84,13 +86,13 @@ def _texts(source: Texts, rows: Collection[int], stored: Stored) -> dict[int, Te
             found[count - 1] = text
     if count != stored.rows:
         raise BertcliError(
-            f"{stored.file} has {stored.rows:,} rows and --input {count:,} texts: give the file it was made of."
+            f"{stored.file} has {stored.rows:,} rows and --input {count:,} texts: give the file it was made from."
         )
     return found
 
 
 def _hit(row: int, score: float, texts: Mapping[int, Text]) -> dict[str, Any]:
-    """A row that was found; `id` and `text` where they are known."""
+    """A row that was found, with `id` and `text` if known."""
     text = texts.get(row)
     known = {} if text is None or text.id is None else {"id": text.id}
     return {"row": row, "score": score, **known, **({} if text is None else {"text": text.text})}

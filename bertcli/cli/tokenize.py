@@ -40,7 +40,7 @@ def tokenize(
     bertcli tokenize "First text" --text-pair "second text"
     bertcli tokenize -m bert-base-cased -i texts.txt --format jsonl
 
-    Start and end say where in its text a piece stands, in characters.
+    Start and end are a piece's position in its text, in characters.
     """
     source = read_texts(texts, output)
     from bertcli.output.records import record_output
@@ -55,8 +55,8 @@ def tokenize(
 
         prompt, lower = read_preparation(folder)
         if prompt or lower:
-            prepared = [f"puts {shown(prompt)} before a text"] * bool(prompt) + ["lower-cases it"] * lower
-            logger.info("encode %s; these are the pieces without that.", " and ".join(prepared))
+            prepared = [f"prepends {shown(prompt)} to a text"] * bool(prompt) + ["lower-cases it"] * lower
+            logger.info("encode %s; the pieces shown are without that.", " and ".join(prepared))
         config = read_config(folder / "config.json") if (folder / "config.json").exists() else None
         for record in tokenize(Tokenizer.open(folder, config), source, max_length):
             write(record)

@@ -21,24 +21,28 @@ if TYPE_CHECKING:
 Format = Literal["table", "json", "csv", "markdown"]
 PICTURES = (".html", ".svg")
 logger = logging.getLogger("bertcli")
-TOKENS, SHAPES = 16, 512  # of a sentence, unless --seq-len says so: with weights, and without
+TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and without
 
 
 @dataclass(frozen=True)
 class TraceOptions:
-    """What is run, and what is shown of it."""
+    """What is run, and what is shown about it."""
 
     text: Annotated[
         str | None,
         typer.Argument(metavar="TEXT", help="A text to run. (default: random token ids)", show_default=False),
     ] = None
     text_pair: Annotated[str | None, option(None, "--text-pair", metavar="TEXT", help="A second text.")] = None
-    all_layers: Annotated[bool, option(None, "--all-layers", help="Show every layer, not one for all.")] = False
+    all_layers: Annotated[
+        bool, option(None, "--all-layers", help="Show every layer, not one for all layers alike.")
+    ] = False
     time: Annotated[bool, option(None, "--time", help="Measure each operation.")] = False
     stats: Annotated[
         bool,
-        option(None, "--stats", help="Show the least, largest, mean and deviation of each output; find NaN."),
-    ] = False
+        option(None, "--stats",
+               help="Show minimum, maximum, mean and standard deviation of each output, and whether any is NaN or "
+               "infinite."),
+    ] = False  # fmt: skip
     save: Annotated[
         str | None,
         option(None, "--save", metavar="FILE", help="Write every output to a .npz or .safetensors file."),
@@ -46,11 +50,11 @@ class TraceOptions:
     attention: Annotated[
         str | None,
         option(None, "--attention", metavar="LAYER[.HEAD]",
-               help="Show attention weights, in percent: of a head, or a layer's mean. Both count from 0."),
+               help="Show attention weights in percent: of one head, or a layer's mean. Both count from 0."),
     ] = None  # fmt: skip
     output: Annotated[
         str | None,
-        option(None, "-o", "--output", metavar="FILE", help="With --attention: draw it, as .html or .svg."),
+        option(None, "-o", "--output", metavar="FILE", help="With --attention: draw the weights, as .html or .svg."),
     ] = None
     format: Annotated[
         Format, option(None, "--format", metavar=None, show_default=True, help="How the result is printed.")
@@ -60,16 +64,16 @@ class TraceOptions:
         """Wrong usage is a typer.BadParameter."""
         for name, value in (("--seq-len", analysed.seq_len), ("--batch-size", analysed.batch_size)):
             if self.text is not None and value is not None:
-                raise typer.BadParameter("this is for random ids; a text has a length of its own.", param_hint=name)
+                raise typer.BadParameter("this is for random ids; a text has its own length.", param_hint=name)
         if self.text_pair is not None and self.text is None:
-            raise typer.BadParameter("this goes with a text.", param_hint="--text-pair")
+            raise typer.BadParameter("this needs a first text.", param_hint="--text-pair")
         if self.output is not None and self.attention is None:
             raise typer.BadParameter(
                 "this draws attention weights: give --attention LAYER as well.", param_hint="--output"
             )
         if self.attention is not None and self.of_steps and self.output is None and self.format in ("csv", "markdown"):
             raise typer.BadParameter(
-                f"beside --attention, {self.format} has no place for steps: leave that out, or take --format json.",
+                f"with --attention, {self.format} cannot show the steps as well: leave this out, or use --format json.",
                 param_hint=self.of_steps,
             )
         if analysed.without_weights:
@@ -77,12 +81,12 @@ class TraceOptions:
 
     @property
     def of_steps(self) -> str:
-        """An option that says something of the table of steps; "" where there is none."""
+        """The first option given that concerns the table of steps; "" if none."""
         given = {"--time": self.time, "--stats": self.stats, "--all-layers": self.all_layers}
         return next((name for name, value in given.items() if value), "")
 
     def _refuse_numbers(self) -> None:
-        """What only real numbers can answer, refused for a variant or a configuration."""
+        """Refuse, for a variant or a configuration, options that need real numbers."""
         if self.text is not None:
             raise typer.BadParameter(
                 "a variant or a config has no tokenizer; give --seq-len instead.", param_hint="TEXT"
@@ -108,7 +112,7 @@ def trace(context: typer.Context, model: ModelOptions, analysed: AnalysedOptions
     Sizes are in symbols and numbers: B sentences of S tokens, hidden size H,
     A heads of size D, feed-forward size F, vocabulary V, positions P, token
     types T, labels C. Layers that do the same are shown once. A variant or a
-    config needs no weights, and its answer comes at once.
+    config needs no weights, and takes no time to run.
     """
     wanted.refuse_contradictions(analysed)
     _check_files(wanted.save, wanted.output)
@@ -124,7 +128,7 @@ def trace(context: typer.Context, model: ModelOptions, analysed: AnalysedOptions
 
 
 def _run(model: Model, analysed: AnalysedOptions, wanted: TraceOptions) -> None:
-    """A pass with real numbers, and all that can be shown of it."""
+    """Run a pass with real numbers, and show what is asked for."""
     from bertcli.attention import keeps_attention, parse_choice
     from bertcli.tracing.running import run
 
@@ -145,14 +149,14 @@ def _run(model: Model, analysed: AnalysedOptions, wanted: TraceOptions) -> None:
         if wanted.output is None:
             print()
     if len(given.ids) > 1:
-        logger.info("of %d sentences the first is shown.", len(given.ids))
+        logger.info("of %d sentences only the first is shown.", len(given.ids))
     from bertcli.cli.attention import show_attention
 
     show_attention(found, given.pieces, choice, wanted.output, wanted.format)
 
 
 def _check_files(save: str | None, output: str | None) -> None:
-    """Refuse what cannot be written before any work is done."""
+    """Refuse files that cannot be written, before any work is done."""
     if save is None and output is None:
         return
     from bertcli.output.arrays import ENDINGS

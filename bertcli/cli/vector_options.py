@@ -1,4 +1,4 @@
-"""What `bertcli encode` is told of the vectors: how they are made, and how they are stored."""
+"""The options of `bertcli encode` for its vectors: how they are made, and how they are stored."""
 
 from __future__ import annotations
 
@@ -12,39 +12,41 @@ from bertcli.cli.options import LongOptions, option
 
 @dataclass(frozen=True)
 class VectorOptions:
-    """What a text's vector is, and what becomes of it."""
+    """How a text's vector is made and stored."""
 
     pooling: Annotated[
         Literal["auto", "mean", "cls", "max", "pooler", "none"],
         option(None, "--pooling", metavar="MODE",
-               help="auto: as the model was made (default); mean, cls, max, pooler; none: a vector a token."),
+               help="auto: as the model specifies (default); mean, cls, max, pooler; none: one vector per token."),
     ] = "auto"  # fmt: skip
     layer: Annotated[
         str,
-        option(None, "--layer", metavar="N[,N]", help="0: embeddings, N: layer N, -1: the last; several are joined."),
+        option(
+            None, "--layer", metavar="N[,N]", help="0: embeddings, N: layer N, -1: the last; several are concatenated."
+        ),
     ] = "-1"
     normalize: Annotated[
         bool | None,
-        option(None, "--normalize/--no-normalize", help="Vectors of length 1 (default: as the model was made)."),
+        option(None, "--normalize/--no-normalize", help="Scale vectors to length 1 (default: as the model specifies)."),
     ] = None
     truncate_dim: Annotated[
         int | None,
         option(None, "--truncate-dim", min=1, metavar="N",
-               help="Keep the first N numbers of each vector, and normalise after that if at all."),
+               help="Keep only the first N numbers of each vector; normalisation, if any, comes after."),
     ] = None  # fmt: skip
     dtype: Annotated[
         Literal["float32", "float16", "int8", "binary"],
         option(None, "--dtype", metavar="TYPE",
-               help="How arrays are stored: float32 (default), float16, int8 with a scale a row, "
-               "binary: a bit a number."),
+               help="How arrays are stored: float32 (default), float16, int8 with one scale per row, "
+               "binary: one bit per number."),
     ] = "float32"  # fmt: skip
     id_column: Annotated[
         str | None,
         option(None, "--id-column", metavar="NAME",
-               help="The field that names a text; it goes to the output with it."),
+               help="The field that identifies a text; it is copied to the output."),
     ] = None  # fmt: skip
     similarity: Annotated[
-        bool, option(None, "--similarity", help="Show how alike the texts are: the cosines of all pairs.")
+        bool, option(None, "--similarity", help="Show how similar the texts are: the cosines of all pairs.")
     ] = False
 
     def refuse_contradictions(self, long: LongOptions) -> None:
@@ -66,17 +68,17 @@ class VectorOptions:
 
     @property
     def one_a_text(self) -> bool:
-        """Whether a text has one vector, and not one a token."""
+        """Whether a text has one vector rather than one per token."""
         return self.pooling != "none"
 
     @property
     def stored_smaller(self) -> bool:
-        """Whether numbers are stored as something smaller than they are, which only arrays can be."""
+        """Whether numbers are stored in fewer bits than float32, which only files of arrays support."""
         return self.dtype != "float32"
 
     @property
     def plan(self) -> dict[str, Any]:
-        """What the task is told."""
+        """The arguments for the task."""
         return {
             "pooling": self.pooling,
             "layer": self.layers,
@@ -86,6 +88,6 @@ class VectorOptions:
 
     @property
     def by_name(self) -> dict[str, Any]:
-        """The options that a result depends on, as they are typed."""
+        """The options that affect a result, by their names on the command line."""
         found = {**self.plan, "dtype": self.dtype, "id_column": self.id_column}
         return {f"--{name.replace('_', '-')}": value for name, value in found.items()}

@@ -1,4 +1,4 @@
-"""Vectors into files of arrays, or into Parquet beside their texts: what `bertcli encode -o` does."""
+"""Writes vectors to files of arrays, or to Parquet next to their texts: what `bertcli encode -o` does."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from bertcli.tasks import Block, Stream, Tally
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ERRORS = ".errors.jsonl"  # what the list of texts that could not be used is called, behind the file's own name
+ERRORS = ".errors.jsonl"  # appended to the file's name for the list of texts that could not be used
 STORED = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
 Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Form:
-    """How vectors are stored: how many numbers, of which type, one a text or (ragged) one a token."""
+    """How vectors are stored: how many numbers, of which type, one per text or (ragged) one per token."""
 
     width: int
     dtype: str
     ragged: bool
 
     def columns(self, ending: str) -> list[Column]:
-        """The arrays of a file; a .npy file has room for one."""
+        """The arrays of a file; a .npy file holds only one."""
         found = [Column("embeddings", STORED[self.dtype], stored_width(self.width, self.dtype))]
         if self.dtype == "int8" and ending != ".npy":
             found.append(Column("scales", "<f4"))
         return [*found, Column("offsets", "<i8")] if self.ragged else found
 
     def arrays(self, block: Block, tokens: int) -> Arrays:
-        """Rows for a block's texts in order; a failure has a row of zeros, or no token. `tokens` come before it."""
+        """Rows for a block's texts in order; a failure has a row of zeros, or no tokens. `tokens` precede the block."""
         count = len(block.items) + len(block.failures)
         places = [item.index - (block.tally.texts - count) for item in block.items]
         if not self.ragged:
@@ -60,7 +60,7 @@ class Form:
 
 
 def _spread(rows: NDArray[Any], places: list[int], count: int) -> NDArray[Any]:
-    """Rows in their places among `count`, zeros elsewhere."""
+    """Rows at their places among `count`, zeros elsewhere."""
     if len(rows) == count:
         return rows
     spread = np.zeros((count, *rows.shape[1:]), rows.dtype)
@@ -69,7 +69,7 @@ def _spread(rows: NDArray[Any], places: list[int], count: int) -> NDArray[Any]:
 
 
 def write_vectors(job: Job, source: Texts, model: Model, form: Form, begin: Callable[[Tally], Stream]) -> Tally:
-    """Write the blocks of `begin(tally)`; the list of failures lies beside the file when there are any."""
+    """Write the blocks of `begin(tally)`; if there are failures, their list is written next to the file."""
     with job.draft(source, model) as draft:
         tally = reached(draft)
         if draft.whole:
@@ -83,12 +83,12 @@ def write_vectors(job: Job, source: Texts, model: Model, form: Form, begin: Call
                 draft.step(tally._asdict())
         draft.publish(file.finish())
         if not tally.failed:
-            Path(f"{draft.path}{ERRORS}").unlink(missing_ok=True)  # the list of a file that is no more
+            Path(f"{draft.path}{ERRORS}").unlink(missing_ok=True)  # the list of an earlier file, now replaced
     return tally
 
 
 class _ArrayRows:
-    """Blocks into .npy, .npz or .safetensors."""
+    """Writes blocks to .npy, .npz or .safetensors."""
 
     def __init__(self, draft: Draft, form: Form, ending: str) -> None:
         self._draft, self._form = draft, form
@@ -109,7 +109,7 @@ class _ArrayRows:
 
 
 class _ParquetRows:
-    """Blocks into .parquet, with columns id (of the input, else the text's number), text, and where there are any
+    """Writes blocks to .parquet, with columns id (from the input, else the text's number), text, and if there are any
     text_pair and error."""
 
     def __init__(self, draft: Draft, form: Form, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Texts from files and pipes, one at a time: no file is ever held in memory."""
+"""Texts from files and pipes, one at a time: no file is held in memory as a whole."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def from_files(
     label_column: str | None = None,
     keep_going: bool = False,
 ) -> Texts:
-    """Texts of files one after another, each read as its ending says; `-` is standard input, a text a line.
+    """Texts of files one after another, each read according to its ending; `-` is standard input, one text per line.
 
-    Endings: .txt, .jsonl, .csv, .tsv, .parquet, and these with .gz behind. A name with `*`, `?` or `[…]` that is no
-    file stands for all it matches, sorted. `column` (default "text") and the other columns name fields; `pair` goes
-    with every text; ids and labels may be numbers. Errors: BertcliError naming file and line for what cannot be used,
-    raised when the reading comes to it; with `keep_going` such a row is a Text with an `error` instead.
+    Endings: .txt, .jsonl, .csv, .tsv, .parquet, and these followed by .gz. A name with `*`, `?` or `[…]` that is not a
+    file stands for all files it matches, sorted. `column` (default "text") and the other columns name fields; `pair` is
+    paired with every text; ids and labels may be numbers. Errors: BertcliError naming file and line for a row that
+    cannot be used, raised when it is reached; with `keep_going` such a row is a Text with an `error` instead.
     """
     names = [name for file in files for name in _matching(file)]
     wanted = Wanted(column, pair_column, id_column, label_column, pair)
@@ -52,12 +52,12 @@ def from_files(
 
 
 def takes_columns(files: Sequence[str]) -> bool:
-    """Whether any of these input files, or of those that a pattern stands for, has named fields."""
+    """Whether any of these input files, or of those that a pattern matches, has named fields."""
     return any(_ending(name) in (".jsonl", ".csv", ".tsv", PARQUET) for file in files for name in _matching(file))
 
 
 class _Sources:
-    """Files and pipes to be read one after another, and how far that has come."""
+    """Files and pipes to be read one after another, and how far reading has got."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.all = sources
@@ -74,7 +74,7 @@ class _Sources:
         return bool(self.all) and self.all[self._current].waiting()
 
     def share(self) -> float | None:
-        """Of the bytes of all files, how many are in those that have been read."""
+        """The share of all files' bytes that has been read."""
         current = self.all[self._current].share() if self.regular and self.all else None
         if current is None:
             return None
@@ -83,15 +83,15 @@ class _Sources:
 
 
 def _open(file: str) -> Source:
-    """A file or pipe that is known to be there, and to have a known ending."""
+    """A file or pipe that is known to exist, and to have a known ending."""
     ending = "" if file == STANDARD_INPUT else _ending(file)
     if ending == PARQUET:
         return ParquetRows(file)
     if ending in LINE_FORMATS:
         return LineStream(file)
     raise BertcliError(
-        f"{file}: the ending of an input file must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, perhaps with "
-        f"{GZIP} behind it; a file of another name can be piped in, one text a line."
+        f"{file}: the ending of an input file must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, optionally followed "
+        f"by {GZIP}; any other file can be piped in, one text per line."
     )
 
 
@@ -102,7 +102,7 @@ def _texts(source: Source, wanted: Wanted) -> Iterator[Text]:
 
 
 def _matching(file: str) -> list[str]:
-    """The file of this name, or the files that a pattern stands for, in the order of their names."""
+    """The file of this name, or the files that a pattern matches, sorted by name."""
     if file == STANDARD_INPUT or not glob.has_magic(file) or os.path.lexists(file):
         return [file]
     found = sorted(name for name in glob.glob(file, recursive=True) if not os.path.isdir(name))
@@ -112,7 +112,7 @@ def _matching(file: str) -> list[str]:
 
 
 def _ending(file: str) -> str:
-    """The ending in lower case that tells the format: the one before .gz, if that is the last."""
+    """The ending, in lower case, that determines the format: without a final .gz."""
     path = Path(file.lower())
     return Path(path.stem).suffix or GZIP if path.suffix == GZIP else path.suffix
 

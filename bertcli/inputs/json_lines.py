@@ -1,4 +1,4 @@
-"""Texts in the fields of JSON objects, one a line."""
+"""Texts in the fields of JSON objects, one per line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bertcli.untrusted import shown
 
 
 def json_lines(lines: LineStream, wanted: Wanted) -> Iterator[Text]:
-    """A row a line; one that is no JSON object, or lacks a field, is a Text with an error."""
+    """One row per line; a line that is not a JSON object, or lacks a field, is a Text with an error."""
     for line in lines:
         yield Text("", place=line.place, error=line.error) if line.error else _row(line, wanted)
 
@@ -22,7 +22,7 @@ def _row(line: Line, wanted: Wanted) -> Text:
         record = json.loads(line.text)
     except json.JSONDecodeError as error:
         return unusable(line.place, f"not valid JSON ({error.msg} at column {error.colno}).")
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets without end
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, endless nesting
         return unusable(line.place, f"not usable JSON ({error}).")
     if not isinstance(record, dict):
         return unusable(line.place, f"not a JSON object but {shown(record)}.")

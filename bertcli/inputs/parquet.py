@@ -18,13 +18,13 @@ from bertcli.lines import check_readable
 from bertcli.untrusted import shown
 
 ROWS = 1024  # read together
-BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group may not fit in memory
+BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group might not fit in memory
 
 
 class ParquetRows:
-    """The rows of a Parquet file. Errors: BertcliError where it is missing or forbidden (at once), or pyarrow is."""
+    """The rows of a Parquet file. Errors: BertcliError if it cannot be opened (at once), or pyarrow is missing."""
 
-    regular = True  # it is read from its end, which no pipe has
+    regular = True  # a Parquet file is read from its end, so it cannot be a pipe
 
     def __init__(self, file: str) -> None:
         self.name = file
@@ -35,13 +35,13 @@ class ParquetRows:
         return False
 
     def share(self) -> float | None:
-        """How many of the rows have been read, 0 to 1; None before the first."""
+        """The share of rows that has been read, 0 to 1; None before the file is open."""
         return self._row / self._rows if self._rows else None
 
     def texts(self, wanted: Wanted) -> Iterator[Text]:
-        """A row a row, `place` counting from 1; null, or a text that is not UTF-8, is a Text with an error.
+        """One Text per row, `place` counting from 1; for null, or text that is not UTF-8, a Text with an error.
 
-        Errors: BertcliError for a file that is not Parquet or damaged, and a column that is missing or holds no text.
+        Errors: BertcliError for a file that is damaged or not Parquet, and for a column that is missing or not text.
         """
         arrow, parquet = pyarrow(self.name)
         names = wanted.names
@@ -61,10 +61,10 @@ class ParquetRows:
 
 
 def _seekable(file: str) -> IO[bytes]:
-    """The file itself, or what a gzip holds, on the disk: Parquet is read from its end."""
+    """The file itself, or a gzip unpacked into a temporary file: Parquet is read from its end."""
     if not file.lower().endswith(".gz"):
         return open(file, "rb")
-    unpacked = tempfile.TemporaryFile()  # noqa: SIM115 closed by the caller, as the other is
+    unpacked = tempfile.TemporaryFile()  # noqa: SIM115 closed by the caller, like the other
     with gzip.open(file) as packed:
         shutil.copyfileobj(packed, unpacked, BUFFER)
     unpacked.seek(0)

@@ -13,7 +13,7 @@ from bertcli.inputs.wanted import Wanted, unusable
 from bertcli.lines import LONGEST, Line, LineStream
 from bertcli.untrusted import shown
 
-LONE_RETURN = "\udc0d"  # stands for a \r inside a line while the csv module, which would end the line there, reads it
+LONE_RETURN = "\udc0d"  # replaces a \r inside a line while the csv module reads it, which would end the line there
 
 
 class _Row(NamedTuple):
@@ -30,12 +30,12 @@ def comma_separated(lines: LineStream, wanted: Wanted) -> Iterator[Text]:
 
 
 def tab_separated(lines: LineStream, wanted: Wanted) -> Iterator[Text]:
-    """A row a line."""
+    """One row per line."""
     return _columns((_Row(line.place, _tab_row(line.text), line.error) for line in lines), wanted)
 
 
 def _columns(rows: Generator[_Row, None, None], wanted: Wanted) -> Iterator[Text]:
-    """The wanted columns of a table whose first row is its header, without which nothing can be read."""
+    """The wanted columns of a table whose first row is its header; an error in the header is fatal."""
     with closing(rows):
         place, header, error = next(rows, _Row("", []))
         if error:
@@ -59,8 +59,8 @@ def _place_in(header: list[str], name: str, place: str, wanted: Wanted) -> int:
 
 
 def _quoted_rows(lines: LineStream) -> Generator[_Row, None, None]:
-    """Rows of comma separated fields; a quoted field may go on over several lines."""
-    csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST))  # the bound below comes first
+    """Rows of comma-separated fields; a quoted field may span several lines."""
+    csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST))  # the limit below applies first
     read: list[Line] = []
 
     def source() -> Iterator[str]:
@@ -70,7 +70,7 @@ def _quoted_rows(lines: LineStream) -> Generator[_Row, None, None]:
             read.append(line)
             if size > LONGEST:
                 raise BertcliError(
-                    f"{read[0].place}: a quotation mark opens here and does not close for {LONGEST:,} letters."
+                    f"{read[0].place}: a quotation mark opens here and does not close within {LONGEST:,} letters."
                 )
             yield line.text.replace("\r", LONE_RETURN) + line.end
 
@@ -83,18 +83,18 @@ def _quoted_rows(lines: LineStream) -> Generator[_Row, None, None]:
             return
         except csv.Error as error:
             place = read[0].place if read else lines.name
-            yield _Row(place, [], f"{place}: not comma separated values ({error}).")
+            yield _Row(place, [], f"{place}: not comma-separated values ({error}).")
             continue
         broken = next((line.error for line in read if line.error), None)
         yield _Row(read[0].place, [field.replace(LONE_RETURN, "\r") for field in row] or [""], broken)
 
 
 def _tab_row(line: str) -> list[str]:
-    """Fields between tabs: as they stand, but without the quotes around a field that is quoted by the rules of CSV."""
+    """Fields between tabs, as they stand, except that quotes around a field are removed as in CSV."""
     if '"' in line:
         try:
             (row,) = csv.reader([line.replace("\r", LONE_RETURN)], delimiter="\t", strict=True)
             return [field.replace(LONE_RETURN, "\r") for field in row]
         except csv.Error:
-            pass  # a quotation mark that is part of the text, as most files of this kind have them
+            pass  # the quotation mark is part of the text, as in most files of this kind
     return line.split("\t")

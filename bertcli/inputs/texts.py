@@ -9,14 +9,14 @@ from bertcli.errors import BertcliError
 from bertcli.untrusted import shown, shown_object
 
 END = object()
-CHARACTERS_A_TOKEN = 4  # roughly, in English; only how many texts are looked at together depends on it
+CHARACTERS_A_TOKEN = 4  # roughly, in English; it only affects how many texts are processed together
 
 
 class Text(NamedTuple):
     """A text to work on, perhaps with a second one, and where it came from (for messages).
 
-    `id` is the row's own, `label` the true one where it is known. `error`, when there is one, says why the row cannot
-    be used; its text is empty then.
+    `id` is the row's own, `label` the true label if known. `error`, if there is one, says why the row cannot be used;
+    the text is then empty.
     """
 
     text: str
@@ -28,11 +28,11 @@ class Text(NamedTuple):
 
 
 class Texts:
-    """An iterable of Text in input order; `waiting()` says whether the next one may take a while to come.
+    """An iterable of Text in input order; `waiting()` says whether the next one may take a while to arrive.
 
-    `at_hand`: they are all there, and reading ahead never waits, as it may with a pipe or an iterator that computes.
-    `files` are those it is read from, in order; None when one is a pipe, which no second run could read again.
-    `share()` is how much of them has been read, 0 to 1, or None where nobody knows.
+    `at_hand`: all are available, so reading ahead never waits, as it may with a pipe or an iterator that computes.
+    `files` are those it reads, in order; None if one is a pipe, which a second run could not read again.
+    `share()` is how much of them has been read, 0 to 1, or None if unknown.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class Texts:
         return iter(self._rows)
 
     def grouped(self, tokens: int, span: int) -> Iterator[list[Text]]:
-        """Texts in lists of about `tokens` tokens, then twice as many up to `span` times; less where the input pauses.
+        """Texts in lists of about `tokens` tokens, doubling up to `span` times that; shorter where the input pauses.
 
-        The sizes depend on the texts alone, unless the input is a pipe that pauses: a run repeats bit for bit.
+        The sizes depend only on the texts, unless the input is a pipe that pauses: a run repeats bit for bit.
         """
         group: list[Text] = []
         size, budget = 0, tokens
@@ -70,7 +70,7 @@ class Texts:
 
 
 def from_values(texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str | None = None) -> Texts:
-    """Texts given in Python: any iterable of strings, or one; `pairs` go with them one by one, or one with all."""
+    """Texts given in Python: an iterable of strings, or one string; `pairs` likewise, a single one is for all texts."""
     if isinstance(texts, Texts):
         return texts
     values = [texts] if isinstance(texts, str) else texts
@@ -96,12 +96,12 @@ def _paired(texts: Iterator[str], pairs: Iterator[str | None]) -> Iterator[Text]
 
 def _string(value: object) -> str:
     if not isinstance(value, str):
-        raise BertcliError(f"A text must be a string, and {shown_object(value)} is not.")
+        raise BertcliError(f"A text must be a string, but {shown_object(value)} is not.")
     return value
 
 
 def from_arguments(texts: Sequence[str], pair: str | None = None) -> Texts:
-    """Texts given on the command line; `pair` goes with each."""
+    """Texts given on the command line, each paired with `pair`."""
     for text in [*texts, pair or ""]:
         if not is_unicode(text):
             raise BertcliError(f"A text on the command line is not UTF-8: {shown(text)}.")
@@ -109,7 +109,7 @@ def from_arguments(texts: Sequence[str], pair: str | None = None) -> Texts:
 
 
 def is_unicode(text: str) -> bool:
-    """False for a string with half a surrogate pair, which no UTF-8 can hold."""
+    """False for a string with half a surrogate pair, which UTF-8 cannot represent."""
     if text.isascii():
         return True
     try:

@@ -1,4 +1,4 @@
-"""Which fields of a row are wanted, and what they may hold."""
+"""Which fields of a row are read, and what they may hold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_COLUMN = "text"
 
 @dataclass(frozen=True)
 class Wanted:
-    """The names of the fields that hold the text, its pair, id and label; `fixed_pair` goes with every text."""
+    """The names of the fields that hold the text, its pair, id and label; `fixed_pair` is a pair for every text."""
 
     column: str | None = None
     pair_column: str | None = None
@@ -27,13 +27,13 @@ class Wanted:
 
     @cached_property
     def names(self) -> list[str]:
-        """The fields to look up: the text's first."""
+        """The fields to look up, the text's first."""
         column = DEFAULT_COLUMN if self.column is None else self.column
         names = (column, self.pair_column, self.id_column, self.label_column)
         return [name for name in names if name is not None]
 
     def option(self, name: str) -> str:
-        """The option of the commands that a field's name comes from."""
+        """The command-line option that gives this field's name."""
         named = {
             self.pair_column: "--pair-column", self.id_column: "--id-column", self.label_column: "--label-column",
             self.names[0]: "--column",
@@ -41,7 +41,7 @@ class Wanted:
         return named[name]
 
     def kinds(self, name: str) -> str:
-        """What the field of this name may hold: labels and ids may be numbers, unless they are texts as well."""
+        """What the field of this name may hold; labels and ids may be numbers, unless the field is also a text."""
         if name in (self.names[0], self.pair_column):
             return "a text"
         return "a text or whole number" if name == self.id_column else "a text or number"
@@ -69,12 +69,12 @@ class Wanted:
 
 
 def is_text(value: object) -> bool:
-    """Whether a value is a string of whole characters."""
+    """Whether a value is a string without half surrogate pairs."""
     return isinstance(value, str) and is_unicode(value)
 
 
 def is_number(value: object, whole: bool) -> bool:
-    """Whether a value is a whole number; or else a finite one, or true or false, which labels may be."""
+    """Whether a value is a whole number; unless `whole`, also any finite number, true or false, as labels may be."""
     if whole:
         return type(value) is int
     return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))

@@ -1,18 +1,18 @@
-"""Products by OpenBLAS: exact whatever is computed together, and fast for weights that are used often.
+"""Products by OpenBLAS: identical results whatever is computed together, and fast for weights that are used often.
 
 A product is weight [outputs, inputs] · columns [inputs, tokens]. OpenBLAS has a *kernel* for each kind of processor. It
 copies both matrices into *panels*, the order in which the kernel reads them; the kernel takes a panel of outputs and a
-*tile* of columns at a time, and adds up the inputs in *portions*. In which order a number is added up may depend on how
-many columns there are. A text's vector must not depend on that, so
+*tile* of columns at a time, and sums over the inputs in *portions*. The order in which a number is summed may depend on
+how many columns there are. A text's vector must not depend on that, so
 
-    enlarged   makes small products larger, by columns of zeros (the AVX-512 kernel)
-    guarded    puts columns of zeros to either side of what is multiplied (the AVX2 kernel)
+    enlarged   makes small products larger by adding columns of zeros (the AVX-512 kernel)
+    guarded    puts columns of zeros on either side of the columns that are multiplied (the AVX2 kernel)
 
-and since copying a weight takes as long as multiplying it with 16 columns,
+and since copying a weight takes as long as multiplying it by 16 columns,
 
-    kept       says which weights are used so often that their panels are kept, and keeps them
-    panels     multiplies with them
-    schedules  is what OpenBLAS's routines are called with for that, and in which order
+    kept       decides which weights are used often enough to keep their panels, and keeps them
+    panels     multiplies by weights in panels
+    schedules  says with which arguments, and in which order, OpenBLAS's routines are called for that
     routines   calls them
-    layouts    has the sizes of portion, tile and panel, for each kernel
+    layouts    holds the sizes of portion, tile and panel for each kernel
 """

@@ -1,9 +1,9 @@
-"""How many threads are worth it while other programs want the same cores.
+"""How many threads are worth using while other programs want the same cores.
 
-OpenBLAS's threads wait for each other at the end of every call. One that the system has set aside in favour of another
-program keeps all of them waiting for milliseconds, where a call takes tens of microseconds: beside a single busy
-program, two threads have been seen to take seventy times as long as one. So where threads take longer than one would,
-fewer share the products for a while.
+OpenBLAS's threads wait for each other at the end of every call. A thread that the system has suspended in favour of
+another program keeps all of them waiting for milliseconds, although a call takes tens of microseconds: next to a single
+busy program, two threads have been seen to take seventy times as long as one. So if several threads take longer than
+one would, fewer threads share the products for a while.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Hashable
 from time import perf_counter
 
-SPENT = 0.1  # seconds of products that are judged together: one that comes late is no sign of anything
-WORSE = 1.5  # times what one thread would take, as estimated from the least that several took for the same
-SHORTEST, LONGEST = 0.1, 1.0  # seconds until more threads are tried again: twice as long each time that fails
-KINDS = 4096  # of products, whose least times are kept
+SPENT = 0.1  # seconds of products that are judged together: a single slow one means nothing
+WORSE = 1.5  # times what one thread would take, estimated from the shortest time that several took for the same
+SHORTEST, LONGEST = 0.1, 1.0  # seconds until more threads are tried again; doubled each time that fails
+KINDS = 4096  # kinds of products whose shortest times are kept
 
 
 class Crowding:
-    """Watches how long products take that threads share."""
+    """Monitors how long the products that threads share take."""
 
     def __init__(self) -> None:
-        self._least: dict[Hashable, float] = {}  # seconds of each kind of product
-        self._spent = self._alone = 0.0  # seconds on what is yet to be judged, and what one thread would take
-        self._limit: int | None = None  # threads; None: as many as are wanted
+        self._least: dict[Hashable, float] = {}  # shortest time of each kind of product, in seconds
+        self._spent = self._alone = 0.0  # seconds not yet judged, and what one thread would have taken
+        self._limit: int | None = None  # threads; None: no limit
         self._pause = SHORTEST
         self._until = 0.0
 
@@ -40,7 +40,7 @@ class Crowding:
         return min(wanted, self._limit)
 
     def took(self, seconds: float, kind: Hashable, threads: int) -> None:
-        """Note how long a product took, of a kind that always takes as long with as many threads."""
+        """Note how long a product took; those of one `kind` normally take equally long with as many threads."""
         if threads < 2:
             return
         if len(self._least) >= KINDS:

@@ -1,10 +1,10 @@
-"""Products with OpenBLAS's AVX2 kernel in which a column's result is the same to the last bit among however many.
+"""Products with OpenBLAS's AVX2 kernel in which a column's result does not depend on how many are computed together.
 
-The kernel takes 12 outputs and 8 columns at a time and adds up along the inputs, one after the other. But from 16
-columns on it adds up even and odd inputs apart in the first 8 and the last 8 of a block; and what is left of the
-outputs, if it is more than 3, another routine computes, which always does so. Therefore blocks have 8 columns of zeros
-on either side, and no such rest is left. That is an eighth more columns for one sentence of 128 tokens, a twentieth for
-many, none for up to 15, and copies of what goes in and comes out: the price of one vector for one text.
+The kernel takes 12 outputs and 8 columns at a time and sums over the inputs one after the other. But from 16 columns on
+it sums even and odd inputs separately in the first 8 and the last 8 columns of a block; and if more than 3 outputs are
+left over, they are computed by another routine, which always does so. Therefore blocks have 8 columns of zeros on
+either side, and no outputs are left over. That is an eighth more columns for one sentence of 128 tokens, a twentieth
+for many, none for up to 15, and copies of the input and the output: the price of one vector for one text.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from bertcli.openblas.layouts import AVX2, layout
 from bertcli.parts import Array
 
 TILE = AVX2.tile  # columns
-FEW = 15  # columns, of which none is an outer one
-MOST = 304  # columns of a block: with the guards, as many as OpenBLAS takes for one
-BLOCKS = 2  # at a time: OpenBLAS takes this many for two blocks of one size, and copies the weights once for both
+FEW = 15  # columns: with so few, none is summed like an outer one
+MOST = 304  # columns of a block: with the guards, the most that OpenBLAS processes as one block
+BLOCKS = 2  # at a time: OpenBLAS divides this many columns into two equal blocks, and copies the weights once for both
 PANEL = AVX2.panel  # outputs
-SHARE = 96  # outputs: a thread of OpenBLAS's has a multiple of 32, and no rest here
-EVEN = 32  # inputs: OpenBLAS halves what is left of another number here with one thread, there with more
-ENOUGH = 1 << 19  # multiplications for each thread: twice what OpenBLAS asks for
+SHARE = 96  # outputs: an OpenBLAS thread gets a multiple of 32, and none are left over
+EVEN = 32  # inputs: with other numbers, where OpenBLAS halves the last portion depends on the number of threads
+ENOUGH = 1 << 19  # multiplications per thread: twice what OpenBLAS requires
 
 
 def needed() -> bool:
@@ -33,13 +33,13 @@ def needed() -> bool:
 
 
 def by_own_threads(outputs: int, inputs: int, columns: int, threads: int) -> int:
-    """How many of the outputs OpenBLAS's own threads can share out among themselves and not change a bit; maybe none.
+    """How many of the outputs OpenBLAS's own threads can divide among themselves without changing a bit; maybe none.
 
-    They share out the outputs, and not the columns, where that makes their parts squarer; and each has a part, unless
-    there is little to do.
+    They divide the outputs, rather than the columns, if that makes their parts squarer; and every thread gets a part,
+    unless there is little to do.
     """
     whole = outputs - outputs % (SHARE * threads)
-    widest = min(columns, BLOCKS * MOST) + 3 * BLOCKS * TILE  # each block has two guards, and is filled up
+    widest = min(columns, BLOCKS * MOST) + 3 * BLOCKS * TILE  # each block has two guards, and padding to a whole tile
     squarer = 2 * whole > widest * threads
     return whole if squarer and whole * inputs * columns >= ENOUGH * threads else 0
 
@@ -79,7 +79,7 @@ def _multiply_guarded(weight: Array, columns: Array, bias: Array | None, into: A
 
 
 def _multiply(weight: Array, columns: Array, into: Array) -> None:
-    """weight · columns; the last 12 outputs by themselves where fewer would be left, some of them once more."""
+    """weight · columns; if fewer than 12 outputs are left over, the last 12 are computed apart, some of them twice."""
     whole = len(weight) - len(weight) % PANEL
     np.matmul(weight[:whole], columns, out=into[:whole])
     if whole < len(weight):

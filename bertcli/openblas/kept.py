@@ -1,8 +1,8 @@
-"""Which weights are kept in panels: those that are used again and again, in other passes or other parts of a batch.
+"""Which weights are kept in panels: those that are used repeatedly, in other passes or other parts of a batch.
 
-So a short pass copies nothing but what OpenBLAS copies for itself. Panels take the place of the mapped file's pages in
-memory, which are given back. Weights that were widened to float32 have no such pages and are in memory twice, up to a
-limit. In worker processes, which share those pages, nothing is kept.
+So a short pass copies nothing beyond OpenBLAS's own copies. In memory, panels replace the mapped file's pages, which
+are released. Weights that were converted to float32 have no such pages and are held twice, up to a limit. Worker
+processes share the mapped pages and keep no panels.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from bertcli.openblas.panels import Panels
     from bertcli.openblas.routines import Routines
 
-OFTEN = 8  # uses, the last of which makes the panels; that takes as long as ten passes of 16 tokens with them
-SMALLEST = 1 << 16  # numbers of a weight that is worth it
-TWICE = 350_000_000  # bytes of panels beside widened weights: BERT-base's
+OFTEN = 8  # uses, the last of which makes the panels; making them takes as long as ten passes of 16 tokens with them
+SMALLEST = 1 << 16  # numbers in a weight that is worth it
+TWICE = 350_000_000  # bytes of panels for converted weights: enough for BERT-base
 
 
 class _Weight:
-    """What is known of a weight; `itself` makes it forgotten when the weight is gone."""
+    """What is known about a weight; the weak reference `itself` removes the entry when the weight is deleted."""
 
     def __init__(self, itself: ReferenceType[Array]) -> None:
         self.itself, self.uses, self.tried = itself, 0, False
@@ -41,16 +41,16 @@ _weights: dict[int, _Weight] = {}
 
 
 def usable() -> Routines | None:
-    """What panels are made and multiplied with; None where there can be none: with another kernel or library."""
-    from bertcli.openblas.routines import routines  # a short pass need not wait for it
+    """The routines that make and multiply panels; None if there are none, as with another kernel or library."""
+    from bertcli.openblas.routines import routines  # imported late: a short pass does not need it
 
     known = layout(blas.kernel())
     return None if known is None else routines(known)
 
 
 def panels(weight: Array) -> Panels | None:
-    """The weight's panels, once it has been asked for so often; None where there cannot be any, too."""
-    if layout(blas.kernel()) is None:  # no need to remember it
+    """The weight's panels once it has been used often enough; otherwise, or if it cannot have any, None."""
+    if layout(blas.kernel()) is None:  # no need to count its uses
         return None
     key = id(weight)
     entry = _weights.get(key)
@@ -74,7 +74,7 @@ def _make(weight: Array) -> Panels | None:
     try:
         made = Panels(weight, use)
         same = _same(made, weight, 9) and _same(made, weight[: 2 * use.layout.panel], UNGUARDED + 9)
-    except MemoryError:  # it goes on without
+    except MemoryError:  # continue without panels
         return None
     if not same:
         return None
@@ -83,14 +83,14 @@ def _make(weight: Array) -> Panels | None:
 
 
 def _fits(weight: Array, layout: Layout) -> bool:
-    """True if a weight is worth panels and can have them; what is written to it later would not be noticed."""
+    """True if a weight is worth panels and can have them; it must be read-only, as later writes would go unnoticed."""
     (outputs, inputs), fixed = weight.shape, not weight.flags.writeable
     worth = weight.size >= SMALLEST and outputs >= layout.panel and inputs % EVEN == 0
     return worth and fixed and weight.dtype == np.float32 and weight.strides[1] == weight.itemsize
 
 
 def _same(made: Panels, weight: Array, columns: int) -> bool:
-    """True if products with as many columns are those without panels: of the weight, or its first outputs."""
+    """True if products with this many columns equal those without panels, for the weight or its first outputs."""
     x = np.random.default_rng(0).standard_normal((weight.shape[1], columns), dtype=np.float32)
     found, expected = np.empty((2, len(weight), columns), np.float32)
     made.multiply(x, None, found)

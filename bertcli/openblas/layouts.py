@@ -1,4 +1,4 @@
-"""The kernels of OpenBLAS's whose routines are called here, and how each takes a product."""
+"""The OpenBLAS kernels whose routines are called here, and how each divides a product."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 
 class Layout(NamedTuple):
-    """What the arguments of a kernel's routines do not say."""
+    """Properties of a kernel that its routines' arguments do not convey."""
 
-    kernel: str  # as the library's names spell it
-    portion: int  # inputs that are added up at a time, unless fewer than twice as many are left: these are halved
-    tile: int  # columns that are multiplied at a time; and half a portion is rounded up to a multiple of it
-    panel: int  # outputs that are multiplied at a time
-    most: int  # columns of a call, of which a portion stays in the cache
-    guarded: bool  # the outermost columns of a call are added up in another order: see `guarded`
+    kernel: str  # as spelt in the library's symbols
+    portion: int  # inputs summed at a time; if more than that but less than twice as many are left, these are halved
+    tile: int  # columns multiplied at a time; half a portion is rounded up to a multiple of it
+    panel: int  # outputs multiplied at a time
+    most: int  # columns of a call, so that a portion of them stays in the cache
+    guarded: bool  # the outermost columns of a call are summed in another order: see `guarded`
 
     def portions(self, inputs: int) -> Iterator[tuple[int, int]]:
-        """First and number of the inputs that OpenBLAS adds up at a time."""
+        """First input and number of inputs of each portion that OpenBLAS sums at a time."""
         start = 0
         while start < inputs:
             left, half = inputs - start, -(-(inputs - start) // (2 * self.tile)) * self.tile
@@ -30,11 +30,11 @@ class Layout(NamedTuple):
         return -(-outputs // self.panel) * self.panel
 
     def shares(self, outputs: int, threads: int) -> list[tuple[int, int]]:
-        """First and number of the outputs of each thread: whole panels, but of the last."""
+        """First output and number of outputs of each thread: whole panels, except for the last."""
         return _shares(outputs, threads, self.panel)
 
     def column_shares(self, columns: int, threads: int) -> list[tuple[int, int]]:
-        """First and number of the columns of each thread: whole tiles, but of the last."""
+        """First column and number of columns of each thread: whole tiles, except for the last."""
         return _shares(columns, threads, self.tile)
 
 
@@ -50,5 +50,5 @@ KNOWN = {each.kernel: each for each in (AVX2, AVX2._replace(kernel="ZEN"), AVX51
 
 
 def layout(kernel: str | None) -> Layout | None:
-    """That of the kernel OpenBLAS calls so, if it is known."""
+    """The layout of the kernel with this name in OpenBLAS, if known."""
     return KNOWN.get((kernel or "").upper())

@@ -1,9 +1,9 @@
-"""Products with weights that lie in the panels in which OpenBLAS's kernel reads them.
+"""Products with weights stored in panels, the order in which OpenBLAS's kernel reads them.
 
 OpenBLAS copies a weight into panels in every product, which takes as long as a product with 16 columns itself. With
-the AVX2 kernel the guards that `guarded` puts around columns need no copies of these here, for they are put into the
-panels; up to 32 columns need none, for the kernel is called for 8 at a time. Results are those without panels to the
-last bit, as numbers are added up in the same portions.
+the AVX2 kernel, the guards that `guarded` puts around columns require no copies here, as they are put into the panels;
+up to 32 columns need no guards, as the kernel is called for 8 at a time. Results equal those without panels to the
+last bit, as numbers are summed in the same portions.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from bertcli.openblas.routines import NUMBER, Calls, Routines, address
 from bertcli.openblas.schedules import SLACK, Product, pieces, schedules, width
 from bertcli.parts import Array
 
-UNGUARDED = 32  # columns up to which calls for 8, the last one for up to 15, are faster than guards
-ENOUGH = 1 << 18  # multiplications that are worth a thread
+UNGUARDED = 32  # columns up to which calls for 8 (the last one for up to 15) are faster than guards
+ENOUGH = 1 << 18  # multiplications worth another thread
 
 
 class Panels:
-    """A weight [out, in] in panels: for each portion of the inputs those of all outputs, zeros filling up the last."""
+    """A weight [out, in] in panels: for each portion of the inputs, the panels of all outputs, the last zero-padded."""
 
     def __init__(self, weight: Array, use: Routines) -> None:
         """Errors: MemoryError."""
@@ -54,9 +54,9 @@ class Panels:
         Calls(np.full(len(arguments), self.use.rows), arguments, [len(step) for step in steps]).run()
 
     def multiply(self, x: Array, bias: Array | None, into: Array, first: int = 0) -> None:
-        """into = weight · x + bias for outputs from `first`, a panel's, on: [in, column] -> [out, column].
+        """into = weight · x + bias for the outputs from `first`, where a panel begins: [in, column] -> [out, column].
 
-        OpenBLAS's threads share out the outputs. Errors: ValueError for shapes that do not fit each other.
+        OpenBLAS's threads share the outputs. Errors: ValueError for shapes that do not match.
         """
         columns, layout = x.shape[1], self.use.layout
         fits = first % layout.panel == 0 and first + layout.in_panels(len(into)) <= self.rows

@@ -1,9 +1,9 @@
-"""The routines OpenBLAS puts its own products together from, and the threads it runs them on.
+"""The routines from which OpenBLAS builds its own products, and the threads it runs them on.
 
-A product of OpenBLAS's copies both matrices into panels, in the order in which its kernel reads them, and has the
-kernel multiply panel by panel. The library exports these routines beside the documented ones, a set for every kernel;
-their arguments have been the same since GotoBLAS. How calls are handed to its threads is each release's own affair:
-used are those releases with which it was tried, and none of the routines with another.
+OpenBLAS copies both matrices of a product into panels, the order in which its kernel reads them, and has the kernel
+multiply panel by panel. The library exports these routines alongside the documented ones, a set for every kernel; their
+arguments have been the same since GotoBLAS. How calls reach its threads differs between releases, so these routines are
+used only with releases they were tested on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bertcli import blas
 from bertcli.openblas.layouts import Layout
 
 RELEASES = ((0, 3, 27), (0, 3, 31))  # of OpenBLAS, first and last
-PTHREADS = 1  # openblas_get_parallel's word for threads of its own
+PTHREADS = 1  # what openblas_get_parallel returns if OpenBLAS has threads of its own
 
 NUMBER = 4  # bytes
 
@@ -31,9 +31,9 @@ Integers = NDArray[np.int64]
 
 
 class Routines(NamedTuple):
-    """Where a kernel's are. They take whole numbers and addresses; `across` is the numbers from one row to the next.
+    """Addresses of a kernel's routines, which take integers and addresses; `across` is the row stride in numbers.
 
-    What is in a panel is the kernel's affair, but that it has as many numbers as what was copied into it.
+    A panel's layout is private to the kernel; only its size is known: as many numbers as were copied in.
     """
 
     layout: Layout
@@ -44,7 +44,7 @@ class Routines(NamedTuple):
 
 @cache
 def routines(layout: Layout) -> Routines | None:
-    """Those of a kernel of OpenBLAS's, where this library exports them and is of a release known here."""
+    """The routines of an OpenBLAS kernel, if this library exports them and is a release known here."""
     found = [blas.symbol(f"sgemm_{name}_{layout.kernel}") for name in ("itcopy", "oncopy", "kernel")]
     if _execute() is None or None in found:
         return None
@@ -52,14 +52,15 @@ def routines(layout: Layout) -> Routines | None:
 
 
 class Calls:
-    """Calls of routines, in steps: of each step the first in the calling thread, the others in OpenBLAS's at that time.
+    """Runs routine calls in steps. The first call of a step runs in the calling thread, the rest on OpenBLAS's threads
+    at the same time.
 
-    A step has no more calls than OpenBLAS may use threads: those that sleep it wakes when it has found one for every
-    call. One thread at a time may run it.
+    A step must not have more calls than OpenBLAS may use threads: it wakes sleeping threads only once it has found one
+    for every call. Only one thread at a time may run this.
 
-    What OpenBLAS reads are its queue's entries. They say (`MODE`) that calls are of single precision and of level 1,
-    whose arguments it hands over where, on x86-64, each of these routines expects its own: in the registers, and the
-    seventh number on the stack.
+    OpenBLAS reads the entries of its queue. They say (`MODE`) that the calls are single precision and level 1: their
+    arguments are then passed where, on x86-64, each of these routines expects its own, in registers and the seventh
+    integer on the stack.
     """
 
     MODE = 0x8002
@@ -67,10 +68,10 @@ class Calls:
         [("routine", "i8"), ("position", "i8"), ("assigned", "i8"), ("arguments", "i8"), ("ranges", "i8", 2),
          ("buffers", "i8", 2), ("next", "i8"), ("locks", "V88"), ("mode", "i4"), ("status", "i4"), ("more", "V88")]
     )  # fmt: skip
-    FACTOR, ORDER = 4, (6, 7, 8, 0, 9, 1, 10)  # in its fifteen arguments: alpha, and m, n, k, a, lda, b, ldb
+    FACTOR, ORDER = 4, (6, 7, 8, 0, 9, 1, 10)  # places among its fifteen arguments: alpha; m, n, k, a, lda, b, ldb
 
     def __init__(self, called: Integers, arguments: Integers, steps: Sequence[int]) -> None:
-        """The routine of each call, its [call, seven] arguments, of which it may take fewer, and each step's calls."""
+        """The routine of each call, its arguments [call, 7], of which it may use fewer, and each step's calls."""
         self._factor = c_float(1)
         self.arguments = np.zeros((len(called), 15), np.int64)
         self.arguments[:, self.FACTOR] = addressof(self._factor)
@@ -85,7 +86,7 @@ class Calls:
         self._steps = list(zip(steps, places[firsts].tolist(), strict=True))
 
     def run(self) -> None:
-        """Every step."""
+        """Run every step."""
         execute = _execute()
         assert execute is not None, "routines() has refused"
         for count, entry in self._steps:
@@ -93,7 +94,7 @@ class Calls:
 
 
 def address(array: NDArray[Any]) -> int:
-    """Of an array's first number."""
+    """The address of an array's first number."""
     return int(array.ctypes.data)
 
 

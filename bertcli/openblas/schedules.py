@@ -1,4 +1,4 @@
-"""What OpenBLAS's routines are called with, and in which order, for a product with a weight in panels."""
+"""The arguments and the order of the calls of OpenBLAS's routines for a product with a weight in panels."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from bertcli.openblas.routines import NUMBER, Calls, Routines, address
 from bertcli.parts import Array
 
 MOST_SCHEDULES = 64  # kept for each thread
-SLACK = 1024  # numbers behind panels that the kernel may read ahead of what it uses
+SLACK = 1024  # numbers after panels that the kernel may read ahead
 
-ENOUGH = 1 << 14  # numbers that are worth a thread to copy
+ENOUGH = 1 << 14  # numbers to copy that are worth another thread
 
 _NOTHING = np.empty(0, np.float32)
 
 
 def pieces(layout: Layout, columns: int, guarded: bool) -> list[tuple[int, int, int]]:
-    """Where columns are in the result: first, number, place. What is less than a tile comes after the second guard."""
+    """Where columns are in the result: (first, count, place). An incomplete tile comes after the second guard."""
     full = columns - columns % layout.tile
     return [(0, full, layout.tile), (full, columns - full, full + 2 * layout.tile)] if guarded else [(0, columns, 0)]
 
 
 def width(layout: Layout, columns: int, guarded: bool) -> int:
-    """Columns with their guards."""
+    """Number of columns including guards."""
     return columns + 2 * layout.tile if guarded else columns
 
 
 def calls(layout: Layout, columns: int, guarded: bool) -> list[tuple[int, int]]:
-    """Place and number of the columns of each call of the kernel: of all, or of a tile where its outermost differ."""
+    """Place and number of columns of each kernel call: all at once, or by tiles if outermost columns would differ."""
     tile = layout.tile
     if guarded:
         return [(0, width(layout, columns, guarded))]
@@ -43,13 +43,13 @@ def calls(layout: Layout, columns: int, guarded: bool) -> list[tuple[int, int]]:
 
 
 class Product(NamedTuple):
-    """All that its calls depend on, but for where the arrays are."""
+    """Everything the calls of a product depend on, except the arrays' addresses."""
 
     use: Routines
     all_rows: int  # outputs of the weight, in whole panels
     inputs: int
-    first: int  # output that is computed
-    rows: int  # that are computed
+    first: int  # first output to compute
+    rows: int  # outputs to compute
     columns: int
     guarded: bool
     threads: int
@@ -58,14 +58,14 @@ class Product(NamedTuple):
 
 
 X, PANELS, INTO, X_PANELS = range(1, 5)
-Argument = int | tuple[int, int]  # a number; or one of these arrays, and the place in it that is meant
+Argument = int | tuple[int, int]  # a number; or one of these arrays and an offset in it
 
 
 def _steps(product: Product) -> Iterator[list[tuple[Argument, ...]]]:
-    """Routine and arguments of calls that can be made at the same time.
+    """Routine and arguments of the calls of each step, which can run at the same time.
 
     For each portion of the inputs the columns are copied into panels, and then each thread adds to its outputs. Guards
-    hold what was there before: what comes of them is in columns nobody reads.
+    are left uninitialised: their results are in columns that are never read.
     """
     use, columns, guarded = product.use, product.columns, product.guarded
     layout = use.layout
@@ -93,7 +93,7 @@ def _steps(product: Product) -> Iterator[list[tuple[Argument, ...]]]:
 
 
 class Schedule:
-    """The calls of a product, ready but for where its arrays are."""
+    """The calls of a product, complete except for the arrays' addresses."""
 
     def __init__(self, product: Product) -> None:
         steps = list(_steps(product))
@@ -108,23 +108,23 @@ class Schedule:
         self.arrays[:, Calls.ORDER] = arrays
 
     def run(self, *places: int) -> None:
-        """The product of what is at X, PANELS and so on."""
+        """Compute the product; `places` are the addresses of X, PANELS and so on."""
         np.add(self.numbers, np.array((0, *places))[self.arrays], out=self.calls.arguments)
         self.calls.run()
 
 
 class _Schedules(local):
-    """Of each thread: schedules, for making one takes as long as a small product, and room for the columns' panels.
+    """Per thread: schedules, since making one takes as long as a small product, and memory for the columns' panels.
 
-    What is in use is taken out: a signal handler that computes meanwhile makes its own.
+    Both are taken out while in use: a signal handler that computes in the meantime makes its own.
     """
 
     def __init__(self) -> None:
         self.made: dict[Product, Schedule] = {}
-        self.rooms: list[tuple[Array, int]] = []  # and where they are
+        self.rooms: list[tuple[Array, int]] = []  # arrays and their addresses
 
     def run(self, product: Product, *places: int) -> None:
-        """The product of what is at X, PANELS and INTO. Errors: MemoryError."""
+        """Compute the product; `places` are the addresses of X, PANELS and INTO. Errors: MemoryError."""
         layout = product.use.layout
         needed = width(layout, product.columns, product.guarded) * layout.portion + SLACK
         schedule = self.made.pop(product, None) or Schedule(product)

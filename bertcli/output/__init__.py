@@ -1,1 +1,1 @@
-"""Where results go: standard output or a file that is written beside its place and renamed when whole."""
+"""Output of results: to standard output, or to a file that is written next to its place and renamed when complete."""

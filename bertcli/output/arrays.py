@@ -14,11 +14,11 @@ from bertcli.output.files import OutputFile, Replacement, check_output
 
 Arrays = Mapping[str, NDArray[np.float32]]
 ENDINGS = (".npz", ".safetensors")
-ALIGNMENT = 8  # bytes: where the arrays of a .safetensors file begin
+ALIGNMENT = 8  # bytes: the arrays of a .safetensors file begin at a multiple
 
 
 def save_arrays(file: str, arrays: Arrays) -> None:
-    """Write float32 arrays to a file of which the ending says the format; BertcliError where that cannot be done."""
+    """Write float32 arrays to a file whose ending determines the format; BertcliError if that is not possible."""
     ending = check_output(file, ENDINGS)
     with Replacement(file) as output:
         if ending == ".npz":

@@ -19,9 +19,9 @@ Format = Literal["table", "json", "csv", "markdown"]
 
 @dataclass(frozen=True)
 class Document:
-    """A table for people, with what stands below it, and the same for programs.
+    """A table for people, with the lines below it, and the same content for programs.
 
-    `rows` are cells as they are read, `record` is the whole JSON object, `lines` are the records CSV has a line for.
+    `rows` hold the cells as displayed, `record` is the whole JSON object, `lines` are the records of the CSV lines.
     """
 
     columns: Sequence[Column]
@@ -32,7 +32,7 @@ class Document:
 
 
 class ByName:
-    """Fields are also found by name, as in the JSON record: `step["macs"]`. Errors: KeyError for others."""
+    """Fields can also be accessed by name, as in the JSON record: `step["macs"]`. Errors: KeyError for others."""
 
     __iter__ = None
 
@@ -44,10 +44,10 @@ class ByName:
 
 
 class Documented:
-    """What `print` shows as a table, folded to the terminal, and a notebook as Markdown."""
+    """Shown by `print` as a table, folded to the terminal's width, and by a notebook as Markdown."""
 
     def document(self, room: int | None = None) -> Document:
-        """The same as a document; `room` is the width of the terminal, if it is for one."""
+        """The same as a document; `room` is the width of the terminal, None if it is not for a terminal."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Documented:
 
 
 def print_document(document: Document, format: Format) -> None:
-    """Print to standard output: a table folded to the terminal and whole in a pipe, everything else as UTF-8."""
+    """Print to standard output: a table folded to the terminal (unfolded in a pipe), everything else as UTF-8."""
     if format == "table":
         from bertcli.report import print_table, visible  # brings rich
 
@@ -92,7 +92,7 @@ def _csv(document: Document) -> str:
 
 
 def _flat(value: Any) -> str | int | float | None:
-    """A value in a cell: names of a list side by side, anything deeper as JSON."""
+    """A value in a cell: a list of names or numbers joined by commas, anything deeper as JSON."""
     if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
         return ", ".join(map(str, value))
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
@@ -106,5 +106,5 @@ def _markdown(document: Document) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that means itself in a Markdown table: no column ends in it, nothing is emphasised, no tag begins."""
+    """Text escaped for a Markdown table: it ends no column, emphasises nothing and opens no tag."""
     return " ".join(re.sub(r"[\\|*<`]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text).splitlines())

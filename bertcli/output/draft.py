@@ -1,7 +1,7 @@
-"""A result in the making: parts beside the place it is for, a journal of what is safely there, a rename at the end.
+"""An unfinished result: parts next to its final place, a journal of what is safely stored, a rename at the end.
 
-After every few blocks the parts are brought to the disk and then their sizes to the journal. Whatever happens, the last
-whole line of the journal tells what can be relied on: another run cuts the parts back to it and goes on from there.
+Every few blocks the parts are flushed to disk and then their sizes to the journal. Whatever happens, the last complete
+line of the journal says what is safe: another run truncates the parts to it and continues from there.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from bertcli.output.part import Part, mode_of, sync_folder
 logger = logging.getLogger("bertcli")
 
 State = dict[str, Any]
-SHORTEST, LONGEST = 1.0, 30.0  # seconds between two lines of the journal: a hundredth of the time so far, within these
-KEPT = 10.0  # seconds of work that are kept after an error though nobody asked for it
+SHORTEST, LONGEST = 1.0, 30.0  # seconds between journal lines: a hundredth of the time so far, within these limits
+KEPT = 10.0  # seconds of work from which results are kept after an error even without --resume
 SIDES = ("errors", "offsets", "scales", "texts", "whole")  # parts that a format may need besides the first
 
 
 class Draft:
     """`with Draft(…) as draft:` — parts to write to, `step(state)` after each block, `publish` when all is written.
 
-    file: the result's place. fingerprint: what must be the same for another run to go on, asked for when there is
-    something to keep; None where the texts cannot be read again. resume: go on where the journal of an earlier run
-    ends; `state` is then what was last given to `step`, and parts have the sizes they had. Errors: BertcliError when
-    another process writes the same, when the fingerprint differs, and for the disk's failures.
+    file: the result's place. fingerprint: what must be the same for another run to resume, called when there is
+    something to keep; None if the texts cannot be read again. resume: continue where the journal of an earlier run
+    ends; `state` is then what was last passed to `step`, and parts have their sizes of that time. Errors: BertcliError
+    if another process is writing the same file, if the fingerprint differs, and for disk errors.
     """
 
     def __init__(self, file: str, fingerprint: Callable[[], Fingerprint] | None, resume: bool) -> None:
@@ -64,7 +64,7 @@ class Draft:
         return self
 
     def part(self, name: str = "") -> Part:
-        """The part of this name ("" or one of SIDES), as long as the journal says it is."""
+        """The part of this name ("" or one of SIDES), truncated to its length in the journal."""
         if name not in self._parts:
             sizes = self._journal.find("sizes") or {}
             with self.failures():
@@ -72,7 +72,7 @@ class Draft:
         return self._parts[name]
 
     def step(self, state: State) -> None:
-        """A block is written and `state` says how far that is; from time to time this is brought to the disk."""
+        """Note that a block is written, up to `state`; from time to time this is saved to disk."""
         self._last = state
         self._pending = state, {name: part.size for name, part in self._parts.items()}
         now = time.monotonic()
@@ -82,11 +82,11 @@ class Draft:
             self._saved = time.monotonic()
 
     def publish(self, renames: dict[str, str]) -> None:
-        """Give parts their final names: `renames` has the ending (""  for the file itself) for the name of a part."""
+        """Give parts their final names: `renames` maps a part's name to an ending ("" for the file itself)."""
         with self.failures():
             for part in self._parts.values():
                 part.seal()
-            if self._journal.find("fingerprint"):  # else it took but a moment, and may as well be done again
+            if self._journal.find("fingerprint"):  # without a fingerprint the run was short and can simply be repeated
                 sizes = {name: self._parts[name].size for name in renames}
                 self._journal.append({"state": self._last, "renames": renames, "lengths": sizes})
             for name, ending in renames.items():
@@ -96,11 +96,11 @@ class Draft:
 
     @property
     def whole(self) -> bool:
-        """Whether an earlier run had written everything, and only the names may be left to give."""
+        """Whether an earlier run wrote everything, so that at most the renaming is left to do."""
         return bool(self._journal.find("renames"))
 
     def publish_again(self) -> None:
-        """Give the names that an earlier run came too late to give."""
+        """Finish the renaming that an earlier run did not complete."""
         with self.failures():
             for name, ending in self._journal.find("renames").items():
                 with suppress(FileNotFoundError):
@@ -118,11 +118,11 @@ class Draft:
                 self.state = self._last = self._journal.find("state")
                 self._journal.append({"pid": os.getpid()}, sync=False)
                 return
-            logger.warning("what an earlier run left of %s is damaged, so this one starts anew.", self.file)
+            logger.warning("what an earlier run left of %s is damaged, so this one starts over.", self.file)
         elif old:
-            logger.info("what an unfinished run left of %s is replaced (--resume would have gone on).", self.file)
+            logger.info("replacing what an unfinished run left of %s (--resume would continue it).", self.file)
         elif self._resume and self.path.exists():
-            logger.info("there is no unfinished run of %s to go on with, so this one starts anew.", self.file)
+            logger.info("there is no unfinished run of %s to resume, so this one starts over.", self.file)
         self._journal.clear()
         self._journal.append({"pid": os.getpid()}, sync=False)
         self._remove_parts()
@@ -131,15 +131,15 @@ class Draft:
         assert self._fingerprint is not None
         new = json.loads(json.dumps(self._fingerprint()))
         for key in sorted(old.keys() | new.keys()):
-            gone_on = key == "--keep-going" and new[key]  # what was done without it is what it would have done
+            gone_on = key == "--keep-going" and new[key]  # so far it would have made no difference
             if old.get(key) != new.get(key) and not gone_on:
                 raise BertcliError(
                     f"Cannot resume {self.file}: {difference(key, old.get(key), new.get(key))}; restore that, or leave "
-                    "--resume out to start anew."
+                    "out --resume to start over."
                 )
 
     def _usable(self) -> bool:
-        """Whether every part is there and long enough."""
+        """Whether every part exists and is long enough."""
         renames, lengths = self._journal.find("renames"), self._journal.find("lengths")
         if renames:
             places = {name: (self._beside(f"{name}.part"), self._named(ending)) for name, ending in renames.items()}
@@ -149,7 +149,7 @@ class Draft:
         return all(path.is_file() and path.stat().st_size >= size for path, size in sizes.items())
 
     def _save(self) -> None:
-        """Parts to the disk, then a line to the journal: never the other way round."""
+        """Save the parts to disk, then a line to the journal: never the other way round."""
         if self._pending is None or self._fingerprint is None:
             return
         state, sizes = self._pending
@@ -171,7 +171,7 @@ class Draft:
                 self._journal.remove()
             elif self._keep():
                 texts = self._journal.find("state").get("texts", 0)
-                logger.info("%s texts are done and kept: with --resume the same command goes on.", f"{texts:,}")
+                logger.info("%s texts are done and kept: repeat the command with --resume to continue.", f"{texts:,}")
             else:
                 self._remove_parts()
                 self._journal.remove()
@@ -179,7 +179,7 @@ class Draft:
         self._release()
 
     def _keep(self) -> bool:
-        """Save what is whole, if it is worth it; True when there is something to go on with."""
+        """Save what is complete, if it is worth it; True if there is something to resume."""
         if self._fingerprint is None or not (self._resume or time.monotonic() - self._started > KEPT):
             return False
         with suppress(OSError, BertcliError):  # a full disk: the last line of the journal stands
@@ -209,7 +209,7 @@ class Draft:
 
     @contextmanager
     def failures(self) -> Iterator[None]:
-        """For a block that writes: the disk's failures become BertcliErrors."""
+        """For a block that writes: disk errors become BertcliErrors."""
         try:
             yield
         except OSError as error:

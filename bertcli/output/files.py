@@ -1,4 +1,4 @@
-"""Output files: written beside their place and renamed when whole, so that nothing half-done is ever found there."""
+"""Output files: written next to their place and renamed when complete, so that no partial file is ever found there."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from bertcli.errors import BertcliError
 
 
 def check_output(file: str, endings: tuple[str, ...]) -> str:
-    """The ending of an output file in lower case; BertcliError when it is not one of `endings`, or has no folder."""
+    """The ending of an output file in lower case; BertcliError if it is not one of `endings` or cannot be written."""
     ending = Path(file).suffix.lower()
     if ending not in endings:
         several = ending == ".npy" and ".npz" in endings
-        why = " A .npy file holds one array, and this result is several." if several else ""
+        why = " A .npy file holds one array, but this result has several." if several else ""
         raise BertcliError(f"Cannot write {file}: the ending must be one of {', '.join(endings)}.{why}")
     path = Path(os.path.realpath(file))
     if not path.parent.is_dir():
         raise BertcliError(f"Cannot write {file}: there is no folder {path.parent}.")
     if path.exists() and not path.is_file():
-        raise BertcliError(f"Cannot write {file}: there is something of that name which is not a file.")
+        raise BertcliError(f"Cannot write {file}: something of that name exists that is not a file.")
     if path.exists() and not os.access(path, os.W_OK):
-        raise BertcliError(f"Cannot write {file}: it is there already, and protected from being written.")
+        raise BertcliError(f"Cannot write {file}: it already exists and is write-protected.")
     if not os.access(path.parent, os.W_OK):
         raise BertcliError(f"Cannot write {file}: the folder {path.parent} is not writable.")
     return ending
 
 
 class OutputFile:
-    """A binary file that turns the disk's failures into BertcliErrors which name the file."""
+    """A binary file that turns disk errors into BertcliErrors naming the file."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self._stream = stream
@@ -56,7 +56,7 @@ class OutputFile:
             self._stream.flush()
 
     def sync(self) -> None:
-        """Wait until the bytes are on the disk."""
+        """Wait until the bytes are on disk."""
         self.flush()
         with self._failures():
             os.fsync(self._stream.fileno())
@@ -70,14 +70,14 @@ class OutputFile:
 
 
 def cannot_write(name: str, error: OSError) -> BertcliError:
-    """What to say when the disk refuses."""
+    """The error for a failed write."""
     return BertcliError(f"Cannot write {name}: {error.strerror or error}; nothing there was changed.")
 
 
 class Replacement:
-    """`with Replacement(file) as output:` — an OutputFile that takes the place of `file` when the block ends well.
+    """`with Replacement(file) as output:` — an OutputFile that replaces `file` when the block succeeds.
 
-    On an error, Ctrl-C included, it is removed and what was there before stays. Opening it needs the folder to exist.
+    On an error, including Ctrl-C, it is removed and the old file stays. The folder must exist.
     """
 
     def __init__(self, file: str) -> None:
@@ -88,7 +88,7 @@ class Replacement:
     def __enter__(self) -> OutputFile:
         try:
             mode = self._mode_of_old_file()
-            self._stream = self._temporary.open("xb+")  # never a file, or a link, that somebody has put there
+            self._stream = self._temporary.open("xb+")  # fails if a file or link of that name exists
             if mode is not None:
                 self._temporary.chmod(mode)
         except OSError as error:
@@ -107,7 +107,7 @@ class Replacement:
         except OSError as failure:
             raise cannot_write(self._name, failure) from None
         finally:
-            with suppress(OSError):  # what a full disk did not take yet
+            with suppress(OSError):  # flushing to a full disk
                 self._stream.close()
             with suppress(OSError):
                 self._temporary.unlink(missing_ok=True)

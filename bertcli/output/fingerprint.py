@@ -1,4 +1,4 @@
-"""What must be the same for a result to be gone on with: input, model, options."""
+"""What must be the same for a run to be resumed: input, model, options."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def digest(files: Iterable[Path]) -> str:
 
 
 def model_files(folder: Path) -> list[Path]:
-    """The files of a checkpoint that its numbers may depend on."""
+    """The files of a checkpoint that may affect its results."""
     patterns = ("/".join(["*"] * depth) for depth in range(1, FOLDERS_DEEP + 1))
     found = (path for pattern in patterns for path in folder.glob(pattern))
     return sorted(path for path in found if path.suffix in MODEL_FILES and path.is_file())
 
 
 def difference(key: str, old: object, new: object) -> str:
-    """What to say of two fingerprints that differ."""
+    """The message about two fingerprints that differ."""
     if key in ("input", "model"):
         return f"the {key} has changed"
     return f"{key} was {_value(old)} and is now {_value(new)}"

@@ -1,4 +1,4 @@
-"""What an unfinished result has reached: checked lines in a file that one process at a time may hold."""
+"""The progress of an unfinished result: checksummed lines in a file that only one process at a time may hold."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ except ImportError:  # Windows
 Entry = dict[str, Any]
 ONLY_PART = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 LOCKED = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)  # by another process
-FAR = 1 << 40  # where Windows locks a byte: what is locked there cannot be read
+FAR = 1 << 40  # offset of the byte to lock on Windows, where a locked byte cannot be read
 
 
 class Journal:
-    """Entries (JSON objects) on lines of their own, each behind its CRC-32; locked until `close`, or the process ends.
+    """Entries (JSON objects), one per line after its CRC-32; locked until `close`, or until the process ends.
 
-    A line counts when it is whole: a crash while it is written leaves the line before as the last. Errors:
-    BertcliError naming the process that holds it, OSError.
+    Only complete lines count: after a crash during a write, the line before is the last. Errors: BertcliError naming
+    the process that holds the journal, OSError.
     """
 
     def __init__(self, path: Path, target: str) -> None:
@@ -36,7 +36,7 @@ class Journal:
         self.entries, self._end = _read(self._file)
 
     def append(self, entry: Entry, sync: bool = True) -> None:
-        """Write an entry behind the last whole one and (sync) wait until it is on the disk."""
+        """Write an entry after the last complete one and (sync) wait until it is on disk."""
         data = _line(entry)
         os.ftruncate(self._file, self._end)
         os.lseek(self._file, self._end, os.SEEK_SET)
@@ -56,17 +56,17 @@ class Journal:
         return next((entry[key] for entry in reversed(self.entries) if key in entry), None)
 
     def close(self) -> None:
-        """Let another process have it."""
+        """Release the journal to other processes."""
         if self._file >= 0:
             file, self._file = self._file, -1
             os.close(file)
 
     def remove(self) -> None:
-        """Delete the file while nobody else can have it, and close it."""
+        """Delete the file while it is still locked, and close it."""
         try:
             os.unlink(self.path)
             self.close()
-        except PermissionError:  # Windows deletes no open file
+        except PermissionError:  # Windows cannot delete an open file
             self.close()
             with suppress(OSError):
                 os.unlink(self.path)
@@ -82,11 +82,11 @@ def _locked(path: Path, target: str) -> int:
             raise BertcliError(f"{who} is writing {target} right now: wait for it, or choose another --output.")
         if _is_at(path, file):
             return file
-        os.close(file)  # whoever held it has just deleted it
+        os.close(file)  # the process that held it has just deleted it
 
 
 def _lock(file: int) -> bool:
-    """Whether the file is ours now; the system lets go of it when the process ends, however it ends."""
+    """Lock the file; true if it is ours now. The system releases it when the process ends, however it ends."""
     try:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -96,7 +96,7 @@ def _lock(file: int) -> bool:
             os.lseek(file, FAR, os.SEEK_SET)  # type: ignore[unreachable, unused-ignore]
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
     except OSError as error:
-        return error.errno not in LOCKED  # a file system without locks cannot say more
+        return error.errno not in LOCKED  # other errors: a file system without locks
     return True
 
 
@@ -113,7 +113,7 @@ def _line(entry: Entry) -> bytes:
 
 
 def _read(file: int) -> tuple[list[Entry], int]:
-    """The entries up to the first that is not whole, and how many bytes they take."""
+    """The entries before the first incomplete one, and how many bytes they take."""
     os.lseek(file, 0, os.SEEK_SET)
     data = b"".join(iter(lambda: os.read(file, 1 << 20), b""))
     entries: list[Entry] = []
@@ -128,7 +128,7 @@ def _read(file: int) -> tuple[list[Entry], int]:
 
 
 def put(file: int, data: bytes) -> None:
-    """Write at the file's position until everything is written: a disk may take less at a time."""
+    """Write at the file's position until everything is written: one call may write only part."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(file, rest) :]

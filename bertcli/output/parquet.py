@@ -1,6 +1,6 @@
 """Vectors with their texts in a Parquet file, written by pyarrow: the extra `bertcli[parquet]`.
 
-Parquet cannot be gone on with once its writer has died, so rows wait in parts and become Parquet at the end.
+Writing Parquet cannot be resumed once the writer has died, so rows are kept in parts and become Parquet at the end.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from bertcli.output.part import Part
 from bertcli.output.vectors import Column
 
 ENDING = ".parquet"
-ROWS = 4096  # of a group: with 768 float32 numbers, 12 MB
-NAMES = {"embeddings": "embedding", "scales": "scale"}  # a row of a table has one
+ROWS = 4096  # in a row group: 12 MB with 768 float32 numbers each
+NAMES = {"embeddings": "embedding", "scales": "scale"}  # singular: a table's row has one of each
 ARROW_TYPES = {"<f4": "float32", "<f2": "float16", "|i1": "int8", "|u1": "uint8"}
 
 Row = Mapping[str, str | int | None]
 
 
 class ParquetFile:
-    """Columns of text, given as rows, and arrays beside them; nulls where a text could not be used.
+    """Columns of text, given as rows, next to arrays; null where a text could not be used.
 
-    texts: names of the columns of text, each a string or (where all that have one have whole numbers) an int64.
+    texts: names of the text columns, each a string or (if all values are whole numbers) an int64.
     """
 
     def __init__(self, draft: Draft, columns: Sequence[Column], texts: Sequence[str]) -> None:
@@ -40,7 +40,7 @@ class ParquetFile:
         self._parts = [draft.part(), *(draft.part(column.name) for column in columns[1:])]
 
     def append(self, arrays: Mapping[str, NDArray[Any]], rows: Sequence[Row]) -> None:
-        """As many rows of text as of each array."""
+        """Append rows of text, and as many rows of each array."""
         with self._draft.failures():
             for row in rows:
                 self._rows.write(json.dumps(row).encode() + b"\n")
@@ -48,7 +48,7 @@ class ParquetFile:
                 part.write(np.ascontiguousarray(arrays[column.name], dtype=column.dtype).tobytes())
 
     def finish(self) -> dict[str, str]:
-        """Write the file; the result is a `Draft.publish`'s."""
+        """Write the file; the result is for `Draft.publish`."""
         whole = self._draft.part("whole")
         with self._draft.failures():
             whole.cut(0)
@@ -66,7 +66,7 @@ class ParquetFile:
         nulls = "error" in self._names and any(row["error"] for row in self._lines())
         for column in self._columns:
             kind = getattr(arrow, ARROW_TYPES[column.dtype])()
-            if column.width is not None:  # pyarrow before 26 cannot read lists of one size of which one is null
+            if column.width is not None:  # pyarrow before 26 cannot read fixed-size lists with nulls
                 kind = arrow.list_(kind) if nulls else arrow.list_(kind, column.width)
             fields.append((NAMES[column.name], kind))
         return arrow.schema(fields)
@@ -90,7 +90,7 @@ class ParquetFile:
         return arrow.table(found, schema)
 
     def _lists(self, kind: Any, array: NDArray[Any], missing: NDArray[np.bool_]) -> Any:
-        """The rows of an array as lists, all of one size or, where the type leaves it open, null for missing rows."""
+        """The rows of an array as lists: of fixed size or, if the type allows any size, null for missing rows."""
         arrow = self._arrow
         flat = arrow.array(array[~missing].reshape(-1), kind.value_type)
         if arrow.types.is_fixed_size_list(kind):
@@ -119,14 +119,14 @@ class ParquetFile:
 
 
 def _kind(value: str | int | None) -> type | None:
-    """int for what an int64 holds, str for what is written as text, None for a null."""
+    """int for a value that fits an int64, str for one written as text, None for null."""
     if value is None:
         return None
     return int if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else str
 
 
 class _Sink:
-    """A part as pyarrow wants to see a file."""
+    """A part with the file interface that pyarrow needs."""
 
     closed = False
     mode = "wb"

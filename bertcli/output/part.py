@@ -1,4 +1,4 @@
-"""A file in the making: bytes are appended, and it can be cut back to where it was whole."""
+"""An unfinished file: bytes are appended, and it can be truncated to its last good size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOGETHER = 1 << 20  # bytes gathered before they are written
 
 
 class Part:
-    """Bytes on their way to a file that begins with the `size` bytes it has already. Errors: OSError."""
+    """A file that keeps its first `size` bytes and is appended to through a buffer. Errors: OSError."""
 
     def __init__(self, path: Path, size: int = 0, mode: int | None = None) -> None:
         self.path = path
@@ -29,7 +29,7 @@ class Part:
         self.size = size
 
     def write(self, data: bytes) -> int:
-        """Append; what is still in memory counts in `size`."""
+        """Append; `size` includes what is still in memory."""
         self._waiting.append(data)
         self.size += len(data)
         if self.size - self._written >= TOGETHER:
@@ -37,43 +37,43 @@ class Part:
         return len(data)
 
     def flush(self) -> None:
-        """Hand everything to the system; after a failure it may be tried again."""
+        """Pass everything to the system; after a failure this may be tried again."""
         data = b"".join(self._waiting)
-        if self._doubtful or self._written + len(data) != self.size:  # the second: Ctrl-C in the middle of `write`
+        if self._doubtful or self._written + len(data) != self.size:  # the latter after Ctrl-C during `write`
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         self._put(self._written, data)
         self._waiting = []
         self._written = self.size
 
     def sync(self) -> None:
-        """Wait until everything is on the disk."""
+        """Wait until everything is on disk."""
         self.flush()
         try:
             os.fsync(self._file)
-        except OSError:  # some systems drop what they could not write, and say so only once
+        except OSError:  # some systems drop what they could not write, and report it only once
             self._doubtful = True
             raise
 
     def overwrite(self, offset: int, data: bytes) -> None:
-        """Put bytes in the place of others."""
+        """Replace bytes at `offset`."""
         self.flush()
         self._put(offset, data)
 
     def cut(self, size: int) -> None:
-        """Forget all but the first `size` bytes."""
+        """Truncate to the first `size` bytes."""
         self.flush()
         os.ftruncate(self._file, size)
         self._written = self.size = size
 
     def chunks(self, start: int = 0, length: int = TOGETHER) -> Iterator[bytes]:
-        """What is in the file from `start` on, `length` bytes at a time."""
+        """The file's contents from `start` on, `length` bytes at a time."""
         self.flush()
         for offset in range(start, self.size, length):
             os.lseek(self._file, offset, os.SEEK_SET)
             yield self._read(min(length, self.size - offset))
 
     def seal(self) -> None:
-        """Bring everything to the disk, give the file its permissions and close it."""
+        """Save everything to disk, give the file its permissions and close it."""
         self.sync()
         if self._mode is not None:
             os.chmod(self.path, self._mode)
@@ -98,7 +98,7 @@ class Part:
 
 
 def mode_of(path: Path) -> int | None:
-    """Permissions of a file, None where there is none."""
+    """Permissions of a file; None if it does not exist."""
     try:
         return stat.S_IMODE(os.stat(path).st_mode)
     except FileNotFoundError:
@@ -106,7 +106,7 @@ def mode_of(path: Path) -> int | None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names of files in a folder are on the disk, where the system knows of that."""
+    """Wait until the file names in a folder are on disk, where the system supports that."""
     if hasattr(os, "O_DIRECTORY"):
         file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

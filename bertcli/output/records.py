@@ -30,10 +30,10 @@ class Stream(Protocol):
 
 @contextmanager
 def record_output(format: str, file: str | None, table: Table) -> Iterator[Write]:
-    """`with record_output(…) as write:` — `write(record)` for each; whole when the block ends well.
+    """`with record_output(…) as write:` — call `write(record)` for each; complete once the block succeeds.
 
-    `file` decides by its ending; without one, `format` ("table", "json", "jsonl") goes to standard output. After an
-    error nothing has been printed and no file is left, but for the lines of a "jsonl" stream.
+    The ending of `file` decides the format; without one, `format` ("table", "json", "jsonl") goes to standard output.
+    After an error nothing has been printed and no file is left, except for the lines of a "jsonl" stream.
     """
     with ExitStack() as stack:
         if file is not None:
@@ -82,4 +82,4 @@ def as_json(record: Record) -> bytes:
         text = json.dumps(record, ensure_ascii=False, allow_nan=False)
     except ValueError:
         raise damaged() from None
-    return text.encode("utf-8", "backslashreplace")  # half a surrogate pair, from a label's name say, as JSON writes it
+    return text.encode("utf-8", "backslashreplace")  # half a surrogate pair, say in a label's name, as JSON escapes it

@@ -1,4 +1,4 @@
-"""Letters that a terminal's encoding lacks, spelled with those it has: tables hold symbols such as × and ·."""
+"""Replaces characters that a terminal's encoding lacks by ones it has: tables contain symbols such as × and ·."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPELLED = {
 
 
 def spell_out() -> None:
-    """From now on standard output and error write what they cannot encode in other letters, else as `\\xe9`."""
+    """From now on standard output and error replace characters they cannot encode, else write them as `\\xe9`."""
     codecs.register_error(HANDLER, _spelled)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

@@ -1,4 +1,4 @@
-"""A table in the making: columns, and rows made from records."""
+"""A table under construction: columns, and rows made from records."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Cell = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Column:
-    """A column's heading; `number`: right-aligned, never broken.
+    """A column and its heading; `number`: right-aligned, never wrapped.
 
-    It is left out (`varying`) where all its cells agree, or (`optional`) where all are empty.
+    It is omitted if all its cells are equal (`varying`) or empty (`optional`).
     """
 
     name: str
@@ -35,7 +35,7 @@ class Table:
         self.rows.extend(tuple(map(cell, row)) for row in self.rows_of(record))
 
     def shown(self) -> tuple[list[Column], list[list[str]]]:
-        """The columns that say something, and the rows under them."""
+        """The columns that are not omitted, and the rows under them."""
         cells = [{row[i] for row in self.rows} for i in range(len(self.columns))]
         kept = [
             i
@@ -46,7 +46,7 @@ class Table:
 
 
 def cell(value: Cell) -> str:
-    """A value as a cell shows it: numbers with four places, or in powers of ten where that would say nothing."""
+    """A value as a cell shows it: floats with four decimals, or in scientific notation if very small or large."""
     if value is None:
         return ""
     if isinstance(value, bool):

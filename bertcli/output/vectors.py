@@ -1,7 +1,7 @@
-"""Arrays that grow by rows, in files as they come: .npy, .npz, .safetensors.
+"""Arrays written to files as their rows come: .npy, .npz, .safetensors.
 
-How many rows there are is known at the end, so each format's header is written first with room for it, then again. The
-first array is written in its place; the others of a file wait in parts of their own.
+The number of rows is known only at the end, so each format's header is first written with room for it, then rewritten.
+The first array is written in place; the other arrays of a file are kept in parts of their own until then.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Column(NamedTuple):
         return np.dtype(self.dtype).itemsize * (1 if self.width is None else self.width)
 
     def numpy_header(self, rows: int) -> bytes:
-        """The .npy format, version 1.0; NumPy leaves room in its header for an array to grow."""
+        """The header of the .npy format, version 1.0, in which NumPy leaves room for an array to grow."""
         stream = io.BytesIO()
         header = {"descr": self.dtype, "fortran_order": False, "shape": self.shape(rows)}
         np.lib.format.write_array_header_1_0(stream, header)
@@ -48,7 +48,7 @@ class Column(NamedTuple):
 
 
 class VectorFile:
-    """`append({name: rows, …})`, and at the end `finish`; a draft that is gone on with has its earlier rows."""
+    """`append({name: rows, …})`, and at the end `finish`; a resumed draft keeps its earlier rows."""
 
     def __init__(self, draft: Draft, columns: Sequence[Column]) -> None:
         self._draft = draft
@@ -60,13 +60,13 @@ class VectorFile:
                 self._parts[0].write(self.header([0] * len(columns)))
 
     def append(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Rows for each of the arrays, as many as there are of each."""
+        """Append any number of rows to each of the arrays."""
         with self._draft.failures():
             for column, part in zip(self._columns, self._parts, strict=True):
                 part.write(np.ascontiguousarray(arrays[column.name], dtype=column.dtype).tobytes())
 
     def rows(self) -> list[int]:
-        """How many each array has so far."""
+        """How many rows each array has so far."""
         sizes = [self._parts[0].size - self._begin, *(part.size for part in self._parts[1:])]
         return [
             size // column.row_bytes if column.row_bytes else 0
@@ -74,7 +74,7 @@ class VectorFile:
         ]
 
     def finish(self) -> dict[str, str]:
-        """Write what follows the first array, and the header as it should be; the result is a `Draft.publish`'s."""
+        """Write what follows the first array, and the final header; the result is for `Draft.publish`."""
         with self._draft.failures():
             rows = self.rows()
             self.end(self._parts[0], rows)
@@ -85,7 +85,7 @@ class VectorFile:
         raise NotImplementedError
 
     def end(self, main: Part, rows: list[int]) -> None:
-        """Bring the other arrays behind the first."""
+        """Append the other arrays to the first."""
         for part in self._parts[1:]:
             for chunk in part.chunks():
                 main.write(chunk)

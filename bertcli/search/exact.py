@@ -1,4 +1,4 @@
-"""Exact search: every row of a file is compared, a chunk of rows at a time."""
+"""Exact search: every row of a file is compared with the query, a chunk of rows at a time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bertcli.errors import BertcliError
 from bertcli.quantise import quantise, stored_width
 from bertcli.search.stored import Stored
 
-NUMBERS = 1 << 22  # of a chunk: 32 MiB in float64
+NUMBERS = 1 << 22  # in a chunk: 32 MiB in float64
 Scores = NDArray[np.float64]
 
 
 class Nearest(NamedTuple):
-    """The nearest rows to each query, best first, equal ones in the file's order: both [query, at most top_k]."""
+    """The rows nearest to each query, best first, ties in file order: both [query, at most top_k]."""
 
     rows: NDArray[np.int64]
     scores: Scores
@@ -26,15 +26,15 @@ class Nearest(NamedTuple):
 def nearest(queries: NDArray[np.floating[Any]], stored: Stored, top_k: int) -> Nearest:
     """The rows with the largest cosine(query, row); queries [query, width].
 
-    A zero vector has cosine 0 with everything. int8 rows are compared as they stand: a scale a row changes no cosine.
+    A zero vector has cosine 0 with everything. int8 rows are compared as stored: a scale per row changes no cosine.
     Rows of bits are compared with the signs of the query: 1 − 2 · (bits that differ) / width, the cosine of vectors of
-    ±1. Errors: BertcliError for another width than the file's, and for rows that are NaN or infinite.
+    ±1. Errors: BertcliError if the widths differ, and for rows that are NaN or infinite.
     """
     width = queries.shape[1]
     if stored.width != stored_width(width, "binary" if stored.binary else "float32"):
         what = f"{8 * stored.width} bits" if stored.binary else f"{stored.width} numbers"
         raise BertcliError(
-            f"{stored.file} has vectors of {what}, and this model gives {width}: use the model and the settings that "
+            f"{stored.file} has vectors of {what}, but this model gives {width}: use the model and the settings that "
             "made them (layer, pooling, truncated dimensions)."
         )
     compare = _bits(queries) if stored.binary else _cosines(queries)
@@ -44,7 +44,7 @@ def nearest(queries: NDArray[np.floating[Any]], stored: Stored, top_k: int) -> N
         scores = compare(chunk)
         bad = np.flatnonzero(~np.isfinite(scores).all(axis=0))
         if bad.size:
-            raise BertcliError(f"{stored.file}, row {begin + bad[0]}: NaN or infinite numbers; make the file again.")
+            raise BertcliError(f"{stored.file}, row {begin + bad[0]}: NaN or infinite numbers; create the file again.")
         rows = np.broadcast_to(np.arange(begin, begin + len(chunk)), scores.shape)
         best = _first(np.concatenate([best.rows, rows], 1), np.concatenate([best.scores, scores], 1), top_k)
         begin += len(chunk)
@@ -61,7 +61,7 @@ def _cosines(queries: NDArray[np.floating[Any]]) -> Callable[[NDArray[Any]], Sco
     directions /= _lengths(directions)[:, None]
 
     def compare(chunk: NDArray[Any]) -> Scores:
-        with np.errstate(all="ignore"):  # what is not finite shows in the result
+        with np.errstate(all="ignore"):  # non-finite numbers show in the result
             wide = chunk.astype(np.float64)
             return np.asarray(directions @ wide.T / _lengths(wide)).clip(-1, 1)
 

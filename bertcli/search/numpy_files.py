@@ -1,4 +1,4 @@
-"""Vectors in NumPy's files: .npy is mapped, .npz streamed, for nothing in a zip can be mapped."""
+"""Vectors in NumPy's files: .npy is memory-mapped; .npz is streamed, as a zip's contents cannot be mapped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BAD_ZIP = (
 
 DESCRIPTIONS = ("<f2", "<f4", "<f8", "|i1", "|u1")
 LENGTH_BYTES = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4, b"\x93NUMPY\x03\x00": 4}  # by magic and version
-MOST = 1 << 48  # rows, or numbers of one: more than any file holds
+MOST = 1 << 48  # rows, or numbers per row: more than any file holds
 HEADER_LIMIT = 10_000  # bytes, as in NumPy; real ones have 118
 
 
@@ -76,7 +76,7 @@ def zip_file(path: Path) -> Stored:
 
 @contextmanager
 def _member(path: Path) -> Iterator[tuple[IO[bytes], int]]:
-    """The array "embeddings" of a zip, or its only one, as a stream, and how many bytes it claims to have."""
+    """The array "embeddings" of a zip, or its only array, as a stream; and how many bytes it claims to have."""
     with open_regular(path) as file:
         try:
             archive = zipfile.ZipFile(file)
@@ -94,7 +94,7 @@ def _member(path: Path) -> Iterator[tuple[IO[bytes], int]]:
 
 
 def _read(path: Path, file: IO[bytes], count: int) -> bytes:
-    """The next `count` bytes, less at the end; what a damaged zip gives is a BertcliError."""
+    """The next `count` bytes, fewer at the end; BertcliError for a damaged zip."""
     try:
         return file.read(count)
     except BAD_ZIP as error:
@@ -102,19 +102,19 @@ def _read(path: Path, file: IO[bytes], count: int) -> bytes:
 
 
 def _header(path: Path, file: IO[bytes], size: int) -> _Header:
-    """The header of a .npy file of `size` bytes, whose data fill it to its end. Source: NEP 1."""
+    """The header of a .npy file of `size` bytes, which must end where its data end. Source: NEP 1."""
     magic = _read(path, file, 8)
     digits = LENGTH_BYTES.get(magic)
     length = int.from_bytes(_read(path, file, digits), "little") if digits else 0
     if not 0 < length <= HEADER_LIMIT:
-        raise no_vectors(path, "does not begin as a file of an array does")
+        raise no_vectors(path, "does not begin like a .npy file")
     text = _read(path, file, length)
     try:
         fields = ast.literal_eval(text.decode("latin1"))
         descr, by_columns, shape = fields["descr"], fields["fortran_order"], fields["shape"]
         rows, width = shape if len(shape) == 2 else (None, None)
     except (ValueError, SyntaxError, TypeError, KeyError, RecursionError, MemoryError):
-        raise no_vectors(path, f"has no header of rows of numbers but {shown(text)}") from None
+        raise no_vectors(path, f"has the header {shown(text)}, which does not describe rows of numbers") from None
     no_rows = no_vectors(path, f"holds an array {shown(shape)}, not rows of numbers one after another")
     if type(rows) is not int or type(width) is not int or by_columns is not False:
         raise no_rows
@@ -125,5 +125,5 @@ def _header(path: Path, file: IO[bytes], size: int) -> _Header:
     header = _Header(rows, width, np.dtype(descr))
     needed, held = rows * header.row_bytes, size - file.tell()
     if needed != held:
-        raise no_vectors(path, f"needs {needed:,} bytes for its rows and has {held:,}")
+        raise no_vectors(path, f"needs {needed:,} bytes for its rows but has {held:,}")
     return header

@@ -1,4 +1,4 @@
-"""A file of vectors by its ending."""
+"""Opens a file of vectors according to its ending."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ OPENERS: dict[str, Callable[[Path], Stored]] = {
 
 
 def open_vectors(file: str) -> Stored:
-    """What `bertcli encode -o` wrote, and files like it: an array "embeddings", or the only one there is.
+    """Open a file written by `bertcli encode -o`, or one like it: its array "embeddings", or its only array.
 
-    Nothing is allocated by a file's word. Errors: BertcliError for one that is missing, damaged, or holds no vectors.
+    No size stated in a file is trusted for an allocation. Errors: BertcliError for a file that is missing, damaged, or
+    holds no vectors.
     """
     ending = Path(file).suffix.lower()
     if ending not in OPENERS:
         raise BertcliError(f"{file}: a file of vectors ends in {', '.join(OPENERS)}.")
     if not Path(file).exists():
-        raise BertcliError(f"{file} is missing: give a file of vectors that is there, such as encode -o writes.")
+        raise BertcliError(f"{file} is missing: give an existing file of vectors, such as encode -o writes.")
     return OPENERS[ending](Path(file))

@@ -1,4 +1,4 @@
-"""What a file of vectors is, once it is open."""
+"""A file of vectors, once it is open."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 
-NAME = "embeddings"  # of the array, where a file has several
-OFFSETS = "offsets"  # an array beside vectors of tokens: where each text begins
+NAME = "embeddings"  # of the array, if a file has several
+OFFSETS = "offsets"  # an array stored with token vectors: where each text begins
 TYPES = ("float16", "float32", "float64", "int8", "uint8")
 Chunk = NDArray[Any]
 
@@ -24,11 +24,11 @@ class Stored(NamedTuple):
     width: int
     binary: bool
     chunks: Callable[[int], Iterator[Chunk]]
-    columns: tuple[str, ...] = ()  # beside the vectors
+    columns: tuple[str, ...] = ()  # besides the vectors
 
 
 def mapped(file: Path, vectors: Chunk) -> Stored:
-    """Vectors that lie in memory, or in a file as they would in memory."""
+    """Vectors in memory, or in a memory-mapped file."""
 
     def chunks(count: int) -> Iterator[Chunk]:
         for begin in range(0, len(vectors), count):
@@ -39,5 +39,5 @@ def mapped(file: Path, vectors: Chunk) -> Stored:
 
 
 def no_vectors(path: Path, what: str) -> BertcliError:
-    """What to say of a file that cannot be searched."""
-    return BertcliError(f"{path} {what}: it is no usable file of vectors.")
+    """The error for a file that cannot be searched."""
+    return BertcliError(f"{path} {what}: it is not a usable file of vectors.")

@@ -1,4 +1,4 @@
-"""Vectors in .safetensors, which is mapped, and in .parquet, which is streamed."""
+"""Vectors in .safetensors, which is memory-mapped, and in .parquet, which is streamed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def parquet_file(path: Path) -> Stored:
                     if column.flatten().null_count:
                         raise no_vectors(path, "has vectors with nulls in them")
                     if set(column.value_lengths().to_pylist()) - {width, None}:
-                        raise no_vectors(path, f"has vectors of other lengths than the first, which has {width}")
+                        raise no_vectors(path, f"has vectors of different lengths; the first has {width} numbers")
                     yield _vectors(column, width, numbers)
         except errors as error:
             raise no_vectors(path, f"is damaged ({first_line(error)})") from None
@@ -68,7 +68,7 @@ def parquet_file(path: Path) -> Stored:
 
 
 def _width(opened: Any, name: str) -> int:
-    """The length of the first vector that is not null; 0 without one."""
+    """The length of the first vector that is not null; 0 if there is none."""
     for batch in opened.iter_batches(1024, columns=[name], use_threads=False):
         for length in batch.column(name).value_lengths().to_pylist():
             if length is not None:

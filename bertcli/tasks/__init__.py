@@ -1,4 +1,4 @@
-"""What a BERT is run for, as functions that take any iterable of texts and give records in input order."""
+"""What BERT is used for, as functions that take any iterable of texts and give records in input order."""
 
 from bertcli.tasks.accuracy import Accuracy
 from bertcli.tasks.classify import classify

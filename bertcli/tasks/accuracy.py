@@ -2,8 +2,8 @@
 
     precision = TP / (TP + FP),   recall = TP / (TP + FN),   F1 = 2 · TP / (2 · TP + FP + FN)
 
-A ratio of nothing to nothing is 0. Labels that are neither true of a text nor ever chosen are left out. Both as in
-scikit-learn's classification_report.
+A ratio 0 / 0 counts as 0. Labels that are never true and never predicted are left out. Both are as in scikit-learn's
+classification_report.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bertcli.tasks.classify import Head, chosen_head, labels_of, own_activation
 
 
 class Score(NamedTuple):
-    """A row of the report: of a label, or an average of all; `support` is how many texts it is about."""
+    """A row of the report: for a label, or an average over all; `support` is the number of texts it is about."""
 
     name: str
     precision: float | None
@@ -27,7 +27,7 @@ class Score(NamedTuple):
 
 
 class Accuracy:
-    """Counts over records that have a `true_label`; `counts` holds [right, chosen, true] for each label."""
+    """Counts over records with a `true_label`; `counts` holds [correct, predicted, true] for each label."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         self._labels = labels
@@ -35,16 +35,16 @@ class Accuracy:
 
     @classmethod
     def of(cls, model: Model, head: Head | None) -> Accuracy:
-        """For a model that gives every text one label; BertcliError for another."""
+        """For a model that gives every text one label; BertcliError for any other."""
         chosen = chosen_head(model, head)
         if chosen == "classifier" and own_activation(model) != "softmax":
             raise BertcliError(
-                f"{model.name} does not choose one label for a text, so there is no accuracy: leave --label-column out."
+                f"{model.name} does not choose one label per text, so there is no accuracy: leave out --label-column."
             )
         return cls(labels_of(model, chosen))
 
     def add(self, records: Iterable[dict[str, Any]]) -> None:
-        """Count records, best label first; those with an error do not count."""
+        """Count records, whose best label comes first; those with an error do not count."""
         place = {label: index for index, label in enumerate(self._labels)}
         for record in records:
             if "true_label" in record:

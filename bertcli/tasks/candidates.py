@@ -1,4 +1,4 @@
-"""Which pieces or words fit a mask best, one mask at a time or all masks of a text together."""
+"""Finds the pieces or words that fit a mask best, one mask at a time or all masks of a text together."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from bertcli.tokens import Tokenizer
 from bertcli.untrusted import shown
 
 Target = tuple[int, ...]  # ids of a word's pieces
-BEAM = 20  # fillings kept after each mask of a joint search, or four times as many as are wanted
+BEAM = 20  # fillings kept after each mask of a joint search; at least four times as many as are wanted
 
 
 class Candidate(NamedTuple):
-    """A word for a mask."""
+    """A word that may fill a mask."""
 
     ids: Target
     log_probability: float
 
 
 class Filling(NamedTuple):
-    """A text whose first masks are filled: its ids, the words put in, and the log-probability of them all."""
+    """A text whose first masks are filled: its ids, the words filled in, and the log-probability of all of them."""
 
     ids: Sequence[int]
     segments: Sequence[int]
@@ -34,7 +34,7 @@ class Filling(NamedTuple):
 
 
 def find_targets(model: Model, words: Sequence[str] | str) -> dict[Target, str]:
-    """Pieces of every word and what they spell: of a list, or of a string in which they are separated by commas.
+    """The ids and the spelling of every word of a list, or of a string of comma-separated words.
 
     Errors: BertcliError for a word that the vocabulary cannot spell.
     """
@@ -51,12 +51,12 @@ def find_targets(model: Model, words: Sequence[str] | str) -> dict[Target, str]:
 
 
 def _spelled(words: str, tokenizer: Tokenizer) -> str:
-    """One or more words as their pieces spell them, with a space wherever there is one between two of them."""
+    """One or more words as their pieces spell them, with spaces where the original has them."""
     (found,) = tokenizer.encode([words])
     text, last = "", 0
     for piece, (start, end), side in zip(found.pieces, found.offsets, found.sides, strict=True):
         if side is not None:
-            span = words[start:end]  # with spaces around it, of an added token that takes them
+            span = words[start:end]  # an added token may include the spaces around it
             start, end = end - len(span.lstrip()), start + len(span.rstrip())
             space = " " if text and any(map(str.isspace, words[last:start])) else ""
             text += space + (tokenizer.joined(["", piece]) if text else piece)
@@ -67,9 +67,9 @@ def _spelled(words: str, tokenizer: Tokenizer) -> str:
 def rank(
     model: Model, blanks: Sequence[Blank], targets: Collection[Target] | None, count: int, reading: Reading
 ) -> list[list[list[Candidate]]]:
-    """The best `count` candidates for every position of every blank: of the vocabulary, or of `targets`.
+    """The best `count` candidates for every position of every blank, from the vocabulary or from `targets`.
 
-    A target of several pieces takes the place of the mask with as many masks, filled from left to right:
+    For a target of several pieces, the mask is replaced by as many masks, which are filled from left to right:
     log p = Σ_j log p(piece_j | text, piece_1 … piece_j-1).
     """
     single = None if targets is None else [target[0] for target in targets if len(target) == 1]
@@ -123,7 +123,7 @@ def _chained(model: Model, blanks: Sequence[Blank], targets: list[Target], readi
 
 
 def _opened(model: Model, blank: Blank, position: int, count: int, filled: Target) -> Blank:
-    """The blank with `count` places for one, the first of them filled; the next one is to be guessed."""
+    """The blank with one place expanded to `count`, the first ones filled; the next one is to be predicted."""
     ids = [*blank.ids[:position], *filled, *[blank.ids[position]] * (count - len(filled)), *blank.ids[position + 1 :]]
     segments = [*blank.segments[:position], *[blank.segments[position]] * count, *blank.segments[position + 1 :]]
     return Blank(ids, segments, (position + len(filled),))
@@ -132,10 +132,10 @@ def _opened(model: Model, blank: Blank, position: int, count: int, filled: Targe
 def joint_fillings(
     model: Model, blank: Blank, targets: Collection[Target] | None, count: int, reading: Reading
 ) -> list[list[Candidate]]:
-    """The best `count` fillings of all masks together, as candidates of every mask with the filling's log-probability.
+    """The best `count` fillings of all masks together, as candidates for each mask with the filling's log-probability.
 
-    Masks are filled from left to right: log p = Σ_m log p(word_m | text, word_1 … word_m-1). Of the fillings of the
-    first masks a beam of the best is kept, so a far-fetched one may be missed.
+    Masks are filled from left to right: log p = Σ_m log p(word_m | text, word_1 … word_m-1). This is a beam search: an
+    unlikely beginning of a good filling may be missed.
     """
     beam = [Filling(blank.ids, blank.segments, (), 0.0)]
     width = max(BEAM, 4 * count)
@@ -147,7 +147,7 @@ def joint_fillings(
             for i, (filling, candidates) in enumerate(zip(beam, ranked, strict=True))
             for j, candidate in enumerate(candidates)
         )
-        best = nlargest(width, grown)  # of which alone texts are made
+        best = nlargest(width, grown)  # only these are turned into texts
         beam = [_filled(beam[-i], opened[-i].positions[0], ranked[-i][-j]) for _, i, j in best]
     return [
         [Candidate(filling.words[which], filling.log_probability) for filling in beam[:count]]
@@ -156,7 +156,7 @@ def joint_fillings(
 
 
 def _next_blank(filling: Filling, blank: Blank, position: int) -> Blank:
-    """Where the mask at `position` of the original text is in a filling of the masks before it."""
+    """The mask at `position` of the original text, at its place in a filling of the masks before it."""
     return Blank(filling.ids, filling.segments, (position + len(filling.ids) - len(blank.ids),))
 
 

@@ -1,4 +1,4 @@
-"""What every task refuses: a head that is not there, numbers that are none."""
+"""Checks that all tasks share: a missing head, results that are not finite, invalid options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEAD_NAMES = {
 
 
 def head_of(model: Model, head: str, task: str) -> Any:
-    """A head of the network, to be called; BertcliError saying which heads there are when it is missing."""
+    """A head of the network, to be called; if it is missing, BertcliError saying which heads there are."""
     found = getattr(model.network, head, None)
     if found is None:
         there = ", ".join(model.heads) or "none"
@@ -31,32 +31,32 @@ def head_of(model: Model, head: str, task: str) -> Any:
 
 
 def hidden_states(model: Model, batch: Packed, rows: Integers | None = None) -> Array:
-    """The last layer's output [token, hidden], or of it only `rows`; BertcliError when it is not finite."""
+    """The last layer's output [token, hidden], or only its `rows`; BertcliError if it is not finite."""
     hidden: Array = model.network(batch, rows)
     check_finite(hidden)
     return hidden
 
 
 def check_finite(values: NDArray[Any]) -> None:
-    """Raise BertcliError when a result holds NaN or infinite numbers, which sound weights never give."""
+    """Raise BertcliError if a result has NaN or infinite numbers, which sound weights never give."""
     if not np.isfinite(values).all():
         raise damaged()
 
 
 def check_choice(what: str, value: str | None, kind: Any) -> None:
-    """Refuse a word that is none of those in `kind`, a Literal; None leaves the choice to the model."""
+    """Refuse a word that is not in `kind`, a Literal; None leaves the choice to the model."""
     if value is not None and value not in get_args(kind):
-        raise BertcliError(f"There is no {what} {shown_object(value)}; there are {', '.join(get_args(kind))}.")
+        raise BertcliError(f"There is no {what} {shown_object(value)}; choose from {', '.join(get_args(kind))}.")
 
 
 def check_count(what: str, value: int | None) -> None:
-    """Refuse what is less than one; None leaves the number to the task."""
+    """Refuse numbers below 1; None leaves the number to the task."""
     check_whole(what, value)
     if value is not None and value < 1:
         raise BertcliError(f"{what} is {value}; it must be at least 1.")
 
 
 def check_whole(what: str, value: int | None) -> None:
-    """Refuse what is no whole number; None leaves the number to the task."""
+    """Refuse anything but a whole number; None leaves the number to the task."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
-        raise BertcliError(f"{what} is {shown_object(value)}, which is no whole number.")
+        raise BertcliError(f"{what} is {shown_object(value)}, which is not a whole number.")

@@ -22,7 +22,7 @@ from bertcli.untrusted import shown
 Activation = Literal["softmax", "sigmoid", "none"]
 Head = Literal["classifier", "nsp"]
 NEXT_SENTENCE = ("is_next", "not_next")
-DIGITS = 9  # of a label's number
+DIGITS = 9  # at most, of a label's index
 SPAN = 5  # micro-batches in a window, as in encode
 
 
@@ -43,11 +43,11 @@ def classify(
 ) -> RecordStream:
     """Labels with their scores, best first: records {index, text, text_pair, truncated, labels: [{label, score}, …]}.
 
-    A text that brings its true label has `true_label` too.
+    The record of a text whose true label is given also has `true_label`.
 
-    `head` is "classifier" (default where there is one) or "nsp", whose labels are is_next and not_next and which needs
-    pairs. `activation`: softmax; sigmoid for a multi-label or single-label classifier; none for regression. `workers`:
-    processes that share the work (see `bertcli.tasks.run`).
+    `head` is "classifier" (the default if there is one) or "nsp", whose labels are is_next and not_next and which needs
+    pairs. `activation`: default softmax; sigmoid for a multi-label or single-label classifier; none for regression.
+    `workers`: processes that share the work (see `bertcli.tasks.run`).
     """
     check_count("top_k", top_k)
     check_choice("head", head, Head)
@@ -61,7 +61,7 @@ def classify(
 
 
 def chosen_head(model: Model, head: Head | None) -> Head:
-    """The head asked for, else the classifier where there is one."""
+    """The head asked for, else the classifier if there is one, else nsp."""
     return head or ("nsp" if "classifier" not in model.heads and "nsp" in model.heads else "classifier")
 
 
@@ -71,7 +71,7 @@ def labels_of(model: Model, head: Head) -> tuple[str, ...]:
 
 
 def own_activation(model: Model) -> Activation:
-    """What turns this classifier's logits into scores, by its problem_type and number of labels."""
+    """What turns this classifier's logits into scores, according to its problem_type and number of labels."""
     if model.config.problem_type == "regression":
         return "none"
     if model.config.problem_type == "multi_label_classification" or model.config.num_labels == 1:
@@ -80,7 +80,7 @@ def own_activation(model: Model) -> Activation:
 
 
 def true_label(text: Text, labels: Sequence[str]) -> str | None:
-    """The label a text is known to have, given by name or by index; BertcliError for one the model does not know."""
+    """The known label of a text, given by name or by index; BertcliError for one that is not the model's."""
     if text.label is None or text.label in labels:
         return text.label
     if text.label.isdecimal() and len(text.label) <= DIGITS and int(text.label) < len(labels):
@@ -95,7 +95,7 @@ class _Classify(Task[Records]):
     labels: tuple[str, ...]
     activation: Activation
     top_k: int | None
-    by_default: bool  # nobody has asked for this head
+    by_default: bool  # the head was not asked for
 
     def check(self, item: Item) -> None:
         true_label(item.text, self.labels)
@@ -137,7 +137,7 @@ class _Classify(Task[Records]):
 
 
 def activated(logits: NDArray[np.float64], activation: Activation) -> NDArray[np.float64]:
-    """Scores of logits [text, label]."""
+    """Scores from logits [text, label]."""
     if activation == "none":
         return logits
     if activation == "sigmoid":

@@ -20,14 +20,14 @@ from bertcli.tasks.plan import Plan, pool
 from bertcli.tasks.run import results
 from bertcli.tasks.windows import Task, in_micro_batches
 
-SPAN = 5  # micro-batches in a window: memory is flat from some hundred texts on; 8 take 5 MB more and are no faster
+SPAN = 5  # micro-batches in a window: memory is constant after a few hundred texts; 8 take 5 MB more, no faster
 SPAN_OF_TOKENS = 4  # the same when every token's vector is kept
 
 
 class Block(NamedTuple):
-    """Neighbouring texts with their vectors: an array [text, width], or (pooling none) one [token, width] a text.
+    """Consecutive texts with their vectors: an array [text, width], or (pooling none) one [token, width] per text.
 
-    `failures` (only with keep_going) are texts between them that have none; `tally` says how far the run is.
+    `failures` (only with keep_going) are texts among them without a vector; `tally` says how far the run has got.
     """
 
     items: list[Item]
@@ -36,9 +36,9 @@ class Block(NamedTuple):
     tally: Tally = START
 
     def records(self) -> list[dict[str, Any]]:
-        """{index, text, tokens, truncated, embedding}; for vectors of tokens, `tokens` and `embeddings` are lists.
+        """{index, text, tokens, truncated, embedding}; for token vectors, `tokens` and `embeddings` are lists.
 
-        `id` comes after the index where the text has one.
+        `id` follows the index if the text has one.
         """
         pooled = isinstance(self.vectors, np.ndarray)
         computed = (
@@ -58,9 +58,9 @@ class Block(NamedTuple):
 def encode(
     model: Model, texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str | None = None, **options: Any
 ) -> Array:
-    """One vector a text: float32 [text, width], in memory; the options are those of `encode_blocks`."""
+    """One vector per text: float32 [text, width], in memory; the options are those of `encode_blocks`."""
     if options.get("pooling") == "none":
-        raise BertcliError("With pooling none there is no one vector a text: use encode_blocks.")
+        raise BertcliError("With pooling none a text has more than one vector: use encode_blocks.")
     stream = encode_blocks(model, texts, pairs, **options)
     return np.concatenate(
         [np.empty((0, stream.plan.width), np.float32), *(np.asarray(block.vectors) for block in stream)]
@@ -83,15 +83,15 @@ def encode_blocks(
     workers: int | None = None,
     start: Tally = START,
 ) -> Stream:
-    """Vectors in blocks in input order, computed as they are asked for: nothing has to fit in memory.
+    """Vectors in blocks in input order, computed as they are asked for: they need not fit in memory.
 
-    pooling: "auto" (what the checkpoint's sentence-transformers files say, else mean), "mean", "cls", "max", "pooler",
-    "none" (every token's vector). layer: 0 for the embeddings' output, N for encoder layer N's, negative from the end;
-    several are concatenated. normalize: to length 1; None for what the checkpoint says. truncate_dim: only the first
-    numbers of each vector, for models made so that these say most (Matryoshka); they are normalised after the cut.
-    keep_going: a text that cannot be used is among a block's `failures` instead of ending all. workers: processes
-    that share the windows, as `bertcli.tasks.run` explains; None for as many as pay. start: a block's `tally`; the
-    texts, given from their beginning, are gone on with behind that block.
+    pooling: "auto" (as the checkpoint's sentence-transformers files specify, else mean), "mean", "cls", "max",
+    "pooler", "none" (every token's vector). layer: 0 for the embeddings' output, N for encoder layer N's, negative from
+    the end; several are concatenated. normalize: to length 1; None: as the checkpoint specifies. truncate_dim: keep
+    only the first numbers of each vector, for models trained for that (Matryoshka); normalisation comes after the cut.
+    keep_going: a text that cannot be used is listed in a block's `failures` instead of raising. workers: processes that
+    share the windows, as `bertcli.tasks.run` explains; None for as many as are worth it. start: the `tally` of the last
+    finished block; pass the same texts from the beginning and encoding resumes after it.
     """
     plan = Plan.make(model, pooling, layer, normalize, truncate_dim)
     reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
@@ -101,7 +101,7 @@ def encode_blocks(
 
 @dataclass(frozen=True)
 class Stream:
-    """The blocks of an encoding, to be iterated over once, and the plan they follow."""
+    """The blocks of an encoding, which can be iterated over once, and the plan they follow."""
 
     plan: Plan
     blocks: Generator[Block, None, None]
@@ -146,7 +146,7 @@ class _Encode(Task[Block]):
         return np.stack(rows) if rows else np.empty((0, self.plan.width), np.float32)
 
     def _vectors(self, items: list[Item]) -> Sequence[Array]:
-        """Vectors of one micro-batch: [width] a text, or [token, width] a text when nothing is pooled."""
+        """Vectors of one micro-batch: [width] per text, or [token, width] per text if nothing is pooled."""
         packed = pack([item.tokens for item in items])
         if self.plan.only_first_tokens:
             vectors = self._first_tokens(packed)
@@ -163,7 +163,7 @@ class _Encode(Task[Block]):
         return list(vectors)
 
     def _first_tokens(self, packed: Packed) -> Array:
-        """What [CLS] pooling needs of the last layer, and no more."""
+        """Only what [CLS] pooling needs of the last layer."""
         first = hidden_states(self.model, packed, packed.first)
         pooler = self.model.network.pooler
         modes = self.plan.pooling

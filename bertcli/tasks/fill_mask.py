@@ -1,4 +1,4 @@
-"""fill-mask: what a model puts in the place of a mask."""
+"""fill-mask: the words a model predicts for a mask."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def fill_mask(
 ) -> RecordStream:
     """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, sequence}, …]}, …]}.
 
-    The `top_k` (None: 5, or all the targets) most probable pieces for every mask, each by itself. `targets` ranks just
-    those words (a string: separated by commas); one of several pieces is scored as a whole, and has `pieces` and a list
+    The `top_k` (None: 5, or all targets) most probable pieces for every mask, independently. `targets` ranks only these
+    words (a list, or a comma-separated string); one of several pieces is scored as a whole, with `pieces` and a list
     for `token`. With `joint` the masks of a text are filled together: prediction k of every mask belongs to the k-th
     best filling, and has its score.
     `workers`: processes that share the work (see `bertcli.tasks.run`).
@@ -72,14 +72,14 @@ class _FillMask(Task[Records]):
         return window.records(self._record(item, blank, candidates) for item, blank, candidates in filled)
 
     def check(self, item: Item) -> None:
-        """BertcliError for a text without a mask, one whose masks were cut off, and one too long for the targets."""
+        """Raise BertcliError for a text without a mask, with masks that were cut off, or too long for the targets."""
         blank = self._blank(item)
         longest = max(map(len, self.targets or [(self.mask,)]))
         growth = (longest - 1) * (len(blank.positions) if self.joint else 1)
         positions = self.model.config.max_position_embeddings
         if len(blank.ids) + growth > positions:
             raise BertcliError(
-                f"A target of {longest} pieces makes {item.place} longer than the {positions} positions of this model: "
+                f"A target of {longest} pieces makes {item.place} longer than this model's {positions} positions: "
                 "shorten the text or set max_length (--max-length)."
             )
 
@@ -92,11 +92,11 @@ class _FillMask(Task[Records]):
             )
         positions = [position for position, id in enumerate(item.tokens.ids) if id == self.mask]
         if not positions:
-            raise BertcliError(f"There is no {name} in {item.place}: write {name} where a word is to be guessed.")
+            raise BertcliError(f"There is no {name} in {item.place}: write {name} where a word is to be predicted.")
         return Blank(item.tokens.ids, item.tokens.segments, positions)
 
     def _record(self, item: Item, blank: Blank, ranked: list[list[Candidate]]) -> dict[str, Any]:
-        """`ranked` holds the candidates of every mask; filled in one by one, or (joint) those of one rank together."""
+        """`ranked` holds every mask's candidates, filled in one by one or (joint) those of the same rank together."""
         words = [[self._word(candidate) for candidate in candidates] for candidates in ranked]
         masks = []
         for which, (position, candidates) in enumerate(zip(blank.positions, ranked, strict=True)):
@@ -122,16 +122,16 @@ class _FillMask(Task[Records]):
 
 
 def put_in(item: Item, words: dict[int, str], position: int, tokenizer: Tokenizer) -> str:
-    """The text (or, for a mask in the pair, that) with words in the place of masks, by position; all else as it was.
+    """The text (or the pair, if the mask is in it) with masks replaced by words, by position; the rest is unchanged.
 
-    A continuation piece that follows a letter is glued to it, without its `##`.
+    A continuation piece that follows a letter is joined to it, without its `##`.
     """
     sides, offsets = item.tokens.sides, item.tokens.offsets
     side = sides[position]
     text = (item.text.pair if side == 1 else item.text.text) or ""
     for place in sorted((place for place in words if sides[place] == side), reverse=True):
         start, end = offsets[place]
-        inside = text.find(tokenizer.mask_token, start, end)  # a mask token may take the spaces around it
+        inside = text.find(tokenizer.mask_token, start, end)  # a mask token may include the spaces around it
         if inside >= 0:
             start, end = inside, inside + len(tokenizer.mask_token)
         glued = start > 0 and not text[start - 1].isspace()

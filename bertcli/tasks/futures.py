@@ -1,4 +1,4 @@
-"""Futures and a pool of daemon threads: unlike those of `concurrent.futures`, Python does not wait for them to exit."""
+"""Futures and a pool of daemon threads: unlike with `concurrent.futures`, Python does not wait for them at exit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 class Future(Generic[R]):
-    """The result of some work, or its error, when a thread is done with it."""
+    """The result of some work, or its error, once a thread has finished it."""
 
     def __init__(self) -> None:
         self._answer: SimpleQueue[tuple[R | None, BaseException | None]] = SimpleQueue()
@@ -24,7 +24,7 @@ class Future(Generic[R]):
         return not self._answer.empty()
 
     def result(self) -> R:
-        """The result, waited for, or the error raised; to be asked for once."""
+        """Wait for the result, or raise the error; to be called only once."""
         value, error = self._answer.get()
         if error is not None:
             raise error
@@ -34,12 +34,12 @@ class Future(Generic[R]):
         """Do the work."""
         try:
             self._answer.put((work(argument), None))
-        except BaseException as error:  # it is for whoever asks for the result
+        except BaseException as error:  # raised where the result is asked for
             self._answer.put((None, error))
 
 
 class ThreadPool(Generic[A, R]):
-    """Threads that take up what is begun, in its order, each when it is free; no exit of Python waits for them."""
+    """Threads that take work in the order it was begun, each when it is free; Python does not wait for them at exit."""
 
     def __init__(self) -> None:
         self._begun: SimpleQueue[tuple[Future[R], A] | None] = SimpleQueue()
@@ -49,7 +49,7 @@ class ThreadPool(Generic[A, R]):
         return len(self._threads)
 
     def add(self, tool: AbstractContextManager[Callable[[A], R]]) -> None:
-        """One thread more; `tool` is what it works with, opened and closed by itself."""
+        """Add a thread; it opens and closes `tool` itself, and does its work with it."""
         self._threads.append(Thread(target=_work, args=(tool, self._begun), name="bertcli windows", daemon=True))
         self._threads[-1].start()
 
@@ -60,11 +60,11 @@ class ThreadPool(Generic[A, R]):
         return future
 
     def end(self) -> None:
-        """Wait until what was begun is done, and the threads are gone."""
+        """Wait until all work is done and the threads have ended."""
         for _ in self._threads:
             self._begun.put(None)
         for thread in self._threads:
-            if not sys.is_finalizing():  # threads stand still by then
+            if not sys.is_finalizing():  # daemon threads no longer run then
                 thread.join()
 
 

@@ -1,4 +1,4 @@
-"""A text on its way through a task: tokenized, or failed; and how far a run has come."""
+"""A text on its way through a task, tokenized or failed; and the progress of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger("bertcli")
 
 
 class Tally(NamedTuple):
-    """How far a run is: windows and texts behind it, texts cut and tokens they lost, texts that could not be used."""
+    """How far a run has got: windows and texts done, texts cut, tokens lost by that, texts that could not be used."""
 
     windows: int = 0
     texts: int = 0
@@ -30,7 +30,7 @@ class Tally(NamedTuple):
     failed: int = 0
 
     def after(self, window: Tally) -> Tally:
-        """How far it is behind one more window."""
+        """The tally after one more window."""
         return Tally(*map(sum, zip(self, window, strict=True)))
 
 
@@ -39,10 +39,10 @@ START = Tally()
 
 @dataclass(frozen=True)
 class Reading:
-    """How texts are read: where they are cut, what is said about it, how many tokens are computed together.
+    """How texts are read: where they are cut, how that is reported, how many tokens are computed together.
 
-    keep_going: a text that cannot be used becomes a Failure in its place. start: where another run stopped, which the
-    same texts bring this one to: its windows are passed over.
+    keep_going: a text that cannot be used becomes a Failure in its place. start: the `tally` at which an earlier run
+    stopped; pass the same texts from the beginning and its windows are skipped.
     """
 
     max_length: int | None = None
@@ -63,7 +63,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A text on its way: its number in the input, itself, its tokens."""
+    """A text on its way: its number in the input, the text, its tokens."""
 
     index: int
     text: Text
@@ -84,33 +84,33 @@ class Failure:
     error: str
 
     def record(self) -> Record:
-        """{index, id, text, error}; without an id where the row has none, and with a text of None."""
+        """{index, id, text, error}; no `id` if the row has none; `text` is None if the row could not be read."""
         text = None if self.text.error else self.text.text
         named = {} if self.text.id is None else {"id": self.text.id}
         return {"index": self.index, **named, "text": text, "error": self.error}
 
 
 def warn_of_cuts(tally: Tally, limit: int, see: str) -> None:
-    """One line for all texts that were cut; `see` is what they could be spared by."""
+    """One warning for all texts that were cut; `see` names the options that affect this."""
     logger.warning(
         "%d of %d texts had more than %d tokens and lost %d (see %s).", tally.cut, tally.texts, limit, tally.lost, see
     )
 
 
 class Window(NamedTuple):
-    """Neighbouring texts: those to compute, those that failed, and what a run's tally grows by when they are done."""
+    """Consecutive texts: those to compute, those that failed, and what they add to the run's tally."""
 
     items: list[Item]
     failures: list[Failure]
     tally: Tally
 
     def records(self, computed: Iterable[Record]) -> Records:
-        """The records of `items`, with those of the failures in their places."""
+        """The records of `items`, with those of the failures at their places."""
         return Records(merged(computed, self.failures), self.tally)
 
 
 class Records(NamedTuple):
-    """The records of a window in input order, and (given out) how far the run is with them."""
+    """The records of a window in input order, with its tally; in the final results, the tally of the run so far."""
 
     records: list[Record]
     tally: Tally
@@ -128,5 +128,5 @@ class RecordStream(Iterator[Record]):
 
 
 def merged(computed: Iterable[Record], failures: Iterable[Failure]) -> list[Record]:
-    """Records in the order of their index, those of failures among them."""
+    """Records in the order of their index, including those of failures."""
     return sorted([*computed, *(failure.record() for failure in failures)], key=lambda record: int(record["index"]))

@@ -1,4 +1,4 @@
-"""Log-probabilities of the vocabulary at chosen tokens: what fill-mask and score are made of.
+"""Log-probabilities of the vocabulary at chosen tokens, the basis of fill-mask and score.
 
 log p(word | rest) = x_word - log Σ exp(x),   x = MLM(hidden state of the token)
 """
@@ -22,7 +22,7 @@ NUMBERS_TOGETHER = 1 << 22  # logits held at a time: 16 MB, 137 tokens at BERT's
 
 
 class Blank(NamedTuple):
-    """A sentence (packable as it is) and the positions in it that are to be guessed, ascending."""
+    """A sentence (packable as it is) and the positions in it that are to be predicted, ascending."""
 
     ids: Sequence[int]
     segments: Sequence[int]
@@ -30,7 +30,7 @@ class Blank(NamedTuple):
 
 
 class TokenLogits(NamedTuple):
-    """Logits of one token over the vocabulary, and log Σ exp of them."""
+    """Logits of one token over the vocabulary, and their log Σ exp."""
 
     logits: Array
     log_total: float
@@ -39,7 +39,7 @@ class TokenLogits(NamedTuple):
         return float(self.logits[id]) - self.log_total
 
     def best(self, count: int) -> list[int]:
-        """Ids of the `count` most probable pieces, best first; the smaller id where two are equal."""
+        """Ids of the `count` most probable pieces, best first; of equal ones the smaller id first."""
         count = min(count, len(self.logits))
         reach = np.partition(self.logits, len(self.logits) - count)[len(self.logits) - count]
         (ids,) = np.nonzero(self.logits >= reach)
@@ -49,7 +49,7 @@ class TokenLogits(NamedTuple):
 def at_blanks(
     model: Model, blanks: Sequence[Blank], batch_tokens: int, read: Callable[[int, int, TokenLogits], R]
 ) -> list[list[R]]:
-    """`read(blank, which of its positions, row)` for every position of every blank; rows live for that call only."""
+    """`read(blank, which of its positions, row)` for every position of every blank; a row is valid only in the call."""
     head = head_of(model, "mlm", "this")
     step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
 
@@ -71,7 +71,7 @@ def _rows(head: Callable[[Array], Array], hidden: Array, step: int) -> Iterator[
         logits = head(hidden[start : start + step])
         largest = logits.max(axis=1)
         check_finite(logits.min(axis=1))
-        # Row by row in memory, however many there are: NumPy adds up strided rows in another order.
+        # Always row-major, however many rows there are: NumPy sums strided rows in another order.
         below = np.subtract(logits, largest[:, None], order="C")
         totals = np.exp(below, out=below).sum(axis=1, dtype=np.float64)
         log_totals: NDArray[np.float64] = largest.astype(np.float64) + np.log(totals)

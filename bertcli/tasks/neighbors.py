@@ -17,8 +17,8 @@ from bertcli.untrusted import shown
 def neighbors(model: Model, words: Iterable[str], *, top_k: int = 10) -> Iterator[dict[str, Any]]:
     """For each word {token, neighbors: [{token, id, cosine}, …]}: the rows of E_tok nearest by cosine, best first.
 
-    A word is one piece of the vocabulary, written as it is there (`##ing`) or as in a text (`King`). Raises
-    BertcliError for one that is unknown or several pieces.
+    A word is one piece of the vocabulary, written as in the vocabulary (`##ing`) or as in a text (`King`). Raises
+    BertcliError for a word that is unknown or consists of several pieces.
     """
     check_count("top_k", top_k)
     tokenizer = model.tokenizer
@@ -26,7 +26,7 @@ def neighbors(model: Model, words: Iterable[str], *, top_k: int = 10) -> Iterato
     table = np.asarray(model.network.embeddings.token)[: used[-1] + 1]
     check_finite(table)
     lengths = np.sqrt(np.einsum("vh,vh->v", table, table))
-    lengths[lengths == 0] = 1  # a row of zeros is like nothing
+    lengths[lengths == 0] = 1  # a row of zeros has cosine 0 with everything
     for word in words:
         id = _piece(tokenizer, word)
         cosines = table @ table[id] / (lengths * lengths[id])
@@ -43,5 +43,5 @@ def _piece(tokenizer: Tokenizer, word: str) -> int:
         raise BertcliError(f"{shown(word)} is unknown to the vocabulary: give another word.")
     if len(ids) > 1:
         pieces = " ".join(map(tokenizer.piece, ids))
-        raise BertcliError(f"{shown(word)} is {len(ids)} word pieces: {pieces}; ask for one of them.")
+        raise BertcliError(f"{shown(word)} consists of {len(ids)} word pieces: {pieces}; ask for one of them.")
     return ids[0]

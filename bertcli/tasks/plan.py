@@ -17,12 +17,12 @@ from bertcli.tasks.checks import check_choice, head_of
 from bertcli.untrusted import shown_object
 
 Pooling = Literal["auto", "mean", "cls", "max", "pooler", "none"]
-SMALLEST_LENGTH = 1e-12  # a shorter vector is not stretched to length 1: torch.nn.functional.normalize's bound
+SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound of torch.nn.functional.normalize
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is computed for each text; `layers` count from 0, the embeddings' output; no `pooling` keeps every token."""
+    """What is computed for each text. Layer 0 is the embeddings' output; empty `pooling` keeps every token."""
 
     pooling: tuple[str, ...]
     layers: tuple[int, ...]
@@ -33,7 +33,7 @@ class Plan:
     lower_case: bool
     prompt: str
     last_layer_only: bool
-    cut: int | None  # numbers that are kept, of vectors already normalised: a sentence model's own truncate_dim
+    cut: int | None  # numbers kept after normalisation: a sentence model's own truncate_dim
 
     @classmethod
     def make(
@@ -44,31 +44,31 @@ class Plan:
         normalize: bool | None = None,
         truncate_dim: int | None = None,
     ) -> Plan:
-        """Put the user's wishes and the checkpoint's own word together; BertcliError where they do not fit."""
+        """Combine the user's options with the checkpoint's settings; BertcliError if they do not fit together."""
         check_choice("pooling", pooling, Pooling)
         pooling = pooling or "auto"
         own = model.sentence
         last = model.config.num_hidden_layers
         layers = _layers(layer, last)
         modes: tuple[str, ...] = (pooling,)
-        reason = f"{pooling}, as asked for"
+        reason = f"{pooling}, as requested"
         if pooling == "auto":
             modes, reason = own.pooling or ("mean",), own.reason
         if pooling == "none":
-            modes, reason = (), "none, as asked for: a vector for every token" + _left_out(own)
+            modes, reason = (), "none, as requested: a vector for every token" + _left_out(own)
         if "pooler" in modes:
             head_of(model, "pooler", "The pooling 'pooler'")
             if layers != (last,):
                 raise BertcliError(
-                    "The pooling 'pooler' works on the last layer only: leave layer (--layer) out, or choose another "
+                    "The pooling 'pooler' only works on the last layer: leave out layer (--layer), or choose another "
                     "pooling."
                 )
         width = model.config.hidden_size * len(layers) * max(1, len(modes))
         dense = own.dense if modes else ()
         if dense and dense[0].weight.shape[1] != width:
             raise BertcliError(
-                f"This checkpoint's Dense layer takes vectors of length {dense[0].weight.shape[1]}, and this pooling "
-                f"gives {width}: leave pooling and layer (--pooling, --layer) out."
+                f"This checkpoint's Dense layer takes vectors of length {dense[0].weight.shape[1]}, but this pooling "
+                f"gives {width}: leave out pooling and layer (--pooling, --layer)."
             )
         width = dense[-1].weight.shape[0] if dense else width
         if truncate_dim is not None and not 1 <= truncate_dim <= width:
@@ -77,7 +77,7 @@ class Plan:
             )
         cut = own.truncate_dim if modes and truncate_dim is None else None
         if cut is not None and cut < width:
-            width, reason = cut, f"{reason}; cut to {cut} numbers, as the checkpoint says"
+            width, reason = cut, f"{reason}; cut to {cut} numbers, as the checkpoint specifies"
         return cls(
             pooling=modes,
             layers=layers,
@@ -93,19 +93,19 @@ class Plan:
 
     @property
     def only_first_tokens(self) -> bool:
-        """Whether of the last layer nothing is read but [CLS]."""
+        """Whether only [CLS] of the last layer is used."""
         return bool(self.pooling) and set(self.pooling) <= {"cls", "pooler"} and self.last_layer_only
 
     def prepare(self, text: str) -> str:
-        """The text as the checkpoint's sentence-transformers files want it before the tokenizer."""
+        """The text as the checkpoint's sentence-transformers files want it passed to the tokenizer."""
         return self.cased(self.prompt + text)
 
     def cased(self, text: str) -> str:
-        """The text in lower case where these files want that."""
+        """The text in lower case if these files want that."""
         return text.lower() if self.lower_case else text
 
     def finish(self, vectors: Array) -> Array:
-        """Dense layers, the numbers that are kept, normalisation, in this order; a checkpoint's own cut comes last."""
+        """Dense layers, truncation of dimensions, normalisation, in this order; a checkpoint's own cut comes last."""
         for layer in self.dense:
             vectors = layer(vectors)
         vectors = vectors if self.cut else vectors[:, : self.width]
@@ -114,13 +114,13 @@ class Plan:
 
 
 def unit(vectors: Array) -> Array:
-    """x / |x| for every row; a zero vector stays one."""
+    """x / |x| for every row; a zero vector stays zero."""
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, SMALLEST_LENGTH), dtype=np.float32)
 
 
 def pool(states: Array, offsets: Integers, mode: str) -> Array:
-    """One vector a sentence [sentence, hidden] from packed rows [token, hidden], special tokens included."""
+    """One vector per sentence [sentence, hidden] from packed rows [token, hidden], special tokens included."""
     first, counts = offsets[:-1], np.diff(offsets)[:, None]
     if mode == "cls":
         return states[first]
@@ -132,19 +132,19 @@ def pool(states: Array, offsets: Integers, mode: str) -> Array:
 
 
 def _left_out(own: SentenceConfig) -> str:
-    """What of a sentence model's own is for the vectors of whole texts alone."""
+    """The parts of a sentence model that only apply to vectors of whole texts, for the message."""
     steps = ["Dense layers"] * bool(own.dense) + ["normalisation"] * own.normalize
-    return f"; without the checkpoint's {' and '.join(steps)}, which are for one a text" if steps else ""
+    return f"; without the checkpoint's {' and '.join(steps)}, which are for one vector per text" if steps else ""
 
 
 def _layers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
-    """Layer numbers from 0 to `count`, from ones that may be negative."""
+    """Layer numbers from 0 to `count`, from numbers that may be negative."""
     wanted = tuple(layer) if isinstance(layer, Iterable) else (layer,)
     if not wanted:
-        raise BertcliError("There is no layer to take the vectors from: give at least one, as in -1.")
+        raise BertcliError("No layer is given to take the vectors from: give at least one, as in -1.")
     for number in wanted:
         if not isinstance(number, int | np.integer):
-            raise BertcliError(f"The layer {shown_object(number)} is no whole number.")
+            raise BertcliError(f"The layer {shown_object(number)} is not a whole number.")
         if not -count - 1 <= number <= count:
             raise BertcliError(
                 f"There is no layer {number}: layers are 0 (the embeddings) to {count}, or from the end -1 (the last) "

@@ -1,16 +1,16 @@
 """From texts to results, a window at a time, in input order: on this process's threads, or by several processes.
 
-It is the same to the last bit whoever computes a window: windows are cut by the texts alone, and a window in the same
-way on any number of threads (`team.set_thread_count`). Three ways:
+Results are bit-identical whoever computes a window, because windows are cut by the texts alone and each is computed the
+same way on any number of threads (`team.set_thread_count`). There are three ways:
 
-* Texts that may have to be waited for, of a pipe or an iterator: one window after the other. What is done is given out
-  before anything more is read.
-* Texts that lie at hand, in a file or a list: while a window is computed, the next one is tokenized.
-* `workers` > 1: behind the first window so many processes tokenize and compute, each with its share of the cores; two
-  windows more than that are read ahead. A pipe is read ahead only where it does not pause, an iterator at any rate: ask
-  for no workers where it waits for an answer. Each process opens the model by its path, and shares its weights with the
-  others. None: one process for every 8 cores, for texts that lie at hand, once there was work for two seconds. A script
-  needs no `if __name__ == "__main__":`, for a worker does not run it.
+* Texts that may have to be waited for, from a pipe or an iterator: one window after the other. Results are given out
+  before any more texts are read.
+* Texts that are available, in a file or a list: while a window is computed, the next one is tokenized.
+* `workers` > 1: after the first window, that many processes tokenize and compute, each with its share of the cores; two
+  more windows than that are read ahead. A pipe is read ahead only while it does not pause, an iterator always: do not
+  use workers if it waits for an answer. Each process opens the model by its path, and shares its weights with the
+  others. None: one process for every 8 cores, for texts that are available, once there were two seconds of work. A
+  script needs no `if __name__ == "__main__":`, because a worker does not run it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bertcli.team import MOST, core_count, thread_count
 
 
 class Result(Protocol):
-    """What a task makes of a window: a named tuple that has its tally."""
+    """What a task makes of a window: a named tuple with its tally."""
 
     @property
     def tally(self) -> Tally: ...
@@ -41,15 +41,15 @@ class Result(Protocol):
 
 
 R = TypeVar("R", bound=Result)
-PATIENCE = 2.0  # seconds of work behind which there is likely enough to repay starting processes, half a second
-AHEAD = 2  # windows under way beyond one for each worker: the next ones to begin, or done before their turn
+PATIENCE = 2.0  # seconds of work after which more is likely enough to repay starting processes, half a second
+AHEAD = 2  # windows in progress beyond one for each worker: waiting to begin, or done before their turn
 
 
 def results(task: Task[R], texts: Texts, workers: int | None = None) -> Generator[R, None, None]:
     """What `task` makes of windows of texts, each with the tally of the run so far.
 
-    An error of a text, or of reading one, comes after the results of the windows before it. At the end one warning sums
-    up how much was cut. Errors: also BertcliError for an impossible number of workers, and for one that dies.
+    An error in a text, or in reading one, is raised after the results of the windows before it. At the end one warning
+    says how much was cut. Also raises BertcliError for an impossible number of workers, and for a worker that dies.
     """
     count = worker_count(task, workers)
     if workers is None and not texts.at_hand:
@@ -58,15 +58,15 @@ def results(task: Task[R], texts: Texts, workers: int | None = None) -> Generato
 
 
 def worker_count(task: Task[R], workers: int | None) -> int:
-    """How many processes compute: as asked for, else one for as many cores as threads work well together."""
+    """How many processes compute: as asked for, else one for every group of cores whose threads work well together."""
     if workers is None:
         return -(-core_count() // MOST) if core_count() > MOST and _movable(task) else 1
     if workers < 1:
         raise BertcliError(f"workers is {workers}; it must be at least 1.")
     if workers > 1 and not _movable(task):
         raise BertcliError(
-            f"'{task.model.name}' is not as bertcli.load() opened it, so worker processes cannot open it: let one "
-            "process do the work (workers=1)."
+            f"'{task.model.name}' is not as bertcli.load() opened it, so worker processes cannot open it: use only "
+            "this process (workers=1)."
         )
     return workers
 
@@ -78,7 +78,7 @@ def _movable(task: Task[R]) -> bool:
 
 
 class WindowTexts(NamedTuple):
-    """Neighbouring texts and the number of the first; or why none could be read here, raised when it is their turn."""
+    """Consecutive texts and the number of the first; or why none could be read, an error to raise at their turn."""
 
     texts: list[Text]
     first: int
@@ -86,7 +86,7 @@ class WindowTexts(NamedTuple):
 
 
 def _groups(task: Task[R], texts: Texts) -> Iterator[WindowTexts]:
-    """The texts of one window after the other, from where the run is to start."""
+    """The texts of each window in turn, from where the run is to start."""
     first = task.reading.start.texts
     try:
         for group in islice(texts.grouped(task.reading.tokens_together, task.span), task.reading.start.windows, None):
@@ -151,7 +151,7 @@ def _by_workers(task: Task[R], groups: Iterator[WindowTexts], texts: Texts, coun
 
 
 def _due(under_way: deque[Future[R]], texts: Texts) -> bool:
-    """Whether to give out a result before more is read, which might have to be waited for."""
+    """Whether to give out a result before reading more texts, which might have to be waited for."""
     return under_way[0].done() or texts.waiting()
 
 

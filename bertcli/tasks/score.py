@@ -38,11 +38,11 @@ def score(
     workers: int | None = None,
     start: Tally = START,
 ) -> RecordStream:
-    """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}; of no token: [], None.
+    """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}.
 
-    Each token but [CLS] and [SEP] is masked in a pass of its own. With `target`, the true sentence, only the masks in
-    the text are guessed, all in one pass: the loss a masked language model is trained with. `workers`: processes that
-    share the work (see `bertcli.tasks.run`).
+    For a text without tokens: [], None and None. Each token except [CLS] and [SEP] is masked in a pass of its own. With
+    `target`, the true sentence, only the masks in the text are predicted, all in one pass: the training loss of a
+    masked language model. `workers`: processes that share the work (see `bertcli.tasks.run`).
     """
     head_of(model, "mlm", "score")
     reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
@@ -105,7 +105,7 @@ def _record(model: Model, item: Item, scored: list[tuple[int, float]]) -> dict[s
 
 
 def _one_by_one(model: Model, item: Item) -> list[Blank]:
-    """The text once for each of its tokens, with that one masked."""
+    """The text once for each of its tokens, with that token masked."""
     tokenizer = model.tokenizer
     ids, mask = item.tokens.ids, tokenizer.mask_id
     skipped = {tokenizer.cls_id, tokenizer.sep_id}
@@ -117,7 +117,7 @@ def _one_by_one(model: Model, item: Item) -> list[Blank]:
 
 
 def _all_masks(model: Model, item: Item) -> Blank:
-    """The text as it stands, its own masks to be guessed."""
+    """The text as it is, with its own masks to be predicted."""
     mask = model.tokenizer.mask_id
     positions = [position for position, id in enumerate(item.tokens.ids) if id == mask]
     if item.tokens.lost_masks:
@@ -127,13 +127,13 @@ def _all_masks(model: Model, item: Item) -> Blank:
         )
     if not positions:
         raise BertcliError(
-            f"There is no {model.tokenizer.mask_token} in {item.place}, so the target has nothing to compare with."
+            f"There is no {model.tokenizer.mask_token} in {item.place}, so there is nothing to compare with the target."
         )
     return Blank(item.tokens.ids, item.tokens.segments, positions)
 
 
 def _true_ids(model: Model, item: Item, target: str) -> list[int]:
-    """Ids of the true sentence, token by token beside those of the text, which must agree but for its masks."""
+    """Ids of the true sentence, aligned with those of the text, from which they may differ only at its masks."""
     tokenizer = model.tokenizer
     (truth,) = tokenizer.encode([target], [item.text.pair])
     (whole,) = tokenizer.encode([item.text.text], [item.text.pair])
@@ -143,13 +143,13 @@ def _true_ids(model: Model, item: Item, target: str) -> list[int]:
         at = min(len(pieces) - 1, len(pieces) if wrong is None else wrong)
         raise BertcliError(
             f"The target {shown(target)} does not match {item.place}: they have {len(truth.ids)} and {len(whole.ids)} "
-            f"tokens and part at token {at} ({truth.pieces[at]}); write one {tokenizer.mask_token} for every masked "
+            f"tokens and differ at token {at} ({truth.pieces[at]}); write one {tokenizer.mask_token} for every masked "
             "word piece."
         )
     (kept,) = tokenizer.encode([target], [item.text.pair], len(item.tokens.ids))
     if tokenizer.mask_id in kept.ids:
         raise BertcliError(
-            f"There is a {tokenizer.mask_token} in the target or in the second text of {item.place}, where nobody says "
-            "which word is true: write the word."
+            f"There is a {tokenizer.mask_token} in the target or in the second text of {item.place}, so the true word "
+            "is unknown there: write the word."
         )
     return kept.ids

@@ -1,4 +1,4 @@
-"""How alike texts are: the cosines of their vectors."""
+"""How similar texts are: the cosines of their vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NUMBERS = 1 << 20  # cosines computed at a time
 
 
 def similarity(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
-    """Records {index, text, cosine: [one a text]} of all texts with all, one after the other."""
+    """Records {index, text, cosine: [one per text]}, one after the other: the cosines of all pairs of texts."""
     rows = (row for some in cosines(vectors_of(blocks)) for row in some)
     for item, row in zip((item for block in blocks for item in block.items), rows, strict=True):
         yield {"index": item.index, "text": item.text.text, "cosine": row.tolist()}

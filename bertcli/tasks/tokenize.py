@@ -1,4 +1,4 @@
-"""tokenize: what the network gets to see of a text."""
+"""tokenize: what the network sees of a text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bertcli.inputs import Texts, from_values
 from bertcli.tasks.items import Tally, warn_of_cuts
 from bertcli.tokens import Tokenizer
 
-TOGETHER = 4000  # tokens, about, handed to the tokenizer at a time
+TOGETHER = 4000  # approximate number of tokens passed to the tokenizer at a time
 
 
 def tokenize(
@@ -17,7 +17,7 @@ def tokenize(
 ) -> Iterator[dict[str, Any]]:
     """Records {index, text, tokens, ids, segments, offsets}; nothing is cut unless `max_length` says so.
 
-    At the end one warning sums up how much was cut.
+    At the end one warning says how much was cut.
     """
     index = cut = lost = 0
     for window in from_values(texts).grouped(TOGETHER, span=1):

@@ -1,7 +1,7 @@
-"""Texts in windows, a window in micro-batches: every text is tokenized once and computed beside others of its length.
+"""Texts in windows, windows in micro-batches: every text is tokenized once and computed with others of similar length.
 
-A text's numbers do not depend on any of this. Windows make it possible to sort by length without holding a whole file;
-micro-batches keep what a layer works on inside the processor's cache.
+A text's results do not depend on any of this. Windows make it possible to sort by length without holding a whole file;
+micro-batches keep a layer's working set inside the processor's cache.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class Task(Generic[Result]):
-    """What is done with texts, a window at a time; it pickles as its model's path and what was asked for.
+    """What is done with texts, a window at a time; it pickles as its model's path and its options.
 
     `span`: micro-batches in a window. Errors: BertcliError for an impossible max_length.
     """
@@ -46,29 +46,29 @@ class Task(Generic[Result]):
         return length_limit(self.model, self.reading.max_length)
 
     def prepare(self, text: str) -> str:
-        """The first text of a pair as the tokenizer is to see it."""
+        """The text (of a pair, the first) as it is passed to the tokenizer."""
         return text
 
     def prepare_pair(self, text: str) -> str:
-        """The second text of a pair as the tokenizer is to see it."""
+        """The second text of a pair as it is passed to the tokenizer."""
         return text
 
     def check(self, item: Item) -> None:
-        """BertcliError for a text that the task cannot use."""
+        """Raise BertcliError for a text that the task cannot use."""
 
     def compute(self, window: Window) -> Result:
         """The result of a window, with its tally."""
         raise NotImplementedError
 
     def received(self, result: Result) -> Result:
-        """A result that another process has computed, as this one would have."""
+        """A result computed by another process, made equal to one computed here."""
         return result
 
     def window(self, group: Sequence[Text], first: int) -> Window:
-        """Texts, tokenized, the first of which is number `first` of the run.
+        """Tokenized texts, the first of which is number `first` of the run.
 
-        Errors: BertcliError for a text that is none, one that the task cannot use, and (truncation "error") one that
-        is too long.
+        Errors: BertcliError for something that is not a text, a text that the task cannot use, and (truncation
+        "error") one that is too long.
         """
         found = self._found(group, first)
         items = [item for item in found if isinstance(item, Item)]
@@ -83,7 +83,7 @@ class Task(Generic[Result]):
         usable = [(index, text) for index, text in numbered if not text.error]
         try:
             items = self._items(usable)
-        except BertcliError:  # of one text; the others are fine
+        except BertcliError:  # caused by one text; the others are fine
             items = None
         found = {item.index: item for item in items or ()}
         return [self._attempt(index, text, found.get(index)) for index, text in numbered]
@@ -104,7 +104,7 @@ class Task(Generic[Result]):
 
     def _checked(self, item: Item) -> Item:
         if not item.tokens.ids:
-            raise BertcliError(f"The tokenizer makes no token of {item.place}, so there is nothing to compute.")
+            raise BertcliError(f"The tokenizer produces no tokens for {item.place}, so there is nothing to compute.")
         if item.tokens.truncated and self.reading.truncation == "error":
             raise BertcliError(
                 f"{item.place} has {self.limit + item.tokens.lost} tokens, more than {self.limit}: shorten it, raise "
@@ -143,7 +143,7 @@ def micro_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[in
 
 
 def even_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Micro-batches of about one size, as many as come to an end together on all cores; shortest texts first."""
+    """Micro-batches of about equal size, so many that all cores finish together; shortest texts first."""
     total, cores = sum(lengths), thread_count()
     rounds = max(1, -(-10 * total // (9 * cores * batch_tokens)))  # a tenth below the limit, as texts are not cut
     count = max(1, min(rounds * cores, total // LEAST_TOKENS))
@@ -161,13 +161,13 @@ def even_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
 
 
 def in_micro_batches(lengths: Sequence[int], batch_tokens: int, run: Callable[[list[int]], Iterable[R]]) -> list[R]:
-    """What `run` gives for each index of `lengths`, in their order; `run` is called with one micro-batch at a time."""
+    """What `run` gives for each index of `lengths`, in order; `run` is called with one micro-batch at a time."""
     results: dict[int, R] = {}
 
     def work(batch: list[int]) -> None:
         results.update(zip(batch, run(batch), strict=True))
 
     batches = even_batches(lengths, batch_tokens)
-    with np.errstate(all="ignore"):  # damaged weights overflow; what comes of it is checked, and said in one line
-        each_or_whole(work, batches[::-1])  # a core each, the short ones to fill the gaps
+    with np.errstate(all="ignore"):  # damaged weights overflow; the result is checked, and reported in one line
+        each_or_whole(work, batches[::-1])  # one core each, the short ones last to fill the gaps
     return [results[index] for index in range(len(lengths))]

@@ -1,6 +1,6 @@
-"""A worker process: windows of texts come in on standard input, results go out on standard output, until that ends.
+"""A worker process: reads windows of texts from standard input and writes results to standard output, until it ends.
 
-Started by `workers.py`, as a Python of its own that imports nothing of the program it works for.
+Started by `workers.py` as a separate Python process that imports nothing from the program it works for.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from bertcli import blas, team
 from bertcli.errors import BertcliError
 from bertcli.tasks.windows import Task
 
-LENGTH = 8  # bytes that say how long a message is
+LENGTH = 8  # bytes for the length of a message
 
 
 class Setup(NamedTuple):
-    """What a worker is told first: the task, its threads, and for how many threads work is cut everywhere."""
+    """A worker's first message: the task, its number of threads, and the number that all processes divide work for."""
 
     task: Task[Any]
     threads: int
@@ -33,8 +33,8 @@ class Setup(NamedTuple):
 
 def main() -> None:
     """Answer every message (texts, number of the first) with (result, error)."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this process ends it
-    logging.getLogger("bertcli").disabled = True  # and has said what there is to say
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
+    logging.getLogger("bertcli").disabled = True  # and has already logged what there is to say
     replies = FileIO(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     messages: SimpleQueue[bytes] = SimpleQueue()
@@ -68,7 +68,7 @@ def _result(task: Task[Any], message: bytes) -> Any:
 
 
 def _listen(messages: SimpleQueue[bytes]) -> None:
-    """End the process as soon as nobody is there to work for, in the middle of a window too."""
+    """End the process as soon as the program it works for is gone, even in the middle of a window."""
     requests = FileIO(0)
     try:
         while True:
@@ -78,7 +78,7 @@ def _listen(messages: SimpleQueue[bytes]) -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """The error, or one like it that can go to another process; where it arose is noted unless it is the user's."""
+    """The error, or a similar one that can be pickled; unless it is a BertcliError, a note says where it arose."""
     if isinstance(error, BertcliError):
         return error
     error.add_note("".join(traceback.format_exception(error)))
@@ -90,14 +90,14 @@ def _portable(error: Exception) -> Exception:
 
 
 def send(pipe: FileIO, message: bytes) -> None:
-    """Write a message whole."""
+    """Write a complete message."""
     rest = memoryview(len(message).to_bytes(LENGTH, "big") + message)
     while rest:
         rest = rest[pipe.write(rest) :]
 
 
 def receive(pipe: FileIO) -> bytes:
-    """The next message; EOFError when there is none, or but a part of one."""
+    """The next message; EOFError if there is none, or only part of one."""
     return _exactly(pipe, int.from_bytes(_exactly(pipe, LENGTH), "big"))
 
 

@@ -1,4 +1,4 @@
-"""Worker processes, as the process sees them that has the texts: each has a thread here that asks and waits."""
+"""Worker processes, seen from the process that has the texts: each has a thread here that sends work and waits."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from bertcli.tasks.worker imp
 
 
 def possible() -> bool:
-    """Whether another Python can be started: not where one is built into a program."""
+    """Whether another Python process can be started; not if Python is embedded in a program."""
     return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
 class Workers(Generic[R]):
-    """Up to `count` processes, started when there is a window for them; `close` ends them, and so does any exit."""
+    """Up to `count` processes, each started when there is a window for it; `close` or any exit ends them."""
 
     def __init__(self, task: Task[R], count: int) -> None:
         self._count = count
@@ -57,7 +57,7 @@ class Workers(Generic[R]):
 
 
 def _start(threads: int) -> Popen[bytes]:
-    """A process that multiplies with the same kernel, and does not notice Ctrl-C, which is for this one."""
+    """A process that uses the same kernel and ignores Ctrl-C, which is meant for this process."""
     kernel = blas.kernel()
     environment = {**os.environ, **dict.fromkeys(blas.THREAD_VARIABLES, str(threads))}
     environment |= {} if kernel is None else {blas.KERNEL_VARIABLE: kernel}
@@ -73,7 +73,7 @@ def _start(threads: int) -> Popen[bytes]:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """A new process inherits what this thread blocks, and has it from its first moment."""
+    """Block Ctrl-C in this thread: a new process inherits that, and so has it blocked from the start."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -91,7 +91,7 @@ def _kill(processes: list[Popen[bytes]]) -> None:
 
 @contextmanager
 def _worker(process: Popen[bytes], setup: bytes) -> Iterator[Callable[[WindowTexts], Any]]:
-    """What computes the texts of a window in this process."""
+    """A function that has `process` compute the texts of a window."""
 
     def compute(group: WindowTexts) -> Any:
         if group.error is not None:
@@ -106,7 +106,7 @@ def _worker(process: Popen[bytes], setup: bytes) -> Iterator[Callable[[WindowTex
         return result
 
     with process:
-        with suppress(OSError):  # what it has to say to that, it says to the first texts
+        with suppress(OSError):  # if this fails, the first texts report why
             send(cast(FileIO, process.stdin), setup)
         yield compute
 

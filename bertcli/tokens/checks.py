@@ -1,4 +1,4 @@
-"""What a tokenizer.json may not say, and what becomes of the tokenizers library's own errors."""
+"""What a tokenizer.json must not contain, and how errors of the tokenizers library are reported."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from bertcli.errors import BertcliError
 
 GROWTH_LIMIT = 10_000
-PANIC = "PanicException"  # of Rust; pyo3 makes it no Exception, and there is nowhere to import it from
+PANIC = "PanicException"  # a Rust panic; pyo3 does not derive it from Exception, and it cannot be imported
 
 
 @contextmanager
 def library_errors(what: str) -> Iterator[None]:
-    """A BertcliError that begins with `what` for whatever the library raises: it has no finer class than Exception."""
+    """Turn whatever the library raises into a BertcliError that begins with `what`: it has no class but Exception."""
     try:
         yield
     except (BertcliError, TypeError):
@@ -27,7 +27,7 @@ def library_errors(what: str) -> Iterator[None]:
 
 
 def lacking(step: Mapping[str, Any]) -> list[str]:
-    """Special tokens that a post-processor puts around texts and does not describe: the library panics at them."""
+    """Special tokens that a post-processor puts around texts without defining them: the library panics at them."""
     if step["type"] == "Sequence":
         return [token for inner in step["processors"] for token in lacking(inner)]
     pieces = [*step["single"], *step["pair"]] if step["type"] == "TemplateProcessing" else []
@@ -36,7 +36,7 @@ def lacking(step: Mapping[str, Any]) -> list[str]:
 
 
 def growth(step: Mapping[str, Any]) -> float:
-    """How many letters a normalizer may make of one by replacing and prepending: a → aa, 40 times, makes 10¹²."""
+    """How many letters a normalizer may turn one into by replacing and prepending: a → aa, 40 times, makes 10¹²."""
     if step["type"] == "Sequence":
         return math.prod(map(growth, step["normalizers"]))
     if step["type"] == "Prepend":

@@ -1,4 +1,4 @@
-"""What a tokenizer makes of a text: its tokens in the frame of special tokens, after truncation."""
+"""What a tokenizer makes of a text: its tokens, framed by special tokens, after truncation."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, Protocol
 
 from bertcli.tokens.long import Side
 
-NO_OFFSETS = (0, 0)  # what a token that stands for no text has
+NO_OFFSETS = (0, 0)  # for a token that stands for no text
 
 
 class Slot(NamedTuple):
-    """One place of the frame a tokenizer puts around texts: a special token, or (side 0 or 1) a text."""
+    """One place in the frame that a tokenizer puts around texts: a special token, or (side 0 or 1) a text."""
 
     side: int | None
     id: int
@@ -19,7 +19,7 @@ class Slot(NamedTuple):
 
 
 class Framing(NamedTuple):
-    """The frame, what the library makes of each text in it, and which of these tokens were kept."""
+    """The frame, the library's result for each text in it, and which of these tokens were kept."""
 
     frame: tuple[Slot, ...]
     sides: tuple[Side, ...]
@@ -27,7 +27,7 @@ class Framing(NamedTuple):
 
 
 class Source(NamedTuple):
-    """What tokens were made of: a text, its pair, the number of tokens at which they were cut."""
+    """What tokens were made from: a text, its pair, and the number of tokens at which they were cut."""
 
     text: str
     pair: str | None
@@ -35,7 +35,7 @@ class Source(NamedTuple):
 
 
 class Maker(Protocol):
-    """What Tokens ask of the tokenizer that made them."""
+    """What Tokens need from the tokenizer that made them."""
 
     def piece(self, id: int) -> str: ...
 
@@ -46,7 +46,7 @@ class Maker(Protocol):
 class Tokens:
     """A tokenized text or pair after truncation; `lost` tokens did not fit, `lost_masks` of them were masks.
 
-    They pickle as their numbers and their text: `known_to` a tokenizer they have all their properties again.
+    They pickle as their numbers and their text; `known_to(tokenizer)` restores all their properties.
     """
 
     ids: list[int]
@@ -58,7 +58,7 @@ class Tokens:
     _framing: Framing | None = None
 
     def known_to(self, tokenizer: Maker) -> Tokens:
-        """The same, of a tokenizer that would make them again."""
+        """The same tokens, linked to a tokenizer that would produce them again."""
         return replace(self, _tokenizer=tokenizer)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -76,7 +76,7 @@ class Tokens:
 
     @property
     def offsets(self) -> list[tuple[int, int]]:
-        """First character and the one after the last in the token's own text; (0, 0) for special tokens."""
+        """Start and end of each token in its own text, in characters, end exclusive; (0, 0) for special tokens."""
         result: list[tuple[int, int]] = []
         frame, sides, kept = self._framed()
         for slot in frame:
@@ -98,9 +98,9 @@ class Tokens:
 
 
 def fitting(lengths: list[int], room: int) -> list[int]:
-    """How much of one text, or of each of a pair, fits into `room` tokens: the longer side loses first.
+    """How many tokens of one text, or of each of a pair, fit into `room` tokens: the longer side is cut first.
 
-    The rule of the tokenizers library ("longest first"): the shorter side stays whole while it takes less than half.
+    The rule of the tokenizers library ("longest first"): the shorter side stays whole if it takes at most half.
     """
     if len(lengths) == 1 or sum(lengths) <= room:
         return [min(length, room) for length in lengths] if len(lengths) == 1 else lengths

@@ -1,4 +1,4 @@
-"""Texts of any length: the tokenizers library needs 300 bytes for each character of a text it is given whole."""
+"""Texts of any length: the tokenizers library needs 300 bytes per character of a text passed to it as a whole."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Protocol
 from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
 
-LONG = 1 << 19  # characters of a text that is given to the library in pieces
-PIECE = 1 << 16  # characters of a piece, at least
-TOGETHER = 8  # pieces given to it at a time, which share the cores
+LONG = 1 << 19  # characters above which a text is passed to the library in pieces
+PIECE = 1 << 16  # minimum characters of a piece
+TOGETHER = 8  # pieces passed at a time, which share the cores
 
 LOCAL_NORMALIZERS = {"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "StripAccents"}
 LOCAL_PRE_TOKENIZERS = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
@@ -23,13 +23,13 @@ _BETWEEN_WORDS = re.compile(r"(?<=\w)[ \t\n\r](?=\w)")
 
 
 class Offsets(Protocol):
-    """First character of each token and the one after its last."""
+    """Start and end of each token, in characters, end exclusive."""
 
     def __getitem__(self, some: slice, /) -> Sequence[tuple[int, int]]: ...
 
 
 class Side(Protocol):
-    """What the library makes of one text, without special tokens around it."""
+    """The library's result for one text, without special tokens."""
 
     @property
     def ids(self) -> Sequence[int]: ...
@@ -41,10 +41,10 @@ class Side(Protocol):
 
 
 class Joined:
-    """A text's tokens from those of its pieces: 20 bytes for each."""
+    """A text's tokens, joined from those of its pieces: 20 bytes per token."""
 
     def __init__(self, pieces: Iterator[tuple[int, Encoding]]) -> None:
-        """Each piece with the place of its first character in the text."""
+        """pieces: each with the position of its first character in the text."""
         self.ids, self.offsets = array("i"), Spans()
         for first, piece in pieces:
             self.ids.extend(piece.ids)
@@ -55,13 +55,13 @@ class Joined:
 
 
 class Spans:
-    """Many pairs of a start and an end."""
+    """A compact sequence of (start, end) pairs."""
 
     def __init__(self) -> None:
         self._starts, self._ends = array("q"), array("q")
 
     def extend(self, first: int, spans: Sequence[tuple[int, int]]) -> None:
-        """More of them, which count from `first`."""
+        """Append spans that are relative to `first`."""
         self._starts.extend(first + start for start, _ in spans)
         self._ends.extend(first + end for _, end in spans)
 
@@ -70,7 +70,7 @@ class Spans:
 
 
 def splits_at_spaces(backend: Backend) -> bool:
-    """True if a tokenizer makes of a text what it makes of its words one by one, whatever stands around them."""
+    """True if a tokenizer treats a word the same whatever surrounds it, so that texts can be split at spaces."""
     normalizer = {} if backend.normalizer is None else json.loads(backend.normalizer.__getstate__())
     steps = normalizer.get("normalizers", [normalizer] if normalizer else [])
     if backend.pre_tokenizer is None or not {step["type"] for step in steps} <= LOCAL_NORMALIZERS:
@@ -82,7 +82,7 @@ def splits_at_spaces(backend: Backend) -> bool:
 
 
 def encode_long(backend: Backend, text: str) -> Side:
-    """What the library makes of a text, piece by piece. The tokenizer `splits_at_spaces`."""
+    """The library's result for a text, computed piece by piece, for a tokenizer that `splits_at_spaces`."""
     return Joined(_encoded(backend, text))
 
 
@@ -94,7 +94,7 @@ def _encoded(backend: Backend, text: str) -> Iterator[tuple[int, Encoding]]:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Starts and ends of the pieces; each but the first begins with the space before a word."""
+    """Starts and ends of the pieces; each except the first begins with the space before a word."""
     start = 0
     while start < len(text):
         space = _BETWEEN_WORDS.search(text, start + PIECE)

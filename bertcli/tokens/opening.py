@@ -1,4 +1,4 @@
-"""The files of a tokenizer -> an object of the tokenizers library, ready for use."""
+"""A tokenizer's files -> an object of the tokenizers library, ready for use."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from bertcli.untrusted import VOCABULARY_LIMIT, read_whole, shown
 
 
 def open_backend(folder: Path, settings: TokenizerSettings) -> Backend:
-    """The tokenizer of a checkpoint's folder: tokenizer.json, else BERT's own over vocab.txt.
+    """The tokenizer in a checkpoint's folder: tokenizer.json, else BERT's own tokenizer with vocab.txt.
 
-    A tokenizer.json that is there but cannot be read is an error, never a fall-back. Special tokens in a text are
-    recognised, and [CLS] and [SEP] are put around it where the file does not say otherwise.
+    A tokenizer.json that exists but cannot be read is an error; vocab.txt is not used instead. Special tokens in a text
+    are recognised, and [CLS] and [SEP] are put around it unless the file says otherwise.
     """
     file = folder / "tokenizer.json"
     backend = _from_json(file) if file.exists() or file.is_symlink() else _from_vocabulary(folder, settings)
@@ -37,14 +37,14 @@ def _from_json(file: Path) -> Backend:
         raise BertcliError(f"{file} makes texts more than {GROWTH_LIMIT:,} times as long: do not use this model.")
     if backend.post_processor is not None:
         for token in lacking(json.loads(backend.post_processor.__getstate__())):
-            raise BertcliError(f"{file} puts {shown(token)} around texts without saying its id: fetch the model again.")
-    backend.no_truncation()  # what is baked in belongs to its training run; the limit is set at every encode
+            raise BertcliError(f"{file} puts {shown(token)} around texts but gives it no id: fetch the model again.")
+    backend.no_truncation()  # the stored settings are those of its training run; the limit is set at every encode
     backend.no_padding()
     return backend
 
 
 def _from_vocabulary(folder: Path, settings: TokenizerSettings) -> Backend:
-    """BERT's own tokenizer over the word pieces of vocab.txt."""
+    """BERT's own tokenizer with the word pieces of vocab.txt."""
     if not (folder / "vocab.txt").exists():
         raise BertcliError(
             f"{folder} has neither tokenizer.json nor vocab.txt: give the folder of a model, or fetch this one again."

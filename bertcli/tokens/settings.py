@@ -1,4 +1,4 @@
-"""What the small tokenizer files of a checkpoint say: special tokens, normalisation, limit, the word pieces."""
+"""Contents of a checkpoint's small tokenizer files: special tokens, normalisation, length limit, word pieces."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from bertcli.errors import BertcliError
 from bertcli.untrusted import VOCABULARY_LIMIT, read_object, read_whole, shown
 
-UNLIMITED = 10**9  # from here on a model_max_length (1e30 is usual) means that nobody set one
+UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
 
 
 class SpecialToken(NamedTuple):
-    """A token with a meaning of its own; the four switches are those of the tokenizers library."""
+    """A token with a special meaning; the four switches are those of the tokenizers library."""
 
     content: str
     lstrip: bool = False
@@ -22,7 +22,7 @@ class SpecialToken(NamedTuple):
 
 
 class TokenizerSettings(NamedTuple):
-    """tokenizer_config.json with special_tokens_map.json, and BERT's defaults for what they leave out."""
+    """tokenizer_config.json and special_tokens_map.json, with BERT's defaults for what they omit."""
 
     mask: SpecialToken
     cls: SpecialToken
@@ -42,7 +42,7 @@ class TokenizerSettings(NamedTuple):
 
 
 def read_settings(folder: Path) -> TokenizerSettings:
-    """The tokenizer's settings in a checkpoint's folder; files may be missing, but what they say must make sense."""
+    """The tokenizer's settings in a checkpoint's folder; files may be missing, but their contents must be valid."""
     file = folder / "tokenizer_config.json"
     config = _optional(file)
     named = {**_optional(folder / "special_tokens_map.json"), **config}
@@ -73,7 +73,7 @@ def read_settings(folder: Path) -> TokenizerSettings:
 
 
 def read_vocabulary(file: Path) -> dict[str, int]:
-    """Word pieces of a vocab.txt, one a line, to their ids: the line numbers from 0."""
+    """Word pieces of a vocab.txt, one per line -> their ids, the line numbers from 0."""
     try:
         lines = read_whole(file, VOCABULARY_LIMIT).decode("utf-8").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError:
@@ -91,16 +91,16 @@ def _max_length(value: Any, file: Path) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
-        raise BertcliError(f"{file}: model_max_length is {shown(value)}, which is no length.")
+        raise BertcliError(f"{file}: model_max_length is {shown(value)}, which is not a length.")
     return None if value >= UNLIMITED else int(value)
 
 
 def _special_token(value: Any, file: Path, key: str) -> SpecialToken:
-    """A token written as a string, or as an object with its text as `content`."""
+    """A token given as a string, or as an object with its text under `content`."""
     switches = value if isinstance(value, dict) else {"content": value}
     content = switches.get("content")
     if not isinstance(content, str) or not content:
-        raise BertcliError(f"{file}: {key} is {shown(value)}, which is no token.")
+        raise BertcliError(f"{file}: {key} is {shown(value)}, which is not a token.")
     return SpecialToken(content, *(switches.get(name) is True for name in SpecialToken._fields[1:]))
 
 

@@ -55,7 +55,7 @@ class Tokenizer:
 
     @property
     def mask_id(self) -> int:
-        """Id of the mask token; BertcliError when the vocabulary has none."""
+        """Id of the mask token; BertcliError if the vocabulary has none."""
         found = self.id_of(self.mask_token)
         if found is None:
             raise BertcliError(f"The vocabulary has no mask token {self.mask_token}, so nothing can be masked.")
@@ -79,7 +79,7 @@ class Tokenizer:
 
     @property
     def ids(self) -> set[int]:
-        """Ids that stand for a piece; there may be gaps between them."""
+        """Ids that stand for a piece; they may have gaps."""
         return set(self._backend.get_vocab(with_added_tokens=True).values())
 
     def id_of(self, piece: str) -> int | None:
@@ -87,11 +87,11 @@ class Tokenizer:
         return self._backend.token_to_id(piece)
 
     def piece(self, id: int) -> str:
-        """The piece with this id; an embedding row that no piece uses is called after its number."""
+        """The piece with this id; an embedding row without a piece is named after its number."""
         return self._backend.id_to_token(id) or f"[row {id}]"
 
     def pieces_of(self, word: str) -> tuple[int, ...]:
-        """Ids of a word by itself: of the piece itself where the vocabulary has it, else of what it splits into."""
+        """Ids of a single word: its own if it is a piece of the vocabulary, else those of the pieces it splits into."""
         _refuse_bad_text([word])
         found = self.id_of(word)
         if found is not None:
@@ -99,7 +99,7 @@ class Tokenizer:
         return tuple(self._backend_batch([word])[0].ids)
 
     def joined(self, pieces: Sequence[str]) -> str:
-        """The word that pieces spell: continuation marks (`##`) go, except a leading one."""
+        """The word that pieces spell: continuation marks (`##`) are removed, except a leading one."""
         prefix = getattr(self._backend.model, "continuing_subword_prefix", "##") or "##"
         return "".join([*pieces[:1], *(piece.removeprefix(prefix) for piece in pieces[1:])])
 
@@ -110,18 +110,18 @@ class Tokenizer:
         return sum(slot.side is None for slot in self._frames[paired])
 
     def check_length(self, max_length: int, paired: bool) -> None:
-        """Refuse a limit into which not even the special tokens fit."""
+        """Refuse a limit that is too small even for the special tokens."""
         least = max(3 if paired else 2, self.special_count(paired))
         if max_length < least:
             what = "a text with a pair" if paired else "a text"
-            raise BertcliError(f"max_length (--max-length) {max_length} is too small: {what} takes {least} tokens.")
+            raise BertcliError(f"max_length (--max-length) {max_length} is too small: {what} needs {least} tokens.")
 
     def encode(
         self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, max_length: int | None = None
     ) -> list[Tokens]:
-        """Tokens of every text (with its pair, where that is not None), cut to `max_length`; None cuts nothing.
+        """Tokens of every text (with its pair, if that is not None), cut to `max_length`; None cuts nothing.
 
-        Pairs lose from the longer side first. Special tokens written out in a text are recognised.
+        In a pair the longer side is cut first. Special tokens written out in a text are recognised.
         """
         if max_length is not None:
             self.check_length(max_length, paired=pairs is not None and any(pair is not None for pair in pairs))
@@ -134,7 +134,7 @@ class Tokenizer:
         ]
 
     def framing(self, source: Source) -> Framing:
-        """How the tokens of a text lie in it."""
+        """Where the tokens of a text lie in it."""
         sides = self._backend_batch([source.text] if source.pair is None else [source.text, source.pair])
         return self._framing(tuple(sides), source.max_length)
 
@@ -163,12 +163,12 @@ class Tokenizer:
         mask = self.id_of(self._settings.mask.content) if lost else None
         lost_masks = 0 if mask is None else sum(side.ids.count(mask) for side in sides) - ids.count(mask)
         if self._segments is not None and max(segments, default=0) >= self._segments:
-            raise BertcliError(f"This model knows {self._segments} segment(s), so it cannot read a text with a pair.")
+            raise BertcliError(f"This model has {self._segments} segment(s), so it cannot read a text with a pair.")
         return Tokens(ids, segments, lost, lost_masks, source, self, framing)
 
     def _backend_batch(self, texts: list[str]) -> list[Side]:
         try:
-            with library_errors("The tokenizer fails"):  # e.g. a word piece model without [UNK]
+            with library_errors("The tokenizer failed"):  # e.g. a WordPiece model without [UNK]
                 if self._splits_at_spaces and max(map(len, texts), default=0) > LONG:
                     return [encode_long(self._backend, text) for text in texts]
                 return list(self._backend.encode_batch(texts, add_special_tokens=False))
@@ -189,16 +189,14 @@ class Tokenizer:
             )
 
     def _frame(self, paired: bool) -> tuple[Slot, ...]:
-        """Where the tokenizer's own post-processor puts special tokens, read off texts of one token each."""
+        """Where the tokenizer's own post-processor puts special tokens, found with texts of one token each."""
         words = [*(token.content for token in self._settings.special), "a"]
         for word, side in zip(words, self._backend_batch(words), strict=True):
             if len(side) == 1:
                 with library_errors("The tokenizer cannot put its special tokens around a text"):
                     framed = self._backend.encode(word, word if paired else None)
                 if sorted(side for side in framed.sequence_ids if side is not None) != ([0, 1] if paired else [0]):
-                    raise BertcliError(
-                        "The tokenizer's template leaves a text out, or has it twice: fetch the model again."
-                    )
+                    raise BertcliError("The tokenizer's template omits a text, or has it twice: fetch the model again.")
                 return tuple(map(Slot, framed.sequence_ids, framed.ids, framed.type_ids))
         raise BertcliError("The tokenizer finds no token even in its own special tokens: fetch the model again.")
 
@@ -206,8 +204,8 @@ class Tokenizer:
 def _refuse_bad_text(texts: Sequence[object]) -> None:
     for text in texts:
         if not isinstance(text, str):
-            raise BertcliError(f"A text must be a string, and {shown_object(text)} is not.")
+            raise BertcliError(f"A text must be a string, but {shown_object(text)} is not.")
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise BertcliError(f"The text {shown(text)} holds half a surrogate pair, which is no character.") from None
+            raise BertcliError(f"The text {shown(text)} has half a surrogate pair, which is not a character.") from None

@@ -1,4 +1,4 @@
-"""Watching a model run: the operation table, what each step costs, and the arrays in between."""
+"""Observing a model as it runs: the operation table, the cost of each step, and the intermediate arrays."""
 
 from bertcli.tracing.records import Call, Stats, Step, Totals, Value
 from bertcli.tracing.watcher import Trace, trace

@@ -1,13 +1,13 @@
-"""What the axes of a value stand for, carried along by what the ops say of their axes: never guessed from numbers.
+"""What the axes of a value stand for, propagated by the ops' signatures: never guessed from sizes.
 
 An axis is a product of factors, each a symbol with its size: the hidden axis is `H`, the rows of a packed batch are
-`B·S`, heads side by side are `A·D`. Besides the symbols of the glossary in tree.py there are
+`B·S`, heads side by side are `A·D`. In addition to the glossary in tree.py, the symbols are
 
-    R    rows asked for in a sentence, where not all are
+    R    rows asked for in a sentence, if not all are
     ΣS   tokens of sentences of different lengths, end to end (ΣR likewise)
-    Bᵢ   sentences of one length among others, Sᵢ that length (Rᵢ likewise)
-    E₀   numbers of a pooled vector, E₁, E₂ … of what the Dense layers behind the pooling make of it
-    N    an axis that nothing says anything about
+    Bᵢ   sentences of one length in a batch with several, Sᵢ that length (Rᵢ likewise)
+    E₀   numbers of a pooled vector; E₁, E₂ … those of the Dense layers after the pooling
+    N    an axis about which nothing is known
 """
 
 from __future__ import annotations
@@ -56,29 +56,29 @@ def plain(symbols: Sequence[str], shape: Sequence[int]) -> Axes:
 
 
 def unknown(shape: Sequence[int]) -> Axes:
-    """Axes that nothing is known about."""
+    """Axes about which nothing is known."""
     return plain([UNKNOWN] * len(shape), shape)
 
 
 def rows_asked(asked: NDArray[Any], counts: Sequence[int]) -> Axis:
-    """The packed rows that are asked for of a batch with `counts` of them for each sentence."""
+    """The axis of the packed rows asked for, in a batch with `counts` rows for each sentence."""
     return rows(np.diff(np.searchsorted(asked, np.cumsum([0, *counts]))).tolist(), "R")
 
 
 def pooled(layer: int) -> str:
-    """The symbol of what goes into a Dense layer behind the pooling; what comes out has the next layer's."""
+    """The symbol of the input of a Dense layer after the pooling; its output has the next layer's symbol."""
     return "E" + "".join(chr(ord("₀") + int(digit)) for digit in str(layer))
 
 
 def rows(counts: Sequence[int], symbol: str = "S") -> Axis:
-    """The rows of a packed batch that holds `counts` of them for each sentence."""
+    """The axis of the rows of a packed batch with `counts` rows for each sentence."""
     if len(set(counts)) == 1:
         return (Factor(BATCH, len(counts)), Factor(symbol, counts[0]))
     return (Factor(ALL + symbol, sum(counts)),)
 
 
 def show(axes: Axes) -> Shown:
-    """The batch stands on an axis of its own, left out where it is one sentence; other products stay together."""
+    """Axes for display: the batch gets an axis of its own, omitted for one sentence; other products stay together."""
     parts: list[tuple[str, int]] = []
     for axis in axes:
         if axis and axis[0].symbol == BATCH:
@@ -92,7 +92,7 @@ def show(axes: Axes) -> Shown:
 
 
 def seen(axes: Axes, shape: Sequence[int], words: Sequence[str]) -> Axes:
-    """The axes of a value in a view of it that an op with these words is given."""
+    """The axes of a value in the view of it that is passed to an op whose signature has these words."""
     if len(axes) == len(shape):
         return tuple(_cut(axis, size) for axis, size in zip(axes, shape, strict=True))
     if len(shape) == SPLIT:
@@ -115,7 +115,7 @@ def result(signature: Signature, arguments: Sequence[Axes | None], shape: Sequen
 
 
 def multiplied(signature: Signature, operand: int, axes: Axes) -> Axes:
-    """The axes of a product's operand as it is multiplied: in the second the summed axis stands before the other."""
+    """The axes of a product's operand in multiplication order: in the second operand the summed axis comes first."""
     words = signature.inputs[operand]
     if operand != 1 or len(words) < 2 or words[-1] in signature.output:
         return axes
@@ -132,7 +132,7 @@ def _joined(*axes: Axis) -> Axis:
 
 
 def _cut(axis: Axis, size: int) -> Axis:
-    """An axis of which an op is given `size`: all of it; or more, where it is the rows of one group among others."""
+    """An axis as an op sees it with `size`: itself, or, if it is known only for the rows of one group, all rows."""
     if extent(axis) == size:
         return axis
     symbols = [factor.symbol for factor in axis]
@@ -144,7 +144,7 @@ def _cut(axis: Axis, size: int) -> Axis:
 
 
 def _split(axis: Axis, shape: Sequence[int], words: Sequence[str]) -> Axes:
-    """Some rows as [batch, head, token, size]: all of them where all sentences are alike, else one group's."""
+    """Some rows as [batch, head, token, size]: all of them if all sentences have one length, else one group's."""
     batch, token = BATCH, ONE
     if axis[0].symbol.startswith(ALL):
         batch, token = BATCH + GROUP, axis[0].symbol.removeprefix(ALL) + GROUP

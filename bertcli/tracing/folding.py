@@ -1,4 +1,4 @@
-"""Layers that are alike told once: the steps of a trace in stretches, each with how often it was run in a row."""
+"""Shows identical layers once: groups the steps of a trace, each group with the number of times it ran in a row."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import NamedTuple
 from bertcli.tracing.records import Stats, Step
 
 LAYER = re.compile(r"(.*\blayers)\.(\d+)\.(.*)")
-EVERY = "*"  # in the place of a layer's number
+EVERY = "*"  # in place of a layer's number
 
 
 class Folded(NamedTuple):
-    """Steps that were run `times` times, layer after layer.
+    """Steps that ran `times` times, layer after layer.
 
-    Of what differs, seconds are one layer's on average, and statistics those of all results together.
+    Where layers differ, seconds are the mean per layer, and statistics those of all results together.
     """
 
     layers: str  # "encoder.layers.*" or "encoder.layers.3"; empty outside of layers
@@ -27,8 +27,8 @@ class Folded(NamedTuple):
 
 
 def folded(steps: Sequence[Step], *, fold: bool) -> list[Folded]:
-    """The steps of a pass, in the order they were run; with `fold` layers that do the same are one."""
-    found: list[list[tuple[Step, ...]]] = []  # layers by what they do, or what lies between layers
+    """The steps of a pass in the order they ran; with `fold`, consecutive layers that do the same become one."""
+    found: list[list[tuple[Step, ...]]] = []  # runs of identical layers, or what lies between layers
     for stretch in _by_layer(steps):
         if fold and found and _alike(found[-1][-1], stretch):
             found[-1].append(stretch)
@@ -68,7 +68,7 @@ def _joined(several: list[tuple[Step, ...]]) -> Folded:
 
 
 def _stats(steps: Sequence[Step]) -> Stats | None:
-    """Statistics of all the results together, which are of one size."""
+    """Statistics of all results together; they all have the same size."""
     each = [step.stats for step in steps if step.stats is not None]
     if not each:
         return None

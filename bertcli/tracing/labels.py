@@ -1,7 +1,7 @@
-"""The words of the operation table: what each step is called, by its place in the tree. Words only, no sizes.
+"""The words of the operation table: what each step is called, by its place in the tree. Only words, no sizes.
 
-A place is a module's class, the field of it that was used last, and an op: a Linear or LayerNorm is known by the module
-it is a field of. Groups and names are those of the analysis in the literature.
+A place is a module's class, its field that was used last, and an op; a Linear or LayerNorm is identified by the module
+of which it is a field. Groups and names are those common in the literature.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Place = tuple[type[Module] | None, str, str]  # class, field, op
 
 
 class Words(NamedTuple):
-    """What a step, its operands (data before parameters) and its result are called."""
+    """The names of a step, its operands (data before parameters) and its result."""
 
     group: str
     operation: str
@@ -27,7 +27,7 @@ class Words(NamedTuple):
 
 
 def words_for(places: Iterable[Place], arguments: Mapping[str, Any]) -> Words | None:
-    """The words of the first place that has any, with the activation's name put in."""
+    """The words of the first place that has any, with the activation's name inserted."""
     for place in places:
         if place in WORDS:
             words = WORDS[place]

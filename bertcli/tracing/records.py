@@ -1,4 +1,4 @@
-"""What a trace consists of: steps, calls and totals, with the field names of the JSON record."""
+"""The records of a trace: steps, calls and totals, with the field names of the JSON output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bertcli.tracing.axes import Axes
 
 @dataclass(frozen=True)
 class Value(ByName):
-    """An operand or a result: what it is called, and its shape in numbers and in symbols, such as `S × H`."""
+    """An operand or a result: its name, and its shape in numbers and in symbols, such as `S × H`."""
 
     name: str
     shape: tuple[int, ...]
@@ -20,7 +20,7 @@ class Value(ByName):
 
 @dataclass(frozen=True)
 class Stats(ByName):
-    """Of the numbers in an array; `std` is that of the population, and None stands for what is no finite number."""
+    """Statistics of the numbers in an array; `std` is that of the population, None means not a finite number."""
 
     min: float | None
     max: float | None
@@ -33,9 +33,9 @@ class Stats(ByName):
 class Step(ByName):
     """One op that ran.
 
-    Matrices are shown the way they are multiplied: a weight stored [outputs, inputs] as inputs × outputs. Vectors
-    (bias, scale, shift) are no operands of their own: they are in `parameters` and in the count `params`, where a
-    parameter that is tied to another is not counted again.
+    Matrices are shown in the way they are multiplied: a weight stored [outputs, inputs] as inputs × outputs. Vectors
+    (bias, scale, shift) are not listed as operands: they are in `parameters` and in the count `params`, which does not
+    count a tied parameter again.
     """
 
     index: int
@@ -49,7 +49,7 @@ class Step(ByName):
     flops: int  # 2·macs + element-wise operations, by the rule on the op
     bytes: int  # of the output
     op: str
-    parameters: tuple[str, ...]  # paths of those consumed
+    parameters: tuple[str, ...]  # paths of the parameters used
     axes: Axes  # of the output, the batch included
     seconds: float | None = None
     stats: Stats | None = None

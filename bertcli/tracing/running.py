@@ -1,4 +1,4 @@
-"""One whole pass to trace: of a text, of random ids, or of shapes alone."""
+"""One whole pass to trace: of a text, of random ids, or of shapes only."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ logger = logging.getLogger("bertcli")
 
 
 class Pass(NamedTuple):
-    """What goes through a model: the ids, segments and pieces of sentences of one length."""
+    """The input of a pass: the ids, segments and pieces of sentences of equal length."""
 
     ids: Integers  # [batch, token]
     segments: Integers
-    pieces: list[str]  # of the first sentence, empty where there is no tokenizer
+    pieces: list[str]  # of the first sentence; for random ids, their numbers
 
 
 def pass_of_text(model: Model, text: str, pair: str | None = None) -> Pass:
-    """A text as the model reads it; one that is too long is cut, which is said."""
-    from bertcli.tasks.windows import length_limit  # brings the tokenizer, which random ids can do without
+    """A text as the model reads it; one that is too long is cut, with a warning."""
+    from bertcli.tasks.windows import length_limit  # imports the tokenizer, which random ids do not need
 
     limit = length_limit(model, None)
     (tokens,) = model.tokenizer.encode([text], None if pair is None else [pair], limit)
@@ -52,7 +52,7 @@ def run(model: Model, given: Pass, *, time: bool = False, stats: bool = False, k
 
 
 def run_shapes(model: Model, batch: int, sequence: int) -> Trace:
-    """The same by shapes alone: no memory, no time, whatever the sizes."""
+    """The same with shapes only: no memory, no time, whatever the sizes."""
     model.config.check_input(batch, sequence)
     rows = batch * sequence
     ids = shape_only((rows,), np.intp)

@@ -1,4 +1,4 @@
-"""From an op that ran to a step of the trace: what it is called, how large its operands are, and what it cost."""
+"""Turns an op that ran into a step of the trace: its name, the sizes of its operands, and its cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ITEM = np.dtype(np.float32).itemsize
 
 
 class Operand(NamedTuple):
-    """An array an op was given: its place in the op's signature, its axes, and which parameter it is."""
+    """An array that was passed to an op: its place in the signature, its axes, and which parameter it is, if any."""
 
     position: int
     axes: Axes
@@ -28,12 +28,12 @@ class Operand(NamedTuple):
 
     @property
     def is_vector(self) -> bool:
-        """A bias, scale or shift: a parameter that is no operand of its own."""
+        """Whether it is a bias, scale or shift: a parameter that is not listed as an operand."""
         return self.parameter is not None and len(self.axes) == 1
 
 
 class Given(NamedTuple):
-    """What an op was called with: every argument by its name, and the arrays in the places of its signature."""
+    """What an op was called with: every argument by name, and the arrays in the order of its signature."""
 
     arguments: dict[str, Any]
     arrays: tuple[Array | None, ...]
@@ -41,7 +41,7 @@ class Given(NamedTuple):
 
     @classmethod
     def to(cls, op: Op[Any], arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Given:
-        """The arguments of one call of an op, sorted."""
+        """The arguments of one call of an op, by name and place."""
         names = _argument_names(op)
         by_name = {**dict(zip(names, arguments, strict=False)), **keywords}
         arrays = tuple(by_name.get(name) for name in names[: len(op.signature.inputs)])
@@ -61,7 +61,7 @@ class Given(NamedTuple):
 def step_of(
     op: Op[Any], given: Given, operands: list[Operand], axes: Axes, *, index: int, path: str, words: Words | None
 ) -> Step:
-    """The record of one op. FLOPs are 2·MACs and the op's `work` for every number of the result."""
+    """The record of one op. FLOPs are 2·MACs plus the op's `work` for every number of the result."""
     shown = show(axes)
     numbers = prod(shown.shape)
     macs = prod(given.signature.sizes(given.arrays).values()) if op.contracts else 0

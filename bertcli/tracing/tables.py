@@ -1,4 +1,4 @@
-"""A trace as a document: the operation table, wide as the literature lays it out, or narrow for a small terminal."""
+"""A trace as a document: the operation table, wide as in the literature, or narrow for a small terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bertcli.tracing.folding import Folded, folded
 from bertcli.tracing.records import Step, Value
 from bertcli.tracing.watcher import Trace
 
-BESIDE = 3  # what a column takes beside its text
+BESIDE = 3  # cells a column takes besides its text
 Rows = list[list[str]]
 Layout = tuple[list[Column], Rows]
 
@@ -22,9 +22,9 @@ Layout = tuple[list[Column], Rows]
 def trace_document(
     trace: Trace, sizes: Mapping[str, int], *, all_layers: bool = False, room: int | None = None
 ) -> Document:
-    """The steps, layers that are alike told once; `sizes` of symbols are shown below.
+    """The steps, with identical layers shown once; the `sizes` of symbols are shown below.
 
-    `room` is the width of the terminal, None where nothing limits it: the widest layout that goes in is taken.
+    `room` is the width of the terminal, None if unlimited: the widest layout that fits is used.
     """
     found = folded(trace.steps, fold=not all_layers)
     layouts = (layout(trace, found) for layout in (_wide, _middle))
@@ -43,7 +43,7 @@ def _width(layout: Layout) -> int:
 
 
 def _wide(trace: Trace, found: list[Folded]) -> Layout:
-    """A row for each op, as the literature has it."""
+    """One row for each op, as in the literature."""
     columns = [Column(name) for name in ("Group", "Operation", "Input 1", "Size", "Input 2", "Size", "Output", "Size")]
     columns += _number_columns(trace)
     rows: Rows = []
@@ -61,7 +61,7 @@ def _wide(trace: Trace, found: list[Folded]) -> Layout:
 
 
 def _middle(trace: Trace, found: list[Folded]) -> Layout:
-    """Two rows for each op, names and below them sizes."""
+    """Two rows for each op: names, and sizes below them."""
     columns = [Column(name) for name in ("Operation", "Input 1", "Input 2", "Output")] + _number_columns(trace)
     rows: Rows = []
     for block in found:
@@ -79,7 +79,7 @@ def _middle(trace: Trace, found: list[Folded]) -> Layout:
 
 
 def _narrow(trace: Trace, found: list[Folded]) -> Layout:
-    """A row for each operand and result, below the op and what it costs."""
+    """A row for each operand and result, below the op and its cost."""
     rows: Rows = []
     for block in found:
         if block.layers:
@@ -113,7 +113,7 @@ def _filled(rows: Rows, columns: list[Column]) -> Rows:
 
 
 def _three(step: Step) -> list[Value | None]:
-    """Two inputs, of which there may be one, and the output."""
+    """Two inputs, the second None if there is only one, and the output."""
     return [*step.inputs[:2], *[None] * (2 - len(step.inputs)), step.output]
 
 
@@ -157,7 +157,7 @@ def _size(value: Value | None) -> str:
 
 
 def _measures(trace: Trace, step: Step) -> list[tuple[str, str]]:
-    """What was measured of a step, by the heading of its column."""
+    """A step's measurements by column heading."""
     found = _times(trace, step.seconds or 0.0)
     if step.stats is not None:
         found += [(name, cell(step.stats[name]) or "NaN") for name in ("min", "max", "mean", "std")]
@@ -196,15 +196,15 @@ def _totals(trace: Trace, sizes: Mapping[str, int]) -> list[str]:
 
 
 def _folding(trace: Trace, found: list[Folded]) -> list[str]:
-    """What measured numbers are of, where layers are shown once."""
+    """What measured numbers refer to, where layers are shown once."""
     steps = [step for block in found for step in block.steps if block.times > 1]
-    times = ["times are one layer's on average"] * (trace.timed and bool(steps))
-    stats = ["statistics are of all layers"] * any(step.stats for step in steps)
+    times = ["times are averages per layer"] * (trace.timed and bool(steps))
+    stats = ["statistics are over all layers"] * any(step.stats for step in steps)
     return [f"Where layers are shown once, {' and '.join(times + stats)}."] if times or stats else []
 
 
 def _line(block: Folded, step: Step) -> dict[str, Any]:
-    """An op in CSV: `times` says how many layers do the same; costs and time are of one, statistics of all of them."""
+    """An op in CSV: `times` is how many layers do the same; costs and time are for one, statistics for all of them."""
     line: dict[str, Any] = {"times": block.times, "path": step.path, "group": step.group, "operation": step.operation}
     for i in (0, 1):
         value = step.inputs[i] if i < len(step.inputs) else None

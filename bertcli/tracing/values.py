@@ -1,4 +1,4 @@
-"""Which value an array holds: known by the memory it lies in, through views and in-place work."""
+"""Which value an array holds: identified by its memory, through views and in-place operations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AnyArray = NDArray[Any]
 
 
 class Named(NamedTuple):
-    """A parameter as one module knows it."""
+    """A parameter under the name that one module has for it."""
 
     path: str
     size: int  # in numbers
@@ -25,7 +25,7 @@ class Named(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Bytes `low` to `high` of a buffer hold a value with these axes, which may be a parameter with these names."""
+    """Addresses `low` to `high` of a buffer hold a value with these axes, which may be a parameter with these names."""
 
     low: int
     high: int
@@ -39,19 +39,20 @@ class _Buffer(NamedTuple):
 
 
 class Values:
-    """The arrays a trace knows: parameters of the tree, inputs of the pass, and what ops made of them.
+    """The arrays a trace knows: parameters of the tree, inputs of the pass, and results of ops.
 
-    Buffers are held weakly: a trace keeps no array alive, and one that died is not mistaken for one born in its place.
+    Buffers are held by weak references: a trace keeps no array alive, and does not mistake a new array for a deleted
+    one at the same address.
     """
 
     def __init__(self, tree: Module) -> None:
         self.paths: dict[int, str] = {}  # of every module, by its id
-        self._held: list[Any] = []  # ids stay those of these objects
+        self._held: list[Any] = []  # keeps these objects alive, so that their ids stay valid
         self._buffers: dict[int, _Buffer] = {}
         self.take_in(tree)
 
     def take_in(self, tree: Module, at: str = "", symbols: Mapping[str, str] | None = None) -> None:
-        """Know the modules and parameters of a tree that stands at `at`; `symbols` of its axes, by their names."""
+        """Register the modules and parameters of a tree at path `at`; `symbols` maps its axis names to symbols."""
         for path, found in walk(tree, at, symbols):
             if isinstance(found, Parameter):
                 axes = plain(found.symbols, found.array.shape)
@@ -63,19 +64,19 @@ class Values:
                 self._held.append(found)
 
     def bind(self, array: AnyArray, axes: Axes, names: tuple[Named, ...] = ()) -> None:
-        """From now on the memory of this array holds a value with these axes."""
+        """Note that from now on the memory of this array holds a value with these axes."""
         owner = owner_of(array)
         low, high = np.lib.array_utils.byte_bounds(array)
         kept = [part for part in self._parts(owner) if part.low < low or part.high > high]
         self._buffers[id(owner)] = _Buffer(ref(owner), [_Part(low, high, axes, names), *kept])
 
     def axes(self, array: AnyArray, words: tuple[str, ...]) -> Axes | None:
-        """The axes of the value in an array, as an op that uses these words sees it; None for an array nobody made."""
+        """The axes of the value in an array, as an op with these words sees it; None for an unknown array."""
         part = self._part(array)
         return None if part is None else seen(part.axes, array.shape, words)
 
     def names(self, array: AnyArray) -> tuple[Named, ...]:
-        """The parameters an array is: none, one, or several that are tied."""
+        """The parameters that an array holds: none, one, or several that are tied."""
         part = self._part(array)
         return () if part is None else part.names
 

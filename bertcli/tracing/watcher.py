@@ -1,7 +1,7 @@
-"""The watcher at the seam: lets the model run, or only its shapes, and writes down what it did.
+"""The watcher at the seam: runs the model, or only its shapes, and records what it does.
 
-The trace is closed: an op that is given an array which is no parameter, no input of the pass and no earlier result
-raises RuntimeError, so nothing a model computes can go unreported.
+The trace is complete: an array that is neither a parameter, nor an input of the pass, nor an earlier result raises
+RuntimeError when it is passed to an op, so nothing a model computes can go unreported.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Keep = Callable[[str], bool]
 def trace(model: Model, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> Iterator[Trace]:
     """`with bertcli.trace(model) as trace: model.forward(ids)`, then `trace.steps`, `trace.totals`.
 
-    Watches this thread alone; results are the same to the bit as without. `forward` runs the encoder, `outputs` every
-    head too. A model without weights is traced by its shapes: nothing is multiplied, and what it returns holds no
-    numbers. `time` measures each op in seconds, `stats` describes each result, `keep(path)` says of which steps a copy
-    of the result is wanted in `trace.arrays`. Errors: BertcliError within another trace.
+    Watches only this thread; results are bit-identical to those without a trace. `forward` runs the encoder, `outputs`
+    also every head. A model without weights is traced by its shapes: nothing is multiplied, and the result holds no
+    numbers. `time` measures each op in seconds, `stats` describes each result, `keep(path)` says for which steps a copy
+    of the result is kept in `trace.arrays`. Errors: BertcliError inside another trace.
     """
     expect_model(model)
     if watched():
-        raise BertcliError("A trace is under way here already: begin another one when that has ended.")
+        raise BertcliError("A trace is already in progress in this thread: begin another one when it has ended.")
     found = Trace(model, time=time, stats=stats, keep=keep)
     with watching(found):
         yield found
@@ -49,7 +49,7 @@ def trace(model: Model, *, time: bool = False, stats: bool = False, keep: Keep |
 
 @dataclass
 class _Frame:
-    """A module that is running; `touched` is the field of it that was used last."""
+    """A module that is running; `touched` is its field that was used last."""
 
     path: str
     module: Module
@@ -57,12 +57,12 @@ class _Frame:
     touched: str = ""
 
     def field(self, path: str) -> str:
-        """The field of this module through which a path leads."""
+        """The field of this module that a path goes through."""
         return path.removeprefix(f"{self.path}.").partition(".")[0]
 
 
 class Trace(Documented):
-    """What a model did, printed as a table: `steps` one an op, `calls` one a module, `totals`, and the arrays kept."""
+    """What a model did, printed as a table: `steps`, one per op; `calls`, one per module; `totals`; kept `arrays`."""
 
     def __init__(self, model: Model, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> None:
         self.model = model.name
@@ -76,8 +76,8 @@ class Trace(Documented):
         self._stats, self._keep = stats, keep
         self._values = Values(model.network)
         self._frame: _Frame | None = None
-        self._named: dict[str, int] = {}  # how many steps bear a path
-        self._consumed: dict[str, int] = {}  # every parameter an op was given, by its first path -> its size
+        self._named: dict[str, int] = {}  # how many steps have a path
+        self._consumed: dict[str, int] = {}  # first path of every parameter passed to an op -> its size
 
     @property
     def totals(self) -> Totals:
@@ -109,12 +109,12 @@ class Trace(Documented):
         return trace_document(self, self._whole.config.sizes, room=room)
 
     def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        """Run a module; what one that no other called is given are inputs of the pass."""
+        """Run a module; the arguments of an outermost module are inputs of the pass."""
         if isinstance(module, Dense):
             self._note_dense(module, *arguments)
         path = self._values.paths.get(id(module))
         if path is None:
-            raise RuntimeError(f"A {type(module).__name__} ran that is no part of the traced model '{self.model}'.")
+            raise RuntimeError(f"A {type(module).__name__} ran that is not part of the traced model '{self.model}'.")
         outer = self._frame
         if outer is None:
             self._note_inputs((*arguments, *keywords.values()))
@@ -129,7 +129,7 @@ class Trace(Documented):
         return output
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        """Run an op, or only its shapes, and note a step."""
+        """Run an op, or only its shapes, and record a step."""
         given = Given.to(op, arguments, keywords)
         operands = [self._operand(op, given, i, array) for i, array in enumerate(given.arrays) if array is not None]
         start = perf_counter()
@@ -146,12 +146,12 @@ class Trace(Documented):
         return output
 
     def _note_dense(self, module: Dense, vectors: Array) -> None:
-        """Know the Dense layers behind the pooling once one of them runs: only then has anyone read their files."""
+        """Register the Dense layers after the pooling once one of them runs: only then have their files been read."""
         if id(module) not in self._values.paths and self._whole.path is not None:
             for number, layer in enumerate(self._whole.sentence.dense):
                 symbols = {"inputs": pooled(number), "outputs": pooled(number + 1)}
                 self._values.take_in(layer, f"dense.{number}", symbols)
-        if self._values.axes(vectors, ()) is None:  # no op makes them
+        if self._values.axes(vectors, ()) is None:  # they are not made by an op
             self._values.bind(vectors, plain([BATCH, pooled(0)], vectors.shape))
 
     @staticmethod
@@ -164,8 +164,8 @@ class Trace(Documented):
         axes = self._values.axes(array, given.signature.inputs[position])
         if axes is None:
             raise RuntimeError(
-                f"The op {op.name} was given an array of shape {array.shape} that is no parameter of '{self.model}', "
-                "no input of the pass and no result of an op: something was computed that the trace cannot see."
+                f"The op {op.name} was given an array of shape {array.shape} that is not a parameter of '{self.model}',"
+                " an input of the pass or a result of an op: something was computed that the trace cannot see."
             )
         names = self._values.names(array)
         if not names:
@@ -175,9 +175,9 @@ class Trace(Documented):
         return Operand(position, axes, next((one for one in names if one.path.startswith(here)), names[0]))
 
     def _path(self, op: Op[Any], operands: list[Operand]) -> str:
-        """Where an op stands: the parameter it uses (for `weight` the module itself), else the module and the op.
+        """The path of an op: the parameter it uses (for `weight` the module itself), else the module and the op.
 
-        A path that was given before gets a number: `encoder.layers.0.add`, `encoder.layers.0.add_2`.
+        A path that is already taken gets a number: `encoder.layers.0.add`, `encoder.layers.0.add_2`.
         """
         frame = self._frame
         used = next((operand.parameter.path for operand in operands if operand.parameter), None)
@@ -189,7 +189,7 @@ class Trace(Documented):
         return path if count == 1 else f"{path}_{count}"
 
     def _places(self, op: Op[Any]) -> list[Place]:
-        """What the labelling table may know an op by: its module and the field last used, or that module's place."""
+        """Keys of an op in the table of labels: its module and the field used last, or that module's place."""
         frame = self._frame
         if frame is None:
             return [(None, "", op.name)]
@@ -199,7 +199,7 @@ class Trace(Documented):
         return places
 
     def _note_inputs(self, arguments: tuple[Any, ...]) -> None:
-        """Know the arrays of a pass: those of a packed batch, the rows asked for, and any others without symbols."""
+        """Register the inputs of a pass: arrays of a packed batch, rows asked for, and any others without symbols."""
         counts: list[int] = []
         for one in arguments:
             if isinstance(one, Packed):
