@@ -53,7 +53,7 @@ def imports(path: Path) -> set[str]:
 
 
 def test_every_room_is_on_the_plan() -> None:
-    plan = (HOME.parent / "README.md").read_text(encoding="utf-8").split("| files |")[1].split("\n\n")[0]
+    plan = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").split("| files |")[1].split("\n\n")[0]
     rooms = {path.relative_to(HOME).parts[0] for path in HOME.rglob("*.py")} - {"__init__.py", "__main__.py"}
     assert {f"`{room}`" if room.endswith(".py") else f"`{room}/`" for room in rooms} <= set(re.findall("`[^`]+`", plan))
 
