@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 choose_kernel()
 choose_threads()
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOMES = {
     "BertConfig": "bertcli.config",

@@ -7,6 +7,7 @@ import pytest
 from bertcli.openblas import crowding
 from bertcli.openblas.crowding import LONGEST, SHORTEST, SPENT, WORSE, Crowding
 
+WORK = 1_000_000  # multiplications
 TIME = 1e-4  # seconds of a product when nobody disturbs
 
 
@@ -25,7 +26,7 @@ def calm() -> Crowding:
     """One that knows how long products take."""
     found = Crowding()
     for threads in range(2, 9):
-        found.took(TIME, threads, threads)
+        found.took(TIME, WORK, threads, threads)
     return found
 
 
@@ -33,7 +34,7 @@ def disturb(found: Crowding, threads: int, slower: float = 50) -> None:
     """As many products, that many times slower, as are judged together."""
     spent = 0.0
     while spent < SPENT:
-        found.took(slower * TIME, threads, threads)
+        found.took(slower * TIME, WORK, threads, threads)
         spent += slower * TIME
 
 
@@ -41,7 +42,7 @@ def test_all_threads_work_while_nobody_disturbs(clock: Clock) -> None:
     found = calm()
     for _ in range(1000):
         clock.now += 0.01
-        found.took(3 * TIME, 8, 8)
+        found.took(3 * TIME, WORK, 8, 8)
         assert found.threads(8) == 8
 
 
@@ -49,8 +50,8 @@ def test_one_late_product_is_no_sign(clock: Clock) -> None:
     found = calm()
     for late in range(1, 6):
         for _ in range(round(SPENT / TIME)):
-            found.took(TIME, 8, 8)
-        found.took(SPENT / 5 * late, 8, 8)
+            found.took(TIME, WORK, 8, 8)
+        found.took(SPENT / 5 * late, WORK, 8, 8)
         assert found.threads(8) == 8
 
 
@@ -96,6 +97,13 @@ def wait(found: Crowding, clock: Clock) -> float:
     while found.threads(2) == 1:
         clock.now += SHORTEST / 20
     return clock.now - begun
+
+
+def test_what_is_disturbed_from_the_beginning_is_noticed(clock: Clock) -> None:
+    found = Crowding()
+    for _ in range(round(SPENT / 0.01) + 1):
+        found.took(0.01, WORK, 2, 2)
+    assert found.threads(2) == 1
 
 
 def test_one_thread_waits_for_nobody(clock: Clock) -> None:

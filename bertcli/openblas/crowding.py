@@ -8,12 +8,12 @@ one would, fewer threads share the products for a while.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from time import perf_counter
 
 SPENT = 0.1  # seconds of products that are judged together: a single slow one means nothing
 WORSE = 1.5  # times what one thread would take, estimated from the shortest time that several took for the same
 SHORTEST, LONGEST = 0.1, 1.0  # seconds until more threads are tried again; doubled each time that fails
+SLOWEST = 1e9  # multiplications per second of a thread that is not disturbed, with any of the kernels used here
 KINDS = 4096  # kinds of products whose shortest times are kept
 
 
@@ -21,7 +21,7 @@ class Crowding:
     """Monitors how long the products that threads share take."""
 
     def __init__(self) -> None:
-        self._least: dict[Hashable, float] = {}  # shortest time of each kind of product, in seconds
+        self._least: dict[tuple[int, int, int], float] = {}  # shortest time of each kind of product, in seconds
         self._spent = self._alone = 0.0  # seconds not yet judged, and what one thread would have taken
         self._limit: int | None = None  # threads; None: no limit
         self._pause = SHORTEST
@@ -39,13 +39,15 @@ class Crowding:
                 return wanted
         return min(wanted, self._limit)
 
-    def took(self, seconds: float, kind: Hashable, threads: int) -> None:
-        """Note how long a product took; those of one `kind` normally take equally long with as many threads."""
+    def took(self, seconds: float, multiplications: int, columns: int, threads: int) -> None:
+        """Record how long a product took. Those of one size are expected to take the same time undisturbed."""
         if threads < 2:
             return
         if len(self._least) >= KINDS:
             self._least.clear()
-        least = self._least[kind] = min(seconds, self._least.get(kind, seconds))
+        kind = multiplications, columns, threads
+        before = self._least.get(kind, multiplications / (SLOWEST * threads))
+        least = self._least[kind] = min(seconds, before)
         self._spent += seconds
         self._alone += threads * least
         if self._spent < SPENT:

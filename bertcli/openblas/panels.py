@@ -84,7 +84,7 @@ class Panels:
         product = Product(self.use, self.rows, self.inputs, first, rows, columns, guarded, threads, *strides)
         start = perf_counter()
         schedules.run(product, address(x), self.address, address(result))
-        crowding.took(perf_counter() - start, (rows, self.inputs, columns, threads), threads)
+        crowding.took(perf_counter() - start, work, columns, threads)
         if bias is not None or not in_place:
             for start, count, place in pieces(layout, columns, guarded):
                 some = slice(start, start + count)
