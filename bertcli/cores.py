@@ -16,8 +16,8 @@ MOUNT = "/sys/fs/cgroup"
 
 def usable_cores() -> int:
     """Cores this process may run on, or fewer if its control groups (cgroups) allow less CPU time than that."""
-    limit = time_limit()
-    return cores() if limit is None else max(1, min(cores(), math.ceil(limit)))
+    quota = cpu_quota()
+    return cores() if quota is None else max(1, min(cores(), math.ceil(quota)))
 
 
 def cores() -> int:
@@ -25,7 +25,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def time_limit() -> float | None:
+def cpu_quota() -> float | None:
     """CPU seconds per second that the control groups of this process allow, as with `docker run --cpus 1.5`.
 
     None without a limit, and on systems without control groups.
@@ -36,8 +36,9 @@ def time_limit() -> float | None:
 def _groups() -> Iterator[tuple[str, int]]:
     """The folders of this process's control groups and all their parents, which hold the limits; and their version."""
     for line in _read(GROUPS).splitlines():
-        _, controllers, path = line.split(":", 2) if line.count(":") >= 2 else ("", "none", "")
-        if controllers and "cpu" not in controllers.split(","):
+        _, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        if not colon or (controllers and "cpu" not in controllers.split(",")):
             continue
         mount, version = (f"{MOUNT}/cpu", 1) if controllers else (MOUNT, 2)
         group = PurePosixPath(path)

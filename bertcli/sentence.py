@@ -64,8 +64,12 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
     """
     limit, lower = _read_transformer(folder)
     modules = _read_modules(folder)
-    found = SentenceConfig(max_seq_length=limit, do_lower_case=lower, prompt=_read_prompt(folder))
-    found = found._replace(truncate_dim=_read_truncate_dim(folder))
+    found = SentenceConfig(
+        max_seq_length=limit,
+        do_lower_case=lower,
+        prompt=_read_prompt(folder),
+        truncate_dim=_read_truncate_dim(folder),
+    )
     size = None
     for module in modules:
         file = folder / module.path / "config.json"

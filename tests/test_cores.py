@@ -29,7 +29,7 @@ def limited(monkeypatch: pytest.MonkeyPatch, folder: Path, groups: str, files: d
         file.write_text(text)
     monkeypatch.setattr(cores, "GROUPS", str(folder / "groups"))
     monkeypatch.setattr(cores, "MOUNT", str(folder / "mount"))
-    return cores.time_limit()
+    return cores.cpu_quota()
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_part_of_a_core_is_one_more(time: str, usable: int, monkeypatch: pytes
 
 def test_without_control_groups_all_cores_are_usable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cores, "GROUPS", str(tmp_path / "none"))
-    assert cores.time_limit() is None
+    assert cores.cpu_quota() is None
     assert cores.usable_cores() == HERE
 
 

@@ -37,8 +37,10 @@ class ByName:
     __iter__ = None
 
     def __getitem__(self, name: str) -> Any:
-        found = getattr(self, name, None) if isinstance(name, str) and not name.startswith("_") else None
-        if (found is None and not hasattr(self, str(name))) or callable(found):
+        if not isinstance(name, str) or name.startswith("_") or not hasattr(self, name):
+            raise KeyError(name)
+        found = getattr(self, name)
+        if callable(found):
             raise KeyError(name)
         return found
 

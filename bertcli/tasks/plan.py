@@ -33,7 +33,7 @@ class Plan:
     lower_case: bool
     prompt: str
     last_layer_only: bool
-    cut: int | None  # numbers kept after normalisation: a sentence model's own truncate_dim
+    cut_last: bool  # after normalisation, as a sentence model's own truncate_dim is
 
     @classmethod
     def make(
@@ -46,16 +46,10 @@ class Plan:
     ) -> Plan:
         """Combine the user's options with the checkpoint's settings; BertcliError if they do not fit together."""
         check_choice("pooling", pooling, Pooling)
-        pooling = pooling or "auto"
         own = model.sentence
         last = model.config.num_hidden_layers
         layers = _layers(layer, last)
-        modes: tuple[str, ...] = (pooling,)
-        reason = f"{pooling}, as requested"
-        if pooling == "auto":
-            modes, reason = own.pooling or ("mean",), own.reason
-        if pooling == "none":
-            modes, reason = (), "none, as requested: a vector for every token" + _left_out(own)
+        modes, reason = _modes(pooling or "auto", own)
         if "pooler" in modes:
             head_of(model, "pooler", "The pooling 'pooler'")
             if layers != (last,):
@@ -75,9 +69,9 @@ class Plan:
             raise BertcliError(
                 f"Vectors of {width} numbers cannot be cut to {truncate_dim} (see truncate_dim, --truncate-dim)."
             )
-        cut = own.truncate_dim if modes and truncate_dim is None else None
-        if cut is not None and cut < width:
-            width, reason = cut, f"{reason}; cut to {cut} numbers, as the checkpoint specifies"
+        own_cut = own.truncate_dim if modes and truncate_dim is None else None
+        if own_cut is not None and own_cut < width:
+            width, reason = own_cut, f"{reason}; cut to {own_cut} numbers, as the checkpoint specifies"
         return cls(
             pooling=modes,
             layers=layers,
@@ -88,7 +82,7 @@ class Plan:
             lower_case=own.do_lower_case,
             prompt=own.prompt,
             last_layer_only=layers == (last,),
-            cut=cut,
+            cut_last=own_cut is not None,
         )
 
     @property
@@ -108,9 +102,9 @@ class Plan:
         """Dense layers, truncation of dimensions, normalisation, in this order; a checkpoint's own cut comes last."""
         for layer in self.dense:
             vectors = layer(vectors)
-        vectors = vectors if self.cut else vectors[:, : self.width]
+        vectors = vectors if self.cut_last else vectors[:, : self.width]
         vectors = unit(vectors) if self.normalize else vectors
-        return vectors[:, : self.cut] if self.cut else vectors
+        return vectors[:, : self.width]
 
 
 def unit(vectors: Array) -> Array:
@@ -129,6 +123,15 @@ def pool(states: Array, offsets: Integers, mode: str) -> Array:
     divisor = {"mean": counts, "mean_sqrt_len": np.sqrt(counts)}[mode]
     sums = np.add.reduceat(states, first, axis=0, dtype=np.float64)
     return np.asarray(sums / divisor, dtype=np.float32)
+
+
+def _modes(pooling: str, own: SentenceConfig) -> tuple[tuple[str, ...], str]:
+    """The kinds of pooling to concatenate, none to keep every token, and why, for the user."""
+    if pooling == "auto":
+        return own.pooling or ("mean",), own.reason
+    if pooling == "none":
+        return (), "none, as requested: a vector for every token" + _left_out(own)
+    return (pooling,), f"{pooling}, as requested"
 
 
 def _left_out(own: SentenceConfig) -> str:
