@@ -8,34 +8,46 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bertcli.blas import choose_kernel, choose_threads
+from bertcli.engine.blas import choose_kernel
+from bertcli.engine.threads import choose_threads
 
 if TYPE_CHECKING:
     from bertcli import functional as functional
-    from bertcli.account import params as params
-    from bertcli.config import BertConfig as BertConfig
+    from bertcli.analysis.diff import diff as diff
+    from bertcli.analysis.explain import explain as explain
+    from bertcli.analysis.heads import heads as heads
+    from bertcli.analysis.lens import lens as lens
+    from bertcli.analysis.params import params as params
+    from bertcli.analysis.trace import trace as trace
+    from bertcli.checkpoint.families.bert import BertConfig as BertConfig
     from bertcli.errors import BertcliError as BertcliError
     from bertcli.model import Model as Model
     from bertcli.model import load as load
-    from bertcli.tracing import trace as trace
-    from bertcli.variants import variant as variant
+    from bertcli.model import variant as variant
 
 # before anything here imports NumPy
 choose_kernel()
 choose_threads()
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 _HOMES = {
-    "BertConfig": "bertcli.config",
+    "BertConfig": "bertcli.checkpoint.families.bert",
     "BertcliError": "bertcli.errors",
     "Model": "bertcli.model",
+    "diff": "bertcli.analysis.diff",
+    "explain": "bertcli.analysis.explain",
+    "heads": "bertcli.analysis.heads",
+    "lens": "bertcli.analysis.lens",
     "load": "bertcli.model",
-    "params": "bertcli.account",
-    "trace": "bertcli.tracing",
-    "variant": "bertcli.variants",
+    "params": "bertcli.analysis.params",
+    "trace": "bertcli.analysis.trace",
+    "variant": "bertcli.model",
 }
-__all__ = ["BertConfig", "BertcliError", "Model", "functional", "load", "params", "trace", "variant"]
+__all__ = [
+    *("BertConfig", "BertcliError", "Model"),
+    *("diff", "explain", "functional", "heads", "lens", "load", "params", "trace", "variant"),
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from io import BytesIO
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 import bertcli
-from bertcli import blas, team
-from bertcli.cores import cores, usable_cores
-from bertcli.openblas import kept
+from bertcli.engine import blas, threads
+from bertcli.engine.onnx.cache import cache_folder
+from bertcli.engine.onnx.file import Export, write
+from bertcli.engine.onnx.graph import FLOAT, IDS, Dim, Graph, Tensor
+from bertcli.engine.onnx.session import Session, available_devices, installed, version
 
 blas.forget_choices()  # NumPy is loaded
 
@@ -23,8 +26,7 @@ FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")  # pro
 def examine() -> dict[str, Any]:
     """bertcli, Python, NumPy, BLAS and its kernel, threads, processor, measured matrix and memory rates, advice.
 
-    `usable_cores` are fewer than `cores` if a container limits CPU time; `panels` says whether frequently used weights
-    are kept in the kernel's own layout. Takes a quarter of a second.
+    `usable_cores` are fewer than `cores` if a container limits CPU time. Takes half a second.
     """
     vendor, features = blas.processor()
     built_on = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
@@ -35,17 +37,40 @@ def examine() -> dict[str, Any]:
         "blas": f"{built_on['name']} {built_on['version']}",
         "kernel": blas.kernel() or "unknown",
         "kernel_chosen_by": blas.chosen_by(),
-        "panels": kept.usable() is not None,
-        "cores": cores(),
-        "usable_cores": usable_cores(),
+        "cores": threads.cores(),
+        "usable_cores": threads.usable_cores(),
         "blas_threads": blas.threads(),
-        "threads": team.thread_count(),
+        "threads": threads.thread_count(),
         "processor": vendor or platform.processor() or platform.machine(),
         "features": [name for name in FEATURES if name in features],
         "matrix_gflops": round(matrix_rate() / 1e9, 1),
         "memory_gb_per_second": round(memory_rate() / 1e9, 1),
         "advice": advice(features),
+        **_onnx_runtime(),
     }
+
+
+def _onnx_runtime() -> dict[str, Any]:
+    """The other engine: its version, devices, rate on the processor, and the folder of its graphs."""
+    if not (installed("onnxruntime") and installed("onnx")):
+        return {"onnxruntime": "not installed: pip install 'bertcli[onnx]'"}
+    return {
+        "onnxruntime": version(),
+        "onnx_devices": available_devices(),
+        "onnx_matrix_gflops": round(onnx_matrix_rate() / 1e9, 1),
+        "onnx_graphs": str(cache_folder() / "onnx"),
+    }
+
+
+def onnx_matrix_rate(rows: int = 1024, inner: int = 768, columns: int = 3072) -> float:
+    """Floating-point operations per second of one product in ONNX Runtime, by default BERT-base's largest."""
+    graph = Graph({"weight": np.ones((columns, inner), dtype=np.float32)}, opset=20)
+    product = graph.node("MatMul", graph.node("Cast", IDS, to=FLOAT), graph.matrix("weight"))
+    largest = graph.node("ReduceMax", product, graph.integers([1]), keepdims=0)
+    file = BytesIO()
+    write(Export(graph, {"largest": Tensor(largest, ((Dim(1, "batch"),),))}, {}, bertcli.__version__), file)
+    session, ids = Session(file.getvalue()), np.ones((rows, inner), dtype=np.int64)
+    return 2 * rows * inner * columns / _best_of(lambda: session({IDS: ids}), 8)
 
 
 def matrix_rate(rows: int = 3072, inner: int = 768, columns: int = 1024) -> float:
@@ -58,14 +83,14 @@ def matrix_rate(rows: int = 3072, inner: int = 768, columns: int = 1024) -> floa
 def memory_rate(megabytes: int = 192) -> float:
     """Bytes per second at which all threads together read memory that is not cached."""
     numbers = np.ones(megabytes << 18, dtype=np.float32)
-    parts = np.array_split(numbers, team.thread_count())
-    return numbers.nbytes / _best_of(lambda: team.share(np.max, parts), 4)
+    parts = np.array_split(numbers, threads.thread_count())
+    return numbers.nbytes / _best_of(lambda: threads.share(np.max, parts), 4)
 
 
 def advice(features: frozenset[str]) -> str | None:
     """What would make products faster here, if anything."""
     kernel = blas.kernel()
-    if kernel is None or not features >= blas.AVX512 or blas.exact():
+    if kernel is None or not features >= blas.AVX512 or blas.avx512():
         return None
     if os.environ.get(blas.KERNEL_VARIABLE):
         return f"{blas.KERNEL_VARIABLE} asks for the kernel {kernel}; without it products would be about twice as fast"

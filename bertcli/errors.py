@@ -1,6 +1,8 @@
-"""The one class of errors that a user sees."""
+"""The one class of errors that a user sees, and how a value that nobody checked is put into its message."""
 
 from __future__ import annotations
+
+import reprlib
 
 
 class BertcliError(Exception):
@@ -10,3 +12,34 @@ class BertcliError(Exception):
 def damaged() -> BertcliError:
     """The error for a result that is NaN or infinite, which sound weights never give."""
     return BertcliError("The result holds NaN or infinite numbers: the weights are damaged, so fetch the model again.")
+
+
+class _Short(reprlib.Repr):
+    """A value's Python repr, shortened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = self.maxlong = 100
+
+
+class _ShortJson(_Short):
+    """The same, with null, true and false as in JSON."""
+
+    def repr_NoneType(self, value: None, level: int) -> str:
+        return "null"
+
+    def repr_bool(self, value: bool, level: int) -> str:
+        return "true" if value else "false"
+
+
+_python, _json = _Short(), _ShortJson()
+
+
+def shown(value: object) -> str:
+    """An untrusted value, for example from JSON, for a message: one printable line of at most about 100 characters."""
+    return _json.repr(value)
+
+
+def shown_object(value: object) -> str:
+    """The same for a value passed in by Python code."""
+    return _python.repr(value)

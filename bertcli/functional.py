@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bertcli import kernels
+from bertcli.engine import kernels
 from bertcli.errors import BertcliError
 
 Array = NDArray[np.float32]

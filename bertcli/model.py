@@ -1,36 +1,50 @@
-"""A model to work with: a network with its configuration and tokenizer, from a folder or Hub id."""
+"""A model to work with: from a folder or Hub id (`load`), or without weights from a variant's name (`variant`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli.bert import Bert, Outputs, outputs
-from bertcli.checkpoint import TensorUse, open_checkpoint
-from bertcli.config import BertConfig
-from bertcli.errors import BertcliError
-from bertcli.memory import is_shape_only, shape_only
-from bertcli.packing import Part
-from bertcli.padded import packed_batch
-from bertcli.parts import Array, watched
-from bertcli.products import each_or_whole, in_row_parts, scatter_rows
-from bertcli.textbook import Textbook
-from bertcli.untrusted import shown_object
+from bertcli.checkpoint.config import Config
+from bertcli.checkpoint.families import family, parse_heads, read_config, variant_config
+from bertcli.checkpoint.loading import TensorUse, open_checkpoint
+from bertcli.checkpoint.made import MadeWeights
+from bertcli.engine.array import Array, is_shape_only, shape_only
+from bertcli.engine.packing import MicroBatch
+from bertcli.engine.padded import Limits, Padded
+from bertcli.engine.products import scatter_rows
+from bertcli.engine.threads import each_or_whole
+from bertcli.engine.watcher import watched
+from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.network.module import build
+from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs
 
 if TYPE_CHECKING:
-    from bertcli.sentence import SentenceConfig
-    from bertcli.tasks import Stream
-    from bertcli.tasks.items import Truncation
+    from bertcli.checkpoint.sentence import SentenceConfig
+    from bertcli.tasks import SparseVector, Stream
+    from bertcli.tasks.answer import AnswerOptions
+    from bertcli.tasks.classify import ClassifyOptions
+    from bertcli.tasks.encode import EncodeOptions
+    from bertcli.tasks.tag import TagOptions
+    from bertcli.tasks.task import CutOptions, Truncation, Workers
     from bertcli.tokens import Tokenizer
 
 DEFAULT_MODEL = "bert-mini-mlm"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
+
+
+class Engine(NamedTuple):
+    """What computes the hidden states of the last layer: NumPy, or ONNX Runtime with a precision on a device."""
+
+    name: Literal["numpy", "onnx"] = "numpy"
+    precision: Literal["float32", "int8"] = "float32"
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +55,15 @@ class Model:
     of that name in `bertcli.tasks`. Errors: BertcliError for a missing head (encode needs none) or an unusable text.
     """
 
-    config: BertConfig
+    config: Config
     heads: tuple[str, ...]
-    network: Bert | Textbook = field(repr=False)
+    network: Network = field(repr=False)
     name: str
     path: Path | None = None  # absolute: some files are read only when first needed
     uses: tuple[TensorUse, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     has_weights: bool = True
+    engine: Engine = Engine()
     as_stored: bool = field(default=False, init=False, repr=False)  # opening `path` gives the same model again
 
     @cached_property
@@ -61,7 +76,7 @@ class Model:
     @cached_property
     def sentence(self) -> SentenceConfig:
         """What the checkpoint's sentence-transformers files say about pooling, normalisation and limits."""
-        from bertcli.sentence import read_sentence_config
+        from bertcli.checkpoint.sentence import read_sentence_config
 
         return read_sentence_config(self._folder())
 
@@ -70,41 +85,40 @@ class Model:
 
         `mask` is 1 for tokens to attend to (default: all); rows where it is 0 are returned as zeros.
         """
-        batch, rows, shape = packed_batch(self.config, ids, segments, mask)
+        batch, rows, shape = Padded.of(ids, segments, mask, self._limits)
         network = self._runnable()
         states = np.zeros((*shape, self.config.hidden_size), dtype=np.float32)
         if not len(rows):
             return states
         flat = states.reshape(-1, self.config.hidden_size)
 
-        def run(part: Part) -> None:
+        def run(part: MicroBatch) -> None:
             scatter_rows(network(part.batch), flat, rows[part.rows])
 
         with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care check it
-            parts = batch.parts()
             if not watched():
-                each_or_whole(run, parts)
+                whole = [MicroBatch(batch, slice(len(rows)))]  # ONNX Runtime shares the work among its own threads
+                each_or_whole(run, batch.micro_batches() if self.engine.name == "numpy" else whole)
                 return states
-            with in_row_parts([part.rows for part in parts]):
-                hidden = network(batch)
+            hidden = network(batch)
         if is_shape_only(hidden):  # there are no numbers to put back in place
             return shape_only((*shape, self.config.hidden_size))
         scatter_rows(hidden, flat, rows)
         return states
 
     def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> Outputs:
-        """A whole pass with every head: hidden states and MLM logits are [batch, token, …], the others [batch, …].
+        """A whole pass with every head: [batch, token, …] of the hidden states and the heads that read every token.
 
         `forward` runs only the encoder; this is what `bertcli trace` shows.
         """
-        batch, rows, shape = packed_batch(self.config, ids, segments, None)
+        batch, rows, shape = Padded.of(ids, segments, None, self._limits)
         network = self._runnable()
         if not len(rows):
             raise BertcliError(f"ids have shape {shape}, so there are no tokens to run.")
         with np.errstate(all="ignore"):
             found = outputs(network, batch)
-        mlm = None if found.mlm is None else found.mlm.reshape(*shape, -1)
-        return found._replace(hidden=found.hidden.reshape(*shape, -1), mlm=mlm)
+        of_tokens = {name: x for name, x in found._asdict().items() if x is not None and name in ("hidden", *OF_TOKENS)}
+        return found._replace(**{name: x.reshape(*shape, -1) for name, x in of_tokens.items()})
 
     def encode(
         self,
@@ -115,23 +129,35 @@ class Model:
         normalize: bool | None = None,
         max_length: int | None = None,
         batch_tokens: int | None = None,
-        workers: int | None = None,
+        workers: Workers = None,
         truncation: Truncation = "warn",
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        chunk: int | Sequence[int] | None = None,
     ) -> Array:
         """One vector per text: float32 [text, width].
 
         pooling: "auto" (the checkpoint's own, else mean), "mean", "cls", "max" or "pooler". layer: 0 for the
         embeddings, N for encoder layer N, negative from the end; several are concatenated. normalize: to length 1;
         None for what the checkpoint says. truncation of more than `max_length` tokens: "warn", "silent", "error".
-        batch_tokens: computed together; workers: processes that share the texts. Neither changes a result.
+        batch_tokens: computed together; workers: processes that share the texts (a script that asks for more than one
+        needs `if __name__ == "__main__":`). prompt: prepended to every text; prompt_name: one of the checkpoint's;
+        None: its default prompt, if it has one. chunk: a size in tokens, or (size, overlap): a longer text has several
+        vectors, one after the other; `encode_blocks` says which part of which text each is of.
         """
         from bertcli.tasks import encode  # imported late: counting and tracing need not wait for tasks
 
-        how = {"pooling": pooling, "layer": layer, "normalize": normalize, "truncation": truncation}
-        return encode(self, texts, pairs, **how, max_length=max_length, batch_tokens=batch_tokens, workers=workers)
+        return encode(
+            self, texts, pairs, pooling=pooling, layer=layer, normalize=normalize, prompt_name=prompt_name,
+            prompt=prompt, chunk=chunk, max_length=max_length, truncation=truncation, batch_tokens=batch_tokens,
+            workers=workers,
+        )  # fmt: skip
 
     def encode_blocks(
-        self, texts: Iterable[str], pairs: Iterable[str | None] | str | None = None, **options: Any
+        self,
+        texts: Iterable[str],
+        pairs: Iterable[str | None] | str | None = None,
+        **options: Unpack[EncodeOptions],
     ) -> Stream:
         """The same as a stream of blocks in input order, so that nothing has to fit in memory.
 
@@ -141,12 +167,31 @@ class Model:
 
         return encode_blocks(self, texts, pairs, **options)
 
+    def encode_sparse(
+        self,
+        texts: Iterable[str],
+        pairs: Iterable[str | None] | str | None = None,
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        chunk: int | Sequence[int] | None = None,
+        **options: Unpack[CutOptions],
+    ) -> list[SparseVector]:
+        """SPLADE: of each text the entries of the vocabulary whose weight is not 0, as (indices, values).
+
+        Texts are prepared as in `encode`; the stream with texts and records is `bertcli.tasks.encode_sparse`.
+        """
+        from bertcli.tasks import encode_sparse
+
+        blocks = encode_sparse(self, texts, pairs, prompt_name=prompt_name, prompt=prompt, chunk=chunk, **options)
+        return [vector for block in blocks for vector in block.vectors]
+
     def classify(
         self,
         texts: Iterable[str],
         pairs: Iterable[str | None] | str | None = None,
         top_k: int | None = None,
-        **options: Any,
+        **options: Unpack[ClassifyOptions],
     ) -> list[dict[str, Any]]:
         """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first."""
         from bertcli.tasks import classify
@@ -154,20 +199,67 @@ class Model:
         return list(classify(self, texts, pairs, top_k=top_k, **options))
 
     def fill_mask(
-        self, texts: Iterable[str], top_k: int | None = None, targets: Sequence[str] | None = None, **options: Any
+        self,
+        texts: Iterable[str],
+        top_k: int | None = None,
+        targets: Sequence[str] | str | None = None,
+        *,
+        pairs: Iterable[str | None] | str | None = None,
+        joint: bool = False,
+        **options: Unpack[CutOptions],
     ) -> list[dict[str, Any]]:
         """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}."""
         from bertcli.tasks import fill_mask
 
-        return list(fill_mask(self, texts, top_k=top_k, targets=targets, **options))
+        return list(fill_mask(self, texts, pairs, top_k=top_k, targets=targets, joint=joint, **options))
 
-    def score(self, texts: Iterable[str], **options: Any) -> list[dict[str, Any]]:
+    def score(
+        self,
+        texts: Iterable[str],
+        pairs: Iterable[str | None] | str | None = None,
+        *,
+        target: str | None = None,
+        **options: Unpack[CutOptions],
+    ) -> list[dict[str, Any]]:
         """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}."""
         from bertcli.tasks import score
 
-        return list(score(self, texts, **options))
+        return list(score(self, texts, pairs, target=target, **options))
 
-    def _runnable(self) -> Bert | Textbook:
+    def tag(self, texts: Iterable[str], **options: Unpack[TagOptions]) -> list[dict[str, Any]]:
+        """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}."""
+        from bertcli.tasks import tag
+
+        return list(tag(self, texts, **options))
+
+    def answer(
+        self,
+        questions: Iterable[str],
+        contexts: Iterable[str | None] | str | None = None,
+        **options: Unpack[AnswerOptions],
+    ) -> list[dict[str, Any]]:
+        """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first."""
+        from bertcli.tasks import answer
+
+        return list(answer(self, questions, contexts, **options))
+
+    def rank(
+        self,
+        query: str | Iterable[str],
+        documents: Iterable[str],
+        top_k: int | None = None,
+        **options: Unpack[CutOptions],
+    ) -> list[dict[str, Any]]:
+        """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document."""
+        from bertcli.tasks import rank
+
+        return list(rank(self, query, documents, top_k=top_k, **options))
+
+    @property
+    def _limits(self) -> Limits:
+        return Limits(self.config.max_tokens, self.config.vocab_size, self.config.segment_count)
+
+    def _runnable(self) -> Network:
         if not self.has_weights and not watched():
             raise BertcliError(f"'{self.name}' has no weights, so it cannot be run; trace it, or load a checkpoint.")
         return self.network
@@ -180,7 +272,9 @@ class Model:
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.as_stored:
             raise TypeError("a model pickles as its path, which does not work for a variant or a modified model")
-        return partial(load, heads=",".join(self.heads) or "none"), (str(self.path),)
+        name, precision, device = self.engine
+        heads = ",".join(self.heads) or "none"
+        return partial(load, heads=heads, engine=name, precision=precision, device=device), (str(self.path),)
 
 
 def expect_model(given: object) -> None:
@@ -198,23 +292,88 @@ def load(
     progress: bool = False,
     heads: str | None = None,
     text: bool = True,
+    engine: str = "numpy",
+    precision: str = "float32",
+    device: str = "cpu",
 ) -> Model:
     """A model from a folder or Hub id (cache first, then download); without either, the bundled sample.
 
     `heads` keeps only these, as in "mlm,nsp". With `text` the tokenizer, if there is one, is opened too, so that one
-    that does not fit the weights is an error now, not in the middle of a run. Errors: BertcliError.
+    that does not fit the weights is an error now, not in the middle of a run. With engine "onnx", ONNX Runtime runs the
+    encoder, in float32 or with int8 matrices, on a device of `bertcli doctor`'s list. Errors: BertcliError.
     """
-    from bertcli.hub import find_model, sample
+    from bertcli.checkpoint.hub import find_model, sample
 
+    chosen = _engine(engine, precision, device)
     if model is None:
         folder = sample(DEFAULT_MODEL)
     else:
         folder = find_model(str(model), revision=revision, cache_dir=cache_dir, offline=offline, progress=progress)
     opened = open_checkpoint(folder, heads)
+    network = opened.network
+    if chosen.name == "onnx":
+        from bertcli.network.graph import on_onnx_runtime
+
+        network = on_onnx_runtime(network, opened.config, chosen.precision, chosen.device)
     name = str(model or DEFAULT_MODEL)
     path, notes = folder.resolve(), tuple(opened.notes)
-    found = Model(opened.config, opened.heads, opened.network, name, path, opened.uses, notes)
+    found = Model(opened.config, opened.heads, network, name, path, opened.uses, notes, engine=chosen)
     object.__setattr__(found, "as_stored", True)
     if text and any((folder / file).exists() for file in TOKENIZER_FILES):
         found.tokenizer  # noqa: B018
     return found
+
+
+def _engine(name: str, precision: str, device: str) -> Engine:
+    if name not in ("numpy", "onnx"):
+        raise BertcliError(f"There is no engine {shown(name)}: choose numpy or onnx.")
+    if precision not in ("float32", "int8"):
+        raise BertcliError(f"There is no precision {shown(precision)}: choose float32 or int8.")
+    if name == "numpy" and (precision, device) != ("float32", "cpu"):
+        raise BertcliError("NumPy computes in float32 on the processor: for others use ONNX Runtime (--engine onnx).")
+    return Engine(name, precision, device)  # type: ignore[arg-type]  # checked just now
+
+
+def variant(
+    name: str = "base",
+    *,
+    config: str | Path | Config | None = None,
+    heads: str | Iterable[str] | None = None,
+    vocab_size: int | None = None,
+    num_labels: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    weights: Mapping[str, ArrayLike] | int | None = None,
+) -> Model:
+    """A model from a variant's name or a config.json; without `weights` it can be counted and traced, but not run.
+
+    config: the path of a config.json, or a configuration such as BertConfig, instead of a name. heads: any that
+    models of the family have, as a list or as "mlm,nsp"; or "none" (default: the pooler, if there is one).
+    vocab_size, num_labels: override the configuration's; sizes: any others, by their keys in config.json. weights:
+    a mapping from the paths that `bertcli.params` lists to arrays, or a seed for random ones. Errors: BertcliError
+    for an unknown name or head, an impossible configuration, and weights of wrong shapes or paths.
+    """
+    if config is None:
+        settings = variant_config(name)
+    elif isinstance(config, Config):
+        settings, name = config, config.model_type
+    else:
+        if not Path(config).exists():
+            raise BertcliError(f"{config} is missing: give the path of an existing config.json.")
+        settings, name = read_config(Path(config)), str(config)
+    if vocab_size is not None:
+        settings = replace(settings, vocab_size=vocab_size)
+    if num_labels is not None:
+        settings = replace(settings, num_labels=num_labels, id2label={})
+    changed: dict[str, Any] = dict(sizes or {})
+    for key in changed:
+        if not isinstance(getattr(settings, key, None), int) or key not in {one.name for one in fields(settings)}:
+            raise BertcliError(f"{shown(key)} is no size in the configuration of a {settings.model_type} model.")
+    settings = replace(settings, **changed)
+    source = MadeWeights(weights)
+    of = family(settings.model_type)
+    if heads is None:
+        heads = [head for head in of.head_names if head == "pooler"]
+    chosen = parse_heads(heads if isinstance(heads, str) else tuple(heads), of)
+    network = build(of.network, settings, source, chosen)
+    source.check_used()
+    return Model(settings, chosen, network, name, has_weights=weights is not None)

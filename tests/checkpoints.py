@@ -31,7 +31,12 @@ ARCHITECTURES = {
     "pretraining": "BertForPreTraining",
     "nsp": "BertForNextSentencePrediction",
     "classifier": "BertForSequenceClassification",
+    "token_classifier": "BertForTokenClassification",
+    "qa": "BertForQuestionAnswering",
+    "multiple_choice": "BertForMultipleChoice",
 }
+LABELLED = ("classifier", "token_classifier")
+WITHOUT_POOLER = ("mlm", "token_classifier", "qa")
 SIZES = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -87,8 +92,12 @@ def shapes(config: Mapping[str, Any], head: str, pooler: bool, num_labels: int) 
         found["cls.predictions.bias"] = (vocab,)
     if head in ("pretraining", "nsp"):
         linear("cls.seq_relationship", 2, hidden)
-    if head == "classifier":
+    if head in LABELLED:
         linear("classifier", num_labels, hidden)
+    if head == "qa":
+        linear("qa_outputs", 2, hidden)
+    if head == "multiple_choice":
+        linear("classifier", 1, hidden)
     return found
 
 
@@ -97,7 +106,7 @@ def weights(shape_of: Mapping[str, tuple[int, ...]], seed: int = 0) -> Tensors:
     found: Tensors = {}
     for name, shape in shape_of.items():
         values = bell(name, shape, seed)
-        if name.endswith("LayerNorm.weight"):
+        if name.endswith(".weight") and len(shape) == 1:  # of a norm
             values = 1 + values * 0.15
         elif len(shape) == 1:
             values = values * 0.2
@@ -157,7 +166,7 @@ def make(
 
     tied: "absent" (no decoder weight), "stored" (a copy of the embeddings), "untied" (stored, another matrix).
     decoder_bias: under "predictions", "decoder", "both" names, or both and they "differ".
-    pooler: None follows the architecture (all but mlm). shards: number of files, 0 for one without an index.
+    pooler: None follows the architecture (see WITHOUT_POOLER). shards: number of files, 0 for one without an index.
     config: keys put over config.json's, or taken out where the value is None. sizes: over SIZES.
     tokenizer: "vocab" (vocab.txt and tokenizer_config.json), "json" (tokenizer.json and tokenizer_config.json), "both"
     or "none". baked: a truncation and padding length inside tokenizer.json.
@@ -169,11 +178,12 @@ def make(
     labels = {"id2label": {str(i): label for i, label in id2label.items()}} if id2label else {"num_labels": num_labels}
     num_labels = len(id2label) if id2label else num_labels
     written = {"model_type": "bert", "architectures": [ARCHITECTURES[head]], "hidden_act": hidden_act} | settings
-    written |= {"layer_norm_eps": 1e-12, "pad_token_id": 0} | (labels if head == "classifier" else {})
+    written |= {"layer_norm_eps": 1e-12, "pad_token_id": 0} | (labels if head in LABELLED else {})
     written = {key: value for key, value in (written | dict(config or {})).items() if value is not None}
     (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
 
-    tensors = weights(shapes(settings, head, head != "mlm" if pooler is None else pooler, num_labels), seed)
+    with_pooler = head not in WITHOUT_POOLER if pooler is None else pooler
+    tensors = weights(shapes(settings, head, with_pooler, num_labels), seed)
     stored = {name: (dtype, narrow(values, dtype)) for name, values in
               _stored(tensors, naming=naming, tied=tied, decoder_bias=decoder_bias)}  # fmt: skip
     if position_ids_buffer:
@@ -213,3 +223,16 @@ def _dense_layers(sentence: Sentence, hidden_size: int, seed: int) -> list[Tenso
         layers.append({name.removeprefix(prefix): values for name, values in weights(shape_of, seed).items()})
         inputs = dense.out_features
     return layers
+
+
+def damaged(folder: Path, value: float, tensor: str = "bert.encoder.layer.1.output.LayerNorm.bias") -> Path:
+    """A checkpoint with one bad number: by default in a norm of its last layer."""
+    make(folder, head="pretraining")
+    file = folder / "model.safetensors"
+    data = bytearray(file.read_bytes())
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    start = 8 + length + header[tensor]["data_offsets"][0]
+    data[start : start + 4] = np.float32(value).tobytes()
+    file.write_bytes(bytes(data))
+    return folder

@@ -11,6 +11,9 @@ import pytest
 from checkpoints import make
 from hypothesis import HealthCheck, settings
 
+import bertcli
+from bertcli.model import Model
+
 Made = Callable[..., Path]
 
 os.environ.pop("PYTHONUNBUFFERED", None)  # most people's programs find out at their end what could not be written
@@ -34,3 +37,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         return folders[key]
 
     return make_once
+
+
+@pytest.fixture
+def mlm(made: Made) -> Model:
+    return bertcli.load(made(head="pretraining", seed=7))
+
+
+@pytest.fixture
+def classifier(made: Made) -> Model:
+    return bertcli.load(made(head="classifier", id2label={0: "bad", 1: "good", 2: "so-so"}))

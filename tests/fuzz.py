@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fuzz_rounds import Limits, Round, Tally, guarded
+from fuzz_rounds import Limits, Outcomes, Round, guarded
 
 ROUND = 1000  # cases in a process
 
@@ -37,7 +37,7 @@ def main() -> int:
     os.environ |= {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
     atheris, parts = load(options.engine)
     chosen = {name: parts[name] for name in (options.parts.split(",") if options.parts else parts)}
-    tallies = {name: Tally() for name in chosen}
+    by_part = {name: Outcomes() for name in chosen}
     limits = Limits(options.seconds, options.memory << 20)
     end = time.monotonic() + 60 * options.minutes
     together = min(ROUND if atheris is None else 10 * ROUND, options.cases)  # atheris learns as it goes
@@ -46,12 +46,12 @@ def main() -> int:
         for number, name in rounds:
             if time.monotonic() > end:
                 break
-            tally = guarded(Round(chosen[name], options.seed + number, together, limits, atheris))
-            tallies[name].add(tally)
-            for report, files in tally.found.values():
+            outcomes = guarded(Round(chosen[name], options.seed + number, together, limits, atheris))
+            by_part[name].add(outcomes)
+            for report, files in outcomes.found.values():
                 keep(options.keep / name, report, files)
-    show(tallies)
-    return 1 if any(tally.found for tally in tallies.values()) else 0
+    show(by_part)
+    return 1 if any(outcomes.found for outcomes in by_part.values()) else 0
 
 
 def load(engine: str) -> tuple[Any, dict[str, Any]]:
@@ -74,16 +74,16 @@ def keep(folder: Path, report: str, files: dict[str, bytes]) -> None:
     print(f"found: {place}: {report.strip().splitlines()[-1][:150]}", file=sys.stderr, flush=True)
 
 
-def show(tallies: dict[str, Tally]) -> None:
+def show(by_part: dict[str, Outcomes]) -> None:
     print(f"{'part':<15} {'cases':>9} {'read':>9} {'refused':>9} {'found':>6} {'slowest ms':>11} {'peak MiB':>9}")
-    total = Tally()
-    for name, tally in [*tallies.items(), ("all", total)]:
-        counts = tally.outcomes
+    total = Outcomes()
+    for name, outcomes in [*by_part.items(), ("all", total)]:
+        counts = outcomes.counts
         print(
             f"{name:<15} {counts.total():>9,} {counts['read']:>9,} {counts['refused']:>9,} {counts['found']:>6,} "
-            f"{1000 * tally.slowest:>11.1f} {tally.peak / 2**20:>9.1f}"
+            f"{1000 * outcomes.slowest:>11.1f} {outcomes.peak / 2**20:>9.1f}"
         )
-        total.add(tally)
+        total.add(outcomes)
 
 
 if __name__ == "__main__":

@@ -23,11 +23,12 @@ from fuzz_vectors import read_vectors, vector_cases
 from hypothesis import strategies as st
 
 import bertcli
-from bertcli.config_file import read_config
+from bertcli.checkpoint.families import read_config
+from bertcli.checkpoint.sentence import read_sentence_config
+from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
-from bertcli.inputs import Text, from_files
-from bertcli.sentence import read_sentence_config
-from bertcli.tensors import open_tensors
+from bertcli.files.inputs import from_files
+from bertcli.files.texts import Text
 from bertcli.tokens import Tokenizer
 
 TEXTS = ["The cat sat on the mat.", "", "[MASK] é中国😀\x00", "a" * 300]

@@ -38,17 +38,17 @@ class Limits(NamedTuple):
     memory: int
 
 
-class Tally:
+class Outcomes:
     """What has come of the cases of a part."""
 
     def __init__(self) -> None:
-        self.outcomes: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self.found: dict[str, tuple[str, Any]] = {}  # signature -> (traceback, files)
         self.slowest = 0.0
         self.peak = 0  # bytes resident beyond the process's at its start
 
-    def add(self, other: Tally) -> None:
-        self.outcomes += other.outcomes
+    def add(self, other: Outcomes) -> None:
+        self.counts += other.counts
         self.found |= other.found
         self.slowest, self.peak = max(self.slowest, other.slowest), max(self.peak, other.peak)
 
@@ -108,10 +108,10 @@ class Round(NamedTuple):
     atheris: Any = None
 
 
-def run(this: Round, state: mmap.mmap, deliver: Callable[[Tally], None]) -> None:
+def run(this: Round, state: mmap.mmap, deliver: Callable[[Outcomes], None]) -> None:
     """Run cases in this process, which is given up afterwards."""
     part, limits = this.part, this.limits
-    tally = Tally()
+    outcomes = Outcomes()
     folder = Path(tempfile.mkdtemp(prefix="fuzz"))
     start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -129,18 +129,18 @@ def run(this: Round, state: mmap.mmap, deliver: Callable[[Tally], None]) -> None
         state[: 16 + len(data)] = struct.pack("<dQ", time.monotonic(), len(data)) + data
         outcome, report = judge(part.read, folder, limits.seconds)
         state[:8] = struct.pack("<d", 0)
-        tally.outcomes[outcome] += 1
-        tally.slowest = max(tally.slowest, time.perf_counter() - began)
+        outcomes.counts[outcome] += 1
+        outcomes.slowest = max(outcomes.slowest, time.perf_counter() - began)
         if outcome == "found":
-            tally.found.setdefault(signature(report), (report, dict(files)))
+            outcomes.found.setdefault(signature(report), (report, dict(files)))
 
     def end() -> None:
-        tally.peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) * 1024
+        outcomes.peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) * 1024
         shutil.rmtree(folder)
-        deliver(tally)
+        deliver(outcomes)
 
     def stop() -> None:
-        if tally.outcomes.total() >= this.cases:
+        if outcomes.counts.total() >= this.cases:
             end()
 
     test: Any = one
@@ -165,14 +165,14 @@ def explore(this: Round, one: Callable[[bytes], object], stop: Callable[[], obje
     this.atheris.Fuzz()
 
 
-def guarded(this: Round) -> Tally:
+def guarded(this: Round) -> Outcomes:
     """A round in a child, which may crash or hang."""
     state = mmap.mmap(-1, STATE)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        run(this, state, lambda tally: leave(writing, tally))
+        run(this, state, lambda outcomes: leave(writing, outcomes))
     os.close(writing)
     data, hung = b"", False
     with open(reading, "rb", buffering=0) as pipe:
@@ -187,18 +187,18 @@ def guarded(this: Round) -> Tally:
                 hung = True
     status = os.waitpid(child, 0)[1]
     if data and not hung:
-        tally: Tally = pickle.loads(data)
-        return tally
-    tally = Tally()
-    tally.outcomes["found"] = 1
+        outcomes: Outcomes = pickle.loads(data)
+        return outcomes
+    outcomes = Outcomes()
+    outcomes.counts["found"] = 1
     (size,) = struct.unpack("<Q", state[8:16])
     what = "hung" if hung else f"ended with wait status {status}"
-    tally.found[what] = (what, pickle.loads(state[16 : 16 + size]) if size else {})
-    return tally
+    outcomes.found[what] = (what, pickle.loads(state[16 : 16 + size]) if size else {})
+    return outcomes
 
 
-def leave(pipe: int, tally: Tally) -> None:
-    """Hand a tally to the parent, and end without what an interpreter does at its end."""
+def leave(pipe: int, outcomes: Outcomes) -> None:
+    """Hand outcomes to the parent, and end without what an interpreter does at its end."""
     with open(pipe, "wb") as stream:
-        pickle.dump(tally, stream)
+        pickle.dump(outcomes, stream)
     os._exit(0)

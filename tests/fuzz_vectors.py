@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from bertcli.errors import BertcliError
-from bertcli.search import nearest, open_vectors
+from bertcli.files.search import nearest, open_vectors
 
 WIDTH = 6
 VECTORS = np.arange(-30, 30, dtype=np.float32).reshape(10, WIDTH)

@@ -12,6 +12,8 @@ import json
 import re
 import threading
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -34,6 +36,12 @@ class Faults:
     listed: dict[str, int] = field(default_factory=dict)  # file -> size that only the listing claims
     delay: float = 0.0  # seconds before every answer
     siblings: bool = True  # model info lists the files
+    sha: str | None = None  # the commit that model info claims
+    etag: str | None = None  # of every file
+    commit: str | None = None  # of every file, as its header says
+    listing: Any = ...  # what model info answers
+    slow: set[str] = field(default_factory=set)  # files (and "listing") that come a byte every tenth of a second
+    endless: set[str] = field(default_factory=set)  # files that do not end
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class Hub:
     """Serves `repos` (id -> folder; other revisions as id@revision) between `with Hub(…) as hub` and its end."""
 
     def __init__(self, repos: dict[str, Path]) -> None:
-        self.repos = {name: _load(folder) for name, folder in repos.items()}
+        self.repos = {name: load_files(folder) for name, folder in repos.items()}
         self.faults = Faults()
         self.requests: list[Request] = []
         self.server: ThreadingHTTPServer | None = None
@@ -86,7 +94,7 @@ def commit_of(files: dict[str, bytes]) -> str:
     return digest.hexdigest()
 
 
-def _load(folder: Path) -> dict[str, bytes]:
+def load_files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -150,13 +158,14 @@ class _Handler(BaseHTTPRequestHandler):
             answer = {
                 "id": repo,
                 "modelId": repo,
-                "sha": commit_of(files),
+                "sha": self.hub.faults.sha or commit_of(files),
                 "private": False,
                 "tags": [],
                 "downloads": 0,
             }
             answer |= {"siblings": siblings} if self.hub.faults.siblings else {}
-        self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
+        answer = answer if self.hub.faults.listing is ... else self.hub.faults.listing
+        self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"}, name="listing")
 
     def _resolve(self, repo: str, revision: str, name: str) -> None:
         files = self._files(repo, revision)
@@ -167,9 +176,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(404, "EntryNotFound", {"X-Repo-Commit": commit})
             return
         data = files[name]
-        headers = {"X-Repo-Commit": commit, "ETag": f'"{hashlib.sha1(data).hexdigest()}"'}
+        headers = {
+            "X-Repo-Commit": self.hub.faults.commit or commit,
+            "ETag": f'"{self.hub.faults.etag or hashlib.sha1(data).hexdigest()}"',
+        }
         if name.endswith(LARGE):
-            headers |= {"X-Linked-Size": str(len(data)), "X-Linked-Etag": f'"{hashlib.sha256(data).hexdigest()}"'}
+            headers |= {
+                "X-Linked-Size": str(len(data)),
+                "X-Linked-Etag": f'"{self.hub.faults.etag or hashlib.sha256(data).hexdigest()}"',
+            }
             self._send(302, b"", headers | {"Location": f"{self.hub.storage}/large/{commit}/{name}"})
         else:
             self._send_file(name, data, headers)
@@ -183,18 +198,39 @@ class _Handler(BaseHTTPRequestHandler):
                 headers = headers | {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"}
         stop = faults.cut.get(name) if self.command == "GET" and faults.cuts > 0 else None
         faults.cuts -= stop is not None
-        self._send(status, data[start:], headers, stop=None if stop is None else max(stop - start, 0))
+        self._send(status, data[start:], headers, stop=None if stop is None else max(stop - start, 0), name=name)
+
+    def _write(self, parts: Iterable[bytes], pause: float = 0) -> None:
+        """Write until the client has had enough."""
+        with suppress(ConnectionError):
+            for part in parts:
+                self.wfile.write(part)
+                self.wfile.flush()
+                time.sleep(pause)
 
     def _error(self, status: int, code: str, headers: dict[str, str] | None = None) -> None:
         self._send(status, json.dumps({"error": code}).encode(), {"X-Error-Code": code} | (headers or {}))
 
-    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None, stop: int | None = None) -> None:
+    def _send(
+        self,
+        status: int,
+        body: bytes,
+        headers: dict[str, str] | None = None,
+        stop: int | None = None,
+        name: str = "",
+    ) -> None:
         """The answer; with `stop`, only so many bytes of it before the connection is closed."""
+        endless = self.command == "GET" and name in self.hub.faults.endless
         self.send_response(status)
-        for key, value in ({"Content-Length": str(len(body))} | (headers or {})).items():
+        for key, value in (({} if endless else {"Content-Length": str(len(body))}) | (headers or {})).items():
             self.send_header(key, value)
         self.end_headers()
-        if self.command == "GET":
+        if endless:
+            self._write((b"0" * (1 << 20) for _ in range(200)), pause=0.02)  # not over before it is looked at
+            self.close_connection = True
+        elif self.command == "GET" and name in self.hub.faults.slow:
+            self._write((bytes([one]) for one in body), pause=0.1)
+        elif self.command == "GET":
             self.wfile.write(body if stop is None else body[:stop])
         if stop is not None:
             self.close_connection = True

@@ -1,9 +1,9 @@
-"""The layout of the house: imports point one way, and only one room may touch each heavy thing."""
+"""The layout of the package: imports point one way without circles, and each heavy package is imported in one place."""
 
 from __future__ import annotations
 
 import ast
-import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -13,37 +13,39 @@ import bertcli
 HOME = Path(bertcli.__file__).parent
 FILES = sorted(HOME.rglob("*.py"))
 
-# From the ground up; a room may import rooms of its own floor and below, never above.
-FLOORS = [
-    {"errors", "parts", "cores", "blas", "team", "memory"},
-    {"kernels", "openblas", "products", "tree", "header", "untrusted", "lines", "arrow"},
-    {"ops", "packing", "tensors", "config", "config_file", "functional", "quantise"},
-    {"encoder", "padded", "inputs", "search"},
-    {"heads", "textbook"},
-    {"bert"},
-    {"names", "checkpoint", "dense", "sentence", "hub", "download", "tokens"},
-    {"report", "output", "doctor"},
-    {"model", "variants", "tasks"},  # a model's methods are tasks, imported when one is called
-    {"tracing", "account", "attention"},
+# From the ground up; a file may import from its own folder and from those before it, never from those after it.
+ORDER = [
+    *("errors", "engine", "network", "functional", "checkpoint", "tokens", "report", "page", "files", "doctor"),
+    *("tasks", "model", "analysis", "cli"),
 ]
 ALONE: dict[str, set[str]] = {
     "rich": {"report"},
     "tokenizers": {"tokens"},
-    "huggingface_hub": {"download"},
-    "safetensors": set(),
+    "huggingface_hub": {"checkpoint"},
+    "safetensors": {"checkpoint"},
     "typer": {"cli"},
+    "onnx": {"engine"},
+    "onnxruntime": {"engine"},
 }
 
 
-def room(path: Path) -> str:
-    """The first name of a file's place below the package."""
-    return path.relative_to(HOME).parts[0].removesuffix(".py")
+def name_of(path: Path) -> str:
+    """The module's dotted name below the package: "engine.blas"; "engine" for its __init__.py."""
+    parts = path.relative_to(HOME).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(path: Path) -> set[str]:
-    """Every module a file names in an import, wherever in the file it stands (not those for type checkers alone)."""
+MODULES = {name_of(path) for path in FILES}
+
+
+def imports(path: Path, package: str = "bertcli") -> set[str]:
+    """What a file imports, wherever in the file (not for type checkers alone): modules of ours, or packages."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in [*ast.walk(tree)]:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            node.body = []
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -52,39 +54,37 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-def test_every_room_is_on_the_plan() -> None:
-    plan = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").split("| files |")[1].split("\n\n")[0]
-    rooms = {path.relative_to(HOME).parts[0] for path in HOME.rglob("*.py")} - {"__init__.py", "__main__.py"}
-    assert {f"`{room}`" if room.endswith(".py") else f"`{room}/`" for room in rooms} <= set(re.findall("`[^`]+`", plan))
+def ours(path: Path) -> set[str]:
+    """The modules of this package that a file imports."""
+    names = {name.removeprefix("bertcli.") for name in imports(path) if name.startswith("bertcli.")}
+    return names & MODULES - {name_of(path)}
 
 
-def rooms_imported(path: Path) -> set[str]:
-    return {name.split(".")[1] for name in imports(path) if name.startswith("bertcli.")}
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HOME)))
+@pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_imports_point_one_way(path: Path) -> None:
-    assert room(path) in {"__init__", "__main__", "cli"}.union(*FLOORS), f"{path.name} is on no floor"
-    above: set[str] = set()
-    for floor in reversed(FLOORS):
-        if room(path) in floor:
-            assert not rooms_imported(path) & above, f"{path.name} imports a room above it"
-        above |= floor
-    if room(path) != "cli":
-        assert "cli" not in rooms_imported(path) or room(path) == "__main__"
+    here = name_of(path).split(".")[0]
+    if here in ("", "__main__"):
+        return
+    assert here in ORDER, f"{path.name} has no place in the order"
+    above = set(ORDER[ORDER.index(here) + 1 :])
+    assert not {name for name in ours(path) if name.split(".")[0] in above}
+
+
+def test_imports_have_no_circles() -> None:
+    TopologicalSorter({name_of(path): ours(path) for path in FILES if name_of(path)}).prepare()
 
 
 @pytest.mark.parametrize("package", sorted(ALONE))
-def test_one_room_imports_each_package(package: str) -> None:
-    users = {room(path) for path in FILES if any(name.split(".")[0] == package for name in imports(path))}
+def test_one_place_imports_each_package(package: str) -> None:
+    users = {name_of(path).split(".")[0] for path in FILES if any(n.split(".")[0] == package for n in imports(path))}
     assert users == ALONE[package]
 
 
-@pytest.mark.parametrize("page", ["encoder", "heads", "bert", "textbook"])
+PAGES = sorted(
+    path.stem for path in (HOME / "network").glob("*.py") if path.stem not in ("ops", "module", "graph", "__init__")
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_the_pages_people_read_know_no_numpy(page: str) -> None:
-    assert not any(name.split(".")[0] == "numpy" for name in imports(HOME / f"{page}.py"))
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HOME)))
-def test_rooms_are_small_enough_to_know(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 220
+    assert not any(name.split(".")[0] == "numpy" for name in imports(HOME / "network" / f"{page}.py"))

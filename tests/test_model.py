@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pickle
 from collections.abc import Callable
@@ -11,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import make
+from checkpoints import Sentence, make
 from conftest import Made
 
 import bertcli
-from bertcli.checkpoint import open_checkpoint
+from bertcli.checkpoint.loading import open_checkpoint
 from bertcli.errors import BertcliError
-from bertcli.tree import parameters
+from bertcli.network.module import parameters
 
 
 def test_float32_weights_are_used_as_stored_and_read_only(made: Made) -> None:
@@ -63,7 +64,7 @@ def test_forward_of_nothing_is_nothing(made: Made) -> None:
 
 
 def test_only_the_rows_asked_for_are_the_same_rows(made: Made) -> None:
-    from bertcli.packing import pack_padded
+    from bertcli.engine.packing import pack_padded
 
     network = bertcli.load(made()).network
     ids = np.arange(5, 5 + 24).reshape(4, 6)
@@ -135,11 +136,11 @@ def test_some_of_the_heads(made: Made) -> None:
         bertcli.load(folder, heads="classifier")
 
 
-def test_a_classifier_of_tokens_is_not_one_of_sequences(tmp_path: Path) -> None:
+def test_a_classifier_of_tokens_is_told_from_one_of_sequences(tmp_path: Path) -> None:
     folder = make(tmp_path / "m", head="classifier")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertForTokenClassification"]}))
-    assert bertcli.load(folder).heads == ("pooler",)
+    assert bertcli.load(folder).heads == ("pooler", "token_classifier")
 
 
 def test_every_tensor_of_the_file_is_accounted_for(made: Made) -> None:
@@ -176,7 +177,7 @@ def test_a_head_whose_pooler_is_lost_names_it(tmp_path: Path) -> None:
         bertcli.load(folder)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "architectures": []}))
-    assert bertcli.load(folder).heads == ()  # a classifier of tokens, as far as anybody can tell
+    assert bertcli.load(folder).heads == ("token_classifier",)  # as far as anybody can tell
 
 
 def test_labels_that_are_counted_must_be_there(tmp_path: Path) -> None:
@@ -197,3 +198,55 @@ def test_labels_that_are_counted_must_be_there(tmp_path: Path) -> None:
 def test_a_name_is_no_model(use: Callable[[Any], object]) -> None:
     with pytest.raises(BertcliError, match=r"'bert-base' is not a model; create one: bertcli\.load"):
         use("bert-base")
+
+
+def test_model_stays_itself_when_the_working_directory_changes(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made(sentence=Sentence(("cls",), "legacy"))
+    expected = bertcli.load(folder).encode(["tea"])
+    monkeypatch.chdir(folder.parent)
+    model = bertcli.load(folder.name)
+    monkeypatch.chdir("/")
+    assert np.array_equal(model.encode(["tea"]), expected)
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).encode(["tea"]), expected)
+
+
+def test_model_that_was_changed_does_not_pickle_as_the_one_it_was(made: Made) -> None:
+    model = bertcli.load(made())
+    with pytest.raises(TypeError, match="pickles as its path"):
+        pickle.dumps(dataclasses.replace(model, name="another"))
+
+
+def test_model_refuses_weights_of_no_parameter() -> None:
+    sizes = bertcli.BertConfig(9, 8, 1, 2, 8)
+    arrays = {path: np.zeros(shape, np.float32) for path, shape in shapes(sizes).items()}
+    assert bertcli.variant(config=sizes, weights=arrays, heads="none").has_weights
+    with pytest.raises(BertcliError, match="no_such_path"):
+        bertcli.variant(config=sizes, weights={**arrays, "no_such_path": [1]}, heads="none")
+    with pytest.raises(BertcliError, match="seed"):
+        bertcli.variant(config=sizes, weights=-1)
+    assert bertcli.variant(config=sizes, weights=np.int64(3)).has_weights  # type: ignore[arg-type]
+
+
+def shapes(config: bertcli.BertConfig) -> dict[str, tuple[int, ...]]:
+    """Of every parameter of the encoder, by its path."""
+    from bertcli.network.module import parameters
+
+    found = bertcli.variant(config=config, heads="none").network
+    return {parameter.path: parameter.array.shape for parameter in parameters(found)}
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_model_runs_batches_without_a_token(made: Made, watched: bool) -> None:
+    model = bertcli.load(made(head="pretraining"))
+    for ids, mask in ((np.zeros((0, 4), int), None), ([[]], None), ([[2, 3]], [[0, 0]])):
+        if watched:
+            with bertcli.trace(model) as found:
+                states = model.forward(ids, mask=mask)
+            assert found.totals.macs == 0
+        else:
+            states = model.forward(ids, mask=mask)
+        assert states.shape == (*np.shape(ids), model.config.hidden_size)
+        assert not states.any()
+    for ids in (np.zeros((0, 4), int), [[]]):
+        with pytest.raises(BertcliError, match="no token"):
+            model.outputs(ids)

@@ -1,18 +1,19 @@
-"""The command line. Only the code in this file runs before Ctrl-C and closed pipes are handled."""
+"""The command line. Only the code in this file and in streams.py runs before Ctrl-C and closed pipes are handled."""
 
 from __future__ import annotations
 
 import io
-import os
 import signal
 import sys
 from types import FrameType
 from typing import Any
 
+from bertcli.cli.streams import leave_streams, open_closed_streams
+
 
 def main() -> None:
     """Run `bertcli` with the arguments of this process, and exit."""
-    _open_closed_streams()
+    open_closed_streams()
     signal.signal(signal.SIGTERM, _terminate)
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # not under nohup
         signal.signal(signal.SIGHUP, _terminate)
@@ -20,7 +21,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that lacks a character still gets the table
     try:
         from bertcli.cli.app import app
-        from bertcli.output.spelling import spell_out
+        from bertcli.report import spell_out
 
         spell_out()
         try:
@@ -30,17 +31,6 @@ def main() -> None:
     except (KeyboardInterrupt, OSError, SystemExit) as left:
         leave_streams()
         sys.exit(_status(left))
-
-
-def _open_closed_streams() -> None:
-    """Replace closed standard streams (`>&-`): writing a result to stdout fails, notes to stderr are discarded.
-
-    A stream to which nothing is written may be closed, as with -o.
-    """
-    if sys.stdout is None:
-        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: SIM115
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _status(left: BaseException) -> Any:
@@ -55,17 +45,6 @@ def _status(left: BaseException) -> Any:
     if isinstance(left, SystemExit):  # Typer turns a closed pipe into this, as in `bertcli --help | head`
         return _status(before) if isinstance(before, BrokenPipeError) else left.code
     return getattr(left, "exit_code", 1)
-
-
-def leave_streams() -> None:
-    """Discard what a closed stream no longer takes: Python would try again at exit, and complain."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from bertcli.cli.command import command
-from bertcli.cli.job import Job, run_records
-from bertcli.cli.options import InputOptions, LengthOptions, LongOptions, ModelOptions, OutputOptions, WorkOptions
-from bertcli.cli.running import MASKED_SAMPLE, SENTIMENT_SAMPLE, open_model, prepare
-from bertcli.output.table import Cell, Column, Table, cell
+from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, Job
+from bertcli.cli.options import option
+from bertcli.files.table import Cell, Table, cell
+from bertcli.report import Column
 
 if TYPE_CHECKING:
-    from bertcli.tasks import Accuracy, RecordStream, Tally
+    from bertcli.tasks import Accuracy, Progress, RecordStream
 
 COLUMNS = (
     Column("index", number=True, varying=True),
@@ -37,36 +38,56 @@ REPORT = (
 
 @command("classify")
 def classify(
-    texts: InputOptions,
-    length: LengthOptions,
-    model: ModelOptions,
-    output: OutputOptions,
-    work: WorkOptions,
-    long: LongOptions,
+    job: Job,
     top_k: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="K", help="Show only the K best labels. (default: all)", show_default=False),
+        int | None, option(None, "--top-k", min=1, metavar="K", help="Show only the K best labels. (default: all)")
     ] = None,
     head: Annotated[
         Literal["classifier", "nsp"] | None,
-        typer.Option(
-            metavar="HEAD", help="classifier, or nsp: does the second text follow the first?", show_default=False
-        ),
+        option(None, "--head", metavar="HEAD", help="classifier, or nsp: does the second text follow the first?"),
     ] = None,
     activation: Annotated[
         Literal["softmax", "sigmoid", "none"] | None,
-        typer.Option(
+        option(
+            None,
+            "--activation",
             metavar="NAME",
             help="Scores by softmax, sigmoid or none (default: what the model was made for).",
-            show_default=False,
         ),
     ] = None,
+    candidates: Annotated[
+        str | None,
+        option(
+            None, "--candidates", metavar="A,B,C", help="Score these labels of your own, with a model of entailment."
+        ),
+    ] = None,
+    template: Annotated[
+        str | None,
+        option(
+            None,
+            "--template",
+            metavar="TEXT",
+            help="The sentence that takes a candidate at {}. (default: This example is {}.)",
+        ),
+    ] = None,
+    multi_label: Annotated[
+        bool, option(None, "--multi-label", help="Several candidates may hold, each with a score of its own.")
+    ] = False,
+    choices: Annotated[
+        bool,
+        option(
+            None,
+            "--choices",
+            help="The arguments after the text (with --input: all) are choices: score which is right.",
+        ),
+    ] = False,
     label_column: Annotated[
         str | None,
-        typer.Option(
+        option(
+            None,
+            "--label-column",
             metavar="NAME",
             help="The field with the true label (name or index); also report accuracy, precision, recall and F1.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -78,32 +99,50 @@ def classify(
     bertcli classify -i test.csv --label-column label -o labels.jsonl
     bertcli classify --head nsp "It began to rain." --text-pair "She ran inside."
     bertcli classify -m my-model --top-k 1 "How do I get my money back?"
+    bertcli classify -m my-nli-model --candidates "sports,politics" "They won."
+    bertcli classify -m my-swag-model "She sat." --choices "She ate." "It rained."
 
     Scores are the softmax over all labels; for a multi-label model or a single
     label the sigmoid of each; for regression the raw outputs.
 
+    With --candidates the score says how far the text entails "This example is
+    A."; with --choices, how well each choice goes with the text. No model for
+    these is bundled (-m).
+
     With --label-column each record has "true_label", and a report follows the
     table, or is printed on stdout with -o; with --format json or jsonl on stderr.
     """
-    prepare(work)
-    from bertcli.output.records import ENDINGS
-
-    options = {"--top-k": top_k, "--head": head, "--activation": activation, "--label-column": label_column}
-    job = Job("classify", texts, length, output, work, long, options)
-    source = job.read(ENDINGS, label_column=label_column)
-    opened = open_model(model, MASKED_SAMPLE if head == "nsp" else SENTIMENT_SAMPLE)
+    own = " --choices" if choices else " --candidates" if candidates is not None else ""
+    if own and label_column is not None:
+        raise typer.BadParameter("accuracy is for the model's own labels.", param_hint="--label-column")
+    job, chosen = _choices(job) if choices else (job, None)
+    how = {"top_k": top_k, "head": head, "activation": activation, "candidates": candidates, "template": template,
+           "multi_label": multi_label, "choices": chosen}  # fmt: skip
+    options = {f"--{name.replace('_', '-')}": value for name, value in how.items()} | {"--label-column": label_column}
+    sample = None if own else MASKED_SAMPLE if head == "nsp" else SENTIMENT_SAMPLE
+    run = job.begin(f"classify{own}", options, sample=sample, label_column=label_column)
     from bertcli import tasks
 
-    def begin(tally: Tally) -> RecordStream:
-        return tasks.classify(
-            opened, source, top_k=top_k, head=head, activation=activation, start=tally, **job.reading
-        )  # fmt: skip
+    def begin(progress: Progress) -> RecordStream:
+        return tasks.classify(run.model, run.texts, start=progress, **how, **job.reading)  # type: ignore[arg-type]
 
-    accuracy = tasks.Accuracy.of(opened, head) if label_column else None
-    tally = run_records(job, source, opened, Table(COLUMNS, _rows), begin, accuracy)
+    accuracy = tasks.Accuracy.of(run.model, head) if label_column else None
+    progress = run.records(Table(COLUMNS, _rows), begin, accuracy)
     if accuracy:
-        _print_report(accuracy, to_stdout=output.format == "table")
-    job.end(tally)
+        _print_report(accuracy, to_stdout=job.output.format == "table")
+    run.end(progress)
+
+
+def _choices(job: Job) -> tuple[Job, list[str]]:
+    """The job with its texts, and the choices that follow the text among its arguments."""
+    given = job.texts.texts or []
+    texts = None if job.texts.input else given[:1]
+    choices = given if texts is None else given[1:]
+    if not choices:
+        raise typer.BadParameter(
+            "give the text and after it the choices; with --input only the choices.", param_hint="--choices"
+        )
+    return replace(job, texts=replace(job.texts, texts=texts)), choices
 
 
 def _print_report(accuracy: Accuracy, to_stdout: bool) -> None:

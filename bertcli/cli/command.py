@@ -13,8 +13,8 @@ from typing import Any, get_type_hints
 
 import typer
 
-from bertcli.cli import leave_streams
 from bertcli.cli.options import DebugOptions
+from bertcli.cli.streams import leave_streams
 from bertcli.errors import BertcliError
 
 Function = Callable[..., None]
@@ -32,17 +32,21 @@ class Command:
         self._function = function
         hints = get_type_hints(function, include_extras=True)
         del hints["return"]
-        self._groups: dict[str, Any] = {key: kind for key, kind in hints.items() if dataclasses.is_dataclass(kind)}
+        self._groups = {key: kind for key, kind in hints.items() if dataclasses.is_dataclass(kind)}
         self._parameters = [
-            parameter
-            for key, parameter in inspect.signature(function).parameters.items()
-            for parameter in self._spread(key, hints[key], parameter)
-        ] + self._spread("debug", DebugOptions, None)
+            *(
+                one
+                for key, parameter in inspect.signature(function).parameters.items()
+                for one in _parameters(key, hints[key], parameter.default)
+            ),
+            *_parameters("debug", DebugOptions, None),
+        ]
 
     def register(self, app: typer.Typer, panel: str) -> None:
         def run(**values: Any) -> None:
             with reported(values.pop("debug")):
-                self._function(**self._gathered(values))
+                groups = {key: _gathered(kind, values) for key, kind in self._groups.items()}
+                self._function(**values, **groups)
                 sys.stdout.flush()
 
         run.__signature__ = inspect.Signature(self._parameters)  # type: ignore[attr-defined]
@@ -50,22 +54,31 @@ class Command:
         run.__doc__ = self._function.__doc__
         app.command(self.name, rich_help_panel=panel)(run)
 
-    def _spread(self, key: str, kind: Any, parameter: inspect.Parameter | None) -> list[inspect.Parameter]:
-        if not dataclasses.is_dataclass(kind):
-            assert parameter is not None
-            return [parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY)]
-        hints = get_type_hints(kind, include_extras=True)
-        return [
-            inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-            )
-            for field in dataclasses.fields(kind)
-        ]
 
-    def _gathered(self, values: dict[str, Any]) -> dict[str, Any]:
-        for key, kind in self._groups.items():
-            values[key] = kind(**{field.name: values.pop(field.name) for field in dataclasses.fields(kind)})
-        return values
+def _parameters(name: str, kind: Any, default: Any) -> Iterator[inspect.Parameter]:
+    """A parameter, or those of a group of options, which may hold other groups."""
+    if not dataclasses.is_dataclass(kind):
+        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        return
+    hints = get_type_hints(kind, include_extras=True)
+    for field in dataclasses.fields(kind):
+        if field.init:  # one that is not is no option of this command
+            default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+            yield from _parameters(field.name, hints[field.name], default)
+
+
+def _gathered(kind: Any, values: dict[str, Any]) -> Any:
+    """The group of these options, which are taken out of `values`."""
+    hints = get_type_hints(kind)
+    return kind(
+        **{
+            field.name: _gathered(hints[field.name], values)
+            if dataclasses.is_dataclass(hints[field.name])
+            else values.pop(field.name)
+            for field in dataclasses.fields(kind)
+            if field.init
+        }
+    )
 
 
 def command(name: str) -> Callable[[Function], Command]:
@@ -115,9 +128,16 @@ def one_line(text: str) -> str:
 
 
 class _StderrHandler(logging.Handler):
-    """`Note: …` and `Warning: …` on standard error."""
+    """`Note: …` and `Warning: …` on standard error, each line once: work that is begun twice repeats what it says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = "Warning" if record.levelno >= logging.WARNING else "Note"
-        with suppress(OSError):  # a closed stderr is no reason to stop the work
-            print(f"{kind}: {one_line(record.getMessage())}", file=sys.stderr, flush=True)
+        line = f"{kind}: {one_line(record.getMessage())}"
+        if line not in self._said:
+            self._said.add(line)
+            with suppress(OSError):  # a closed stderr is no reason to stop the work
+                print(line, file=sys.stderr, flush=True)

@@ -30,9 +30,11 @@ def doctor(
 def print_findings(without: str = "") -> None:
     """Print the table without the row of this name: `bertcli --version --verbose` has already printed the version."""
     from bertcli.doctor import examine
+    from bertcli.report import visible
 
     for name, value in examine().items():
         if name != without and value not in (None, []):
             if isinstance(value, bool):
                 value = "yes" if value else "no"
-            print(f"{name.replace('_', ' '):26}{' '.join(value) if isinstance(value, list) else value}")
+            shown = " ".join(value) if isinstance(value, list) else str(value)
+            print(f"{name.replace('_', ' '):26}{visible(shown)}")

@@ -1,39 +1,213 @@
-"""bertcli encode"""
+"""bertcli encode: vectors as records, in a file of arrays, or compared with each other."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
 from bertcli.cli.command import command
-from bertcli.cli.job import Job
-from bertcli.cli.options import (
-    InputOptions,
-    LengthOptions,
-    LongOptions,
-    ModelOptions,
-    OutputOptions,
-    SearchOptions,
-    WorkOptions,
+from bertcli.cli.job import RECORDS, Job, Run, set_threads
+from bertcli.cli.options import SearchOptions, option
+from bertcli.errors import shown
+from bertcli.files.table import Cell, Table
+from bertcli.report import Column
+
+if TYPE_CHECKING:
+    from bertcli.tasks import Progress, SparseStream, Stream
+    from bertcli.tasks.prepared import Preparation
+
+Begin = Callable[["Progress"], "Stream"]
+ARRAYS = (".npy", ".npz", ".safetensors")  # the endings of bertcli.files.arrays
+PARQUET = ".parquet"
+SHOWN = 4  # numbers of a vector that a table shows
+BEGINNING = Column(f"first {SHOWN} numbers", number=True)
+COLUMNS = (
+    Column("index", number=True, varying=True),
+    Column("id", optional=True),
+    Column("chunk", number=True, optional=True),
+    Column("text"),
+    Column("tokens", number=True),
+    Column("size", number=True),
+    BEGINNING,
 )
-from bertcli.cli.running import MASKED_SAMPLE, open_model, prepare
-from bertcli.cli.vector_options import VectorOptions
+HEAVIEST = 5  # pieces that a table of sparse vectors shows
+SPARSE_COLUMNS = (*COLUMNS[:5], Column("entries", number=True), Column(f"{HEAVIEST} heaviest"))
+TOKEN_COLUMNS = (
+    Column("index", number=True, varying=True),
+    Column("id", optional=True),
+    Column("token"),
+    Column("size", number=True),
+    BEGINNING,
+)
+logger = logging.getLogger("bertcli")
+
+
+@dataclass(frozen=True)
+class VectorOptions:
+    """How a text's vector is made and stored."""
+
+    pooling: Annotated[
+        Literal["auto", "mean", "cls", "max", "pooler", "none"],
+        option(None, "--pooling", metavar="MODE",
+               help="auto: as the model specifies (default); mean, cls, max, pooler; none: one vector per token."),
+    ] = "auto"  # fmt: skip
+    layer: Annotated[
+        str,
+        option(
+            None, "--layer", metavar="N[,N]", help="0: embeddings, N: layer N, -1: the last; several are concatenated."
+        ),
+    ] = "-1"
+    normalize: Annotated[
+        bool | None,
+        option(None, "--normalize/--no-normalize", help="Scale vectors to length 1 (default: as the model specifies)."),
+    ] = None
+    truncate_dim: Annotated[
+        int | None,
+        option(None, "--truncate-dim", min=1, metavar="N",
+               help="Keep only the first N numbers of each vector; normalization, if any, comes after."),
+    ] = None  # fmt: skip
+    dtype: Annotated[
+        Literal["float32", "float16", "int8", "binary"],
+        option(None, "--dtype", metavar="TYPE",
+               help="How arrays are stored: float32 (default), float16, int8 with one scale per row, "
+               "binary: one bit per number."),
+    ] = "float32"  # fmt: skip
+    id_column: Annotated[
+        str | None,
+        option(None, "--id-column", metavar="NAME",
+               help="The field that identifies a text; it is copied to the output."),
+    ] = None  # fmt: skip
+    prompt_name: Annotated[
+        str | None,
+        option(None, "--prompt-name", metavar="NAME",
+               help="The prompt of this name, as the model defines it, is put before every text."),
+    ] = None  # fmt: skip
+    prompt: Annotated[
+        str | None,
+        option(None, "--prompt", metavar="TEXT",
+               help="This is put before every text; '' for nothing. (default: the model's own prompt, if it has one)"),
+    ] = None  # fmt: skip
+    chunk: Annotated[
+        str | None,
+        option(None, "--chunk", metavar="N[,OVERLAP]",
+               help="Several vectors for a text of more than N tokens, one for each part of it, cut between words; "
+               "neighboring parts share up to OVERLAP tokens."),
+    ] = None  # fmt: skip
+    sparse: Annotated[
+        bool,
+        option(
+            None, "--sparse", help="A weight for each word piece of the vocabulary instead, most of them 0 (SPLADE)."
+        ),
+    ] = False
+    tokens: Annotated[
+        bool, option(None, "--tokens", help="With --sparse: also write the word pieces, not only their numbers.")
+    ] = False
+    similarity: Annotated[
+        bool, option(None, "--similarity", help="Show how similar the texts are: the cosines of all pairs.")
+    ] = False
+
+    def refuse_contradictions(self, job: Job) -> None:
+        """Wrong usage is a typer.BadParameter."""
+        if self.tokens and not self.sparse:
+            raise typer.BadParameter(
+                "this is about the word pieces of sparse vectors (--sparse).", param_hint="--tokens"
+            )
+        unfit = not self.one_a_text or self.stored_smaller or self.id_column is not None
+        if self.similarity and (unfit or job.long.resume or job.long.keep_going):
+            raise typer.BadParameter(
+                "it compares a few whole texts: no --pooling none, --resume, --keep-going, --dtype or --id-column.",
+                param_hint="--similarity",
+            )
+        if self.id_column is not None and job.ending in ARRAYS and not job.long.keep_going:
+            raise typer.BadParameter(
+                f"a {job.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output).",
+                param_hint="--id-column",
+            )
+        if self.chunk is not None and (not self.one_a_text or job.ending == ".npy"):
+            raise typer.BadParameter(
+                "a part of a text has one vector (no --pooling none), and a .npy file cannot say which part it is of; "
+                ".npz, .safetensors, .parquet and .jsonl can (--output).",
+                param_hint="--chunk",
+            )
+        if self.stored_smaller and job.ending not in self.array_endings:
+            raise typer.BadParameter(
+                f"this is only for files of arrays: {', '.join(self.array_endings)} (--output).", param_hint="--dtype"
+            )
+
+    @property
+    def array_endings(self) -> tuple[str, ...]:
+        """File endings that can hold these arrays: .npy only a single one, Parquet only one row per text."""
+        if self.similarity:
+            return ARRAYS
+        return (*ARRAYS, PARQUET) if self.one_a_text else ARRAYS[1:]
+
+    @property
+    def one_a_text(self) -> bool:
+        """Whether a text has one vector rather than one per token."""
+        return self.pooling != "none"
+
+    @property
+    def stored_smaller(self) -> bool:
+        """Whether numbers are stored in fewer bits than float32, which only files of arrays support."""
+        return self.dtype != "float32"
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The arguments for the task."""
+        return {
+            "pooling": self.pooling,
+            "layer": _numbers(self.layer, "--layer", "-1 or 0,6,12"),
+            "normalize": self.normalize,
+            "truncate_dim": self.truncate_dim,
+            **self.preparation,
+        }
+
+    @property
+    def preparation(self) -> dict[str, Any]:
+        """The arguments that say how texts are prepared."""
+        chunk = None if self.chunk is None else _numbers(self.chunk, "--chunk", "256 or 256,32")
+        return {"prompt_name": self.prompt_name, "prompt": self.prompt, "chunk": chunk}
+
+    def form(self, job: Job) -> dict[str, Any]:
+        """The arguments of a VectorForm about texts."""
+        return {
+            "chunked": self.chunk is not None,
+            "paired": job.texts.text_pair is not None or job.texts.pair_column is not None,
+            "own_ids": self.id_column is not None,
+            "keep_going": job.long.keep_going,
+        }
+
+    @property
+    def by_name(self) -> dict[str, Any]:
+        """The options that affect a result, by their names on the command line."""
+        found = {**self.plan, "dtype": self.dtype, "id_column": self.id_column, "sparse": self.sparse}
+        found |= {"tokens": self.tokens}
+        return {f"--{name.replace('_', '-')}": value for name, value in found.items()}
+
+
+def _numbers(given: str, option: str, example: str) -> list[int]:
+    """Whole numbers separated by commas; wrong usage is a typer.BadParameter."""
+    try:
+        return [int(number) for number in given.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"give whole numbers, as in {example}.", param_hint=option) from None
 
 
 @command("encode")
-def encode(
-    texts: InputOptions,
-    length: LengthOptions,
-    model: ModelOptions,
-    output: OutputOptions,
-    work: WorkOptions,
-    long: LongOptions,
-    search: SearchOptions,
-    vectors: VectorOptions,
-) -> None:
+def encode(job: Job, search: SearchOptions, vectors: VectorOptions) -> None:
     """Turn texts into vectors.
 
     bertcli encode "The cat sat on the mat." --format json
     bertcli encode -i sentences.txt -o vectors.npy
     bertcli encode -i corpus.jsonl --column body -o vectors.parquet --id-column id
     bertcli encode -i huge.jsonl -o vectors.npy --resume --keep-going
+    bertcli encode -i reports.jsonl --chunk 256,32 -o vectors.parquet
+    bertcli encode -i questions.txt --prompt-name query -o queries.npy
+    bertcli encode -m naver/splade-v3 --sparse --tokens "a cup of tea" --format json
     bertcli encode --similarity "a cup of tea" "a mug of coffee" "a red car"
     bertcli encode --query "a hot drink" --against vectors.npy -i sentences.txt
     bertcli encode -m sentence-transformers/all-MiniLM-L6-v2 "How are you?"
@@ -42,7 +216,10 @@ def encode(
     array "embeddings", one row per text; .parquet (needs pyarrow) holds the
     vectors next to id and text. With --pooling none there is one row per token,
     and an array "offsets" says where each text begins; int8 adds an array
-    "scales".
+    "scales". With --chunk a long text has a row for each of its parts; arrays or
+    columns index, chunk, start and end say which characters of which text it is.
+    With --sparse a .npz file holds data, indices and indptr, as scipy.sparse has
+    them, and .parquet the lists indices and values.
 
     A file appears under its name only when it is complete. A run of ten seconds
     or more keeps its progress after a crash or Ctrl-C: repeat the command with
@@ -50,20 +227,159 @@ def encode(
     --keep-going a text that cannot be used has zeros for its row, and
     FILE.errors.jsonl says why.
     """
-    vectors.refuse_contradictions(long)
-    prepare(work)
     if search.given:
-        from bertcli.cli.search import Search
+        from bertcli.cli.search import refuse_contradictions, search_stored
 
-        wanted = Search(search, texts, output, vectors.id_column)
-        wanted.refuse(long, other=vectors.similarity or vectors.stored_smaller or not vectors.one_a_text)
-        wanted.run(
-            lambda: open_model(model, MASKED_SAMPLE),
-            max_length=length.max_length,
-            truncation=length.truncation,
-            **vectors.plan,
-        )
+        other = vectors.similarity or vectors.stored_smaller or not vectors.one_a_text or vectors.chunk is not None
+        other = other or vectors.sparse
+        refuse_contradictions(search, job, other)
+        set_threads(job.work)
+        search_stored(search, job, vectors.id_column, **vectors.plan)
         return
-    from bertcli.cli.encoding import run
+    vectors.refuse_contradictions(job)
+    if vectors.sparse:
+        _encode_sparse(job, vectors)
+        return
+    endings = RECORDS + vectors.array_endings
+    if job.ending == PARQUET and PARQUET in endings:
+        from bertcli.files.parquet import pyarrow
 
-    run(Job("encode", texts, length, output, work, long, vectors.by_name), vectors, model)
+        pyarrow(str(job.output.output))  # if it is missing, fail now
+    run = job.begin("encode", vectors.by_name, endings=endings, id_column=vectors.id_column)
+    from bertcli import tasks
+
+    def begin(progress: Progress) -> Stream:
+        return tasks.encode_blocks(run.model, run.texts, start=progress, **vectors.plan, **job.reading)
+
+    stream = begin(tasks.Progress())
+    plan = stream.plan
+    length = "; vectors of length 1" if plan.normalize else ""
+    logger.info("pooling %s%s%s.", plan.reason, length, _said_of_prompt(stream.preparation))
+    if vectors.similarity:
+        _compare(run, begin(tasks.Progress()))
+    elif job.ending in vectors.array_endings:
+        _write_arrays(run, vectors, plan.width, begin)
+    else:
+        table = Table(COLUMNS, _rows) if vectors.one_a_text else Table(TOKEN_COLUMNS, _token_rows)
+        run.end(run.records(table, lambda progress: begin(progress).records()))
+
+
+def _write_arrays(run: Run, vectors: VectorOptions, width: int, begin: Begin) -> None:
+    from bertcli.files.vectors import VectorForm, failures_shown
+
+    job = run.job
+    if vectors.dtype == "int8" and job.ending == ".npy":
+        logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
+    form = VectorForm(width, vectors.dtype, ragged=not vectors.one_a_text, **vectors.form(job))
+    run.end(run.vectors(form, lambda progress: begin(progress).blocks), failures_shown(str(job.output.output)))
+
+
+def _said_of_prompt(how: Preparation) -> str:
+    """What a note adds where texts get a prompt."""
+    if not how.prompt:
+        return ""
+    left_out = ", and its tokens are left out of the pooling" if how.left_out else ""
+    return f"; {shown(how.prompt)} is prepended to every text{left_out}"
+
+
+def _encode_sparse(job: Job, vectors: VectorOptions) -> None:
+    """Texts to sparse vectors, in records or a file; wrong usage is a typer.BadParameter."""
+    dense = {
+        "--pooling": vectors.pooling != "auto",
+        "--layer": vectors.layer != "-1",
+        "--normalize": vectors.normalize is not None,
+        "--truncate-dim": vectors.truncate_dim is not None,
+        "--dtype": vectors.stored_smaller,
+        "--similarity": vectors.similarity,
+    }
+    for name, given in dense.items():
+        if given:
+            raise typer.BadParameter("a sparse vector has none of this: leave it out, or --sparse.", param_hint=name)
+    endings = (".npz", PARQUET)
+    words = vectors.tokens or (job.output.output is None and job.output.format == "table")
+    run = job.begin("encode", vectors.by_name, endings=RECORDS + endings, id_column=vectors.id_column)
+    from bertcli import tasks
+    from bertcli.files.vectors import VectorForm, failures_shown
+
+    def begin(progress: Progress) -> SparseStream:
+        how = {**vectors.preparation, **job.reading}
+        return tasks.encode_sparse(run.model, run.texts, start=progress, words=words, **how)
+
+    stream = begin(tasks.Progress())
+    strategy, activation = stream.pooling
+    rule = "ln(1 + ln(1 + relu))" if activation == "log1p_relu" else "ln(1 + relu)"
+    why = "" if run.model.sentence.sparse else ", since the checkpoint specifies no SpladePooling"
+    logger.info("the %s over tokens of %s%s%s.", strategy, rule, why, _said_of_prompt(stream.preparation))
+    if job.ending not in endings:
+        run.end(run.records(Table(SPARSE_COLUMNS, _sparse_rows), lambda progress: begin(progress).records()))
+        return
+    form = VectorForm(run.model.config.vocab_size, sparse=True, **vectors.form(job))
+    run.end(run.vectors(form, lambda progress: begin(progress).blocks), failures_shown(str(job.output.output)))
+
+
+def _compare(run: Run, stream: Stream) -> None:
+    """Write the cosines of all pairs of texts: as records, or as an array "cosine"."""
+    from bertcli.tasks.encode import cosines, similarity, vectors_of
+
+    with run.counted(stream.blocks) as counted:
+        blocks = list(counted)
+    items = [item for block in blocks for item in block.items]
+    output, count = run.job.output, len(items)
+    if output.output is not None and run.job.ending in ARRAYS:
+        from bertcli.files.arrays import ArrayFile, Rows
+        from bertcli.files.draft import Draft
+
+        with Draft(output.output) as draft:
+            file = ArrayFile(draft, [Rows("cosine", "<f4", (count,))])
+            for rows in cosines(vectors_of(blocks)):
+                file.append({"cosine": rows})
+            file.finish()
+        return
+    from bertcli.files.records import record_output
+
+    names = [f"{item.index}.{item.chunk.number}" if item.chunk else str(item.index) for item in items]
+    numbers = [Column(name, number=True) for name in names]
+    which = iter(names)
+    table = Table(
+        (Column("index", number=True), Column("text"), *numbers),
+        lambda record: [(next(which), record["text"], *record["cosine"])],
+    )
+    with record_output(output.format, output.output, table) as write:
+        for record in similarity(blocks):
+            write(record)
+
+
+def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    name = record["index"], record.get("id"), record.get("chunk"), record["text"]
+    if "error" in record:
+        yield *name, None, None, record["error"]
+        return
+    vector = record["embedding"]
+    yield *name, record["tokens"], len(vector), _beginning(vector)
+
+
+def _token_rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    name = record["index"], record.get("id")
+    if "error" in record:
+        yield *name, record["error"], None, None
+        return
+    for token, vector in zip(record["tokens"], record["embeddings"], strict=True):
+        yield *name, token, len(vector), _beginning(vector)
+
+
+def _sparse_rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    name = record["index"], record.get("id"), record.get("chunk"), record["text"]
+    if "error" in record:
+        yield *name, None, None, record["error"]
+        return
+    heaviest = sorted(zip(record["values"], record["words"], strict=True), key=lambda entry: -entry[0])[:HEAVIEST]
+    yield (
+        *name,
+        record["tokens"],
+        len(record["indices"]),
+        "  ".join(f"{word} {weight:.3f}" for weight, word in heaviest),
+    )
+
+
+def _beginning(vector: list[float]) -> str:
+    return " ".join(f"{number:7.4f}" for number in vector[:SHOWN])

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from bertcli.cli.command import command
-from bertcli.cli.job import Job, run_records
-from bertcli.cli.options import InputOptions, LengthOptions, LongOptions, ModelOptions, OutputOptions, WorkOptions
-from bertcli.cli.running import MASKED_SAMPLE, open_model, prepare
-from bertcli.output.table import Cell, Column, Table
+from bertcli.cli.job import Job
+from bertcli.cli.options import option
+from bertcli.files.table import Cell, Table
+from bertcli.report import Column
 
 if TYPE_CHECKING:
-    from bertcli.tasks import RecordStream, Tally
+    from bertcli.tasks import Progress, RecordStream
 
 COLUMNS = (
     Column("index", number=True, varying=True),
@@ -28,27 +26,23 @@ COLUMNS = (
 
 @command("fill-mask")
 def fill_mask(
-    texts: InputOptions,
-    length: LengthOptions,
-    model: ModelOptions,
-    output: OutputOptions,
-    work: WorkOptions,
-    long: LongOptions,
+    job: Job,
     top_k: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="K", help="How many words per mask. (default: 5, or all targets)", show_default=False
-        ),
+        option(None, "--top-k", min=1, metavar="K", help="How many words per mask. (default: 5, or all targets)"),
     ] = None,
     targets: Annotated[
         str | None,
-        typer.Option(metavar="A,B,C", help="Rank only these words; a word of several pieces is scored as a whole."),
+        option(
+            None,
+            "--targets",
+            metavar="A,B,C",
+            help="Rank only these words; a word of several pieces is scored as a whole.",
+        ),
     ] = None,
     joint: Annotated[
         bool,
-        typer.Option(
-            "--joint", metavar="", help="Fill all masks of a text together: row k of each is the k-th best filling."
-        ),
+        option(None, "--joint", help="Fill all masks of a text together: row k of each is the k-th best filling."),
     ] = False,
 ) -> None:
     """Find the words that fit best where a text has a mask.
@@ -63,21 +57,14 @@ def fill_mask(
     The score is the probability among all words of the vocabulary. A text may
     have any number of masks, filled independently unless --joint is given.
     """
-    prepare(work)
-    from bertcli.output.records import ENDINGS
-
-    options = {"--top-k": top_k, "--targets": targets, "--joint": joint}
-    job = Job("fill-mask", texts, length, output, work, long, options)
-    source = job.read(ENDINGS)
-    opened = open_model(model, MASKED_SAMPLE)
+    run = job.begin("fill-mask", {"--top-k": top_k, "--targets": targets, "--joint": joint})
     from bertcli import tasks
 
-    def begin(tally: Tally) -> RecordStream:
-        return tasks.fill_mask(
-            opened, source, top_k=top_k, targets=targets, joint=joint, start=tally, **job.reading
-        )  # fmt: skip
+    def begin(progress: Progress) -> RecordStream:
+        how = {"top_k": top_k, "targets": targets, "joint": joint, **job.reading}
+        return tasks.fill_mask(run.model, run.texts, start=progress, **how)
 
-    job.end(run_records(job, source, opened, Table(COLUMNS, _rows), begin))
+    run.end(run.records(Table(COLUMNS, _rows), begin))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

@@ -1,46 +1,84 @@
-"""The work of a run command: from texts to results, on standard output or in a file whose writing can be resumed."""
+"""What the run commands share: options, the model, the texts, and where results go, which may be resumed."""
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from bertcli.cli.options import InputOptions, LengthOptions, LongOptions, OutputOptions, WorkOptions
-from bertcli.cli.running import B, counted, read_texts
+from bertcli.cli.marked import MarkedTable
+from bertcli.cli.options import (
+    EngineOptions,
+    InputOptions,
+    LengthOptions,
+    LongOptions,
+    ModelOptions,
+    OutputOptions,
+    WorkOptions,
+)
+from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
 
 if TYPE_CHECKING:
-    from bertcli.inputs import Texts
+    from bertcli.files.draft import Draft, Fingerprint
+    from bertcli.files.table import Table
+    from bertcli.files.texts import Texts
+    from bertcli.files.vectors import VectorForm
     from bertcli.model import Model
-    from bertcli.output.draft import Draft, State
-    from bertcli.output.fingerprint import Fingerprint
-    from bertcli.output.table import Table
-    from bertcli.tasks import Accuracy, Records, RecordStream, Tally
+    from bertcli.tasks import Accuracy, Block, Progress, RecordStream, SparseBlock
+    from bertcli.tasks.run import Result
+
+MASKED_SAMPLE = "bert-mini-mlm"
+SENTIMENT_SAMPLE = "bert-mini-sentiment"
+RECORDS = (".json", ".jsonl")  # the endings of bertcli.files.records
+PAGE = ".html"
+logger = logging.getLogger("bertcli")
+
+
+B = TypeVar("B", bound="Result")
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked for: texts, output, settings; `options` are the command's own options that affect the results."""
+    """The options of every run command, one parameter of its function."""
 
-    command: str
     texts: InputOptions
     length: LengthOptions
+    model: ModelOptions
     output: OutputOptions
     work: WorkOptions
     long: LongOptions
-    options: Mapping[str, Any]
+    engine: EngineOptions
 
-    def read(self, endings: tuple[str, ...], id_column: str | None = None, label_column: str | None = None) -> Texts:
-        """The texts; a result that cannot be written, or resumed, is refused before any work."""
-        from bertcli.output.files import check_output
+    def begin(
+        self,
+        command: str,
+        options: Mapping[str, Any],
+        *,
+        sample: str | None = MASKED_SAMPLE,
+        endings: tuple[str, ...] = RECORDS,
+        id_column: str | None = None,
+        label_column: str | None = None,
+    ) -> Run:
+        """Open the texts and the model; a result that cannot be written, or resumed, is refused before any work.
 
-        source = read_texts(self.texts, self.output, id_column, label_column, self.long.keep_going)
+        `options` are the command's own that affect the results. Without a `sample` a model must be given. Wrong usage
+        is a typer.BadParameter.
+        """
+        set_threads(self.work)
+        if sample is None and self.model.model is None:
+            raise typer.BadParameter(_which_fits(command), param_hint="--model")
+        source = self.read(id_column, label_column)
         if self.output.output is not None:
+            from bertcli.files.draft import check_output
+
             check_output(self.output.output, endings)
         elif self.long.resume:
             raise typer.BadParameter(
@@ -48,7 +86,16 @@ class Job:
             )
         if self.long.resume and _files(source) is None:
             raise BertcliError("A pipe cannot be read a second time, so --resume needs the texts in a file (--input).")
-        return source
+        if self.long.resume and self.ending == PAGE:
+            raise typer.BadParameter(
+                f"a {PAGE} page is written at the end; --resume works with {' and '.join(RECORDS)}.",
+                param_hint="--resume",
+            )
+        return Run(command, options, self, source, open_model(self.model, sample or MASKED_SAMPLE, self.engine))
+
+    def read(self, id_column: str | None = None, label_column: str | None = None) -> Texts:
+        """The texts to work on."""
+        return read_texts(self.texts, self.output, id_column, label_column, self.long.keep_going)
 
     @property
     def ending(self) -> str:
@@ -59,115 +106,159 @@ class Job:
     def reading(self) -> dict[str, Any]:
         """The arguments that tell every task how to read texts."""
         return {
-            "max_length": self.length.max_length,
-            "truncation": self.length.truncation,
+            **self.length.reading,
             "batch_tokens": self.work.batch_tokens,
             "keep_going": self.long.keep_going,
-            "workers": self.work.workers,
+            "workers": self.work.workers or "auto",
         }
 
-    def draft(self, source: Texts, model: Model) -> Draft:
-        """The unfinished output file."""
-        from bertcli.output.draft import Draft
 
-        assert self.output.output is not None
-        files = _files(source)
-        known = None if files is None else lambda: self._fingerprint(files, model)
-        return Draft(self.output.output, known, self.long.resume)
+@dataclass(frozen=True)
+class Run:
+    """A run command at work: its texts and its model are open."""
 
-    def counted(self, blocks: Generator[B, None, None], source: Texts) -> AbstractContextManager[Iterator[B]]:
-        """The same blocks, counted by a progress bar and closed at the end."""
-        return counted(blocks, self.command, source, len(self.texts.texts or ()) or None, self.output)
+    command: str
+    options: Mapping[str, Any]
+    job: Job
+    texts: Texts
+    model: Model
 
-    def end(self, tally: Tally, where: str = "each one's record says why") -> None:
+    def records(
+        self,
+        table: Table,
+        begin: Callable[[Progress], RecordStream],
+        accuracy: Accuracy | None = None,
+    ) -> Progress:
+        """Write the records of `begin(progress)` to their destination; `accuracy`, if given, counts them all."""
+        from bertcli.files.records import RecordFile, record_output
+        from bertcli.tasks import Progress
+
+        count = accuracy.add if accuracy else lambda records: None
+        progress, output = Progress(), self.job.output
+        direct = record_output(output.format, None, table) if output.output is None else None
+        if output.output and isinstance(table, MarkedTable) and self.job.ending == PAGE:
+            direct = table.page_in(output.output)
+        if direct:
+            with direct as write, self.counted(begin(progress).blocks) as blocks:
+                for block in blocks:
+                    progress = block.progress
+                    count(block.records)
+                    for record in block.records:
+                        write(record)
+            return progress
+        with self._draft() as draft:
+            progress = _reached(draft)
+            if accuracy and draft.state:
+                accuracy.counts = draft.state["accuracy"]
+            if draft.whole:
+                return progress
+            file = RecordFile(draft)
+            with self.counted(begin(progress).blocks) as blocks:
+                for block in blocks:
+                    progress = block.progress
+                    count(block.records)
+                    file.append(block.records)
+                    counts = {"accuracy": [list(row) for row in accuracy.counts]} if accuracy else {}
+                    draft.step({**progress._asdict(), **counts})
+            file.finish()
+        return progress
+
+    def vectors(
+        self, form: VectorForm, begin: Callable[[Progress], Generator[Block | SparseBlock, None, None]]
+    ) -> Progress:
+        """Write the vectors of `begin(progress)` to a file of arrays."""
+        from bertcli.files.vectors import vector_file
+
+        with self._draft() as draft:
+            progress = _reached(draft)
+            if draft.whole:
+                return progress
+            file = vector_file(draft, form)
+            with self.counted(begin(progress)) as blocks:
+                for block in blocks:
+                    progress = block.progress
+                    file.append(block)
+                    draft.step(progress._asdict())
+            file.finish()
+        return progress
+
+    def end(self, progress: Progress, where: str = "each one's record says why") -> None:
         """Raise BertcliError if there were texts that could not be used."""
-        if tally.failed:
-            raise BertcliError(f"{tally.failed:,} of {tally.texts:,} texts could not be used; {where}.")
+        if progress.failed:
+            raise BertcliError(f"{progress.failed:,} of {progress.texts:,} texts could not be used; {where}.")
 
-    def _fingerprint(self, files: Sequence[Path], model: Model) -> Fingerprint:
+    @contextmanager
+    def counted(self, blocks: Generator[B, None, None]) -> Iterator[Iterator[B]]:
+        """`with run.counted(…) as blocks:` — the same blocks; a progress bar counts their texts if a terminal is free.
+
+        After an error the blocks are closed here rather than by Python's garbage collection, during which a Ctrl-C
+        would be lost.
+        """
+        output, given = self.job.output, len(self.job.texts.texts or ())
+        with closing(blocks):
+            streams_to_terminal = output.output is None and output.format == "jsonl" and sys.stdout.isatty()
+            if streams_to_terminal or not sys.stderr.isatty():
+                yield blocks
+                return
+            from bertcli.report import progress  # brings rich
+            from bertcli.tasks import Records
+
+            def reached(block: B) -> tuple[int, float | None]:
+                done = block.progress.texts + (block.underway if isinstance(block, Records) else 0)
+                return done, done / given if given else self.texts.share()
+
+            with closing(progress(blocks, self.command, reached)) as shown:
+                yield shown
+
+    def _draft(self) -> Draft:
+        """The unfinished output file."""
+        from bertcli.files.draft import Draft
+
+        assert self.job.output.output is not None
+        files = _files(self.texts)
+        known = None if files is None else lambda: self._fingerprint(files)
+        return Draft(self.job.output.output, known, self.job.long.resume)
+
+    def _fingerprint(self, files: Sequence[Path]) -> Fingerprint:
         import numpy
 
         import bertcli
-        from bertcli.output.fingerprint import digest, model_files
-        from bertcli.team import thread_count
+        from bertcli.engine.threads import thread_count
+        from bertcli.files.draft import digest, model_files
 
-        assert model.path is not None
+        assert self.model.path is not None
+        texts = self.job.texts
         return {
             "input": digest(files),
-            "model": digest(model_files(model.path)),
+            "model": digest(model_files(self.model.path)),
             "the command": self.command,
             "bertcli": bertcli.__version__,
             "numpy": numpy.__version__,
             "--threads": thread_count(),  # can change the last bit of a sum
-            "the texts": self.texts.texts,
-            "--column": self.texts.column,
-            "--pair-column": self.texts.pair_column,
-            "--text-pair": self.texts.text_pair,
-            "--max-length": self.length.max_length,
-            "--truncation": self.length.truncation,
-            "--batch-tokens": self.work.batch_tokens,
-            "--keep-going": self.long.keep_going,
+            "the texts": texts.texts,
+            "--column": texts.column,
+            "--pair-column": texts.pair_column,
+            "--text-pair": texts.text_pair,
+            **{f"--{name.replace('_', '-')}": value for name, value in self.job.length.reading.items()},
+            "--batch-tokens": self.job.work.batch_tokens,
+            "--keep-going": self.job.long.keep_going,
+            **{f"--{name}": value for name, value in asdict(self.job.engine).items()},
             **self.options,
         }
 
 
-def reached(draft: Draft) -> Tally:
+def _which_fits(command: str) -> str:
+    from bertcli.tasks.checks import FITTING
+
+    return f"there is no bundled model for {command}; give one that fits, such as {FITTING[command]}."
+
+
+def _reached(draft: Draft) -> Progress:
     """How far an earlier run got with a draft."""
-    from bertcli.tasks import Tally
+    from bertcli.tasks import Progress
 
     state = draft.state or {}
-    return Tally(**{key: value for key, value in state.items() if key in Tally._fields})
-
-
-def run_records(
-    job: Job,
-    source: Texts,
-    model: Model,
-    table: Table,
-    begin: Callable[[Tally], RecordStream],
-    accuracy: Accuracy | None = None,
-) -> Tally:
-    """Write the records of `begin(tally)` to their destination; `accuracy`, if given, counts them all."""
-    from bertcli.output.record_file import RecordFile
-    from bertcli.output.records import record_output
-    from bertcli.tasks import Tally
-
-    if job.output.output is None:
-        tally = Tally()
-        with (
-            record_output(job.output.format, None, table) as write,
-            job.counted(begin(tally).blocks, source) as blocks,
-        ):
-            for block in blocks:
-                tally = _shown(block, accuracy)
-                for record in block.records:
-                    write(record)
-        return tally
-    with job.draft(source, model) as draft:
-        tally = reached(draft)
-        if accuracy and draft.state:
-            accuracy.counts = draft.state["accuracy"]
-        if draft.whole:
-            draft.publish_again()
-            return tally
-        file = RecordFile(draft, job.ending)
-        with job.counted(begin(tally).blocks, source) as blocks:
-            for block in blocks:
-                tally = _shown(block, accuracy)
-                file.append(block.records)
-                draft.step(_state(tally, accuracy))
-        draft.publish(file.finish())
-    return tally
-
-
-def _shown(block: Records, accuracy: Accuracy | None) -> Tally:
-    if accuracy:
-        accuracy.add(block.records)
-    return block.tally
-
-
-def _state(tally: Tally, accuracy: Accuracy | None) -> State:
-    return {**tally._asdict(), **({"accuracy": [list(row) for row in accuracy.counts]} if accuracy else {})}
+    return Progress(**{key: value for key, value in state.items() if key in Progress._fields})
 
 
 def _files(source: Texts) -> list[Path] | None:
@@ -175,3 +266,87 @@ def _files(source: Texts) -> list[Path] | None:
     if source.files is None or not all(Path(file).is_file() for file in source.files):
         return None
     return [Path(file) for file in source.files]
+
+
+# -------------------------------------------------------------------------------------------- threads, model, texts
+
+
+def set_threads(work: WorkOptions) -> None:
+    """Set the number of threads, before NumPy is loaded: libraries read it from the environment when they load."""
+    if work.threads is not None:
+        from bertcli.engine.threads import set_thread_count
+
+        os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(work.threads)))
+        set_thread_count(work.threads)
+
+
+def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> Model:
+    """The model asked for, or the bundled sample, with a note on standard error."""
+    from bertcli.model import load
+
+    how = asdict(engine) if engine else {}
+    model = load(**options.wanted(sample, "no model given (-m); using the bundled %s."), **how)
+    for note in model.notes:
+        logger.info("%s", note)
+    return model
+
+
+def find_folder(options: ModelOptions, sample: str, weights: bool = True) -> Path:
+    """The folder of the model asked for, or of the bundled sample, with a note on standard error."""
+    from bertcli.checkpoint.hub import find_model
+
+    return find_model(**options.wanted(sample, "no model given (-m); using the bundled %s."), weights=weights)
+
+
+def read_texts(
+    options: InputOptions,
+    output: OutputOptions,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    keep_going: bool = False,
+    called: str = "text",
+) -> Texts:
+    """The texts asked for: arguments, files (none of which may be the output), or stdin.
+
+    `called` is the word for a text in messages. Wrong usage is a typer.BadParameter.
+    """
+    from bertcli.files.inputs import from_files, takes_columns
+    from bertcli.files.lines import STANDARD_INPUT
+    from bertcli.files.texts import from_arguments
+
+    files = options.input or []
+    if options.texts and files:
+        raise typer.BadParameter("give texts or --input, not both.", param_hint="--input")
+    column, pair_column, pair = options.names
+    if options.text_pair is not None and options.pair_column is not None:
+        raise typer.BadParameter(f"give {pair} or {pair_column}, not both.", param_hint=pair_column)
+    columns = {
+        column: options.column,
+        pair_column: options.pair_column,
+        "--id-column": id_column,
+        "--label-column": label_column,
+    }
+    for name, value in columns.items():
+        if value is not None and not takes_columns(files):
+            raise typer.BadParameter(
+                "this needs an --input file with named fields: .jsonl, .csv, .tsv or .parquet.", param_hint=name
+            )
+    if options.texts:
+        if STANDARD_INPUT in (*options.texts, options.text_pair):
+            logger.warning("the %s '-' is taken literally; use -i - to read standard input.", called)
+        return from_arguments(options.texts, options.text_pair)
+    if not files and (sys.stdin is None or sys.stdin.isatty()):
+        raise typer.BadParameter(
+            f"give a {called}, a file with --input, or pipe {called}s in, one per line.", param_hint=called.upper()
+        )
+    found = from_files(
+        files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,
+        id_column=id_column, label_column=label_column, keep_going=keep_going, options=(column, pair_column),
+    )  # fmt: skip
+    if output.output is not None and any(_is_same(file, output.output) for file in found.files or ()):
+        raise BertcliError(f"Cannot write {output.output}: the texts are read from it; choose another --output.")
+    return found
+
+
+def _is_same(file: str, other: str) -> bool:
+    return Path(file).exists() and Path(other).exists() and Path(file).samefile(other)

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from bertcli.cli.command import command
+from bertcli.cli.job import MASKED_SAMPLE, open_model, read_texts
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
-from bertcli.cli.running import MASKED_SAMPLE, open_model, read_texts
-from bertcli.output.table import Cell, Column, Table
+from bertcli.files.table import Cell, Table
+from bertcli.report import Column
 
 COLUMNS = (
     Column("of", varying=True),
@@ -52,7 +53,7 @@ def neighbors(
     pieces the error message lists them.
     """
     source = read_texts(InputOptions(texts=words, input=[input] if input else None), output, called="word")
-    from bertcli.output.records import record_output
+    from bertcli.files.records import record_output
 
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
         opened = open_model(model, MASKED_SAMPLE)

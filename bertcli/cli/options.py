@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
 
 from typer import Argument, Option
 
@@ -24,6 +24,25 @@ def option(
     return Option(*names, help=help, metavar=metavar, show_default=show_default, rich_help_panel=panel, **settings)
 
 
+# Options that more than one group has.
+MaxLength = Annotated[
+    int | None,
+    option("Input", "--max-length", metavar="N", help="Cut texts to N tokens. (default: the model's own limit)"),
+]
+BatchTokens = Annotated[
+    int | None,
+    option("Work", "--batch-tokens", min=1, metavar="N", help="Tokens computed together. (default: 1536)"),
+]
+Threads = Annotated[
+    int | None,
+    option("Work", "--threads", min=1, metavar="N", help="Processor threads. (default: one per usable core)"),
+]
+CacheDir = Annotated[
+    str | None, option("Model", "--cache-dir", metavar="DIR", help="Where downloaded models are kept.")
+]
+Offline = Annotated[bool, option("Model", "--offline", help="Never use the network: folder or cache only.")]
+
+
 @dataclass(frozen=True)
 class ModelOptions:
     """Which model runs."""
@@ -36,10 +55,8 @@ class ModelOptions:
     revision: Annotated[
         str | None, option("Model", "--revision", metavar="NAME", help="Branch, tag or commit on the Hub.")
     ] = None
-    cache_dir: Annotated[
-        str | None, option("Model", "--cache-dir", metavar="DIR", help="Where downloaded models are kept.")
-    ] = None
-    offline: Annotated[bool, option("Model", "--offline", help="Never use the network: folder or cache only.")] = False
+    cache_dir: CacheDir = None
+    offline: Offline = False
 
     def wanted(self, sample: str, note: str) -> dict[str, Any]:
         """Arguments for `load` and `find_model`; if the bundled sample is used, `note` is logged to say so."""
@@ -55,8 +72,21 @@ class ModelOptions:
 
 
 @dataclass(frozen=True)
+class OwnModelOptions(ModelOptions):
+    """Which model runs, for commands that no bundled model can do."""
+
+    model: Annotated[
+        str | None,
+        option("Model", "-m", "--model", envvar="BERTCLI_MODEL", metavar="DIR|HUB_ID", show_envvar=True,
+               help="A folder, or a name on the Hugging Face Hub; none is bundled."),
+    ] = None  # fmt: skip
+
+
+@dataclass(frozen=True)
 class InputOptions:
     """Which texts are read."""
+
+    names: ClassVar[tuple[str, str, str]] = ("--column", "--pair-column", "--text-pair")  # for messages
 
     texts: Text = None
     input: Annotated[
@@ -81,14 +111,36 @@ class InputOptions:
 class LengthOptions:
     """Where texts are cut."""
 
-    max_length: Annotated[
-        int | None,
-        option("Input", "--max-length", metavar="N", help="Cut texts to N tokens. (default: the model's own limit)"),
-    ] = None
+    max_length: MaxLength = None
     truncation: Annotated[
         Literal["warn", "error", "silent"],
         option("Input", "--truncation", metavar="MODE", help="When a text is cut: warn (default), error, or silent."),
     ] = "warn"
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The arguments that tell a task where to cut texts."""
+        return {"max_length": self.max_length, "truncation": self.truncation}
+
+
+@dataclass(frozen=True)
+class WindowOptions(LengthOptions):
+    """How a text beyond the limit is read; it is never cut."""
+
+    max_length: Annotated[
+        int | None,
+        option("Input", "--max-length", metavar="N", help="Read in windows of N tokens. (default: the model's limit)"),
+    ] = None
+    truncation: Literal["silent"] = field(default="silent", init=False)
+    stride: Annotated[
+        int | None,
+        option("Input", "--stride", min=0, metavar="N", help="How many tokens windows share. (default: a quarter)"),
+    ] = None
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The arguments that tell a task how to read texts in windows."""
+        return {"max_length": self.max_length, "stride": self.stride}
 
 
 @dataclass(frozen=True)
@@ -146,20 +198,35 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class WorkOptions:
-    """How the work is done; results do not depend on it."""
+    """How the work is done; a result changes by a millionth of its largest number at most."""
 
-    batch_tokens: Annotated[
-        int | None,
-        option("Work", "--batch-tokens", min=1, metavar="N", help="Tokens computed together. (default: 1536)"),
-    ] = None
-    threads: Annotated[
-        int | None,
-        option("Work", "--threads", min=1, metavar="N", help="Processor threads. (default: one per usable core)"),
-    ] = None
+    batch_tokens: BatchTokens = None
+    threads: Threads = None
     workers: Annotated[
         int | None,
         option("Work", "--workers", min=1, metavar="N", help="Processes. (default: one for every 8 threads)"),
     ] = None
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What computes."""
+
+    engine: Annotated[
+        Literal["numpy", "onnx"],
+        option("Work", "--engine", metavar="NAME",
+               help="numpy (default), or onnx: ONNX Runtime, an extra, which starts later and is faster on long runs."),
+    ] = "numpy"  # fmt: skip
+    precision: Annotated[
+        Literal["float32", "int8"],
+        option("Work", "--precision", metavar="TYPE",
+               help="With --engine onnx: float32 (default), or int8, about twice as fast and less exact."),
+    ] = "float32"  # fmt: skip
+    device: Annotated[
+        str,
+        option("Work", "--device", metavar="NAME",
+               help="With --engine onnx: cpu (default), cuda, coreml, directml, openvino or tensorrt; tested: cpu."),
+    ] = "cpu"  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertcli.cli.analysed import AnalysedOptions, analysed_model
+from bertcli.cli.analyzed import AnalyzedOptions, analyzed_model
 from bertcli.cli.command import command
+from bertcli.cli.job import MASKED_SAMPLE, find_folder
 from bertcli.cli.options import ModelOptions, option
-from bertcli.cli.running import MASKED_SAMPLE, find_folder
 
 if TYPE_CHECKING:
-    from bertcli.account import Account
+    from bertcli.analysis.params import Summary
     from bertcli.model import Model
-    from bertcli.output.document import Document
+    from bertcli.report import Document
 
 Style = Literal["tree", "keras"]
 Format = Literal["table", "json", "csv", "markdown"]
@@ -44,7 +45,12 @@ class ParamsOptions:
     ] = False
     versus: Annotated[
         str | None,
-        option(None, "--versus", metavar="NAME|DIR|HUB_ID", help="Another variant or model to compare with."),
+        option(
+            None,
+            "--versus",
+            metavar="NAME|FILE|DIR|HUB_ID",
+            help="Another variant, config.json or model to compare with.",
+        ),
     ] = None
     plot: Annotated[
         str | None,
@@ -55,19 +61,20 @@ class ParamsOptions:
         Format, option(None, "--format", metavar=None, show_default=True, help="How the result is printed.")
     ] = "table"
 
-    def refuse_contradictions(self, analysed: AnalysedOptions) -> None:
+    def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
         """Wrong usage is a typer.BadParameter."""
-        if self.tensors and analysed.without_weights:
+        if self.tensors and analyzed.without_weights:
             raise typer.BadParameter(
                 "a variant or a config has no tensor files to list; give a checkpoint.", param_hint="--tensors"
             )
         others = {
             "--versus": self.versus,
             "--plot": self.plot,
-            "--vocab-size": analysed.vocab_size,
-            "--num-labels": analysed.num_labels,
-            "--seq-len": analysed.seq_len,
-            "--batch-size": analysed.batch_size,
+            "--vocab-size": analyzed.vocab_size,
+            "--num-labels": analyzed.num_labels,
+            "--set": analyzed.override,
+            "--seq-len": analyzed.seq_len,
+            "--batch-size": analyzed.batch_size,
             "--depth": None if self.depth == DEPTH else self.depth,
             "--collapse": self.collapse,
             "--formulas": self.formulas or None,
@@ -85,89 +92,101 @@ class ParamsOptions:
 
 
 @command("params")
-def params(context: typer.Context, model: ModelOptions, analysed: AnalysedOptions, wanted: ParamsOptions) -> None:
+def params(context: typer.Context, model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions) -> None:
     """Count the parameters of a model, module by module.
 
     bertcli params --variant base --formulas
     bertcli params --variant large --collapse
     bertcli params --variant base --vocab-size 30000 --heads mlm,nsp --style keras
     bertcli params --variant base --versus large
+    bertcli params --variant base --set hidden_size=1024 --set num_hidden_layers=6
+    bertcli params --config a/config.json --versus b/config.json
     bertcli params -m my-model --tensors
     bertcli params --config config.json --format json
     bertcli params --variant tiny --plot tiny.svg
 
     Rows add up to the total, and tied tensors are counted once. A variant or a config needs no weights.
     """
-    wanted.refuse_contradictions(analysed)
+    wanted.refuse_contradictions(analyzed)
     if wanted.plot is not None:
-        from bertcli.account.plot import check_plot
+        from bertcli.analysis.params.plot import check_plot
 
         check_plot(wanted.plot)
     if wanted.tensors:
-        document = _tensors(model, analysed)
+        document = _tensors(model, analyzed)
     else:
-        counted = analysed_model(context, model, analysed, MASKED_SAMPLE)
+        counted = analyzed_model(context, model, analyzed, MASKED_SAMPLE)
         document = (
-            _rows(counted, analysed, wanted) if wanted.versus is None else _versus(counted, model, analysed, wanted)
+            _rows(counted, analyzed, wanted) if wanted.versus is None else _versus(counted, model, analyzed, wanted)
         )
-    from bertcli.output.document import print_document
+    from bertcli.report import print_document
 
     print_document(document, wanted.format)
 
 
-def _rows(model: Model, analysed: AnalysedOptions, wanted: ParamsOptions) -> Document:
+def _rows(model: Model, analyzed: AnalyzedOptions, wanted: ParamsOptions) -> Document:
     """The rows of a model; --plot also draws it."""
-    from bertcli.account.tables import account_document
+    from bertcli.analysis.params.summary import summary_document
 
-    found = _account(model, analysed, wanted, wanted.collapse is True)
+    found = _summary(model, analyzed, wanted, wanted.collapse is True)
     if wanted.plot is not None:
-        from bertcli.account.plot import plot
+        from bertcli.analysis.params.plot import plot
 
         plot(found, wanted.plot)
-    return account_document(found, wanted.formulas)
+    return summary_document(found, wanted.formulas)
 
 
-def _versus(model: Model, options: ModelOptions, analysed: AnalysedOptions, wanted: ParamsOptions) -> Document:
+def _versus(model: Model, options: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions) -> Document:
     """The rows of two models side by side."""
-    from bertcli.account.compare import compare
-    from bertcli.account.tables import comparison_document
+    from bertcli.analysis.params.compare import compare, comparison_document
 
     assert wanted.versus is not None
-    both = model, _other_model(wanted.versus, options, analysed)
+    both = model, _other_model(wanted.versus, options, analyzed)
     return comparison_document(
-        compare(*(_account(one, analysed, wanted, wanted.collapse is not False) for one in both))
+        compare(*(_summary(one, analyzed, wanted, wanted.collapse is not False) for one in both))
     )
 
 
-def _account(model: Model, analysed: AnalysedOptions, wanted: ParamsOptions, collapse: bool) -> Account:
-    from bertcli.account import params
+def _summary(model: Model, analyzed: AnalyzedOptions, wanted: ParamsOptions, collapse: bool) -> Summary:
+    from bertcli.analysis.params import params
 
-    sizes = {"seq_len": analysed.seq_len, "batch_size": analysed.batch_size}
+    sizes = {"seq_len": analyzed.seq_len, "batch_size": analyzed.batch_size}
     return params(model, depth=wanted.depth, style=wanted.style, collapse=collapse, **sizes)
 
 
-def _tensors(model: ModelOptions, analysed: AnalysedOptions) -> Document:
+def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> Document:
     folder = find_folder(model, MASKED_SAMPLE)
-    from bertcli.account.tables import tensors_document
-    from bertcli.checkpoint import open_checkpoint
+    from bertcli.analysis.params.summary import tensors_document
+    from bertcli.checkpoint.loading import open_checkpoint
 
-    opened = open_checkpoint(folder, analysed.heads, partial=True)
+    opened = open_checkpoint(folder, analyzed.heads, partial=True)
     return tensors_document(model.model or MASKED_SAMPLE, opened.uses)
 
 
-def _other_model(name: str, model: ModelOptions, analysed: AnalysedOptions) -> Model:
-    """The model to compare with: a named variant with the requested sizes and heads, else a checkpoint."""
-    from bertcli.config import VARIANTS
+def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> Model:
+    """The model to compare with: a variant or configuration with the requested sizes and heads, else a checkpoint."""
+    from bertcli.checkpoint.families import variants
 
-    if name in VARIANTS:
-        from bertcli.variants import variant
+    if name in (known := variants()):
+        from bertcli.model import variant
 
-        heads = "pooler" if analysed.heads is None else analysed.heads
-        return variant(name, heads=heads, vocab_size=analysed.vocab_size, num_labels=analysed.num_labels)
+        return variant(name, heads=analyzed.heads, **analyzed.changes)
+    if (config := _config_alone(Path(name))) is not None:
+        from bertcli.model import variant
+
+        return variant(config=config, heads=analyzed.heads, **analyzed.changes)
     from bertcli.errors import BertcliError
     from bertcli.model import load
 
     try:
-        return load(name, **model.fetching, heads=analysed.heads, text=False)
+        return load(name, **model.fetching, heads=analyzed.heads, text=False)
     except BertcliError as error:
-        raise BertcliError(f"{error} (Variants to compare with are {', '.join(VARIANTS)}.)") from None
+        raise BertcliError(f"{error} (Variants to compare with are {', '.join(known)}.)") from None
+
+
+def _config_alone(given: Path) -> Path | None:
+    """The configuration that a path names: itself a .json file, or that of a folder without weights; else None."""
+    if given.suffix == ".json" and given.is_file():
+        return given
+    config = given / "config.json"
+    return config if config.is_file() and not any(given.glob("*.safetensors*")) else None

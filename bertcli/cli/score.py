@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertcli.cli.command import command
-from bertcli.cli.job import Job, run_records
-from bertcli.cli.options import InputOptions, LengthOptions, LongOptions, ModelOptions, OutputOptions, WorkOptions
-from bertcli.cli.running import MASKED_SAMPLE, open_model, prepare
-from bertcli.output.table import Cell, Column, Table
+from bertcli.cli.job import Job
+from bertcli.files.table import Cell, Table
+from bertcli.report import Column
 
 if TYPE_CHECKING:
-    from bertcli.tasks import RecordStream, Tally
+    from bertcli.tasks import Progress, RecordStream
 
 COLUMNS = (
     Column("index", number=True, varying=True),
@@ -27,12 +26,7 @@ COLUMNS = (
 
 @command("score")
 def score(
-    texts: InputOptions,
-    length: LengthOptions,
-    model: ModelOptions,
-    output: OutputOptions,
-    work: WorkOptions,
-    long: LongOptions,
+    job: Job,
     target: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="The true sentence: score only the tokens that the text has masked."),
@@ -49,18 +43,13 @@ def score(
     Each token is masked in turn. The loss is the mean negative log-probability,
     the pseudo-perplexity is exp(loss): the lower, the more likely the text.
     """
-    prepare(work)
-    from bertcli.output.records import ENDINGS
-
-    job = Job("score", texts, length, output, work, long, {"--target": target})
-    source = job.read(ENDINGS)
-    opened = open_model(model, MASKED_SAMPLE)
+    run = job.begin("score", {"--target": target})
     from bertcli import tasks
 
-    def begin(tally: Tally) -> RecordStream:
-        return tasks.score(opened, source, target=target, start=tally, **job.reading)
+    def begin(progress: Progress) -> RecordStream:
+        return tasks.score(run.model, run.texts, target=target, start=progress, **job.reading)
 
-    job.end(run_records(job, source, opened, Table(COLUMNS, _rows), begin))
+    run.end(run.records(Table(COLUMNS, _rows), begin))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

@@ -2,100 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import typer
 
-from bertcli.cli.options import InputOptions, LongOptions, OutputOptions, SearchOptions
-from bertcli.cli.running import read_texts
+from bertcli.cli.job import MASKED_SAMPLE, RECORDS, Job, open_model, read_texts
+from bertcli.cli.options import SearchOptions
 from bertcli.errors import BertcliError
-from bertcli.inputs import Text, Texts, from_files
-from bertcli.model import Model
-from bertcli.output.files import check_output
-from bertcli.output.records import ENDINGS, record_output
-from bertcli.output.table import Cell, Column, Table
-from bertcli.search import Stored, nearest, open_vectors
+from bertcli.files.draft import check_output
+from bertcli.files.inputs import from_files
+from bertcli.files.records import record_output
+from bertcli.files.search import Vectors, nearest, open_vectors
+from bertcli.files.table import Cell, Table
+from bertcli.files.texts import Text, Texts
+from bertcli.files.vectors import ORIGIN
+from bertcli.report import Column
 
 TOP_K = 5
 
 
-@dataclass(frozen=True)
-class Search:
-    """A search as asked for; `texts` are those that the rows were made from."""
-
-    search: SearchOptions
-    texts: InputOptions
-    output: OutputOptions
-    id_column: str | None
-
-    def refuse(self, long: LongOptions, other: bool) -> None:
-        """Wrong usage is a typer.BadParameter."""
-        if not self.search.query:
-            raise typer.BadParameter("give the text to look for with --query.", param_hint="--query")
-        if self.search.against is None:
-            raise typer.BadParameter("give the file of vectors to look in with --against.", param_hint="--against")
-        if self.texts.texts or self.texts.text_pair is not None or self.texts.pair_column is not None:
-            raise typer.BadParameter(
-                "give the text to look for with --query only: no other texts, no pairs.", param_hint="--query"
-            )
-        if other or long.resume or long.keep_going:
-            raise typer.BadParameter(
-                "it compares one vector per text with those of --against: no --pooling none, --similarity, --dtype, "
-                "--resume or --keep-going.", param_hint="--query",
-            )  # fmt: skip
-
-    def run(self, load: Callable[[], Model], **options: Any) -> None:
-        """Write a record {query, nearest: [{row, score, id?, text?}]} for each query."""
-        assert self.search.query is not None
-        assert self.search.against is not None
-        if self.output.output is not None:
-            check_output(self.output.output, ENDINGS)
-        stored = open_vectors(self.search.against)
-        source = self._source(stored)
-        from bertcli.tasks import encode
-
-        queries = encode(load(), self.search.query, **options)
-        found = nearest(queries, stored, self.search.top_k or TOP_K)
-        rows = found.rows.tolist()
-        texts = {} if source is None else _texts(source, {row for each in rows for row in each}, stored)
-        columns = [Column("query", varying=True), Column("row", number=True), Column("score", number=True)]
-        columns += [Column("id")] * any(text.id is not None for text in texts.values())
-        columns += [Column("text")] * (source is not None)
-        table = Table(tuple(columns), lambda record: _cells(record, [column.name for column in columns[1:]]))
-        with record_output(self.output.format, self.output.output, table) as write:
-            for query, row, score in zip(self.search.query, rows, found.scores.tolist(), strict=True):
-                write({"query": query, "nearest": [_hit(*pair, texts) for pair in zip(row, score, strict=True)]})
-
-    def _source(self, stored: Stored) -> Texts | None:
-        """The texts of the rows: those of --input, else those stored with the vectors in a Parquet file."""
-        if self.texts.input:
-            return read_texts(self.texts, self.output, self.id_column, keep_going=True)
-        if "text" not in stored.columns:
-            return None
-        id_column = "id" if "id" in stored.columns else None
-        return from_files([str(stored.file)], id_column=id_column, keep_going=True)
-
-
-def _texts(source: Texts, rows: Collection[int], stored: Stored) -> dict[int, Text]:
-    """The texts of these rows; BertcliError when there are not as many texts as rows."""
-    found, count = {}, 0
-    for count, text in enumerate(source, 1):
-        if count - 1 in rows:
-            found[count - 1] = text
-    if count != stored.rows:
-        raise BertcliError(
-            f"{stored.file} has {stored.rows:,} rows and --input {count:,} texts: give the file it was made from."
+def refuse_contradictions(search: SearchOptions, job: Job, other: bool) -> None:
+    """Wrong usage is a typer.BadParameter; `other`: options were given that have nothing to do with a search."""
+    if not search.query:
+        raise typer.BadParameter("give the text to look for with --query.", param_hint="--query")
+    if search.against is None:
+        raise typer.BadParameter("give the file of vectors to look in with --against.", param_hint="--against")
+    if job.texts.texts or job.texts.text_pair is not None or job.texts.pair_column is not None:
+        raise typer.BadParameter(
+            "give the text to look for with --query only: no other texts, no pairs.", param_hint="--query"
         )
+    if other or job.long.resume or job.long.keep_going:
+        raise typer.BadParameter(
+            "it compares one vector per text with those of --against: no --pooling none, --similarity, --dtype, "
+            "--chunk, --resume or --keep-going.", param_hint="--query",
+        )  # fmt: skip
+
+
+def search_stored(search: SearchOptions, job: Job, id_column: str | None, **options: Any) -> None:
+    """Write a record {query, nearest: [{row, score, id?, text?}]} for each query; `options` are those of encode.
+
+    Where rows are chunks of texts, a hit also has index, chunk, start and end, and its text is the chunk's.
+    """
+    assert search.query is not None
+    assert search.against is not None
+    output = job.output
+    if output.output is not None:
+        check_output(output.output, RECORDS)
+    stored = open_vectors(search.against)
+    source = _source(job, id_column, stored)
+    from bertcli.tasks import encode
+
+    model = open_model(job.model, MASKED_SAMPLE, job.engine)
+    how = {"max_length": job.length.max_length, "truncation": job.length.truncation, **options}
+    found = nearest(encode(model, search.query, **how), stored, search.top_k or TOP_K)
+    rows = found.rows.tolist()
+    hits = _hits(sorted({row for each in rows for row in each}), stored, source, whole=bool(job.texts.input))
+    columns = [Column("query", varying=True), Column("row", number=True), Column("score", number=True)]
+    columns += [Column(name, number=True) for name in ORIGIN if any(name in hit for hit in hits.values())]
+    columns += [Column("id")] * any("id" in hit for hit in hits.values())
+    columns += [Column("text")] * (source is not None)
+    table = Table(tuple(columns), lambda record: _cells(record, [column.name for column in columns[1:]]))
+    with record_output(output.format, output.output, table) as write:
+        for query, row, scores in zip(search.query, rows, found.scores.tolist(), strict=True):
+            nearest_rows = zip(row, scores, strict=True)
+            write(
+                {"query": query, "nearest": [{"row": one, "score": score, **hits[one]} for one, score in nearest_rows]}
+            )
+
+
+def _source(job: Job, id_column: str | None, stored: Vectors) -> Texts | None:
+    """The texts of the rows: those of --input, else those stored with the vectors in a Parquet file."""
+    if job.texts.input:
+        return read_texts(job.texts, job.output, id_column, keep_going=True)
+    if "text" not in stored.names:
+        return None
+    return from_files([str(stored.file)], id_column="id" if "id" in stored.names else None, keep_going=True)
+
+
+def _hits(rows: Sequence[int], stored: Vectors, source: Texts | None, whole: bool) -> dict[int, dict[str, Any]]:
+    """What is known of rows: which chunk of a text each is, if it is one, then id and text; `whole`: of whole texts."""
+    *origins, last = stored.origins([*rows, stored.rows - 1]) or [{} for _ in range(len(rows) + 1)]
+    numbers = [origin.get("index", row) if whole else row for row, origin in zip(rows, origins, strict=True)]
+    count = last.get("index", stored.rows - 1) + 1 if whole else stored.rows
+    texts = {} if source is None else _texts(source, set(numbers), count, stored)
+    return {
+        row: origin | _shown(texts.get(number), slice(origin.get("start"), origin.get("end")) if whole else slice(None))
+        for row, number, origin in zip(rows, numbers, origins, strict=True)
+    }
+
+
+def _texts(source: Texts, numbers: Collection[int], count: int, stored: Vectors) -> dict[int, Text]:
+    """The texts of these numbers; BertcliError when there are not as many as the file was made from."""
+    found, number = {}, 0
+    for number, text in enumerate(source, 1):
+        if number - 1 in numbers:
+            found[number - 1] = text
+    if number != count:
+        rows = f"{stored.rows:,} rows{f' of {count:,} texts' if count != stored.rows else ''}"
+        raise BertcliError(f"{stored.file} has {rows} and --input {number:,} texts: give the file it was made from.")
     return found
 
 
-def _hit(row: int, score: float, texts: Mapping[int, Text]) -> dict[str, Any]:
-    """A row that was found, with `id` and `text` if known."""
-    text = texts.get(row)
-    known = {} if text is None or text.id is None else {"id": text.id}
-    return {"row": row, "score": score, **known, **({} if text is None else {"text": text.text})}
+def _shown(text: Text | None, part: slice) -> dict[str, Any]:
+    """`id` and `text` of a hit, if known."""
+    if text is None:
+        return {}
+    return {**({} if text.id is None else {"id": text.id}), "text": text.text[part]}
 
 
 def _cells(record: Mapping[str, Any], names: list[str]) -> Iterator[tuple[Cell, ...]]:

@@ -9,9 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from bertcli.cli.command import command
+from bertcli.cli.job import MASKED_SAMPLE, find_folder, read_texts
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
-from bertcli.cli.running import MASKED_SAMPLE, find_folder, read_texts
-from bertcli.output.table import Cell, Column, Table
+from bertcli.errors import shown
+from bertcli.files.table import Cell, Table
+from bertcli.report import Column
 
 logger = logging.getLogger("bertcli")
 COLUMNS = (
@@ -40,24 +42,25 @@ def tokenize(
     bertcli tokenize "First text" --text-pair "second text"
     bertcli tokenize -m bert-base-cased -i texts.txt --format jsonl
 
-    Start and end are a piece's position in its text, in characters.
+    Start and end are a piece's position in its text, in characters. The segment
+    tells a text from its pair, for models that know segments; else it is 0.
     """
     source = read_texts(texts, output)
-    from bertcli.output.records import record_output
+    from bertcli.files.records import record_output
 
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
         folder = find_folder(model, MASKED_SAMPLE, weights=False)
-        from bertcli.config_file import read_config
-        from bertcli.sentence import read_preparation
+        from bertcli.checkpoint.families import read_config
+        from bertcli.checkpoint.sentence import network_place, read_preparation
         from bertcli.tasks.tokenize import tokenize
         from bertcli.tokens import Tokenizer
-        from bertcli.untrusted import shown
 
         prompt, lower = read_preparation(folder)
         if prompt or lower:
             prepared = [f"prepends {shown(prompt)} to a text"] * bool(prompt) + ["lower-cases it"] * lower
             logger.info("encode %s; the pieces shown are without that.", " and ".join(prepared))
-        config = read_config(folder / "config.json") if (folder / "config.json").exists() else None
+        at, static = network_place(folder)
+        config = read_config(at / "config.json") if (at / "config.json").exists() and not static else None
         for record in tokenize(Tokenizer.open(folder, config), source, max_length):
             write(record)
 

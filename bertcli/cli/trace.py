@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertcli.cli.analysed import AnalysedOptions, analysed_model
+from bertcli.cli.analyzed import AnalyzedOptions, analyzed_model
 from bertcli.cli.command import command
+from bertcli.cli.job import MASKED_SAMPLE
 from bertcli.cli.options import ModelOptions, option
-from bertcli.cli.running import MASKED_SAMPLE
 
 if TYPE_CHECKING:
+    from bertcli.analysis.attention import Choice
+    from bertcli.analysis.trace import Trace
+    from bertcli.analysis.trace.watcher import Pass
     from bertcli.model import Model
-    from bertcli.tracing import Trace
-    from bertcli.tracing.running import Pass
 
 Format = Literal["table", "json", "csv", "markdown"]
 PICTURES = (".html", ".svg")
@@ -60,9 +61,9 @@ class TraceOptions:
         Format, option(None, "--format", metavar=None, show_default=True, help="How the result is printed.")
     ] = "table"
 
-    def refuse_contradictions(self, analysed: AnalysedOptions) -> None:
+    def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
         """Wrong usage is a typer.BadParameter."""
-        for name, value in (("--seq-len", analysed.seq_len), ("--batch-size", analysed.batch_size)):
+        for name, value in (("--seq-len", analyzed.seq_len), ("--batch-size", analyzed.batch_size)):
             if self.text is not None and value is not None:
                 raise typer.BadParameter("this is for random ids; a text has its own length.", param_hint=name)
         if self.text_pair is not None and self.text is None:
@@ -76,7 +77,7 @@ class TraceOptions:
                 f"with --attention, {self.format} cannot show the steps as well: leave this out, or use --format json.",
                 param_hint=self.of_steps,
             )
-        if analysed.without_weights:
+        if analyzed.without_weights:
             self._refuse_numbers()
 
     @property
@@ -99,7 +100,7 @@ class TraceOptions:
 
 
 @command("trace")
-def trace(context: typer.Context, model: ModelOptions, analysed: AnalysedOptions, wanted: TraceOptions) -> None:
+def trace(context: typer.Context, model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) -> None:
     """Show every operation of a forward pass: operands, sizes, parameters, costs.
 
     bertcli trace --variant base
@@ -111,33 +112,34 @@ def trace(context: typer.Context, model: ModelOptions, analysed: AnalysedOptions
 
     Sizes are in symbols and numbers: B sentences of S tokens, hidden size H,
     A heads of size D, feed-forward size F, vocabulary V, positions P, token
-    types T, labels C. Layers that do the same are shown once. A variant or a
-    config needs no weights, and takes no time to run.
+    types T, labels C. Layers that do the same are shown once; in csv, times is
+    how many do, and costs and seconds are those of one. A variant or a config
+    needs no weights, and takes no time to run.
     """
-    wanted.refuse_contradictions(analysed)
+    wanted.refuse_contradictions(analyzed)
     _check_files(wanted.save, wanted.output)
-    opened = analysed_model(context, model, analysed, MASKED_SAMPLE)
+    opened = analyzed_model(context, model, analyzed, MASKED_SAMPLE)
     if opened.has_weights:
-        _run(opened, analysed, wanted)
+        _run(opened, analyzed, wanted)
         return
-    from bertcli.tracing.running import run_shapes
+    from bertcli.analysis.trace.watcher import run_shapes
 
-    length = min(SHAPES, opened.config.max_position_embeddings)
-    found = run_shapes(opened, _or(analysed.batch_size, 1), _or(analysed.seq_len, length))
+    length = min(SHAPES, opened.config.max_tokens)
+    found = run_shapes(opened, _or(analyzed.batch_size, 1), _or(analyzed.seq_len, length))
     _show(opened, found, wanted)
 
 
-def _run(model: Model, analysed: AnalysedOptions, wanted: TraceOptions) -> None:
+def _run(model: Model, analyzed: AnalyzedOptions, wanted: TraceOptions) -> None:
     """Run a pass with real numbers, and show what is asked for."""
-    from bertcli.attention import keeps_attention, parse_choice
-    from bertcli.tracing.running import run
+    from bertcli.analysis.attention import keeps_attention, parse_choice
+    from bertcli.analysis.trace.watcher import run
 
     choice = None if wanted.attention is None else parse_choice(wanted.attention, model.config)
-    given = _pass(model, analysed, wanted)
+    given = _pass(model, analyzed, wanted)
     keep = (lambda path: True) if wanted.save else keeps_attention if choice else None
     found = run(model, given, time=wanted.time, stats=wanted.stats, keep=keep)
     if wanted.save is not None:
-        from bertcli.output.arrays import save_arrays
+        from bertcli.files.arrays import save_arrays
 
         save_arrays(wanted.save, found.arrays)
         logger.info("%d outputs written to %s.", len(found.arrays), wanted.save)
@@ -150,30 +152,28 @@ def _run(model: Model, analysed: AnalysedOptions, wanted: TraceOptions) -> None:
             print()
     if len(given.ids) > 1:
         logger.info("of %d sentences only the first is shown.", len(given.ids))
-    from bertcli.cli.attention import show_attention
-
-    show_attention(found, given.pieces, choice, wanted.output, wanted.format)
+    _show_attention(found, given.pieces, choice, wanted.output, wanted.format)
 
 
 def _check_files(save: str | None, output: str | None) -> None:
     """Refuse files that cannot be written, before any work is done."""
     if save is None and output is None:
         return
-    from bertcli.output.arrays import ENDINGS
-    from bertcli.output.files import check_output
+    from bertcli.files.arrays import ENDINGS
+    from bertcli.files.draft import check_output
 
     for file, endings in ((save, ENDINGS), (output, PICTURES)):
         if file is not None:
             check_output(file, endings)
 
 
-def _pass(model: Model, analysed: AnalysedOptions, wanted: TraceOptions) -> Pass:
-    from bertcli.tracing.running import pass_of_text, random_pass
+def _pass(model: Model, analyzed: AnalyzedOptions, wanted: TraceOptions) -> Pass:
+    from bertcli.analysis.trace.watcher import pass_of_text, random_pass
 
     if wanted.text is not None:
         return pass_of_text(model, wanted.text, wanted.text_pair)
-    length = min(TOKENS, model.config.max_position_embeddings)
-    return random_pass(model, _or(analysed.batch_size, 1), _or(analysed.seq_len, length))
+    length = min(TOKENS, model.config.max_tokens)
+    return random_pass(model, _or(analyzed.batch_size, 1), _or(analyzed.seq_len, length))
 
 
 def _or(given: int | None, otherwise: int) -> int:
@@ -181,8 +181,8 @@ def _or(given: int | None, otherwise: int) -> int:
 
 
 def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
-    from bertcli.output.document import print_document
-    from bertcli.tracing.tables import trace_document
+    from bertcli.analysis.trace.tables import trace_document
+    from bertcli.report import print_document
 
     room = None
     if wanted.format == "table":
@@ -191,3 +191,29 @@ def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
         room = terminal_width()
     document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, room=room)
     print_document(document, wanted.format)
+
+
+def _show_attention(trace: Trace, pieces: list[str], choice: Choice, output: str | None, format: Format) -> None:
+    """Attention weights of a traced pass over these pieces: drawn into the file `output`, else printed."""
+    from bertcli.analysis.attention import (
+        attention_document,
+        attention_of,
+        attention_page,
+        attention_svg,
+        shaded_lines,
+    )
+    from bertcli.report import print_document, print_shades, terminal_width, visible
+
+    found = attention_of(trace, pieces)
+    if output is not None:
+        from bertcli.files.draft import save
+
+        drawing = output.lower().endswith(".svg")
+        text = attention_svg(found.select(choice)) if drawing else attention_page(found, choice)
+        save(output, text.encode("utf-8"))
+    elif format == "table":
+        selected = found.select(choice)
+        print(visible(selected.title))
+        print_shades(shaded_lines(selected, terminal_width()))
+    else:
+        print_document(attention_document(found, choice, trace), format)

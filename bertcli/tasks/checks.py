@@ -2,32 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError, damaged
-from bertcli.model import Model
-from bertcli.packing import Packed
-from bertcli.parts import Array, Integers
-from bertcli.untrusted import shown_object
+from bertcli.checkpoint.families import family
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.packing import Packed
+from bertcli.errors import BertcliError, damaged, shown_object
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
 
 HEAD_NAMES = {
     "pooler": "pooler",
     "mlm": "masked-language-model head (mlm)",
     "nsp": "next-sentence head (nsp)",
     "classifier": "classifier head",
+    "token_classifier": "head that labels tokens (token_classifier)",
+    "qa": "head that finds answers (qa)",
+    "multiple_choice": "multiple-choice head (multiple_choice)",
 }
+FITTING = {  # for what no bundled model can do, a model that people use, by the name of the task
+    "tag": "-m dslim/bert-base-NER",
+    "answer": "-m deepset/bert-base-cased-squad2",
+    "rank": "-m cross-encoder/ms-marco-MiniLM-L6-v2",
+    "classify --candidates": "-m cross-encoder/nli-distilroberta-base",
+    "classify --choices": "a BertForMultipleChoice that was trained on SWAG",
+}
+
+COMMANDS = {"token_classifier": "tag", "qa": "answer", "multiple_choice": "classify --choices"}  # of a head's own
 
 
 def head_of(model: Model, head: str, task: str) -> Any:
     """A head of the network, to be called; if it is missing, BertcliError saying which heads there are."""
     found = getattr(model.network, head, None)
     if found is None:
-        there = ", ".join(model.heads) or "none"
-        raise BertcliError(f"{task} needs a {HEAD_NAMES[head]}, which {model.name} does not have; its heads: {there}.")
+        there = ", ".join(_with_command(name) for name in model.heads) or "none"
+        hint = family(model.config.model_type).hints.get(head)
+        if hint is None and task in FITTING:
+            hint = f"Choose a model that has one, such as {FITTING[task]}."
+        raise BertcliError(
+            f"{task} needs a {HEAD_NAMES[head]}, which {model.name} does not have; its heads: {there}."
+            + ("" if hint is None else f" {hint}")
+        )
     return found
+
+
+def _with_command(head: str) -> str:
+    return f"{head} (for {COMMANDS[head]})" if head in COMMANDS else head
 
 
 def hidden_states(model: Model, batch: Packed, rows: Integers | None = None) -> Array:
@@ -35,6 +59,17 @@ def hidden_states(model: Model, batch: Packed, rows: Integers | None = None) -> 
     hidden: Array = model.network(batch, rows)
     check_finite(hidden)
     return hidden
+
+
+def logits(model: Model, head: str, batch: Packed) -> Array:
+    """What a head says of a batch: classifier [batch, label], token_classifier [token, label], pooler [batch, H] …
+
+    BertcliError if it is not finite. That the model has the head is checked before (`head_of`).
+    """
+    network = model.network
+    found: Array = network.predict(head, hidden_states(model, batch, network.reads(head, batch)), batch)
+    check_finite(found)
+    return found
 
 
 def check_finite(values: NDArray[Any]) -> None:

@@ -1,62 +1,61 @@
-"""encode: texts to vectors."""
+"""encode: texts to vectors. Hidden states are pooled, then go through the Dense layers that the checkpoint may have."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError
-from bertcli.inputs import Texts, from_values
-from bertcli.model import Model
-from bertcli.packing import Packed, pack
-from bertcli.parts import Array
-from bertcli.tasks.checks import check_finite, hidden_states
-from bertcli.tasks.items import START, Failure, Item, Reading, Records, RecordStream, Tally, Truncation, Window, merged
-from bertcli.tasks.plan import Plan, pool
+from bertcli.checkpoint.sentence import Dense, SentenceConfig
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.packing import Packed, pack
+from bertcli.errors import BertcliError, shown_object
+from bertcli.files.texts import Failure, Texts, from_values
+from bertcli.tasks.checks import check_choice, check_finite, head_of, hidden_states
+from bertcli.tasks.prepared import Preparation, PreparedStream, PreparedTask
 from bertcli.tasks.run import results
-from bertcli.tasks.windows import Task, in_micro_batches
+from bertcli.tasks.task import (
+    START,
+    CutOptions,
+    Item,
+    Progress,
+    Window,
+    in_micro_batches,
+    merged,
+)
 
+if TYPE_CHECKING:
+    from bertcli.model import Model
+
+logger = logging.getLogger("bertcli")
+Pooling = Literal["auto", "mean", "cls", "max", "pooler", "none"]
+SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound of torch.nn.functional.normalize
 SPAN = 5  # micro-batches in a window: memory is constant after a few hundred texts; 8 take 5 MB more, no faster
+NUMBERS = 1 << 20  # cosines computed at a time
 SPAN_OF_TOKENS = 4  # the same when every token's vector is kept
 
 
-class Block(NamedTuple):
-    """Consecutive texts with their vectors: an array [text, width], or (pooling none) one [token, width] per text.
+class EncodeOptions(CutOptions, total=False):
+    """The keywords of `encode_blocks`."""
 
-    `failures` (only with keep_going) are texts among them without a vector; `tally` says how far the run has got.
-    """
-
-    items: list[Item]
-    vectors: Array | list[Array]
-    failures: Sequence[Failure] = ()
-    tally: Tally = START
-
-    def records(self) -> list[dict[str, Any]]:
-        """{index, text, tokens, truncated, embedding}; for token vectors, `tokens` and `embeddings` are lists.
-
-        `id` follows the index if the text has one.
-        """
-        pooled = isinstance(self.vectors, np.ndarray)
-        computed = (
-            {
-                "index": item.index,
-                **({} if item.text.id is None else {"id": item.text.id}),
-                "text": item.text.text,
-                "tokens": len(item.tokens.ids) if pooled else item.tokens.pieces,
-                "truncated": item.tokens.truncated,
-                "embedding" if pooled else "embeddings": vector.tolist(),
-            }
-            for item, vector in zip(self.items, self.vectors, strict=True)
-        )
-        return merged(computed, self.failures)
+    pooling: str | None
+    layer: int | Sequence[int]
+    normalize: bool | None
+    truncate_dim: int | None
+    prompt_name: str | None
+    prompt: str | None
+    chunk: int | Sequence[int] | None
 
 
 def encode(
-    model: Model, texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str | None = None, **options: Any
+    model: Model,
+    texts: Iterable[str] | Texts,
+    pairs: Iterable[str | None] | str | None = None,
+    **options: Unpack[EncodeOptions],
 ) -> Array:
     """One vector per text: float32 [text, width], in memory; the options are those of `encode_blocks`."""
     if options.get("pooling") == "none":
@@ -72,62 +71,77 @@ def encode_blocks(
     texts: Iterable[str] | Texts,
     pairs: Iterable[str | None] | str | None = None,
     *,
-    pooling: str = "auto",
+    pooling: str | None = "auto",
     layer: int | Sequence[int] = -1,
     normalize: bool | None = None,
-    max_length: int | None = None,
-    truncation: Truncation = "warn",
-    batch_tokens: int | None = None,
     truncate_dim: int | None = None,
-    keep_going: bool = False,
-    workers: int | None = None,
-    start: Tally = START,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
+    chunk: int | Sequence[int] | None = None,
+    **options: Unpack[CutOptions],
 ) -> Stream:
     """Vectors in blocks in input order, computed as they are asked for: they need not fit in memory.
 
     pooling: "auto" (as the checkpoint's sentence-transformers files specify, else mean), "mean", "cls", "max",
     "pooler", "none" (every token's vector). layer: 0 for the embeddings' output, N for encoder layer N's, negative from
     the end; several are concatenated. normalize: to length 1; None: as the checkpoint specifies. truncate_dim: keep
-    only the first numbers of each vector, for models trained for that (Matryoshka); normalisation comes after the cut.
-    keep_going: a text that cannot be used is listed in a block's `failures` instead of raising. workers: processes that
-    share the windows, as `bertcli.tasks.run` explains; None for as many as are worth it. start: the `tally` of the last
-    finished block; pass the same texts from the beginning and encoding resumes after it.
+    only the first numbers of each vector, for models trained for that (Matryoshka); normalization comes after the cut.
+    prompt: prepended to every text; prompt_name: one of the checkpoint's; None: its default prompt, if it has one.
+    chunk: a size in tokens, or (size, overlap): a longer text has several vectors, one for each part of it, cut between
+    words; a block's items say which part of which text a vector is of. The other options are those of `Reading`; texts
+    that cannot be used are listed in a block's `failures`.
     """
     plan = Plan.make(model, pooling, layer, normalize, truncate_dim)
-    reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
-    task = _Encode(model, reading, SPAN if plan.pooling else SPAN_OF_TOKENS, plan)
-    return Stream(plan, results(task, from_values(texts, pairs), workers))
+    how = Preparation.make(model, prompt_name, prompt, chunk)
+    if how.chunking and not plan.pooling:
+        raise BertcliError("Chunks have one vector each: leave out chunk (--chunk), or the pooling 'none'.")
+    if model.engine.name != "numpy" and not plan.last_layer_only:
+        logger.info("NumPy computes these layers: the graph of ONNX Runtime only gives the last.")
+    reading = how.reading(options)
+    task = _Encode(model, reading, SPAN if plan.pooling else SPAN_OF_TOKENS, how, plan)
+    return Stream(how, results(task, from_values(texts, pairs)), plan)
+
+
+class Block(NamedTuple):
+    """Consecutive texts with their vectors: an array [text, width], or (pooling none) one [token, width] per text.
+
+    `failures` (only with keep_going) are texts among them without a vector; `progress` says how far the run has got.
+    """
+
+    items: list[Item]
+    vectors: Array | list[Array]
+    failures: Sequence[Failure] = ()
+    progress: Progress = START
+
+    def records(self) -> list[dict[str, Any]]:
+        """{index, text, tokens, truncated, embedding}; for token vectors, `tokens` and `embeddings` are lists.
+
+        `id` follows the index if the text has one; for a part of a text chunk, start and end do, and text is the part.
+        """
+        pooled = isinstance(self.vectors, np.ndarray)
+        computed = [
+            {
+                **item.named,
+                "text": item.shown,
+                "tokens": len(item.tokens.ids) if pooled else item.tokens.pieces,
+                "truncated": item.tokens.truncated,
+                "embedding" if pooled else "embeddings": vector.tolist(),
+            }
+            for item, vector in zip(self.items, self.vectors, strict=True)
+        ]
+        return merged(computed, self.failures)
 
 
 @dataclass(frozen=True)
-class Stream:
-    """The blocks of an encoding, which can be iterated over once, and the plan they follow."""
+class Stream(PreparedStream[Block]):
+    """The blocks of an encoding, and the plan they follow."""
 
     plan: Plan
-    blocks: Generator[Block, None, None]
-
-    def __iter__(self) -> Iterator[Block]:
-        return self.blocks
-
-    def records(self) -> RecordStream:
-        """The records of the blocks."""
-        return RecordStream(self._records())
-
-    def _records(self) -> Generator[Records, None, None]:
-        with closing(self.blocks):
-            for block in self.blocks:
-                yield Records(block.records(), block.tally)
 
 
 @dataclass(frozen=True, eq=False)
-class _Encode(Task[Block]):
+class _Encode(PreparedTask[Block]):
     plan: Plan
-
-    def prepare(self, text: str) -> str:
-        return self.plan.prepare(text)
-
-    def prepare_pair(self, text: str) -> str:
-        return self.plan.cased(text)
 
     def compute(self, window: Window) -> Block:
         items = window.items
@@ -136,11 +150,12 @@ class _Encode(Task[Block]):
             self.reading.tokens_together,
             lambda batch: self._vectors([items[i] for i in batch]),
         )
-        return Block(items, self._stacked(rows) if self.plan.pooling else rows, window.failures, window.tally)
+        return Block(items, self._stacked(rows) if self.plan.pooling else rows, window.failures, window.progress)
 
-    def received(self, result: Block) -> Block:
-        tokenizer = self.model.tokenizer
-        return result._replace(items=[replace(item, tokens=item.tokens.known_to(tokenizer)) for item in result.items])
+    @property
+    def _left_out(self) -> int:
+        """How many tokens at the beginning of a text are not pooled; the pooler always reads the first."""
+        return 0 if "pooler" in self.plan.pooling else self.preparation.left_out
 
     def _stacked(self, rows: list[Array]) -> Array:
         return np.stack(rows) if rows else np.empty((0, self.plan.width), np.float32)
@@ -157,17 +172,19 @@ class _Encode(Task[Block]):
                 check_finite(flat)
                 return np.split(flat, packed.offsets[1:-1])
             modes = self.plan.pooling
-            vectors = np.concatenate([pool(x, packed.offsets, mode) for x in states for mode in modes], axis=1)
+            pooled = [pool(x, packed.offsets, mode, self._left_out) for x in states for mode in modes]
+            vectors = np.concatenate(pooled, axis=1)
         vectors = self.plan.finish(vectors)
         check_finite(vectors)
         return list(vectors)
 
     def _first_tokens(self, packed: Packed) -> Array:
         """Only what [CLS] pooling needs of the last layer."""
-        first = hidden_states(self.model, packed, packed.first)
-        pooler = self.model.network.pooler
-        modes = self.plan.pooling
-        return np.concatenate([pooler(first) if mode == "pooler" and pooler else first for mode in modes], axis=1)
+        first = hidden_states(self.model, packed, packed.first + self._left_out)
+        network, modes = self.model.network, self.plan.pooling
+        return np.concatenate(
+            [network.predict("pooler", first, packed) if mode == "pooler" else first for mode in modes], axis=1
+        )
 
     def _states(self, packed: Packed) -> list[Array]:
         """Hidden states [token, hidden] of the layers asked for; later ones are not run."""
@@ -181,3 +198,178 @@ class _Encode(Task[Block]):
             if number == max(self.plan.layers):
                 break
         return [found[number] for number in self.plan.layers]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is computed for each text. Layer 0 is the embeddings' output; empty `pooling` keeps every token."""
+
+    pooling: tuple[str, ...]
+    layers: tuple[int, ...]
+    normalize: bool
+    dense: tuple[Dense, ...]
+    width: int
+    reason: str
+    last_layer_only: bool
+    cut_last: bool  # after normalization, as a sentence model's own truncate_dim is
+
+    @classmethod
+    def make(
+        cls,
+        model: Model,
+        pooling: str | None = "auto",
+        layer: int | Sequence[int] = -1,
+        normalize: bool | None = None,
+        truncate_dim: int | None = None,
+    ) -> Plan:
+        """Combine the user's options with the checkpoint's settings; BertcliError if they do not fit together."""
+        check_choice("pooling", pooling, Pooling)
+        own = model.sentence
+        if own.sparse is not None and pooling in (None, "auto"):
+            raise BertcliError(
+                "This checkpoint is made for sparse vectors: add --sparse (model.encode_sparse), or choose a pooling."
+            )
+        last = model.config.num_hidden_layers
+        layers = _layers(layer, last)
+        modes, reason = _modes(pooling or "auto", own)
+        if "pooler" in modes:
+            head_of(model, "pooler", "The pooling 'pooler'")
+            if layers != (last,):
+                raise BertcliError(
+                    "The pooling 'pooler' only works on the last layer: leave out layer (--layer), or choose another "
+                    "pooling."
+                )
+        width = model.config.hidden_size * len(layers) * max(1, len(modes))
+        dense = own.dense if modes else ()
+        if dense and dense[0].weight.shape[1] != width:
+            raise BertcliError(
+                f"This checkpoint's Dense layer takes vectors of length {dense[0].weight.shape[1]}, but this pooling "
+                f"gives {width}: leave out pooling and layer (--pooling, --layer)."
+            )
+        width = dense[-1].weight.shape[0] if dense else width
+        if truncate_dim is not None and not 1 <= truncate_dim <= width:
+            raise BertcliError(
+                f"Vectors of {width} numbers cannot be cut to {truncate_dim} (see truncate_dim, --truncate-dim)."
+            )
+        own_cut = own.truncate_dim if modes and truncate_dim is None else None
+        if own_cut is not None and own_cut < width:
+            width, reason = own_cut, f"{reason}; cut to {own_cut} numbers, as the checkpoint specifies"
+        return cls(
+            pooling=modes,
+            layers=layers,
+            normalize=(own.normalize and bool(modes)) if normalize is None else normalize,
+            dense=dense,
+            width=truncate_dim or width,
+            reason=reason,
+            last_layer_only=layers == (last,),
+            cut_last=own_cut is not None,
+        )
+
+    @property
+    def only_first_tokens(self) -> bool:
+        """Whether only [CLS] of the last layer is used."""
+        return bool(self.pooling) and set(self.pooling) <= {"cls", "pooler"} and self.last_layer_only
+
+    def finish(self, vectors: Array) -> Array:
+        """Dense layers, truncation of dimensions, normalization, in this order; a checkpoint's own cut comes last."""
+        for layer in self.dense:
+            vectors = layer(vectors)
+        vectors = vectors if self.cut_last else vectors[:, : self.width]
+        vectors = unit(vectors) if self.normalize else vectors
+        return vectors[:, : self.width]
+
+
+def unit(vectors: Array) -> Array:
+    """x / |x| for every row; a zero vector stays zero."""
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, SMALLEST_LENGTH), dtype=np.float32)
+
+
+def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Array:
+    """One vector per sentence [sentence, hidden] from packed rows [token, hidden], special tokens included.
+
+    The first `left_out` tokens of each do not count. Without any token, as in an empty text of a static model, the
+    vector is zero.
+    """
+    first, last = offsets[:-1] + left_out, offsets[1:]
+    some = first < last
+    if not some.all():
+        vectors = np.zeros((len(some), states.shape[1]), np.float32)
+        if some.any():
+            vectors[some] = _pooled(states, first[some], last[some], mode)
+        return vectors
+    return _pooled(states, first, last, mode)
+
+
+def _pooled(states: Array, first: Integers, last: Integers, mode: str) -> Array:
+    if mode == "cls":
+        return states[first]
+    bounds = np.stack([first, last], axis=1).reshape(-1)[:-1]  # every other result is of what lies between
+    if mode == "max":
+        return np.maximum.reduceat(states, bounds, axis=0)[::2]
+    counts = (last - first)[:, None]
+    divisor = {"mean": counts, "mean_sqrt_len": np.sqrt(counts)}[mode]
+    sums = np.add.reduceat(states, bounds, axis=0, dtype=np.float64)[::2]
+    return np.asarray(sums / divisor, dtype=np.float32)
+
+
+def _modes(pooling: str, own: SentenceConfig) -> tuple[tuple[str, ...], str]:
+    """The kinds of pooling to concatenate, none to keep every token, and why, for the user."""
+    if pooling == "auto":
+        return own.pooling or ("mean",), own.reason
+    if pooling == "none":
+        return (), "none, as requested: a vector for every token" + _left_out(own)
+    return (pooling,), f"{pooling}, as requested"
+
+
+def _left_out(own: SentenceConfig) -> str:
+    """The parts of a sentence model that only apply to vectors of whole texts, for the message."""
+    steps = ["Dense layers"] * bool(own.dense) + ["normalization"] * own.normalize
+    return f"; without the checkpoint's {' and '.join(steps)}, which are for one vector per text" if steps else ""
+
+
+def _layers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
+    """Layer numbers from 0 to `count`, from numbers that may be negative."""
+    wanted = tuple(layer) if isinstance(layer, Iterable) else (layer,)
+    if not wanted:
+        raise BertcliError("No layer is given to take the vectors from: give at least one, as in -1.")
+    for number in wanted:
+        if not isinstance(number, int | np.integer):
+            raise BertcliError(f"The layer {shown_object(number)} is not a whole number.")
+        if not -count - 1 <= number <= count:
+            raise BertcliError(
+                f"There is no layer {number}: layers are 0 (the embeddings) to {count}, or from the end -1 (the last) "
+                f"to {-count - 1}."
+            )
+    return tuple(int(number) if number >= 0 else int(number) + count + 1 for number in wanted)
+
+
+# ----------------------------------------------------------------------------------------------------- similarity
+
+
+def similarity(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
+    """Records {index, text, cosine: [one per text]}, one after the other: the cosines of all pairs of texts.
+
+    Parts of texts are compared like texts; chunk, start and end, after the index, say which part it is.
+    """
+    rows = (row for some in cosines(vectors_of(blocks)) for row in some)
+    for item, row in zip((item for block in blocks for item in block.items), rows, strict=True):
+        yield {**item.named, "text": item.shown, "cosine": row.tolist()}
+
+
+def vectors_of(blocks: Sequence[Block]) -> NDArray[Any]:
+    """The vectors of all texts [text, width]."""
+    return np.concatenate([np.asarray(block.vectors) for block in blocks]) if blocks else np.empty((0, 1))
+
+
+def cosines(vectors: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
+    """cos(x_i, x_j) [some, n] for some rows i at a time; a zero vector has 0 with every other and 1 with itself."""
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    directions = vectors / np.where(lengths > 0, lengths, 1.0)
+    count = len(vectors)
+    together = max(1, NUMBERS // max(1, count))
+    for first in range(0, count, together):
+        some = np.arange(first, min(first + together, count))
+        result = np.clip(directions[some] @ directions.T, -1.0, 1.0)
+        result[some - first, some] = 1.0
+        yield result

@@ -1,25 +1,39 @@
-"""fill-mask: the words a model predicts for a mask."""
+"""fill-mask: the words a model predicts for a mask, one mask at a time or all masks of a text together."""
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from heapq import nlargest
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from bertcli.errors import BertcliError
-from bertcli.inputs import Texts, from_values
-from bertcli.model import Model
-from bertcli.tasks.candidates import Candidate, Target, find_targets, joint_fillings, rank
+from bertcli.errors import BertcliError, shown
+from bertcli.files.texts import Texts, from_values
 from bertcli.tasks.checks import check_count, head_of
-from bertcli.tasks.items import START, Item, Reading, Records, RecordStream, Tally, Truncation, Window
-from bertcli.tasks.masked import Blank
+from bertcli.tasks.masked import MaskedSentence, TokenLogits, at_masks
 from bertcli.tasks.run import results
-from bertcli.tasks.windows import Task
-from bertcli.tokens import Tokenizer
+from bertcli.tasks.task import (
+    CutOptions,
+    Item,
+    Reading,
+    Records,
+    RecordStream,
+    Task,
+    Window,
+)
+from bertcli.tokens import Spelling, Tokenizer
 
+if TYPE_CHECKING:
+    from bertcli.model import Model
+
+logger = logging.getLogger("bertcli")
+
+Target = tuple[int, ...]  # ids of a word's pieces
 SPAN = 16  # micro-batches in a window
 TOP_K = 5
+BEAM = 20  # fillings kept after each mask of a joint search; at least four times as many as are wanted
 
 
 def fill_mask(
@@ -30,12 +44,7 @@ def fill_mask(
     top_k: int | None = None,
     targets: Sequence[str] | str | None = None,
     joint: bool = False,
-    max_length: int | None = None,
-    truncation: Truncation = "warn",
-    batch_tokens: int | None = None,
-    keep_going: bool = False,
-    workers: int | None = None,
-    start: Tally = START,
+    **options: Unpack[CutOptions],
 ) -> RecordStream:
     """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, sequence}, …]}, …]}.
 
@@ -43,47 +52,49 @@ def fill_mask(
     words (a list, or a comma-separated string); one of several pieces is scored as a whole, with `pieces` and a list
     for `token`. With `joint` the masks of a text are filled together: prediction k of every mask belongs to the k-th
     best filling, and has its score.
-    `workers`: processes that share the work (see `bertcli.tasks.run`).
+    The other options are those of `Reading`.
     """
     check_count("top_k", top_k)
     head_of(model, "mlm", "fill-mask")
     mask = model.tokenizer.mask_id
     wanted = None if targets is None else find_targets(model, targets)
     count = top_k or (TOP_K if wanted is None else len(wanted))
-    reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
+    reading = Reading(**options)
     task = _FillMask(model, reading, SPAN, mask, wanted, count, joint)
-    return RecordStream(results(task, from_values(texts, pairs), workers))
+    return RecordStream(results(task, from_values(texts, pairs)))
 
 
 @dataclass(frozen=True, eq=False)
 class _FillMask(Task[Records]):
     mask: int
-    targets: dict[Target, str] | None  # and how each is spelled
+    targets: dict[Target, Spelling] | None
     top_k: int
     joint: bool
 
     def compute(self, window: Window) -> Records:
-        blanks = [self._blank(item) for item in window.items]
+        sentences = [self._sentence(item) for item in window.items]
         if self.joint:
-            ranked = [joint_fillings(self.model, blank, self.targets, self.top_k, self.reading) for blank in blanks]
+            ranked = [
+                joint_fillings(self.model, sentence, self.targets, self.top_k, self.reading) for sentence in sentences
+            ]
         else:
-            ranked = rank(self.model, blanks, self.targets, self.top_k, self.reading)
-        filled = zip(window.items, blanks, ranked, strict=True)
-        return window.records(self._record(item, blank, candidates) for item, blank, candidates in filled)
+            ranked = rank(self.model, sentences, self.targets, self.top_k, self.reading)
+        filled = zip(window.items, sentences, ranked, strict=True)
+        return window.records([self._record(item, sentence, candidates) for item, sentence, candidates in filled])
 
     def check(self, item: Item) -> None:
         """Raise BertcliError for a text without a mask, with masks that were cut off, or too long for the targets."""
-        blank = self._blank(item)
+        sentence = self._sentence(item)
         longest = max(map(len, self.targets or [(self.mask,)]))
-        growth = (longest - 1) * (len(blank.positions) if self.joint else 1)
-        positions = self.model.config.max_position_embeddings
-        if len(blank.ids) + growth > positions:
+        growth = (longest - 1) * (len(sentence.positions) if self.joint else 1)
+        positions = self.model.config.max_tokens
+        if len(sentence.ids) + growth > positions:
             raise BertcliError(
                 f"A target of {longest} pieces makes {item.place} longer than this model's {positions} positions: "
                 "shorten the text or set max_length (--max-length)."
             )
 
-    def _blank(self, item: Item) -> Blank:
+    def _sentence(self, item: Item) -> MaskedSentence:
         name = self.model.tokenizer.mask_token
         if item.tokens.lost_masks:
             raise BertcliError(
@@ -93,25 +104,25 @@ class _FillMask(Task[Records]):
         positions = [position for position, id in enumerate(item.tokens.ids) if id == self.mask]
         if not positions:
             raise BertcliError(f"There is no {name} in {item.place}: write {name} where a word is to be predicted.")
-        return Blank(item.tokens.ids, item.tokens.segments, positions)
+        return MaskedSentence(item.tokens.ids, item.tokens.segments, positions)
 
-    def _record(self, item: Item, blank: Blank, ranked: list[list[Candidate]]) -> dict[str, Any]:
+    def _record(self, item: Item, sentence: MaskedSentence, ranked: list[list[Candidate]]) -> dict[str, Any]:
         """`ranked` holds every mask's candidates, filled in one by one or (joint) those of the same rank together."""
-        words = [[self._word(candidate) for candidate in candidates] for candidates in ranked]
+        words = [[self._spelling(candidate) for candidate in candidates] for candidates in ranked]
+        spans = mask_spans(item, sentence.positions, self.model.tokenizer.mask_token)
         masks = []
-        for which, (position, candidates) in enumerate(zip(blank.positions, ranked, strict=True)):
+        for which, (position, candidates) in enumerate(zip(sentence.positions, ranked, strict=True)):
             predictions = []
             for place, candidate in enumerate(candidates):
                 together = range(len(words)) if self.joint else (which,)
-                sequence = put_in(
-                    item, {blank.positions[i]: words[i][place] for i in together}, position, self.model.tokenizer
-                )
-                predictions.append({**self._prediction(candidate, words[which][place]), "sequence": sequence})
+                sequence = put_in(item, [(spans[i], words[i][place]) for i in together], spans[which].side)
+                predictions.append({**self._prediction(candidate, words[which][place].alone), "sequence": sequence})
             masks.append({"position": position, "predictions": predictions})
         return {"index": item.index, "text": item.text.text, "truncated": item.tokens.truncated, "masks": masks}
 
-    def _word(self, candidate: Candidate) -> str:
-        return self.targets[candidate.ids] if self.targets else self.model.tokenizer.piece(candidate.ids[0])
+    def _spelling(self, candidate: Candidate) -> Spelling:
+        tokenizer = self.model.tokenizer
+        return self.targets[candidate.ids] if self.targets else tokenizer.spelling([tokenizer.piece(candidate.ids[0])])
 
     def _prediction(self, candidate: Candidate, word: str) -> dict[str, Any]:
         found: dict[str, Any] = {"score": math.exp(candidate.log_probability)}
@@ -121,20 +132,183 @@ class _FillMask(Task[Records]):
         return {**found, "token": list(candidate.ids), "token_str": word, "pieces": pieces}
 
 
-def put_in(item: Item, words: dict[int, str], position: int, tokenizer: Tokenizer) -> str:
-    """The text (or the pair, if the mask is in it) with masks replaced by words, by position; the rest is unchanged.
+class MaskSpan(NamedTuple):
+    """Where a mask is written: in the text (side 0) or its pair, from one character to before another."""
 
-    A continuation piece that follows a letter is joined to it, without its `##`.
-    """
+    start: int
+    end: int
+    side: int | None
+
+
+def mask_spans(item: Item, positions: Sequence[int], mask: str) -> list[MaskSpan]:
+    """Where the masks at these tokens are written, without the spaces around it that a mask token may include."""
     sides, offsets = item.tokens.sides, item.tokens.offsets
-    side = sides[position]
+    found = []
+    for position in positions:
+        (start, end), side = offsets[position], sides[position]
+        inside = ((item.text.pair if side == 1 else item.text.text) or "").find(mask, start, end)
+        found.append(MaskSpan(start, end, side) if inside < 0 else MaskSpan(inside, inside + len(mask), side))
+    return found
+
+
+def put_in(item: Item, words: Sequence[tuple[MaskSpan, Spelling]], side: int | None) -> str:
+    """The text, or (side 1) its pair, with its masks replaced by words; the rest is unchanged."""
     text = (item.text.pair if side == 1 else item.text.text) or ""
-    for place in sorted((place for place in words if sides[place] == side), reverse=True):
-        start, end = offsets[place]
-        inside = text.find(tokenizer.mask_token, start, end)  # a mask token may include the spaces around it
-        if inside >= 0:
-            start, end = inside, inside + len(tokenizer.mask_token)
-        glued = start > 0 and not text[start - 1].isspace()
-        word = tokenizer.joined(["", words[place]]) if glued else words[place]
-        text = text[:start] + word + text[end:]
+    for span, word in sorted((pair for pair in words if pair[0].side == side), reverse=True):
+        glued = span.start > 0 and not text[span.start - 1].isspace()
+        text = text[: span.start] + (word.following if glued else word.alone.lstrip()) + text[span.end :]
     return text
+
+
+# ---------------------------------------------------------------------------------------------------- candidates
+
+
+class Candidate(NamedTuple):
+    """A word that may fill a mask."""
+
+    ids: Target
+    log_probability: float
+
+
+def find_targets(model: Model, words: Sequence[str] | str) -> dict[Target, Spelling]:
+    """The ids and the spelling of every word of a list, or of a string of comma-separated words.
+
+    Errors: BertcliError for a word that the vocabulary cannot spell.
+    """
+    found: dict[Target, Spelling] = {}
+    separated = filter(None, map(str.strip, words.split(","))) if isinstance(words, str) else words
+    for word in separated:
+        ids = model.tokenizer.pieces_of(word)
+        if not ids or model.tokenizer.unk_id in ids:
+            raise BertcliError(f"The target {shown(word)} is unknown to the vocabulary of {model.name}.")
+        found.setdefault(ids, _spelled(word, ids, model.tokenizer))
+    if not found:
+        raise BertcliError("There are no targets to rank.")
+    if model.tokenizer.space is not None:
+        example = next(iter(found.values())).following
+        logger.info("Targets are words with the space before them, such as %s.", shown(example))
+    return found
+
+
+def _spelled(words: str, ids: Target, tokenizer: Tokenizer) -> Spelling:
+    """One or more words as their pieces spell them, with spaces where the original has them."""
+    if len(ids) == 1 or tokenizer.space is not None:
+        return tokenizer.spelling([tokenizer.piece(id) for id in ids])
+    (found,) = tokenizer.encode([words])
+    text, last = "", 0
+    for piece, (start, end), side in zip(found.pieces, found.offsets, found.sides, strict=True):
+        if side is not None:
+            span = words[start:end]  # an added token may include the spaces around it
+            start, end = end - len(span.lstrip()), start + len(span.rstrip())
+            space = " " if text and any(map(str.isspace, words[last:start])) else ""
+            text += space + (tokenizer.spelling([piece]).following if text else piece)
+            last = end
+    return Spelling(text, text)
+
+
+def rank(
+    model: Model, sentences: Sequence[MaskedSentence], targets: Collection[Target] | None, count: int, reading: Reading
+) -> list[list[list[Candidate]]]:
+    """The best `count` candidates for every position of every sentence, from the vocabulary or from `targets`.
+
+    For a target of several pieces, the mask is replaced by as many masks, which are filled from left to right:
+    log p = Σ_j log p(piece_j | text, piece_1 … piece_j-1).
+    """
+    single = None if targets is None else [target[0] for target in targets if len(target) == 1]
+
+    def read(sentence: int, which: int, row: TokenLogits) -> list[Candidate]:
+        ids = row.best(count) if single is None else single
+        return [Candidate((id,), row.log_probability(id)) for id in ids]
+
+    ranked = at_masks(model, sentences, reading.tokens_together, read)
+    longer = [target for target in targets or () if len(target) > 1]
+    if longer:
+        chained = iter(_chained(model, sentences, longer, reading))
+        ranked = [[[*candidates, *next(chained)] for candidates in masks] for masks in ranked]
+    return [[_best(candidates, count) for candidates in masks] for masks in ranked]
+
+
+def _best(candidates: list[Candidate], count: int) -> list[Candidate]:
+    return sorted(candidates, key=lambda candidate: -candidate.log_probability)[:count]
+
+
+class _Step(NamedTuple):
+    """A mask replaced by masks for that many pieces, the first ones filled: what the next piece is predicted from."""
+
+    sentence: int
+    position: int
+    pieces: int
+    filled: Target
+
+    def opened(self, sentence: MaskedSentence) -> MaskedSentence:
+        masks = [sentence.ids[self.position]] * (self.pieces - len(self.filled))
+        return sentence.replaced(self.position, [*self.filled, *masks], (self.position + len(self.filled),))
+
+
+def _chained(
+    model: Model, sentences: Sequence[MaskedSentence], targets: list[Target], reading: Reading
+) -> list[list[Candidate]]:
+    """Targets of several pieces as candidates for each position of each sentence, in order."""
+    places = [(i, position) for i, sentence in enumerate(sentences) for position in sentence.positions]
+    wanted: dict[_Step, list[int]] = {}  # the pieces whose probability each step is asked for
+    for place in places:
+        for target in targets:
+            for k, id in enumerate(target):
+                wanted.setdefault(_Step(*place, len(target), target[:k]), []).append(id)
+    steps = list(wanted)
+    answers = at_masks(
+        model,
+        [step.opened(sentences[step.sentence]) for step in steps],
+        reading.tokens_together,
+        lambda step, which, row: {id: row.log_probability(id) for id in wanted[steps[step]]},
+    )
+    found = {step: answer for step, (answer,) in zip(steps, answers, strict=True)}
+    return [
+        [
+            Candidate(target, sum(found[_Step(*place, len(target), target[:k])][id] for k, id in enumerate(target)))
+            for target in targets
+        ]
+        for place in places
+    ]
+
+
+class Filling(NamedTuple):
+    """A sentence whose first masks are filled, with which words, and the log-probability of all of them."""
+
+    sentence: MaskedSentence
+    words: tuple[Target, ...]
+    log_probability: float
+
+    def at(self, position: int, before: MaskedSentence) -> MaskedSentence:
+        """To be predicted next: the mask at `position` of the sentence as it was before."""
+        return self.sentence._replace(positions=(position + len(self.sentence.ids) - len(before.ids),))
+
+    def grown(self, position: int, word: Candidate) -> Filling:
+        sentence = self.sentence.replaced(position, word.ids)
+        return Filling(sentence, (*self.words, word.ids), self.log_probability + word.log_probability)
+
+
+def joint_fillings(
+    model: Model, sentence: MaskedSentence, targets: Collection[Target] | None, count: int, reading: Reading
+) -> list[list[Candidate]]:
+    """The best `count` fillings of all masks together, as candidates for each mask with the filling's log-probability.
+
+    Masks are filled from left to right: log p = Σ_m log p(word_m | text, word_1 … word_m-1). This is a beam search: an
+    unlikely beginning of a good filling may be missed.
+    """
+    beam = [Filling(sentence, (), 0.0)]
+    width = max(BEAM, 4 * count)
+    for position in sentence.positions:
+        opened = [filling.at(position, sentence) for filling in beam]
+        ranked = [candidates for (candidates,) in rank(model, opened, targets, width, reading)]
+        scores = (
+            (filling.log_probability + candidate.log_probability, -i, -j)
+            for i, (filling, candidates) in enumerate(zip(beam, ranked, strict=True))
+            for j, candidate in enumerate(candidates)
+        )
+        best = nlargest(width, scores)  # only these are turned into sentences
+        beam = [beam[-i].grown(opened[-i].positions[0], ranked[-i][-j]) for _, i, j in best]
+    return [
+        [Candidate(filling.words[which], filling.log_probability) for filling in beam[:count]]
+        for which in range(len(sentence.positions))
+    ]

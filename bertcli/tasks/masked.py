@@ -6,27 +6,38 @@ log p(word | rest) = x_word - log Σ exp(x),   x = MLM(hidden state of the token
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.model import Model
-from bertcli.packing import pack
-from bertcli.parts import Array
-from bertcli.tasks.checks import check_finite, head_of, hidden_states
-from bertcli.tasks.windows import in_micro_batches
+from bertcli.engine.array import Array
+from bertcli.engine.packing import pack
+from bertcli.tasks.checks import check_finite, hidden_states
+from bertcli.tasks.task import in_micro_batches
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
 
 R = TypeVar("R")
 NUMBERS_TOGETHER = 1 << 22  # logits held at a time: 16 MB, 137 tokens at BERT's vocabulary
 
 
-class Blank(NamedTuple):
+class MaskedSentence(NamedTuple):
     """A sentence (packable as it is) and the positions in it that are to be predicted, ascending."""
 
     ids: Sequence[int]
     segments: Sequence[int]
     positions: Sequence[int]
+
+    def replaced(self, position: int, ids: Sequence[int], predicted: Sequence[int] = ()) -> MaskedSentence:
+        """The sentence with other pieces in one place; those at `predicted` are to be predicted."""
+        segments = [self.segments[position]] * len(ids)
+        return MaskedSentence(
+            [*self.ids[:position], *ids, *self.ids[position + 1 :]],
+            [*self.segments[:position], *segments, *self.segments[position + 1 :]],
+            predicted,
+        )
 
 
 class TokenLogits(NamedTuple):
@@ -46,23 +57,25 @@ class TokenLogits(NamedTuple):
         return [int(id) for id in ids[np.argsort(-self.logits[ids], kind="stable")][:count]]
 
 
-def at_blanks(
-    model: Model, blanks: Sequence[Blank], batch_tokens: int, read: Callable[[int, int, TokenLogits], R]
+def at_masks(
+    model: Model, sentences: Sequence[MaskedSentence], batch_tokens: int, read: Callable[[int, int, TokenLogits], R]
 ) -> list[list[R]]:
-    """`read(blank, which of its positions, row)` for every position of every blank; a row is valid only in the call."""
-    head = head_of(model, "mlm", "this")
+    """`read(sentence, which of its positions, row)` for all to be predicted; a row is valid only during the call."""
     step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
 
     def run(batch: list[int]) -> list[list[R]]:
-        packed = pack([blanks[i] for i in batch])
+        packed = pack([sentences[i] for i in batch])
         starts = packed.offsets[:-1].tolist()
-        wanted = [start + position for start, i in zip(starts, batch, strict=True) for position in blanks[i].positions]
+        wanted = [
+            start + position for start, i in zip(starts, batch, strict=True) for position in sentences[i].positions
+        ]
         if not wanted:
             return [[] for _ in batch]
-        rows = _rows(head, hidden_states(model, packed, np.array(wanted)), step)
-        return [[read(i, which, next(rows)) for which in range(len(blanks[i].positions))] for i in batch]
+        hidden = hidden_states(model, packed, np.array(wanted))
+        rows = _rows(lambda some: model.network.predict("mlm", some, packed), hidden, step)
+        return [[read(i, which, next(rows)) for which in range(len(sentences[i].positions))] for i in batch]
 
-    return in_micro_batches([len(blank.ids) for blank in blanks], batch_tokens, run)
+    return in_micro_batches([len(sentence.ids) for sentence in sentences], batch_tokens, run)
 
 
 def _rows(head: Callable[[Array], Array], hidden: Array, step: int) -> Iterator[TokenLogits]:

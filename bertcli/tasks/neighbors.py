@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bertcli.errors import BertcliError
-from bertcli.model import Model
+from bertcli.errors import BertcliError, shown
 from bertcli.tasks.checks import check_count, check_finite
 from bertcli.tokens import Tokenizer
-from bertcli.untrusted import shown
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
 
 
 def neighbors(model: Model, words: Iterable[str], *, top_k: int = 10) -> Iterator[dict[str, Any]]:

@@ -8,19 +8,27 @@ Source: Salazar et al. 2020, "Masked Language Model Scoring".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from bertcli.errors import BertcliError, damaged
-from bertcli.inputs import Texts, from_values
-from bertcli.model import Model
+from bertcli.errors import BertcliError, damaged, shown
+from bertcli.files.texts import Texts, from_values
 from bertcli.tasks.checks import head_of
-from bertcli.tasks.items import START, Item, Reading, Records, RecordStream, Tally, Truncation, Window
-from bertcli.tasks.masked import Blank, TokenLogits, at_blanks
+from bertcli.tasks.masked import MaskedSentence, TokenLogits, at_masks
 from bertcli.tasks.run import results
-from bertcli.tasks.windows import Task
-from bertcli.untrusted import shown
+from bertcli.tasks.task import (
+    CutOptions,
+    Item,
+    Reading,
+    Records,
+    RecordStream,
+    Task,
+    Window,
+)
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
 
 SPAN = 1  # micro-batches in a window: each token of a text makes another sentence to compute
 
@@ -31,23 +39,18 @@ def score(
     pairs: Iterable[str | None] | str | None = None,
     *,
     target: str | None = None,
-    max_length: int | None = None,
-    truncation: Truncation = "warn",
-    batch_tokens: int | None = None,
-    keep_going: bool = False,
-    workers: int | None = None,
-    start: Tally = START,
+    **options: Unpack[CutOptions],
 ) -> RecordStream:
     """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}.
 
     For a text without tokens: [], None and None. Each token except [CLS] and [SEP] is masked in a pass of its own. With
     `target`, the true sentence, only the masks in the text are predicted, all in one pass: the training loss of a
-    masked language model. `workers`: processes that share the work (see `bertcli.tasks.run`).
+    masked language model. The other options are those of `Reading`.
     """
     head_of(model, "mlm", "score")
-    reading = Reading(max_length, truncation, batch_tokens, keep_going, start)
+    reading = Reading(**options)
     task = _Score(model, reading, SPAN, target)
-    return RecordStream(results(task, from_values(texts, pairs), workers))
+    return RecordStream(results(task, from_values(texts, pairs)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +63,24 @@ class _Score(Task[Records]):
 
     def compute(self, window: Window) -> Records:
         guesses = [_guesses(self.model, item, self.target) for item in window.items]
-        blanks = [blank for guess in guesses for blank in guess.blanks]
-        truths = [guess.truth for guess in guesses for _ in guess.blanks]
-        answers = iter(at_blanks(self.model, blanks, self.reading.tokens_together, _reader(blanks, truths)))
-        scored = ([answer for _ in guess.blanks for answer in next(answers)] for guess in guesses)
+        sentences = [sentence for guess in guesses for sentence in guess.sentences]
+        truths = [guess.truth for guess in guesses for _ in guess.sentences]
+
+        def read(sentence: int, which: int, row: TokenLogits) -> tuple[int, float]:
+            id = truths[sentence][sentences[sentence].positions[which]]
+            return id, row.log_probability(id)
+
+        answers = iter(at_masks(self.model, sentences, self.reading.tokens_together, read))
+        scored = ([answer for _ in guess.sentences for answer in next(answers)] for guess in guesses)
         return window.records(
-            _record(self.model, item, found) for item, found in zip(window.items, scored, strict=True)
+            [_record(self.model, item, found) for item, found in zip(window.items, scored, strict=True)]
         )
 
 
 class _Guesses(NamedTuple):
     """The sentences to compute for a text, and the true ids of its tokens."""
 
-    blanks: list[Blank]
+    sentences: list[MaskedSentence]
     truth: Sequence[int]
 
 
@@ -80,14 +88,6 @@ def _guesses(model: Model, item: Item, target: str | None) -> _Guesses:
     if target is None:
         return _Guesses(_one_by_one(model, item), item.tokens.ids)
     return _Guesses([_all_masks(model, item)], _true_ids(model, item, target))
-
-
-def _reader(blanks: list[Blank], truths: list[Sequence[int]]) -> Callable[[int, int, TokenLogits], tuple[int, float]]:
-    def read(blank: int, which: int, row: TokenLogits) -> tuple[int, float]:
-        id = truths[blank][blanks[blank].positions[which]]
-        return id, row.log_probability(id)
-
-    return read
 
 
 def _record(model: Model, item: Item, scored: list[tuple[int, float]]) -> dict[str, Any]:
@@ -104,19 +104,15 @@ def _record(model: Model, item: Item, scored: list[tuple[int, float]]) -> dict[s
     }
 
 
-def _one_by_one(model: Model, item: Item) -> list[Blank]:
+def _one_by_one(model: Model, item: Item) -> list[MaskedSentence]:
     """The text once for each of its tokens, with that token masked."""
     tokenizer = model.tokenizer
-    ids, mask = item.tokens.ids, tokenizer.mask_id
-    skipped = {tokenizer.cls_id, tokenizer.sep_id}
-    return [
-        Blank([*ids[:position], mask, *ids[position + 1 :]], item.tokens.segments, (position,))
-        for position, id in enumerate(ids)
-        if id not in skipped
-    ]
+    skipped, mask = {tokenizer.cls_id, tokenizer.sep_id}, [tokenizer.mask_id]
+    whole = MaskedSentence(item.tokens.ids, item.tokens.segments, ())
+    return [whole.replaced(at, mask, (at,)) for at, id in enumerate(whole.ids) if id not in skipped]
 
 
-def _all_masks(model: Model, item: Item) -> Blank:
+def _all_masks(model: Model, item: Item) -> MaskedSentence:
     """The text as it is, with its own masks to be predicted."""
     mask = model.tokenizer.mask_id
     positions = [position for position, id in enumerate(item.tokens.ids) if id == mask]
@@ -129,7 +125,7 @@ def _all_masks(model: Model, item: Item) -> Blank:
         raise BertcliError(
             f"There is no {model.tokenizer.mask_token} in {item.place}, so there is nothing to compare with the target."
         )
-    return Blank(item.tokens.ids, item.tokens.segments, positions)
+    return MaskedSentence(item.tokens.ids, item.tokens.segments, positions)
 
 
 def _true_ids(model: Model, item: Item, target: str) -> list[int]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from bertcli.tokens.long import Side
+from bertcli.errors import BertcliError
+from bertcli.tokens.long import Listed, Side
+
+if TYPE_CHECKING:
+    from bertcli.tokens.tokenizer import Tokenizer
 
 NO_OFFSETS = (0, 0)  # for a token that stands for no text
+
+Cut = Literal["longest", "text", "pair"]  # what loses tokens: the longer side first, the text alone, the pair alone
 
 
 class Slot(NamedTuple):
@@ -18,6 +25,19 @@ class Slot(NamedTuple):
     segment: int
 
 
+class Original(NamedTuple):
+    """What tokens were made from: the texts, the most tokens there may be, and which side is cut.
+
+    A window begins at token `start` of the side that is cut; None for tokens that are no window.
+    """
+
+    text: str
+    pair: str | None
+    max_length: int | None
+    cut: Cut = "longest"
+    start: int | None = None
+
+
 class Framing(NamedTuple):
     """The frame, the library's result for each text in it, and which of these tokens were kept."""
 
@@ -25,21 +45,24 @@ class Framing(NamedTuple):
     sides: tuple[Side, ...]
     kept: tuple[slice, ...]
 
+    @property
+    def special_count(self) -> int:
+        return sum(slot.side is None for slot in self.frame)
 
-class Source(NamedTuple):
-    """What tokens were made from: a text, its pair, and the number of tokens at which they were cut."""
+    def places(self) -> Iterator[tuple[Slot, Side | None, slice]]:
+        """The slots in their order, each with the text that fills it, if any, and the tokens kept of that."""
+        for slot in self.frame:
+            yield (slot, None, slice(0)) if slot.side is None else (slot, self.sides[slot.side], self.kept[slot.side])
 
-    text: str
-    pair: str | None
-    max_length: int | None
-
-
-class Maker(Protocol):
-    """What Tokens need from the tokenizer that made them."""
-
-    def piece(self, id: int) -> str: ...
-
-    def framing(self, source: Source) -> Framing: ...
+    def numbers(self) -> tuple[list[int], list[int]]:
+        """Ids and segments of all tokens."""
+        ids: list[int] = []
+        segments: list[int] = []
+        for slot, side, kept in self.places():
+            new = [slot.id] if side is None else side.ids[kept]
+            ids += new
+            segments += [slot.segment] * len(new)
+        return ids, segments
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,20 +76,25 @@ class Tokens:
     segments: list[int]
     lost: int
     lost_masks: int
-    _source: Source
-    _tokenizer: Maker | None = None
+    _original: Original
+    _tokenizer: Tokenizer | None = None
     _framing: Framing | None = None
 
-    def known_to(self, tokenizer: Maker) -> Tokens:
+    def known_to(self, tokenizer: Tokenizer) -> Tokens:
         """The same tokens, linked to a tokenizer that would produce them again."""
         return replace(self, _tokenizer=tokenizer)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Tokens, (self.ids, self.segments, self.lost, self.lost_masks, self._source)
+        return Tokens, (self.ids, self.segments, self.lost, self.lost_masks, self._original)
 
     @property
     def truncated(self) -> bool:
         return self.lost > 0
+
+    @property
+    def first(self) -> int:
+        """How many tokens of the text that is read in windows come before this one; 0 for tokens that are no window."""
+        return self._original.start or 0
 
     @property
     def pieces(self) -> list[str]:
@@ -78,35 +106,85 @@ class Tokens:
     def offsets(self) -> list[tuple[int, int]]:
         """Start and end of each token in its own text, in characters, end exclusive; (0, 0) for special tokens."""
         result: list[tuple[int, int]] = []
-        frame, sides, kept = self._framed()
-        for slot in frame:
-            result += [NO_OFFSETS] if slot.side is None else sides[slot.side].offsets[kept[slot.side]]
+        for _, side, kept in self._framed().places():
+            result += [NO_OFFSETS] if side is None else side.offsets[kept]
+        return result
+
+    @property
+    def words(self) -> list[int | None]:
+        """Number of each token's word in its own text, as the tokenizer splits it; None for special tokens.
+
+        Only the special tokens put around a text are meant: one that is written out in it is a word.
+        """
+        result: list[int | None] = []
+        for _, side, kept in self._framed().places():
+            result += [None] if side is None else side.word_ids[kept]
         return result
 
     @property
     def sides(self) -> list[int | None]:
         """0 for tokens of the text, 1 for those of its pair, None for the special tokens put around them."""
-        frame, sides, kept = self._framed()
-        counts = [len(side.ids[where]) for side, where in zip(sides, kept, strict=True)]
-        return [slot.side for slot in frame for _ in range(1 if slot.side is None else counts[slot.side])]
+        result: list[int | None] = []
+        for slot, side, kept in self._framed().places():
+            result += [slot.side] * (1 if side is None else len(side.ids[kept]))
+        return result
+
+    def windows(self, size: int, overlap: int) -> list[Tokens]:
+        """All tokens of the text in windows of at most `size` tokens, of which neighbors share `overlap`.
+
+        Of a pair the second text is cut, and the first stands whole in each window. Special tokens count; nothing is
+        lost; offsets and words are those in the whole text. As the tokenizers library does it with a stride.
+        Errors: BertcliError if there is no room for more tokens of the text than the overlap.
+        """
+        framing = self._framed()
+        *whole, cut = map(len, framing.sides)
+        room = size - framing.special_count - sum(whole)
+        if cut > room and room <= overlap:
+            besides = "the special tokens" + " and the first text" * bool(whole)
+            raise BertcliError(
+                f"A window of {size} tokens has room for {max(room, 0)} beside {besides}, but neighbors share "
+                f"{overlap}: choose larger windows, let them share less, or shorten the first text."
+            )
+        framing = framing._replace(sides=tuple(map(Listed.of, framing.sides)))
+        found = []
+        for start in range(0, max(cut - overlap, 1), max(room - overlap, 1)):
+            kept = (*(slice(length) for length in whole), slice(start, start + room))
+            original = self._original._replace(max_length=size, cut="pair" if whole else "text", start=start)
+            part = framing._replace(kept=kept)
+            found.append(Tokens(*part.numbers(), 0, 0, original, self._tokenizer, part))
+        return found
 
     def _framed(self) -> Framing:
         if self._framing is not None:
             return self._framing
         assert self._tokenizer is not None
-        return self._tokenizer.framing(self._source)
+        return self._tokenizer.framing(self._original)
 
 
-def fitting(lengths: list[int], room: int) -> list[int]:
-    """How many tokens of one text, or of each of a pair, fit into `room` tokens: the longer side is cut first.
+def kept_parts(lengths: list[int], room: int | None, original: Original, from_left: bool) -> tuple[slice, ...]:
+    """Which tokens of one text, or of each of a pair, are kept where `room` tokens fit; None: all.
 
-    The rule of the tokenizers library ("longest first"): the shorter side stays whole if it takes at most half.
+    By default the longer side of a pair is cut first; the shorter one stays whole if it takes at most half. This is the
+    rule of the tokenizers library ("longest first").
+    Errors: BertcliError if one side alone is to be cut, and the other leaves no room for any of its tokens.
     """
-    if len(lengths) == 1 or sum(lengths) <= room:
-        return [min(length, room) for length in lengths] if len(lengths) == 1 else lengths
-    short, long = sorted(lengths)
-    if short <= room - short:
-        long = room - short
-    else:
-        short, long = room // 2, room - room // 2
-    return [short, long] if lengths[0] <= lengths[1] else [long, short]
+    counts = list(lengths)
+    if room is not None and sum(lengths) > room:
+        if len(lengths) == 1:
+            counts = [room]
+        elif original.cut == "longest":
+            less = min(*lengths, room // 2)
+            counts = [less, room - less] if lengths[0] <= lengths[1] else [room - less, less]
+        else:
+            side = 0 if original.cut == "text" else 1
+            counts[side] = room - lengths[1 - side]
+            if counts[side] < 1:
+                raise BertcliError(
+                    f"There is no room for the {('first', 'second')[side]} text, which alone may be cut: the other one "
+                    f"has {lengths[1 - side]:,} of {room:,} tokens. Shorten that, or raise --max-length."
+                )
+    ends = lengths if from_left else counts
+    kept = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    if original.start is not None:
+        kept[-1] = slice(original.start, original.start + counts[-1])
+    return tuple(kept)

@@ -1,55 +1,244 @@
-"""A tokenizer's files -> an object of the tokenizers library, ready for use."""
+"""A tokenizer's files -> an object of the tokenizers library, ready for use, and what the small files say besides."""
 
 from __future__ import annotations
 
 import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from traceback import walk_tb
+from typing import Any, NamedTuple
 
-from tokenizers import AddedToken, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, decoders, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 from tokenizers.models import WordPiece
 
-from bertcli.errors import BertcliError
-from bertcli.tokens.checks import GROWTH_LIMIT, growth, lacking, library_errors
-from bertcli.tokens.settings import TokenizerSettings, read_vocabulary
-from bertcli.untrusted import VOCABULARY_LIMIT, read_whole, shown
+from bertcli.checkpoint.lacking import lacks_tokenizer
+from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, read_object, read_whole
+from bertcli.errors import BertcliError, shown
+
+GROWTH_LIMIT = 10_000
+HALF_A_PAIR = re.compile("[\ud800-\udfff]")  # of surrogates: no character, and the library panics at it
+PANIC = "PanicException"  # a Rust panic; pyo3 does not derive it from Exception, and it cannot be imported
+UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
+
+# What BERT and RoBERTa call their special tokens, by role.
+NAMES = {
+    "mask": ("[MASK]", "<mask>"), "cls": ("[CLS]", "<s>"), "sep": ("[SEP]", "</s>"), "pad": ("[PAD]", "<pad>"),
+    "unk": ("[UNK]", "<unk>"),
+}  # fmt: skip
+
+# Tokenizers that vocab.txt describes; that of any other class needs a tokenizer.json.
+WORD_PIECE_CLASSES = ("Bert", "DistilBert", "Electra", "MPNet")
 
 
-def open_backend(folder: Path, settings: TokenizerSettings) -> Backend:
+class SpecialToken(NamedTuple):
+    """A token that is recognized as a whole in a text; the five switches are those of the tokenizers library."""
+
+    content: str
+    lstrip: bool = False
+    rstrip: bool = False
+    single_word: bool = False
+    normalized: bool = False
+    special: bool = True
+
+
+class Settings(NamedTuple):
+    """tokenizer_config.json and special_tokens_map.json, with BERT's defaults for what they omit.
+
+    `named` holds the special tokens by role, of those in NAMES that the files name; `added` has tokens by their ids,
+    `extra` special tokens without a role. `has_segments` is false where the model is given no segments.
+    """
+
+    named: Mapping[str, SpecialToken] = {}
+    added: Mapping[int, SpecialToken] = {}
+    extra: tuple[SpecialToken, ...] = ()
+    do_lower_case: bool = True
+    strip_accents: bool | None = None
+    tokenize_chinese_chars: bool = True
+    max_length: int | None = None
+    cut_left: bool = False
+    has_segments: bool = True
+    tokenizer_class: str | None = None
+
+
+# -------------------------------------------------------------------------------------------------- the small files
+
+
+def read_settings(folder: Path) -> Settings:
+    """The tokenizer's settings in a checkpoint's folder; files may be missing, but their contents must be valid."""
+    file = folder / "tokenizer_config.json"
+    config = _optional(file)
+    named = {**_optional(folder / "special_tokens_map.json"), **config}
+    kind = config.get("tokenizer_class") or _optional(folder / "config.json").get("tokenizer_class")
+    inputs = config.get("model_input_names")
+    for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
+        if not isinstance(config.get(key), bool | None):
+            raise BertcliError(f"{file}: {key} is {shown(config[key])}, which is neither true nor false.")
+    return Settings(
+        named={role: _token(named[key], file, key) for role in NAMES if named.get(key := f"{role}_token") is not None},
+        added=_added(config, file),
+        extra=_extra(named, file),
+        do_lower_case=config.get("do_lower_case") is not False,
+        strip_accents=config.get("strip_accents"),
+        tokenize_chinese_chars=config.get("tokenize_chinese_chars") is not False,
+        max_length=_max_length(config.get("model_max_length"), file),
+        cut_left=config.get("truncation_side") == "left",
+        has_segments=not isinstance(inputs, list) or "token_type_ids" in inputs,
+        tokenizer_class=kind if isinstance(kind, str) else None,
+    )
+
+
+def _optional(file: Path) -> dict[str, Any]:
+    return read_object(file) if file.exists() or file.is_symlink() else {}
+
+
+def _max_length(value: Any, file: Path) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
+        raise BertcliError(f"{file}: model_max_length is {shown(value)}, which is not a length.")
+    return None if value >= UNLIMITED else int(value)
+
+
+def _token(value: Any, file: Path, key: str) -> SpecialToken:
+    """A token given as a string, or as an object with its text under `content`."""
+    switches = value if isinstance(value, dict) else {"content": value}
+    content = switches.get("content")
+    if not isinstance(content, str) or not content or HALF_A_PAIR.search(content):
+        raise BertcliError(f"{file}: {key} is {shown(value)}, which is not a token.")
+    return SpecialToken(content, *(switches.get(name) is True for name in SpecialToken._fields[1:5]))
+
+
+def _extra(named: dict[str, Any], file: Path) -> tuple[SpecialToken, ...]:
+    """Special tokens without a role, under the name that transformers 4 or 5 gives the list."""
+    lists = [named.get(key) or [] for key in ("additional_special_tokens", "extra_special_tokens")]
+    values = [list(one.values()) if isinstance(one, dict) else one for one in lists]
+    if not all(isinstance(one, list) for one in values):
+        raise BertcliError(f"{file}: additional_special_tokens or extra_special_tokens is not a list.")
+    return tuple(_token(value, file, "an added token") for one in values for value in one)
+
+
+def _added(config: dict[str, Any], file: Path) -> dict[int, SpecialToken]:
+    """added_tokens_decoder of tokenizer_config.json: tokens by id."""
+    decoder = config.get("added_tokens_decoder") or {}
+    if not isinstance(decoder, dict):
+        raise BertcliError(f"{file}: added_tokens_decoder is {shown(decoder)}, which is no object.")
+    return {
+        _id(key, file): _token(value, file, "an added token")._replace(
+            special=isinstance(value, dict) and value.get("special") is True
+        )
+        for key, value in decoder.items()
+    }
+
+
+def _id(value: Any, file: Path) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit():  # a key of JSON
+        return int(value)
+    if type(value) is not int or value < 0:
+        raise BertcliError(f"{file} gives an added token the id {shown(value)}, which is not a whole number.")
+    return value
+
+
+# ---------------------------------------------------------------------------------------------------- the tokenizer
+
+
+def open_backend(folder: Path, settings: Settings, *, framed: bool = True) -> Backend:
     """The tokenizer in a checkpoint's folder: tokenizer.json, else BERT's own tokenizer with vocab.txt.
 
     A tokenizer.json that exists but cannot be read is an error; vocab.txt is not used instead. Special tokens in a text
-    are recognised, and [CLS] and [SEP] are put around it unless the file says otherwise.
+    are recognized, and [CLS] and [SEP] are put around it unless the file says otherwise. Without `framed` it is
+    tokenizer.json as it is.
     """
     file = folder / "tokenizer.json"
-    backend = _from_json(file) if file.exists() or file.is_symlink() else _from_vocabulary(folder, settings)
-    _add_special_tokens(backend, settings)
-    if backend.post_processor is None:
-        _frame_as_bert(backend, settings, folder)
+    is_there = file.exists() or file.is_symlink()
+    backend = _from_json(file) if is_there or not framed else _from_vocabulary(folder, settings)
+    if framed:
+        _add_special_tokens(backend, settings)
+    if framed and backend.post_processor is None:
+        _frame(backend, special_tokens(backend, settings), folder)
     return backend
+
+
+def special_tokens(backend: Backend, settings: Settings) -> dict[str, SpecialToken]:
+    """The tokens in the roles mask, cls, sep, pad, unk: as the settings name them, else as BERT or RoBERTa does."""
+    known = {token for names in NAMES.values() for token in names if backend.token_to_id(token) is not None}
+    of_roberta = all(NAMES[role][1] in known for role in ("mask", "cls", "sep", "pad"))  # MPNet has BERT's pieces, too
+    found = {
+        role: SpecialToken(two if of_roberta or (one not in known and two in known) else one)
+        for role, (one, two) in NAMES.items()
+    }
+    if unknown := getattr(backend.model, "unk_token", None):
+        found["unk"] = SpecialToken(unknown)
+    return {**found, **settings.named}
+
+
+@contextmanager
+def library_errors(what: str) -> Iterator[None]:
+    """Turn whatever the library raises into a BertcliError that begins with `what`: it has no class but Exception."""
+    try:
+        yield
+    except (BertcliError, TypeError):
+        raise
+    except BaseException as error:
+        if not (isinstance(error, Exception) or type(error).__name__ == PANIC) or not _is_of_library(error):
+            raise
+        raise BertcliError(f"{what} ({error!s:.300}): try another text, or fetch the model again.") from None
+
+
+def _is_of_library(error: BaseException) -> bool:
+    """Whether a call of the library raised this, and not Python code that ran meanwhile: a handler of signals."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)][2:]  # after the manager's, and that of its block
+    return not frames or frames[-1].f_globals.get("__name__", "").startswith("bertcli.tokens.")
 
 
 def _from_json(file: Path) -> Backend:
     data = read_whole(file, VOCABULARY_LIMIT)
     with library_errors(f"{file} cannot be read as a tokenizer"):
         backend = Backend.from_buffer(data)
-    if backend.normalizer is not None and growth(json.loads(backend.normalizer.__getstate__())) > GROWTH_LIMIT:
+    if backend.normalizer is not None and _growth(json.loads(backend.normalizer.__getstate__())) > GROWTH_LIMIT:
         raise BertcliError(f"{file} makes texts more than {GROWTH_LIMIT:,} times as long: do not use this model.")
     if backend.post_processor is not None:
-        for token in lacking(json.loads(backend.post_processor.__getstate__())):
+        for token in _undefined(json.loads(backend.post_processor.__getstate__())):
             raise BertcliError(f"{file} puts {shown(token)} around texts but gives it no id: fetch the model again.")
     backend.no_truncation()  # the stored settings are those of its training run; the limit is set at every encode
     backend.no_padding()
     return backend
 
 
-def _from_vocabulary(folder: Path, settings: TokenizerSettings) -> Backend:
-    """BERT's own tokenizer with the word pieces of vocab.txt."""
+def _growth(step: Mapping[str, Any]) -> float:
+    """How many letters a normalizer may turn one into by replacing and prepending: a → aa, 40 times, makes 10¹²."""
+    if step["type"] == "Sequence":
+        return math.prod(map(_growth, step["normalizers"]))
+    if step["type"] == "Prepend":
+        return 1 + len(step["prepend"])
+    if step["type"] == "Replace":
+        literal = step["pattern"].get("String")
+        return max(1, len(step["content"]) / len(literal)) if literal else 1 + len(step["content"])  # at every letter
+    return 1
+
+
+def _undefined(step: Mapping[str, Any]) -> list[str]:
+    """Special tokens that a post-processor puts around texts without defining them: the library panics at them."""
+    if step["type"] == "Sequence":
+        return [token for inner in step["processors"] for token in _undefined(inner)]
+    pieces = [*step["single"], *step["pair"]] if step["type"] == "TemplateProcessing" else []
+    used = [piece["SpecialToken"]["id"] for piece in pieces if "SpecialToken" in piece]
+    return [token for token in used if token not in step["special_tokens"]]
+
+
+def _from_vocabulary(folder: Path, settings: Settings) -> Backend:
+    """BERT's own tokenizer with the word pieces of vocab.txt, and the tokens added to it."""
+    kind = settings.tokenizer_class
     if not (folder / "vocab.txt").exists():
-        raise BertcliError(
-            f"{folder} has neither tokenizer.json nor vocab.txt: give the folder of a model, or fetch this one again."
-        )
-    backend = Backend(WordPiece(read_vocabulary(folder / "vocab.txt"), unk_token=settings.unk.content))
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        raise lacks_tokenizer(str(folder), str(folder), names)
+    if kind is not None and kind.removesuffix("Fast").removesuffix("Tokenizer") not in WORD_PIECE_CLASSES:
+        raise lacks_tokenizer(f"{folder}, which asks for a {shown(kind)},", str(folder), {"vocab.txt"})
+    unknown = settings.named.get("unk", SpecialToken("[UNK]"))
+    backend = Backend(WordPiece(_read_vocabulary(folder / "vocab.txt"), unk_token=unknown.content))
     backend.normalizer = normalizers.BertNormalizer(
         clean_text=True,
         handle_chinese_chars=settings.tokenize_chinese_chars,
@@ -57,29 +246,69 @@ def _from_vocabulary(folder: Path, settings: TokenizerSettings) -> Backend:
         lowercase=settings.do_lower_case,
     )
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    _append_tokens(backend, settings, folder)
     return backend
 
 
-def _add_special_tokens(backend: Backend, settings: TokenizerSettings) -> None:
-    known = {token.content for token in backend.get_added_tokens_decoder().values()}
-    missing = [token for token in settings.special if token.content not in known]
-    backend.add_special_tokens(
-        [
-            AddedToken(**token._asdict(), special=True)
-            for token in missing
-            if backend.token_to_id(token.content) is not None
-        ]
-    )
+def _read_vocabulary(file: Path) -> dict[str, int]:
+    """Word pieces of a vocab.txt, one per line -> their ids, the line numbers from 0."""
+    try:
+        lines = read_whole(file, VOCABULARY_LIMIT).decode("utf-8").replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError:
+        raise BertcliError(f"{file} is not UTF-8: fetch the model again.") from None
+    if lines[-1] == "":
+        lines.pop()
+    return {piece: id for id, piece in enumerate(lines)}
 
 
-def _frame_as_bert(backend: Backend, settings: TokenizerSettings, folder: Path) -> None:
-    first, last = settings.cls.content, settings.sep.content
+def _append_tokens(backend: Backend, settings: Settings, folder: Path) -> None:
+    """Add the tokens that follow the pieces of vocab.txt: added_tokens.json, or those of tokenizer_config.json."""
+    special = {token.content for token in (*settings.named.values(), *settings.extra)}
+    file = folder / "added_tokens.json"
+    added = {
+        _id(id, file): _token(token, file, "an added token")._replace(normalized=True, special=False)
+        for token, id in _optional(file).items()
+    }
+    for id, token in sorted((added | dict(settings.added)).items()):
+        next_id = backend.get_vocab_size()
+        if backend.token_to_id(token.content) != (None if id == next_id else id):
+            raise BertcliError(
+                f"{folder} gives the added token {shown(token.content)} the id {id}, which is neither its own in "
+                f"vocab.txt nor the next one, {next_id}: fetch the model again."
+            )
+        if token.content in special:
+            token = token._replace(special=True, normalized=False)
+        _add(backend, token)
+
+
+def _add_special_tokens(backend: Backend, settings: Settings) -> None:
+    """Make the library recognize special tokens in a text; those with an id as tokenizer_config.json describes them."""
+    known = backend.get_added_tokens_decoder()
+    for id, token in sorted(settings.added.items()):
+        is_so = id in known and token == tuple(getattr(known[id], name) for name in SpecialToken._fields)
+        if not is_so and backend.token_to_id(token.content) == id:
+            _add(backend, token)
+    contents = {token.content for token in backend.get_added_tokens_decoder().values()}
+    for token in (*special_tokens(backend, settings).values(), *settings.extra):
+        if token.content not in contents and backend.token_to_id(token.content) is not None:
+            _add(backend, token)
+
+
+def _add(backend: Backend, token: SpecialToken) -> None:
+    (backend.add_special_tokens if token.special else backend.add_tokens)([AddedToken(**token._asdict())])
+
+
+def _frame(backend: Backend, special: Mapping[str, SpecialToken], folder: Path) -> None:
+    """[CLS] A [SEP] and [CLS] A [SEP] B [SEP], as BERT has it; <s> A </s> and <s> A </s></s> B </s>, as RoBERTa has."""
+    first, last = special["cls"].content, special["sep"].content
     ids = [(token, backend.token_to_id(token)) for token in (first, last)]
     missing = ", ".join(token for token, id in ids if id is None)
     if missing:
         raise BertcliError(f"The vocabulary in {folder} lacks {missing}, which BERT puts around every text.")
+    second = [f"{last}:0", "$B:0", f"{last}:0"] if first == "<s>" else ["$B:1", f"{last}:1"]
     backend.post_processor = processors.TemplateProcessing(
         single=[f"{first}:0", "$A:0", f"{last}:0"],
-        pair=[f"{first}:0", "$A:0", f"{last}:0", "$B:1", f"{last}:1"],
+        pair=[f"{first}:0", "$A:0", f"{last}:0", *second],
         special_tokens=ids,
     )

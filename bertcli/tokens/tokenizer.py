@@ -3,39 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from tokenizers import Tokenizer as Backend
 
-from bertcli.config import BertConfig
-from bertcli.errors import BertcliError
-from bertcli.tokens.checks import library_errors
-from bertcli.tokens.framed import Framing, Slot, Source, Tokens, fitting
-from bertcli.tokens.long import LONG, Side, encode_long, splits_at_spaces
-from bertcli.tokens.opening import open_backend
-from bertcli.tokens.settings import TokenizerSettings, read_settings
-from bertcli.untrusted import shown, shown_object
+from bertcli.checkpoint.config import Config
+from bertcli.checkpoint.sentence import network_place
+from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.tokens.framed import Cut, Framing, Original, Slot, Tokens, kept_parts
+from bertcli.tokens.long import LONG, Side, boundary, encode_long
+from bertcli.tokens.opening import Settings, library_errors, open_backend, read_settings, special_tokens
+
+SPACES = ("Ġ", "▁")
+
+
+class Spelling(NamedTuple):
+    """How pieces read alone or after a space, and right after a letter, where they may bring a space of their own."""
+
+    alone: str
+    following: str
 
 
 class Tokenizer:
     """A checkpoint's tokenizer: texts to Tokens, and its vocabulary. Safe to share between threads."""
 
-    def __init__(self, backend: Backend, settings: TokenizerSettings, config: BertConfig | None = None) -> None:
+    def __init__(
+        self, backend: Backend, settings: Settings, config: Config | None = None, *, framed: bool = True
+    ) -> None:
         self._backend = backend
         self._settings = settings
-        self._segments = config.type_vocab_size if config else None
+        self._special = special_tokens(backend, settings)
+        self._has_segments = settings.has_segments and (config is None or config.segment_count > 1)
         self._check_vocabulary(config)
-        self._splits_at_spaces = splits_at_spaces(backend)
-        self._frames = (self._frame(paired=False), self._frame(paired=True))
+        self._between = boundary(backend)
+        alone = (Slot(0, 0, 0),), (Slot(0, 0, 0), Slot(1, 0, 0))
+        self._frames = (self._frame(paired=False), self._frame(paired=True)) if framed else alone
+        if config:
+            self._check_frames(config)
 
     @classmethod
-    def open(cls, folder: Path, config: BertConfig | None = None) -> Tokenizer:
+    def open(cls, folder: Path, config: Config | None = None) -> Tokenizer:
         """The tokenizer in a checkpoint's folder: tokenizer.json, else vocab.txt with tokenizer_config.json.
 
+        That of a static model puts no special tokens around a text.
         Errors: BertcliError for a missing or unreadable file, and (with `config`) for a vocabulary with ids past the
         last row of the embedding matrix.
         """
-        settings = read_settings(folder)
+        folder, static = network_place(folder)
+        settings = Settings() if static else read_settings(folder)
+        if static:
+            return cls(open_backend(folder, settings, framed=False), settings, config, framed=False)
         return cls(open_backend(folder, settings), settings, config)
 
     # ------------------------------------------------------------------------------------------------- vocabulary
@@ -51,7 +70,7 @@ class Tokenizer:
 
     @property
     def mask_token(self) -> str:
-        return self._settings.mask.content
+        return self._special["mask"].content
 
     @property
     def mask_id(self) -> int:
@@ -63,19 +82,19 @@ class Tokenizer:
 
     @property
     def cls_id(self) -> int | None:
-        return self.id_of(self._settings.cls.content)
+        return self.id_of(self._special["cls"].content)
 
     @property
     def sep_id(self) -> int | None:
-        return self.id_of(self._settings.sep.content)
+        return self.id_of(self._special["sep"].content)
 
     @property
     def pad_id(self) -> int | None:
-        return self.id_of(self._settings.pad.content)
+        return self.id_of(self._special["pad"].content)
 
     @property
     def unk_id(self) -> int | None:
-        return self.id_of(self._settings.unk.content)
+        return self.id_of(self._special["unk"].content)
 
     @property
     def ids(self) -> set[int]:
@@ -91,23 +110,53 @@ class Tokenizer:
         return self._backend.id_to_token(id) or f"[row {id}]"
 
     def pieces_of(self, word: str) -> tuple[int, ...]:
-        """Ids of a single word: its own if it is a piece of the vocabulary, else those of the pieces it splits into."""
+        """Ids of a single word: its own if it is a piece of the vocabulary, else those of the pieces it splits into.
+
+        Where pieces carry the space before them, those of the word after a space, unless it is written with the mark.
+        """
         _refuse_bad_text([word])
-        found = self.id_of(word)
+        found = self.id_of(word) if self.space is None or word.startswith(self.space) else None
         if found is not None:
             return (found,)
-        return tuple(self._backend_batch([word])[0].ids)
+        return tuple(self._backend_batch([word if self.space is None else f" {word.lstrip()}"])[0].ids)
 
-    def joined(self, pieces: Sequence[str]) -> str:
-        """The word that pieces spell: continuation marks (`##`) are removed, except a leading one."""
-        prefix = getattr(self._backend.model, "continuing_subword_prefix", "##") or "##"
-        return "".join([*pieces[:1], *(piece.removeprefix(prefix) for piece in pieces[1:])])
+    @property
+    def prefix(self) -> str | None:
+        """What marks a piece that continues a word, as WordPiece's `##`; None for tokenizers that mark none."""
+        return getattr(self._backend.model, "continuing_subword_prefix", None) or None
+
+    @cached_property
+    def space(self) -> str | None:
+        """What marks a piece that includes the space before it: Ġ (byte-level) or ▁; None where pieces have none."""
+        pieces = "".join(self._backend.encode("a a", add_special_tokens=False).tokens)
+        return next((mark for mark in SPACES if mark in pieces), None)
+
+    def spelling(self, pieces: Sequence[str]) -> Spelling:
+        """How pieces read, without the marks of word pieces but for that of one that stands alone."""
+        if self.space is not None:
+            return Spelling(self.spelled(pieces), self.spelled(["a", *pieces])[1:])
+        continued = [piece.removeprefix(self.prefix or "##") for piece in pieces]
+        return Spelling("".join([*pieces[:1], *continued[1:]]), "".join(continued))
+
+    def spelled(self, pieces: Sequence[str]) -> str:
+        """The text that pieces stand for, as the tokenizer's own decoder writes it."""
+        decoder = self._backend.decoder
+        return " ".join(pieces) if decoder is None else str(decoder.decode(list(pieces)))
 
     # --------------------------------------------------------------------------------------------------- encoding
 
     def special_count(self, paired: bool) -> int:
         """How many special tokens are put around a text, or around a pair."""
         return sum(slot.side is None for slot in self._frames[paired])
+
+    def prompt_length(self, prompt: str) -> int:
+        """How many tokens a prompt takes at the beginning of a text: [CLS] counts, what ends a text does not.
+
+        Those of the prompt alone: where its last word and the text's first make one piece, that is not seen, as in
+        sentence-transformers.
+        """
+        (tokens,) = self.encode([prompt])
+        return len(tokens.ids) - (tokens.sides[-1] is None)
 
     def check_length(self, max_length: int, paired: bool) -> None:
         """Refuse a limit that is too small even for the special tokens."""
@@ -117,11 +166,16 @@ class Tokenizer:
             raise BertcliError(f"max_length (--max-length) {max_length} is too small: {what} needs {least} tokens.")
 
     def encode(
-        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, max_length: int | None = None
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str | None] | None = None,
+        max_length: int | None = None,
+        cut: Cut = "longest",
     ) -> list[Tokens]:
         """Tokens of every text (with its pair, if that is not None), cut to `max_length`; None cuts nothing.
 
-        In a pair the longer side is cut first. Special tokens written out in a text are recognised.
+        Of a pair the longer side is cut first, or the side that `cut` names. Special tokens written out in a text are
+        recognized. Errors: BertcliError for a text that is none, and where the side that is not cut leaves no room.
         """
         if max_length is not None:
             self.check_length(max_length, paired=pairs is not None and any(pair is not None for pair in pairs))
@@ -129,48 +183,34 @@ class Tokenizer:
         sides = self._backend_batch([*texts, *(pair for pair in partners if pair is not None)])
         second = iter(sides[len(texts) :])
         return [
-            self._tokens((side,) if pair is None else (side, next(second)), Source(text, pair, max_length))
+            self._tokens((side,) if pair is None else (side, next(second)), Original(text, pair, max_length, cut))
             for side, text, pair in zip(sides[: len(texts)], texts, partners, strict=True)
         ]
 
-    def framing(self, source: Source) -> Framing:
+    def framing(self, original: Original) -> Framing:
         """Where the tokens of a text lie in it."""
-        sides = self._backend_batch([source.text] if source.pair is None else [source.text, source.pair])
-        return self._framing(tuple(sides), source.max_length)
+        sides = self._backend_batch([original.text] if original.pair is None else [original.text, original.pair])
+        return self._framing(tuple(sides), original)
 
-    def _framing(self, sides: tuple[Side, ...], max_length: int | None) -> Framing:
-        frame = self._frames[len(sides) == 2]
-        lengths = [len(side) for side in sides]
-        kept_lengths = (
-            lengths if max_length is None else fitting(lengths, max_length - self.special_count(len(sides) == 2))
-        )
-        kept = tuple(
-            slice(length - keep, length) if self._settings.cut_left else slice(keep)
-            for length, keep in zip(lengths, kept_lengths, strict=True)
-        )
-        return Framing(frame, sides, kept)
+    def _framing(self, sides: tuple[Side, ...], original: Original) -> Framing:
+        paired = len(sides) == 2
+        room = None if original.max_length is None else original.max_length - self.special_count(paired)
+        kept = kept_parts([*map(len, sides)], room, original, self._settings.cut_left)
+        return Framing(self._frames[paired], sides, kept)
 
-    def _tokens(self, sides: tuple[Side, ...], source: Source) -> Tokens:
-        framing = self._framing(sides, source.max_length)
-        frame, _, kept = framing
-        ids: list[int] = []
-        segments: list[int] = []
-        for slot in frame:
-            new = [slot.id] if slot.side is None else sides[slot.side].ids[kept[slot.side]]
-            ids += new
-            segments += [slot.segment] * len(new)
-        lost = sum(map(len, sides)) + sum(slot.side is None for slot in frame) - len(ids)
-        mask = self.id_of(self._settings.mask.content) if lost else None
+    def _tokens(self, sides: tuple[Side, ...], original: Original) -> Tokens:
+        framing = self._framing(sides, original)
+        ids, segments = framing.numbers()
+        lost = sum(map(len, sides)) + framing.special_count - len(ids)
+        mask = self.id_of(self.mask_token) if lost else None
         lost_masks = 0 if mask is None else sum(side.ids.count(mask) for side in sides) - ids.count(mask)
-        if self._segments is not None and max(segments, default=0) >= self._segments:
-            raise BertcliError(f"This model has {self._segments} segment(s), so it cannot read a text with a pair.")
-        return Tokens(ids, segments, lost, lost_masks, source, self, framing)
+        return Tokens(ids, segments, lost, lost_masks, original, self, framing)
 
     def _backend_batch(self, texts: list[str]) -> list[Side]:
         try:
             with library_errors("The tokenizer failed"):  # e.g. a WordPiece model without [UNK]
-                if self._splits_at_spaces and max(map(len, texts), default=0) > LONG:
-                    return [encode_long(self._backend, text) for text in texts]
+                if self._between is not None and max(map(len, texts), default=0) > LONG:
+                    return [encode_long(self._backend, text, self._between) for text in texts]
                 return list(self._backend.encode_batch(texts, add_special_tokens=False))
         except TypeError:
             _refuse_bad_text(texts)
@@ -178,7 +218,7 @@ class Tokenizer:
 
     # ------------------------------------------------------------------------------------------------------ set-up
 
-    def _check_vocabulary(self, config: BertConfig | None) -> None:
+    def _check_vocabulary(self, config: Config | None) -> None:
         last = max(self.ids, default=-1)
         if last < 0:
             raise BertcliError("The tokenizer's vocabulary is empty: fetch the model again.")
@@ -188,16 +228,25 @@ class Tokenizer:
                 f"{config.vocab_size - 1} only: tokenizer and weights do not belong together."
             )
 
+    def _check_frames(self, config: Config) -> None:
+        for slot in (slot for frame in self._frames for slot in frame):
+            if slot.id >= config.vocab_size:
+                raise BertcliError(
+                    f"The tokenizer puts the id {slot.id} around texts, but the model has embeddings for ids up to "
+                    f"{config.vocab_size - 1} only: tokenizer and weights do not belong together."
+                )
+
     def _frame(self, paired: bool) -> tuple[Slot, ...]:
         """Where the tokenizer's own post-processor puts special tokens, found with texts of one token each."""
-        words = [*(token.content for token in self._settings.special), "a"]
+        words = [*(token.content for token in self._special.values()), "a"]
         for word, side in zip(words, self._backend_batch(words), strict=True):
             if len(side) == 1:
                 with library_errors("The tokenizer cannot put its special tokens around a text"):
                     framed = self._backend.encode(word, word if paired else None)
                 if sorted(side for side in framed.sequence_ids if side is not None) != ([0, 1] if paired else [0]):
                     raise BertcliError("The tokenizer's template omits a text, or has it twice: fetch the model again.")
-                return tuple(map(Slot, framed.sequence_ids, framed.ids, framed.type_ids))
+                segments = framed.type_ids if self._has_segments else [0] * len(framed)
+                return tuple(map(Slot, framed.sequence_ids, framed.ids, segments))
         raise BertcliError("The tokenizer finds no token even in its own special tokens: fetch the model again.")
 
 

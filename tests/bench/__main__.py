@@ -18,8 +18,11 @@ sys.path[0:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 Record = dict[str, Any]
 
 
-def groups(folder: Path, quick: bool, texts: Path | None) -> dict[str, Callable[[], Iterator[Record]]]:
+def groups(
+    folder: Path, quick: bool, texts: Path | None, labeled: Path | None, beside: Path | None
+) -> dict[str, Callable[[], Iterator[Record]]]:
     """What can be measured, by name; modules are imported when their turn comes."""
+    from bench.engines import engines, engines_stream, first_results, int8_accuracy
     from bench.machine import machine
     from bench.passes import passes, where_time_goes
     from bench.processes import processes
@@ -27,13 +30,17 @@ def groups(folder: Path, quick: bool, texts: Path | None) -> dict[str, Callable[
 
     return {
         "machine": machine,
-        "passes": lambda: passes(folder, quick),
+        "passes": lambda: passes(folder, quick, beside),
         "time": lambda: where_time_goes(folder),
-        "stream": lambda: stream(folder, 120 if quick else 600, texts),
+        "stream": lambda: stream(folder, 120 if quick else 600, texts, beside),
         "alike": lambda: alike(folder, 1 if quick else 4),
         "workers": lambda: shared(folder, 800 if quick else 4000),
         "growth": lambda: growth(folder, (250, 1000) if quick else (1000, 4000, 16000)),
-        "processes": lambda: processes(folder, 1 if quick else 3),
+        "processes": lambda: processes(folder, 1 if quick else 3, beside),
+        "engines": lambda: engines(folder, quick),
+        "engines-stream": lambda: engines_stream(folder, 100 if quick else 500),
+        "first-results": lambda: first_results(folder, 1 if quick else 3),
+        "int8": lambda: int8_accuracy(200, labeled),
     }
 
 
@@ -42,15 +49,21 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON array instead of a table")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and texts")
     parser.add_argument("--texts", type=Path, metavar="FILE", help="real texts for the stream, one a line")
+    parser.add_argument("--labeled", type=Path, metavar="FILE", help="a .tsv of 0 or 1 and a text, for int8")
+    parser.add_argument("--beside", type=Path, metavar="FOLDER", help="another checkout, to measure as a peer")
     parser.add_argument(
-        "--only", nargs="+", default=[], help="machine, passes, time, stream, alike, workers, growth, processes"
+        "--only",
+        nargs="+",
+        default=[],
+        help="machine, passes, time, stream, alike, workers, growth, processes, engines, engines-stream, "
+        "first-results, int8",
     )
     chosen = parser.parse_args()
     import bertcli  # the checkout beside this file, installed or not; before NumPy, for its choice of kernel
     from bench.peers import base_checkpoint, missing
 
     records: list[Record] = []
-    for name, run in groups(base_checkpoint(), chosen.quick, chosen.texts).items():
+    for name, run in groups(base_checkpoint(), chosen.quick, chosen.texts, chosen.labeled, chosen.beside).items():
         if chosen.only and name not in chosen.only:
             continue
         for record in run():
@@ -66,7 +79,7 @@ def main() -> None:
 def line(group: str, record: Record) -> str:
     """One record as a row: what was measured, then name and value of each number."""
     numbers = "  ".join(f"{key} {value}" for key, value in record.items() if key != "what" and value is not None)
-    return f"{group:10}{record['what']:34}{numbers}"
+    return f"{group:15}{record['what']:34}{numbers}"
 
 
 if __name__ == "__main__":

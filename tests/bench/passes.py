@@ -19,9 +19,9 @@ Record = dict[str, Any]
 SHAPES = ((1, 16), (1, 128), (8, 128), (32, 64), (2, 512))
 
 
-def passes(folder: Path, quick: bool) -> Iterator[Record]:
+def passes(folder: Path, quick: bool, beside: Path | None = None) -> Iterator[Record]:
     """Times and ratios of a whole forward call, the share of the machine's matrix rate, the largest difference."""
-    runs = forwards(folder)
+    runs = forwards(folder, beside)
     for batch, tokens in SHAPES:
         ids = np.random.default_rng(0).integers(5, 30000, (batch, tokens))
         mask = np.ones_like(ids)

@@ -13,6 +13,8 @@ import numpy as np
 from checkpoints import make
 from numpy.typing import NDArray
 
+from bench.beside import Beside
+
 PEERS = ("torch", "transformers", "onnxruntime", "onnx", "sentence_transformers")
 SIZES = {
     "hidden_size": 768,
@@ -41,12 +43,15 @@ def base_checkpoint() -> Path:
     return folder
 
 
-def forwards(folder: Path) -> dict[str, Forward]:
-    """bertcli first, then PyTorch and ONNX Runtime where they are there."""
+def forwards(folder: Path, beside: Path | None = None) -> dict[str, Forward]:
+    """bertcli first, then another checkout of it, PyTorch and ONNX Runtime where they are there."""
     import bertcli
 
     model = bertcli.load(folder)
     found: dict[str, Forward] = {"bertcli": lambda ids, mask: model.forward(ids, mask=mask)}
+    if beside:
+        forward = Beside(beside, folder).method("forward")
+        found[beside.name] = lambda ids, mask: forward(ids, mask=mask)
     if find_spec("torch") and find_spec("transformers"):
         found["torch"] = torch_forward(folder)
     if find_spec("onnxruntime") and (onnx := onnx_file(folder)):

@@ -17,7 +17,7 @@ CLI = "import sys; from bertcli.cli import main; sys.exit(main())"
 PIPELINE = "import sys; from transformers import pipeline; pipeline('fill-mask', sys.argv[1])(sys.argv[2])"
 
 
-def processes(folder: Path, times: int) -> Iterator[Record]:
+def processes(folder: Path, times: int, beside: Path | None = None) -> Iterator[Record]:
     """Seconds and peak memory of each, and the ratio to what it is held against."""
     numpy = whole(["-c", "import numpy"], times)
     yield {"what": "python -c 'import numpy'", **shown(numpy)}
@@ -34,6 +34,10 @@ def processes(folder: Path, times: int) -> Iterator[Record]:
             yield {"what": name, **shown(measured), "times numpy": round(measured[0] / numpy[0], 1) if numpy else None}
         else:
             yield {"what": name, "failed": True}
+    if beside:
+        there = f"import sys; sys.path.insert(0, {str(beside)!r}); {CLI}"
+        other = whole(["-c", there, *runs["fill-mask, base"][2:]], times)
+        yield {"what": f"fill-mask, base, {beside.name}", **shown(other)}
     if find_spec("transformers") and find_spec("torch"):
         peer, own = whole(["-c", PIPELINE, str(folder), TEXT], times), found["fill-mask, base"]
         record: Record = {"what": "transformers.pipeline, base", **shown(peer)}

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from vocabulary import WORDS
 
 import bertcli
+from bench.beside import Beside
 from bench.machine import compared, in_turn
 from bench.peers import onnx_file, onnx_forward
 from bench.processes import environment
@@ -33,11 +34,13 @@ def texts_of(count: int, longest: int = 200) -> list[str]:
     return [" ".join(generator.choice(words, length)) for length in lengths]
 
 
-def stream(folder: Path, count: int, file: Path | None) -> Iterator[Record]:
+def stream(folder: Path, count: int, file: Path | None, beside: Path | None = None) -> Iterator[Record]:
     """Mean-pooled vectors of the first `count` lines of a file, or of made-up texts: 200 by each in turn, and so on."""
     texts = file.read_text(encoding="utf-8").split("\n")[:count] if file else texts_of(count)
     model = bertcli.load(folder)
     runs: dict[str, Any] = {"bertcli": partial(model.encode, pooling="mean", normalize=False)}
+    if beside:
+        runs[beside.name] = partial(Beside(beside, folder).method("encode"), pooling="mean", normalize=False)
     if find_spec("onnxruntime") and (graph := onnx_file(folder)):
         run = onnx_forward(graph)
         ids = dict(zip(texts, (one.ids for one in model.tokenizer.encode(texts, max_length=512)), strict=True))

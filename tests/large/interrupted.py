@@ -28,9 +28,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from checkpoints import make  # noqa: E402
 from large.flat import WORDS  # noqa: E402
 
-# The journal is written after every few windows here, so that a run of a second has many moments to be killed in.
+# The state is written after every few windows here, so that a run of a second has many moments to be killed in.
 COMMAND = (
-    "import sys\nimport bertcli.output.draft as draft\nfrom bertcli.cli import main\n"
+    "import sys\nimport bertcli.files.draft as draft\nfrom bertcli.cli import main\n"
     "draft.SHORTEST = draft.LONGEST = 0.02\nmain()\n"
 )
 FORMS = {
@@ -99,7 +99,7 @@ def kill(scene: Scene, form: str) -> tuple[bool, bool]:
                 work_begun(process, target)
             time.sleep(scene.choose.uniform(0, 1.0) * scene.seconds[form])
             process.kill()
-        resumed |= b"sizes" in journal(target)
+        resumed |= b"sizes" in state(target)
         if target.exists() and target.read_bytes() != scene.whole[form]:
             return False, resumed
     done = scene.run(form, target)
@@ -113,8 +113,8 @@ def work_begun(process: subprocess.Popen[bytes], target: Path) -> float:
     return time.monotonic()
 
 
-def journal(target: Path) -> bytes:
-    path = target.with_name(f".{target.name}.journal")
+def state(target: Path) -> bytes:
+    path = target.with_name(f".{target.name}.state")
     return path.read_bytes() if path.exists() else b""
 
 
@@ -149,7 +149,7 @@ def gone_on(
     if first.returncode == 0:
         return scene.agrees(form, target), False
     said = message in first.stderr and not target.exists()
-    resumed = b"sizes" in journal(target)
+    resumed = b"sizes" in state(target)
     done = scene.run(form, target)
     return said and done.returncode == 0 and scene.agrees(form, target), resumed
 

@@ -50,8 +50,8 @@ def log_softmax(x: Array) -> Array:
 
 def of_bertcli(model: Model, batch: Batch) -> Outputs:
     """Run a right-padded batch through bertcli's network, packed as its commands pack it."""
-    from bertcli.bert import Bert
-    from bertcli.packing import pack
+    from bertcli.engine.packing import pack
+    from bertcli.network.bert import Bert
 
     sentences = [
         Sentence(ids[mask == 1].tolist(), segments[mask == 1].tolist())

@@ -6,7 +6,6 @@ Every checkpoint comes from tests/checkpoints.py, so only inputs' answers are st
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +19,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from checkpoints import make  # noqa: E402
 from reference import cases, oracle  # noqa: E402
+from reference.lines import lines_of  # noqa: E402
 
 Arrays = dict[str, NDArray[Any]]
 LIMIT = 48  # positions of the default sizes
@@ -112,24 +112,6 @@ def tokenizations(folder: Path) -> dict[str, Any]:
         row = oracle.tokenized(path, *cases.truncated_pair(first, second), limit)
         found["truncations"].append([row["input_ids"], row["token_type_ids"]])
     return found
-
-
-def lines_of(document: dict[str, Any]) -> str:
-    """JSON with one line for each key."""
-    lines = (
-        f"{json.dumps(key)}: {json.dumps(compact(value), ensure_ascii=False, separators=(',', ':'))}"
-        for key, value in document.items()
-    )
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def compact(value: Any) -> Any:
-    """Floats to nine digits: all that a float32 says."""
-    if isinstance(value, float):
-        return float(f"{value:.9g}")
-    if isinstance(value, dict):
-        return {key: compact(one) for key, one in value.items()}
-    return [compact(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def main() -> None:

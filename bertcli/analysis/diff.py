@@ -1,0 +1,339 @@
+"""Two models on the same text, step by step: what differs, by how much, and where it begins.
+
+    max_abs = max |x - y|        max_rel = max |x - y| / max(|x|, |y|)        cosine = mean over rows of cos(x, y)
+
+Where the steps are not the same, layers are compared instead: see similarity.py.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from math import log10
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.analysis.explain import Track
+from bertcli.analysis.results import tokens_of
+from bertcli.analysis.seam import LAYER
+from bertcli.analysis.similarity import Similarity, similarity, similarity_page, similarity_svg
+from bertcli.analysis.svg import bars
+from bertcli.analysis.trace.watcher import Trace, run_shapes, trace
+from bertcli.checkpoint.tensors import FLOATS, open_file
+from bertcli.engine.array import Array
+from bertcli.errors import BertcliError, shown
+from bertcli.model import Model, expect_model
+from bertcli.network.module import parameters
+from bertcli.page import element, page, shaded, table
+from bertcli.report import ByName, Column, Document, Documented
+from bertcli.tasks.task import length_limit
+from bertcli.tokens import Tokens
+
+TOLERANCE = 1e-4
+MOST = 3  # weights named below the table
+ENDINGS = (".npz", ".safetensors")
+HIDDEN = re.compile(r"(?:.*\.)?hidden_states\.(\d+)")  # as transformers numbers them: 0 is the embeddings' output
+MEANING = (
+    "Both models read the same text, and the outputs of each step are compared: the largest difference, the same "
+    "as a share of the largest number of the step (the measure of the tolerance), and the mean cosine of rows. "
+    "The first step beyond the tolerance is where they part; later ones follow from it, and need no fault of their own."
+)
+
+
+@dataclass(frozen=True)
+class StepDiff(ByName):
+    """A step of both models; None for numbers where one of the outputs has NaN or infinite ones."""
+
+    path: str
+    max_abs: float | None
+    max_rel: float | None
+    cosine: float | None
+
+    def beyond(self, tolerance: float) -> bool:
+        """Whether the outputs differ by more than `tolerance` of their largest number, or are no numbers."""
+        return self.max_rel is None or self.max_rel > tolerance
+
+
+@dataclass(frozen=True)
+class WeightDiff(ByName):
+    """A parameter whose values differ; None if its shapes do."""
+
+    path: str
+    max_abs: float | None
+
+
+@dataclass(frozen=True)
+class Diff(ByName, Documented):
+    """Two models step by step: `first` is the path of the first step beyond the tolerance, None if there is none."""
+
+    names: tuple[str, str]
+    tolerance: float
+    steps: tuple[StepDiff, ...]
+    weights: tuple[WeightDiff, ...]
+
+    @property
+    def first(self) -> str | None:
+        return next((step.path for step in self.steps if step.beyond(self.tolerance)), None)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The comparison as a JSON record."""
+        steps, weights = [asdict(step) for step in self.steps], [asdict(weight) for weight in self.weights]
+        return {"steps": steps, "first": self.first, "weights": weights}
+
+    def document(self, room: int | None = None) -> Document:
+        """The table that `bertcli diff` prints."""
+        columns = [Column(name, number=name[0] != "S") for name in ("Step", "Max abs", "Max rel", "Cosine")]
+        columns.append(Column("Beyond"))
+        rows = []
+        for step in self.steps:
+            numbers = ["NaN" if one is None else form(one) for one, form in
+                       ((step.max_abs, _small), (step.max_rel, _small), (step.cosine, "{:.6f}".format))]  # fmt: skip
+            beyond = "first" if step.path == self.first else "yes" if step.beyond(self.tolerance) else ""
+            rows.append([step.path, *numbers, beyond])
+        return Document(columns, rows, self.below(), self.record, self.record["steps"])
+
+    def below(self) -> list[str]:
+        """What stands below the table: where the two part, and which weights differ most."""
+        one, other = self.names
+        largest = max(self.steps, key=lambda step: np.inf if step.max_rel is None else step.max_rel)
+        size = "not a number" if largest.max_rel is None else _small(largest.max_rel)
+        where = f"first beyond {self.tolerance:g}: {self.first}" if self.first else f"no step beyond {self.tolerance:g}"
+        lines = [f"{one} and {other}: {where}", f"Largest relative difference: {size} at {largest.path}"]
+        if self.weights:
+            most = [f"{one.path} ({'?' if one.max_abs is None else _small(one.max_abs)})" for one in self.weights]
+            lines.append(f"Weights that differ: {len(self.weights)}, most of all {', '.join(most[:MOST])}")
+        return lines
+
+
+def diff(
+    model: Model,
+    other: Model | str | Path | Mapping[str, NDArray[Any]],
+    texts: str | Iterable[str],
+    *,
+    tolerance: float = TOLERANCE,
+    max_length: int | None = None,
+    track: Track[Any] = lambda items: items,
+) -> Diff | Similarity:
+    """Compare two models, or a model and stored arrays (by name, or a .npz or .safetensors file), on the same texts.
+
+    Models whose steps are the same give a Diff, others a Similarity. Stored arrays are named by the paths of a trace,
+    or `hidden_states.N` as transformers counts them. Errors: BertcliError for texts that the two tokenize differently,
+    for arrays of other shapes and for unknown names.
+    """
+    expect_model(model)
+    if not tolerance >= 0:
+        raise BertcliError(f"A tolerance of {tolerance} is not possible: it must be 0 or more.")
+    given = [texts] if isinstance(texts, str) else list(texts)
+    if not given:
+        raise BertcliError("There is no text to compare on: give one.")
+    limit = length_limit(model, max_length)
+    if not isinstance(other, Model):
+        if len(given) != 1:
+            raise BertcliError("Stored arrays are those of one text: give that one.")
+        arrays = other if isinstance(other, Mapping) else read_arrays(str(other))
+        name = "the arrays" if isinstance(other, Mapping) else str(other)
+        return _with_arrays(model, arrays, name, tokens_of(model, given[0], limit=limit), tolerance)
+    limit = min(limit, length_limit(other, max_length))
+    both = [_same_tokens(model, other, text, limit) for text in given]
+    if _encoder_steps(model) != _encoder_steps(other):
+        return similarity(model, other, track(both))
+    found = [_steps(model, other, tokens) for tokens in track(both)]
+    return Diff((model.name, other.name), tolerance, _joined(found), weight_diffs(model, other))
+
+
+# ------------------------------------------------------------------------------------------------ the same steps
+
+
+def _same_tokens(model: Model, other: Model, text: str, limit: int) -> tuple[Tokens, Tokens]:
+    """The text as either reads it; BertcliError if their tokens are not the same."""
+    both = tokens_of(model, text, limit=limit), tokens_of(other, text, limit=limit)
+    one, two = (tokens.pieces for tokens in both)
+    if one != two:
+        at, pieces = next((i, pair) for i, pair in enumerate(zip_longest(one, two)) if pair[0] != pair[1])
+        first, second = ("missing" if piece is None else shown(piece) for piece in pieces)
+        raise BertcliError(
+            f"{model.name} and {other.name} tokenize {shown(text)} differently (token {at} is {first} in one, {second} "
+            "in the other), so their states cannot be compared."
+        )
+    return both
+
+
+def _traced(model: Model, tokens: Tokens) -> Trace:
+    """A pass with every head, and the output of each step."""
+    with trace(model, keep=lambda path: True) as found, np.errstate(all="ignore"):
+        model.outputs(np.array([tokens.ids]), np.array([tokens.segments]))
+    return found
+
+
+def _encoder_steps(model: Model) -> list[tuple[str, str]]:
+    """The steps below the heads: path and shape in symbols."""
+    steps = run_shapes(model, 1, min(3, model.config.max_tokens)).steps
+    return [(step.path, step.output.symbols) for step in steps if step.path.startswith(("embeddings", "encoder"))]
+
+
+def _steps(model: Model, other: Model, tokens: tuple[Tokens, Tokens]) -> list[StepDiff]:
+    """The steps of both, in the order of the first; those that only one has are left out."""
+    one, two = _traced(model, tokens[0]).arrays, _traced(other, tokens[1]).arrays
+    return [step_diff(path, x, two[path]) for path, x in one.items() if path in two and x.shape == two[path].shape]
+
+
+def step_diff(path: str, x: NDArray[Any], y: NDArray[Any]) -> StepDiff:
+    """How two arrays of one shape differ; rows are along the last axis. What both leave out (-∞) does not count."""
+    out = np.isneginf(x) & np.isneginf(y)
+    x, y = (np.where(out, 0, one) for one in (x, y)) if out.any() else (x, y)
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return StepDiff(path, None, None, None)
+    a, b = (np.asarray(one, np.float64).reshape(-1, one.shape[-1] if one.ndim else 1) for one in (x, y))
+    largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
+    max_abs = float(np.abs(a - b).max(initial=0.0))
+    lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    same = (a == b).all(axis=1)  # rows of zeros, too
+    cosines = np.where(same, 1.0, (a * b).sum(axis=1) / np.where(lengths > 0, lengths, 1.0))
+    return StepDiff(path, max_abs, float(max_abs / largest) if largest else 0.0, float(np.clip(cosines, -1, 1).mean()))
+
+
+def _joined(found: Sequence[Sequence[StepDiff]]) -> tuple[StepDiff, ...]:
+    """The largest differences over all texts, and the mean cosine."""
+    by_path: dict[str, list[StepDiff]] = {}
+    for steps in found:
+        for step in steps:
+            by_path.setdefault(step.path, []).append(step)
+    return tuple(_largest(path, steps) for path, steps in by_path.items())
+
+
+def _largest(path: str, steps: Sequence[StepDiff]) -> StepDiff:
+    known = [(step.max_abs, step.max_rel, step.cosine) for step in steps]
+    if any(number is None for numbers in known for number in numbers):
+        return StepDiff(path, None, None, None)
+    columns = np.array(known, dtype=np.float64).T
+    return StepDiff(path, float(columns[0].max()), float(columns[1].max()), float(columns[2].mean()))
+
+
+def weight_diffs(model: Model, other: Model) -> tuple[WeightDiff, ...]:
+    """The parameters both have whose values differ, most first."""
+    theirs = {parameter.path: parameter.array for parameter in parameters(other.network)}
+    found: dict[int, WeightDiff] = {}
+    for parameter in parameters(model.network):
+        path, mine = parameter.path, parameter.array
+        if path not in theirs or id(mine) in found:  # a tied one is compared where it is first used
+            continue
+        if mine.shape != theirs[path].shape:
+            found[id(mine)] = WeightDiff(path, None)
+        elif not np.array_equal(mine, theirs[path]):
+            size = float(np.abs(mine - theirs[path]).max())
+            found[id(mine)] = WeightDiff(path, size if np.isfinite(size) else None)
+    order = sorted(found.values(), key=lambda one: -np.inf if one.max_abs is None else -one.max_abs)
+    return tuple(order)
+
+
+# ---------------------------------------------------------------------------------------------- arrays of a file
+
+
+def read_arrays(file: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a .npz or .safetensors file by name; BertcliError if it cannot be read."""
+    path = Path(file)
+    if path.suffix.lower() not in ENDINGS:
+        raise BertcliError(f"{file}: stored arrays are read from {' or '.join(ENDINGS)} files.")
+    if not path.exists():
+        raise BertcliError(f"{file} is missing: give a file that `bertcli trace --save` wrote, or one like it.")
+    if path.suffix.lower() == ".safetensors":
+        return {name: tensor.float32() for name, tensor in open_file(path).items() if tensor.dtype in FLOATS}
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise BertcliError(f"{file} cannot be read as arrays: {error}.") from None
+
+
+def _with_arrays(model: Model, arrays: Mapping[str, NDArray[Any]], name: str, tokens: Tokens, tolerance: float) -> Diff:
+    found = _traced(model, tokens)
+    states = _state_paths(found)
+    steps: dict[str, StepDiff] = {}
+    for key, array in arrays.items():
+        hidden = HIDDEN.fullmatch(key)
+        path = states.get(int(hidden[1]), "") if hidden else key
+        if path in found.arrays:
+            steps[path] = step_diff(path, found.arrays[path], _fitted(array, found.arrays[path], key, name))
+    if not steps:
+        known = list(found.arrays)
+        raise BertcliError(
+            f"No array in {name} is named after a step of {model.name}. Known names are those of its trace "
+            f"({known[0]}, {known[1]}, … {known[-1]}) and hidden_states.0 to hidden_states.{max(states)}; in the file "
+            f"are {', '.join(map(shown, list(arrays)[:3])) or 'none'}."
+        )
+    order = tuple(steps[path] for path in found.arrays if path in steps)
+    return Diff((model.name, name), tolerance, order, ())
+
+
+def _state_paths(found: Trace) -> dict[int, str]:
+    """The step that gives each layer's state; 0 is the embeddings' output, and the last one is the encoder's."""
+    modules = [call for call in found.calls if call.path in ("embeddings", "encoder") or LAYER.fullmatch(call.path)]
+    del modules[-2]  # the last layer's: the encoder may norm it
+    return {number: found.steps[call.made[-1]].path for number, call in enumerate(modules)}
+
+
+def _fitted(array: NDArray[Any], own: Array, key: str, name: str) -> NDArray[Any]:
+    """A stored array without the axes of length 1 in front that it has beyond the model's own."""
+    fitted = array
+    while fitted.ndim > own.ndim and len(fitted) == 1:
+        fitted = fitted[0]
+    if fitted.shape != own.shape or fitted.dtype.kind not in "fiu":
+        raise BertcliError(
+            f"{shown(key)} in {name} is {array.dtype} of shape {array.shape}, but here it has the shape {own.shape}: "
+            "the arrays belong to another text, or another model."
+        )
+    return fitted
+
+
+def _small(number: float) -> str:
+    return f"{number:.2e}" if number else "0"
+
+
+# -------------------------------------------------------------------------------------------- pages and drawings
+
+DECADES = 8  # of relative differences that bars and shades tell apart, below 1
+
+
+def diff_page(found: Diff | Similarity) -> str:
+    """The steps with the size of their differences, and the weights that differ; or the layers' similarities."""
+    title = f"{found.names[0]} and {found.names[1]}"
+    document = found.document()
+    columns = [(column.name, column.number) for column in document.columns]
+    below = [element("p", line) for line in document.below]
+    if isinstance(found, Similarity):
+        return similarity_page(found)
+    rows = [
+        [row[0], row[1], shaded(row[2], -_strength(step.max_rel)), *row[3:]]
+        for row, step in zip(document.rows, found.steps, strict=True)
+    ]
+    weights = [[one.path, "" if one.max_abs is None else _small(one.max_abs)] for one in found.weights]
+    parts = [table("Steps in the order they run", columns, rows)]
+    parts += [table("Weights that differ", [("Weight", False), ("Max abs", True)], weights)] if weights else []
+    return page(title, *below, *parts, lead=MEANING)
+
+
+def diff_svg(found: Diff | Similarity) -> str:
+    """A bar for each step, by the order of magnitude of its relative difference; or the grid of similarities."""
+    title = " and ".join(found.names)
+    if isinstance(found, Similarity):
+        return similarity_svg(found)
+    rows = [
+        (step.path, _strength(step.max_rel), "NaN" if step.max_rel is None else _small(step.max_rel))
+        for step in found.steps
+    ]
+    return bars(f"{title}: max |x - y| / max(|x|, |y|), from 1e-{DECADES} to 1", rows)
+
+
+def _strength(max_rel: float | None) -> float:
+    """0 for a relative difference of 1e-8 or less, 1 for 1 or more, and for what is no number."""
+    if max_rel is None:
+        return 1.0
+    return min(1.0, 1 + log10(max(max_rel, 10.0**-DECADES)) / DECADES)

@@ -1,0 +1,254 @@
+"""Occlusion: how much each word of a text contributes to a result (Li, Monroe and Jurafsky 2016, arXiv 1612.08220).
+
+    contribution(word) = f(text) - f(text with the word's tokens replaced by [MASK], or left out)
+
+n + 1 passes for n words, computed in batches. Contributions are not shares of a whole: they need not add up to f(text).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from bertcli.analysis.results import Asked, Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
+from bertcli.analysis.svg import bars
+from bertcli.files.table import cell
+from bertcli.model import expect_model
+from bertcli.page import Mark, Markup, element, marked, page, table
+from bertcli.report import ByName, Column, Document, Documented
+from bertcli.tasks.checks import check_choice
+from bertcli.tasks.task import BATCH_TOKENS, in_micro_batches, length_limit
+from bertcli.tokens import Tokens
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
+
+By = Literal["mask", "delete"]
+T = TypeVar("T")
+Track = Callable[[Sequence[T]], Iterable[T]]  # the same items; a progress bar may count them
+SPAN = 4  # micro-batches between two steps of a progress bar
+MEANING = (
+    "A word's contribution is the result for the text less the result for the text without the word: blue words speak "
+    "for it, red ones against it. It says what the model does when that one word is missing, not why; words that only "
+    "matter together can each show nothing, and contributions do not add up to the result."
+)
+
+
+class Word(NamedTuple):
+    """A word of a text (`side` 0) or of its pair (1): its characters `start` to `end`, and its tokens' positions."""
+
+    word: str
+    side: int
+    start: int
+    end: int
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Contribution(ByName):
+    """How much a word, characters `start` to `end` of the text, adds to the result."""
+
+    word: str
+    start: int
+    end: int
+    contribution: float
+    side: int = 0  # 1: a word of the second text
+
+
+@dataclass(frozen=True)
+class Explanation(ByName, Documented):
+    """The result for a text (`value`), what it is (`meaning`), and what each word contributes, in order."""
+
+    index: int
+    text: str
+    text_pair: str | None
+    target: str
+    meaning: str
+    value: float
+    words: tuple[Contribution, ...]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The explanation as a JSON record; a pair's words have a `side`, 0 or 1."""
+        names = ("word", "start", "end", "contribution", *(("side",) if self.text_pair is not None else ()))
+        pair = {} if self.text_pair is None else {"text_pair": self.text_pair}
+        words = [{name: getattr(word, name) for name in names} for word in self.words]
+        return {
+            "index": self.index,
+            "text": self.text,
+            **pair,
+            "target": self.target,
+            "value": self.value,
+            "words": words,
+        }
+
+    @property
+    def shares(self) -> list[float]:
+        """Each word's part of the sum of all contributions' sizes, with its sign."""
+        total = sum(abs(word.contribution) for word in self.words) or 1.0
+        return [word.contribution / total for word in self.words]
+
+    @property
+    def shades(self) -> list[float]:
+        """From -1 to 1, the largest contribution with full strength."""
+        largest = max((abs(word.contribution) for word in self.words), default=0.0) or 1.0
+        return [word.contribution / largest for word in self.words]
+
+    def document(self, room: int | None = None) -> Document:
+        """The table that `bertcli explain` prints below the shaded text."""
+        columns = [Column("Word"), Column("Contribution", number=True), Column("Share", number=True)]
+        rows = [
+            [word.word, f"{word.contribution:+.4f}", f"{share:+.1%}"]
+            for word, share in zip(self.words, self.shares, strict=True)
+        ]
+        below = [f"{self.meaning}: {cell(self.value)}"]
+        return Document(columns, rows, below, self.record, self.record["words"])
+
+    def texts(self) -> list[tuple[str, list[tuple[Contribution, float]]]]:
+        """The text, and its pair if there is one, each with its words and their shades."""
+        both = list(zip(self.words, self.shades, strict=True))
+        sides = [self.text] if self.text_pair is None else [self.text, self.text_pair]
+        return [(text, [one for one in both if one[0].side == side]) for side, text in enumerate(sides)]
+
+
+def explain(
+    model: Model,
+    texts: str | Iterable[str],
+    pairs: Iterable[str | None] | str | None = None,
+    *,
+    label: str | None = None,
+    word: str | None = None,
+    other: str | None = None,
+    by: By = "mask",
+    max_length: int | None = None,
+    batch_tokens: int | None = None,
+) -> list[Explanation]:
+    """What each word of each text contributes to a result: `explanation.words`, `.value`, `.target`, `.record`.
+
+    The result is the log-odds of `label` (default: the label predicted), the log-probability of `word` (default: the
+    best one) at the text's mask, or the cosine with the text `other`. by: "mask" puts [MASK] in a word's place,
+    "delete" leaves it out. Errors: BertcliError for a missing head, an unknown label or word, and a text that has no
+    mask, or several, where a word is asked about.
+    """
+    asked = Asked(label, word, other)
+    return list(explanations(model, pairs_of(texts, pairs), asked, by, max_length, batch_tokens))
+
+
+def pairs_of(texts: str | Iterable[str], pairs: Iterable[str | None] | str | None) -> Iterator[tuple[str, str | None]]:
+    """Texts with their pairs; one string for all texts, or as many as there are."""
+    from bertcli.files.texts import from_values
+
+    for text in from_values([texts] if isinstance(texts, str) else texts, pairs):
+        yield text.text, text.pair
+
+
+def explanations(
+    model: Model,
+    texts: Iterable[tuple[str, str | None]],
+    asked: Asked,
+    by: By = "mask",
+    max_length: int | None = None,
+    batch_tokens: int | None = None,
+    track: Track[list[Sentence]] = lambda items: items,
+) -> Iterator[Explanation]:
+    """The same, one after the other; `track` counts the batches of each text."""
+    expect_model(model)
+    check_choice("way to leave words out", by, By)
+    limit = length_limit(model, max_length)
+    for index, (text, pair) in enumerate(texts):
+        given = prepared(model, text, asked)
+        tokens = tokens_of(model, given, pair, limit)
+        sentence = sentence_of(model, tokens, text, asked)
+        result = result_of(model, sentence, asked)
+        words = words_of(tokens, [given, pair or ""], special_ids(model))
+        prompt = len(given) - len(text)
+        words = [one for one in words if one.side or one.start >= prompt]
+        value = float(result.of([sentence])[0])
+        changed = [without(model, sentence, one, by) for one in words]
+        contributions = value - _values(result, changed, batch_tokens or BATCH_TOKENS, track)
+        shift = {0: prompt, 1: 0}
+        yield Explanation(
+            index, text, pair, result.target, result.meaning, value,
+            tuple(
+                Contribution(one.word, one.start - shift[one.side], one.end - shift[one.side], float(number), one.side)
+                for one, number in zip(words, contributions, strict=True)
+            ),
+        )  # fmt: skip
+
+
+def words_of(tokens: Tokens, texts: Sequence[str], special: set[int]) -> list[Word]:
+    """The words of a text and its pair, as the pre-tokenizer cuts them, in order; special tokens belong to none."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for position, (side, word, id) in enumerate(zip(tokens.sides, tokens.words, tokens.ids, strict=True)):
+        if side is not None and word is not None and id not in special:
+            found.setdefault((side, word), []).append(position)
+    words = []
+    for (side, _), positions in found.items():
+        start = min(tokens.offsets[i][0] for i in positions)
+        end = max(tokens.offsets[i][1] for i in positions)
+        blank = len(texts[side][start:end]) - len(texts[side][start:end].lstrip())  # some tokenizers count it in
+        words.append(Word(texts[side][start + blank : end], side, start + blank, end, tuple(positions)))
+    return words
+
+
+def special_ids(model: Model) -> set[int]:
+    """Ids that are never replaced: [CLS], [SEP], [PAD], [MASK], wherever they stand."""
+    tokenizer = model.tokenizer
+    known = (tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.id_of(tokenizer.mask_token))
+    return {id for id in known if id is not None}
+
+
+def without(model: Model, sentence: Sentence, word: Word, by: By) -> Sentence:
+    """The sentence with a word's tokens replaced by the mask token, or left out."""
+    if by == "mask":
+        mask, places = model.tokenizer.mask_id, set(word.positions)
+        return sentence._replace(ids=[mask if i in places else id for i, id in enumerate(sentence.ids)])
+    kept = [i for i in range(len(sentence.ids)) if i not in word.positions]
+    mask_now = None if sentence.mask is None else kept.index(sentence.mask)
+    return Sentence([sentence.ids[i] for i in kept], [sentence.segments[i] for i in kept], mask_now)
+
+
+def _values(result: Result, sentences: list[Sentence], batch_tokens: int, track: Track[list[Sentence]]) -> Numbers:
+    """The result of each sentence, several in a batch."""
+    together = max(1, SPAN * batch_tokens // max((len(one.ids) for one in sentences), default=1))
+    groups = [sentences[i : i + together] for i in range(0, len(sentences), together)]
+    found: list[float] = []
+    for group in track(groups):
+        lengths = [len(one.ids) for one in group]
+        found += in_micro_batches(lengths, batch_tokens, partial(_of_some, result, group))
+    return np.array(found)
+
+
+def _of_some(result: Result, sentences: list[Sentence], batch: list[int]) -> Numbers:
+    return result.of([sentences[i] for i in batch])
+
+
+# -------------------------------------------------------------------------------------------- pages and drawings
+
+
+def explain_page(found: Sequence[Explanation]) -> str:
+    """The texts with their words shaded, and the numbers below each."""
+    parts = [part for one in found for part in _parts(one, heading=len(found) > 1)]
+    title = f"What speaks for {found[0].meaning}" if len(found) == 1 else "What the words contribute"
+    return page(title, *parts, lead=MEANING)
+
+
+def _parts(one: Explanation, heading: bool) -> Iterator[Markup]:
+    if heading:
+        yield element("h2", f"{one.index}: {one.meaning}")
+    yield element("p", f"{one.meaning[0].upper()}{one.meaning[1:]} is {cell(one.value)}.")
+    for text, words in one.texts():
+        marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.4f}") for word, shade in words]
+        yield marked(text, marks)
+    document = one.document()
+    yield table("Words in order", [(column.name, column.number) for column in document.columns], document.rows)
+
+
+def explain_svg(one: Explanation) -> str:
+    """A bar for each word, to the right for what speaks for the result."""
+    rows = [(word.word, shade, f"{word.contribution:+.4f}") for word, shade in zip(one.words, one.shades, strict=True)]
+    return bars(f"{one.meaning}: {cell(one.value)}", rows)

@@ -1,0 +1,297 @@
+"""What each attention head does, over texts, and what the result loses without it (Michel, Levy and Neubig 2019).
+
+    entropy   -Σ a ln a, in nats          distance  Σ a |query - key|, in tokens
+    special, self, next, previous         the share of weight on special tokens, the token itself, its neighbors
+    change    f(text, the head's output set to zero) - f(text), the mean over texts      arXiv 1905.10650
+
+Each but `change` is a mean over all query tokens of all texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.analysis.explain import Track, pairs_of
+from bertcli.analysis.results import Asked, Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
+from bertcli.analysis.seam import LayerWatcher, Silenced
+from bertcli.analysis.svg import Cell, grid
+from bertcli.engine.array import Array
+from bertcli.engine.packing import pack
+from bertcli.engine.watcher import watching
+from bertcli.errors import BertcliError, damaged
+from bertcli.model import expect_model
+from bertcli.network.module import Op
+from bertcli.page import page, shaded, table
+from bertcli.report import ByName, Column, Document, Documented
+from bertcli.tasks.checks import check_choice
+from bertcli.tasks.task import BATCH_TOKENS, length_limit
+from bertcli.tokens import Tokens
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
+
+MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
+Sort = Literal["layer", "entropy", "distance", "special", "self", "next", "previous", "change"]
+WEIGHTS = 4  # axes of attention weights: [batch, head, query, key]
+MEANING = (
+    "Where each head looks: the entropy of its weights (in nats; 0 is one token only), the mean distance it looks "
+    "(in tokens), and the shares of weight on special tokens, on the token itself, on the next and the previous one. "
+    "Weights say where a head looks, not what it contributes."
+)
+OF_CHANGE = (
+    "Change is what happens to {meaning} when the head's output is set to zero: near 0, the model does without that "
+    "head here, though perhaps only because another one does the same."
+)
+
+
+@dataclass(frozen=True)
+class HeadRow(ByName):
+    """One attention head's means over query tokens and texts; `change` is None without ablation.
+
+    `itself` is the share of weight on the token itself, "self" in a record.
+    """
+
+    layer: int
+    head: int
+    entropy: float
+    distance: float
+    special: float
+    itself: float
+    next: float
+    previous: float
+    change: float | None = None
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The row as a JSON record."""
+        return {{"itself": "self"}.get(name, name): value for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class Heads(ByName, Documented):
+    """The attention heads of a model over some texts; `meaning` is the result that was asked about, if one was."""
+
+    model: str
+    texts: int
+    heads: tuple[HeadRow, ...]
+    meaning: str | None = None
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The rows as a JSON record."""
+        return {"heads": [head.record for head in self.heads]}
+
+    def sorted(self, by: Sort | None = None, top: int | None = None) -> Heads:
+        """The same, largest first (a change by its size), or by layer and head, and only the first `top`."""
+        by = by or ("layer" if self.meaning is None else "change")
+        check_choice("number to sort by", by, Sort)
+        if by == "change" and self.meaning is None:
+            raise BertcliError("There are no changes to sort by without ablation (--ablate).")
+        rows = sorted(self.heads, key=lambda row: (row.layer, row.head))
+        if by != "layer":
+            rows = sorted(rows, key=lambda row: -abs(row.record[by]))
+        return Heads(self.model, self.texts, tuple(rows[:top]), self.meaning)
+
+    def document(self, room: int | None = None) -> Document:
+        """The table that `bertcli heads` prints."""
+        names = ("Layer", "Head", "Entropy", "Distance", "Special", "Self", "Next", "Previous")
+        columns = [Column(name, number=True) for name in (*names, *(["Change"] if self.meaning else []))]
+        rows = [
+            [str(row.layer), str(row.head), f"{row.entropy:.3f}", f"{row.distance:.2f}"]
+            + [f"{row.record[name]:.1%}" for name in ("special", "self", "next", "previous")]
+            + ([] if row.change is None else [f"{row.change:+.4f}"])
+            for row in self.heads
+        ]
+        texts = f"{self.texts:,} text{'s' * (self.texts != 1)}"
+        below = [f"{self.model}: means over the tokens of {texts}"]
+        below += [f"Change: {self.meaning} without the head, less the same with it"] if self.meaning else []
+        return Document(columns, rows, below, self.record, self.record["heads"])
+
+
+def heads(
+    model: Model,
+    texts: str | Iterable[str],
+    pairs: Iterable[str | None] | str | None = None,
+    *,
+    ablate: bool = False,
+    label: str | None = None,
+    word: str | None = None,
+    other: str | None = None,
+    max_length: int | None = None,
+    batch_tokens: int | None = None,
+) -> Heads:
+    """Every attention head's entropy, distance and shares over texts; `ablate` adds the change of a result without it.
+
+    The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. Errors:
+    BertcliError for no text, and as in `explain`.
+    """
+    asked = Asked(label, word, other)
+    if not ablate and asked != Asked():
+        raise BertcliError("A label, a word or another text is only asked about with ablate (--ablate).")
+    given = list(pairs_of(texts, pairs))
+    return look_at_heads(model, given, asked if ablate else None, max_length, batch_tokens)
+
+
+def look_at_heads(
+    model: Model,
+    texts: Sequence[tuple[str, str | None]],
+    asked: Asked | None = None,
+    max_length: int | None = None,
+    batch_tokens: int | None = None,
+    track: Track[tuple[str, str | None]] = lambda items: items,
+) -> Heads:
+    """The same; `asked` None for no ablation; `track` counts the texts."""
+    expect_model(model)
+    if not texts:
+        raise BertcliError("There is no text to look at the heads with: give at least one.")
+    if not model.config.num_hidden_layers:
+        raise BertcliError(f"{model.name} has no attention heads: its vectors come from a table of words alone.")
+    limit = length_limit(model, max_length)
+    sums = _Sums(model.config.num_hidden_layers, model.config.num_attention_heads)
+    changes: list[Numbers] = []
+    meanings: list[str] = []
+    for text, pair in track(texts):
+        tokens = tokens_of(model, prepared(model, text, asked or Asked()), pair, limit)
+        _read_weights(model, tokens, sums)
+        if asked is not None:
+            sentence = sentence_of(model, tokens, text, asked)
+            result = result_of(model, sentence, asked)
+            meanings.append(result.meaning)
+            changes.append(changes_without(model, result, sentence, batch_tokens or BATCH_TOKENS))
+    change = np.mean(changes, axis=0) if changes else None
+    rows = tuple(
+        HeadRow(layer, head, *means.tolist(), *([] if change is None else [float(change[layer, head])]))
+        for layer, row in enumerate(sums.means())
+        for head, means in enumerate(row)
+    )
+    return Heads(model.name, len(texts), rows, _one_meaning(meanings) if changes else None)
+
+
+def _one_meaning(meanings: Sequence[str]) -> str:
+    """What the results of all texts are; they may be those of different labels, or words."""
+    different = list(dict.fromkeys(meanings))
+    return different[0] if len(different) == 1 else f"each text's own result ({', '.join(different[:3])} …)"
+
+
+# -------------------------------------------------------------------------------------------- where a head looks
+
+
+@dataclass
+class _Sums:
+    """Sums over query tokens: [layer, head, measure]."""
+
+    layers: int
+    heads: int
+    queries: int = 0
+    sums: NDArray[np.float64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sums = np.zeros((self.layers, self.heads, len(MEASURES)))
+
+    def means(self) -> NDArray[np.float64]:
+        """Means over query tokens; BertcliError if they are not finite."""
+        found: NDArray[np.float64] = self.sums / self.queries
+        if not np.isfinite(found).all():
+            raise damaged()
+        return found
+
+
+class _WeightWatcher(LayerWatcher):
+    """Adds what each layer's attention weights say to the sums; for one sentence at a time."""
+
+    def __init__(self, network: Any, special: NDArray[np.bool_], sums: _Sums) -> None:
+        super().__init__(network)
+        self._special, self._sums = special, sums
+
+    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
+        result = super().op(op, arguments, keywords)
+        if op.name == "softmax" and self.layer is not None and result.ndim == WEIGHTS:
+            self._sums.sums[self.layer] += measures(result[0], self._special).T
+        return result
+
+
+def _read_weights(model: Model, tokens: Tokens, sums: _Sums) -> None:
+    special = np.array([side is None for side in tokens.sides])
+    with np.errstate(all="ignore"), watching(_WeightWatcher(model.network, special, sums)):
+        model.network(pack([tokens]))
+    sums.queries += len(special)
+
+
+def measures(weights: Array, special: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Sums over queries [measure, head] for the weights [head, query, key] of one sentence."""
+    a = weights.astype(np.float64)
+    places = np.arange(a.shape[-1])
+    far = np.abs(places[:, None] - places[None, :])
+    entropy = -(a * np.log(np.where(a > 0, a, 1.0))).sum(axis=(1, 2))
+    neighbors = [np.trace(a, offset, axis1=1, axis2=2) for offset in (0, 1, -1)]
+    return np.stack([entropy, np.einsum("hqk,qk->h", a, far), a[:, :, special].sum(axis=(1, 2)), *neighbors])
+
+
+# ------------------------------------------------------------------------------------------- what a head does
+
+
+def changes_without(model: Model, result: Result, sentence: Sentence, batch_tokens: int) -> Numbers:
+    """f(text, head's output zero) - f(text) for every head: [layer, head].
+
+    The layers before are computed once; from its layer on, each head's pass is one of several copies in a batch.
+    """
+    count, size = model.config.num_attention_heads, len(sentence.ids)
+    together = max(1, min(count, batch_tokens // size))
+    value = float(result.of([sentence])[0])
+    with np.errstate(all="ignore"):
+        states = list(model.network.states(pack([sentence])))[:-1]
+        found = np.empty((len(states), count))
+        for layer, state in enumerate(states):
+            for first in range(0, count, together):
+                some = np.arange(first, min(first + together, count))
+                copies = np.tile(state, (len(some), 1))
+                with watching(Silenced(model.network, layer, copies, some)):
+                    found[layer, some] = result.of([sentence] * len(some)) - value
+    return found
+
+
+# -------------------------------------------------------------------------------------------- pages and drawings
+
+
+def heads_page(found: Heads) -> str:
+    """A grid of layers and heads, shaded by the change or by how far heads look, and all numbers below."""
+    by_place = _by_place(found)
+    rows = [
+        [str(layer), *("" if one is None else shaded(one.text, one.shade, title=one.title) for one in row)]
+        for layer, row in enumerate(by_place)
+    ]
+    columns = [("Layer", True), *((f"Head {head}", False) for head in range(max(map(len, by_place))))]
+    document = found.document()
+    lead = MEANING if found.meaning is None else f"{MEANING} {OF_CHANGE.format(meaning=found.meaning)}"
+    numbers = table("All numbers", [(column.name, column.number) for column in document.columns], document.rows)
+    return page(f"Attention heads of {found.model}", table(_caption(found), columns, rows), numbers, lead=lead)
+
+
+def heads_svg(found: Heads) -> str:
+    """Layers by heads, shaded by the change (red: the result is less without the head), or by how far heads look."""
+    by_place = _by_place(found)
+    drawn = [[one or Cell(0.0, "", "") for one in row] for row in by_place]
+    columns = [str(head) for head in range(max(map(len, by_place)))]
+    return grid(f"{found.model}: {_caption(found)}", [str(layer) for layer in range(len(by_place))], columns, drawn)
+
+
+def _caption(found: Heads) -> str:
+    what = "Mean distance" if found.meaning is None else "Change of the result without the head"
+    return f"{what}: layers down, heads across"
+
+
+def _by_place(found: Heads) -> list[list[Cell | None]]:
+    """A cell for each head that is shown, in its row and column."""
+    name = "distance" if found.meaning is None else "change"
+    largest = max((abs(head[name]) for head in found.heads), default=0.0) or 1.0
+    layers, heads = max(head.layer for head in found.heads), max(head.head for head in found.heads)
+    rows: list[list[Cell | None]] = [[None] * (1 + heads) for _ in range(1 + layers)]
+    for head in found.heads:
+        text = f"{head[name]:+.3f}" if name == "change" else f"{head[name]:.1f}"
+        rows[head.layer][head.head] = Cell(head[name] / largest, text, f"layer {head.layer}, head {head.head}: {text}")
+    return rows

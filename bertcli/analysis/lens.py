@@ -1,0 +1,241 @@
+"""The logit lens (nostalgebraist 2020): what the masked-language-model head would predict from each layer's state.
+
+    p_l = softmax(MLM(state_l)),   kl = Σ p_last ln(p_last / p_l)
+
+Layer 0 is the embeddings' output, the last layer what the model answers. The head was trained on the last layer only:
+an early layer that predicts nonsense may know more than it can say through that head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bertcli.analysis.explain import pairs_of
+from bertcli.analysis.results import Numbers, tokens_of
+from bertcli.analysis.svg import Cell, grid
+from bertcli.engine.array import Array
+from bertcli.engine.packing import Packed, pack
+from bertcli.errors import BertcliError, shown
+from bertcli.model import expect_model
+from bertcli.page import Markup, element, page, shaded, table
+from bertcli.report import ByName, Column, Document, Documented
+from bertcli.tasks.checks import check_count, check_finite, head_of
+from bertcli.tasks.masked import NUMBERS_TOGETHER
+from bertcli.tasks.task import length_limit
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
+
+TOP_K = 3
+MEANING = (
+    "What the prediction head makes of each layer's state; layer 0 is the embeddings' output. Rank and probability are "
+    "those of the last layer's best token, and KL (in nats) says how far a layer's prediction is from the last one. "
+    "The head was trained on the last layer only, so an early layer may know more than it can say through it."
+)
+
+
+@dataclass(frozen=True)
+class Prediction(ByName):
+    """A token with its probability: `token` is its id, `token_str` the piece."""
+
+    token: int
+    token_str: str
+    score: float
+
+
+@dataclass(frozen=True)
+class LayerView(ByName):
+    """A layer's best predictions, best first; rank (from 1) and score of the last layer's best token; kl in nats."""
+
+    layer: int
+    predictions: tuple[Prediction, ...]
+    rank: int
+    score: float
+    kl: float
+
+
+@dataclass(frozen=True)
+class TokenView(ByName):
+    """One token of the text, at `position`, through all layers."""
+
+    position: int
+    token_str: str
+    layers: tuple[LayerView, ...]
+
+    @property
+    def answer(self) -> str:
+        """The last layer's best token."""
+        return self.layers[-1].predictions[0].token_str
+
+
+@dataclass(frozen=True)
+class Lens(ByName, Documented):
+    """A text's masks (or all its tokens) through the layers."""
+
+    index: int
+    text: str
+    masks: tuple[TokenView, ...]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The view as a JSON record."""
+        masks = [{"position": one.position, "layers": [_layer(layer) for layer in one.layers]} for one in self.masks]
+        return {"index": self.index, "text": self.text, "masks": masks}
+
+    def document(self, room: int | None = None) -> Document:
+        """The table that `bertcli lens` prints: layer × predictions, a block for each mask."""
+        several = len(self.masks) > 1
+        best = max(len(layer.predictions) for one in self.masks for layer in one.layers)
+        columns = [Column("Token")] * several + [Column("Layer", number=True)]
+        columns += [Column(f"Prediction {i + 1}") for i in range(best)]
+        columns += [Column("Rank", number=True), Column("Score", number=True), Column("KL", number=True)]
+        rows, lines = [], []
+        for one in self.masks:
+            for layer in one.layers:
+                name = [f"{one.position} {one.token_str}"] if layer.layer == 0 else [""]
+                predictions = [f"{found.token_str} {found.score:.1%}" for found in layer.predictions]
+                numbers = [f"{layer.rank:,}", f"{layer.score:.4f}", f"{layer.kl:.4f}"]
+                rows.append([*(name if several else []), str(layer.layer), *predictions, *numbers])
+                lines.append({"position": one.position, **_layer(layer)})
+        whose = "the last layer's best prediction for that token" if several else shown(self.masks[0].answer)
+        below = [f"Rank and score are those of {whose}; KL, in nats, is from the last layer's prediction to this one."]
+        return Document(columns, rows, below, self.record, lines)
+
+
+def _layer(layer: LayerView) -> dict[str, Any]:
+    return {**vars(layer), "predictions": [dict(vars(one)) for one in layer.predictions]}
+
+
+def lens(
+    model: Model,
+    texts: str | Iterable[str],
+    pairs: Iterable[str | None] | str | None = None,
+    *,
+    top_k: int = TOP_K,
+    all_tokens: bool = False,
+    max_length: int | None = None,
+) -> list[Lens]:
+    """What each layer would predict for each mask of each text, or for every token of it (`all_tokens`).
+
+    Errors: BertcliError for a model without a masked-language-model head, and for a text without a mask.
+    """
+    return list(lenses(model, pairs_of(texts, pairs), top_k, all_tokens, max_length))
+
+
+def lenses(
+    model: Model,
+    texts: Iterable[tuple[str, str | None]],
+    top_k: int = TOP_K,
+    all_tokens: bool = False,
+    max_length: int | None = None,
+) -> Iterator[Lens]:
+    """The same, one after the other."""
+    expect_model(model)
+    check_count("top_k", top_k)
+    head_of(model, "mlm", "lens")
+    limit, tokenizer = length_limit(model, max_length), model.tokenizer
+    for index, (text, pair) in enumerate(texts):
+        tokens = tokens_of(model, text, pair, limit)
+        masks = [i for i, id in enumerate(tokens.ids) if all_tokens or id == tokenizer.mask_id]
+        if not masks:
+            raise BertcliError(
+                f"There is no {tokenizer.mask_token} in {shown(text)}: write one, or look at every token (--all)."
+            )
+        views = _views(model, pack([tokens]), masks, top_k)
+        pieces = tokens.pieces
+        yield Lens(
+            index, text, tuple(TokenView(i, pieces[i], tuple(found)) for i, found in zip(masks, views, strict=True))
+        )
+
+
+def _views(model: Model, batch: Packed, rows: list[int], top_k: int) -> list[list[LayerView]]:
+    """For each row, what every layer predicts there."""
+    with np.errstate(all="ignore"):  # damaged weights overflow; the result is checked
+        *states, last_state = [state[rows] for state in model.network.states(batch)]
+        states = [model.network.finish(state) for state in states] + [last_state]  # the last one is as heads read it
+    step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
+    found: list[list[LayerView]] = []
+    for first in range(0, len(rows), step):
+        some = slice(first, first + step)
+        last = _log_probabilities(model, states[-1][some], batch)
+        layers = [_layer_views(model, _log_probabilities(model, state[some], batch), last, layer, top_k)
+                  for layer, state in enumerate(states)]  # fmt: skip
+        found += [list(one) for one in zip(*layers, strict=True)]
+    return found
+
+
+def _log_probabilities(model: Model, state: Array, batch: Packed) -> Numbers:
+    """ln p over the vocabulary [row, vocabulary], from rows of a layer's state."""
+    with np.errstate(all="ignore"):
+        logits = model.network.predict("mlm", state, batch).astype(np.float64)
+    check_finite(logits)
+    found: Numbers = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+    return found
+
+
+def _layer_views(model: Model, here: Numbers, last: Numbers, layer: int, top_k: int) -> Iterator[LayerView]:
+    """One layer's view of each row."""
+    answers = last.argmax(axis=1)
+    divergence = (np.exp(last) * (last - here)).sum(axis=1)
+    for row, answer, kl in zip(here, answers, divergence, strict=True):
+        best = np.argsort(-row, kind="stable")[:top_k]
+        predictions = tuple(Prediction(int(id), model.tokenizer.piece(int(id)), float(np.exp(row[id]))) for id in best)
+        rank = 1 + int((row > row[answer]).sum())
+        yield LayerView(layer, predictions, rank, float(np.exp(row[answer])), max(0.0, float(kl)))
+
+
+# -------------------------------------------------------------------------------------------- pages and drawings
+
+MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predictions is readable
+
+
+def lens_page(found: Sequence[Lens]) -> str:
+    """A table of layers for each mask; for many tokens a grid of each layer's best prediction."""
+    parts = [part for one in found for part in _parts(one, heading=len(found) > 1)]
+    return page("What each layer would predict", *parts, lead=MEANING)
+
+
+def _parts(one: Lens, heading: bool) -> Iterator[Markup]:
+    if heading:
+        yield element("h2", f"Text {one.index}")
+    if len(one.masks) > MOST_TABLES:
+        yield _grid_table(one)
+        return
+    yield element("p", one.text, class_="text", dir="auto")
+    for mask in one.masks:
+        yield _layers_table(mask)
+
+
+def _layers_table(mask: TokenView) -> Markup:
+    predictions = [(f"Prediction {i + 1}", False) for i in range(len(mask.layers[0].predictions))]
+    columns = [("Layer", True), *predictions, ("Rank", True), ("Score", True), ("KL", True)]
+    rows = []
+    for layer in mask.layers:
+        best = (shaded(found.token_str, found.score, f"{found.score:.1%}") for found in layer.predictions)
+        rows.append([str(layer.layer), *best, f"{layer.rank:,}", f"{layer.score:.4f}", f"{layer.kl:.4f}"])
+    return table(f"Token {mask.position}, {mask.token_str}: the answer is {mask.answer}", columns, rows)
+
+
+def _grid_table(one: Lens) -> Markup:
+    layers = [(str(layer.layer), False) for layer in one.masks[0].layers]
+    rows = [[f"{token.position} {token.token_str}", *(_best(layer) for layer in token.layers)] for token in one.masks]
+    caption = "Each layer's best prediction for each token, shaded by its probability"
+    return table(caption, [("Token", False), *layers], rows)
+
+
+def _best(layer: LayerView) -> Markup:
+    best = layer.predictions[0]
+    return shaded(best.token_str, best.score, f"{best.score:.0%}")
+
+
+def lens_svg(one: Lens) -> str:
+    """Tokens by layers, each cell with the best prediction, as dark as it is probable."""
+    layers = [str(layer.layer) for layer in one.masks[0].layers]
+    rows = [f"{token.position} {token.token_str}" for token in one.masks]
+    drawn = [[Cell(best.score, best.token_str, f"{best.token_str}: {best.score:.1%}") for best in
+              (layer.predictions[0] for layer in token.layers)] for token in one.masks]  # fmt: skip
+    return grid("Each layer's best prediction; darker is more probable", rows, layers, drawn)

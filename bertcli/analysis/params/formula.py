@@ -1,0 +1,75 @@
+"""Formulas for parameter counts: sums of products of axis symbols, read from the arrays of the tree.
+
+Four weights [H, H] with their biases [H] are `4·(H² + H)`; an embedding table [V, H] is `V·H`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from math import gcd, prod
+
+ORDER = "LAVPKTECHDFW"  # of the symbols within a product
+POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+Product = tuple[str, ...]
+Sum = Counter[Product]  # product of symbols -> how many times, in the order of the arrays
+
+
+def sum_of(products: Iterable[Iterable[str]]) -> Sum:
+    """The sum of products of axes; an axis is a symbol or a plain number."""
+    total: Sum = Counter()
+    for axes in products:
+        known = list(axes)
+        symbols = sorted((axis for axis in known if not axis.isdigit()), key=ORDER.index)
+        total[tuple(symbols)] += prod(int(axis) for axis in known if axis.isdigit())
+    return total
+
+
+def factored(total: Sum) -> str:
+    """`4·(H² + H)`: highest degree first, powers written as such, common factors (a number, L) in front.
+
+    Terms repeated in every layer are kept apart from the others: `V·H + L·(H² + H)`.
+    """
+    repeated, once = Counter[Product](), Counter[Product]()
+    for product, count in total.items():
+        if product[:1] == ("L",):
+            repeated[product[1:]] += count
+        else:
+            once[product] += count
+    if once and repeated:
+        return f"{_plain(once)} + {_shared(repeated, ['L'])}"
+    return _shared(repeated, ["L"]) if repeated else _shared(once, [])
+
+
+def expanded(total: Sum) -> str:
+    """`H·H + H`: products in the order of the arrays, without powers, as the Keras summary is usually explained."""
+    return " + ".join(_product(count, product) for product, count in total.items())
+
+
+def with_numbers(formula: str, sizes: Mapping[str, int]) -> str:
+    """The same formula with the size of every axis in place of its symbol: `4·(768² + 768)`."""
+    return re.sub(r"[A-Z]", lambda symbol: str(sizes[symbol[0]]), formula)
+
+
+def _shared(total: Sum, front: list[str]) -> str:
+    number = gcd(*total.values()) if all(total) else 1  # with a plain number nothing is factored out: 2·H + 2
+    if len(total) < 2 or (number == 1 and not front):
+        return _plain(Counter({(*front, *product): count for product, count in total.items()}))
+    inner: Sum = Counter({product: count // number for product, count in total.items()})
+    return "·".join([*([str(number)] if number > 1 else []), *front, f"({_plain(inner)})"])
+
+
+def _plain(total: Sum) -> str:
+    by_degree = sorted(total.items(), key=lambda term: -len(term[0]))
+    return " + ".join(_product(count, _powers(product)) for product, count in by_degree)
+
+
+def _product(count: int, factors: Iterable[str]) -> str:
+    words = list(factors)
+    return "·".join([str(count), *words] if count > 1 or not words else words)
+
+
+def _powers(product: Product) -> list[str]:
+    return [symbol if n == 1 else symbol + str(n).translate(POWERS) for symbol, n in Counter(product).items()]

@@ -1,0 +1,144 @@
+"""The rows as a graph: what feeds what, and which rows contain which.
+
+DOT (Graphviz) and Mermaid are text; pictures are drawn by Graphviz.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bertcli.analysis.params.flow import is_within
+from bertcli.analysis.params.summary import Row, Summary
+from bertcli.errors import BertcliError
+from bertcli.files.draft import check_output, save
+
+INDENT = "    "
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Rows, each with an id; a row that contains others is a frame, and is a node only if it does work of its own."""
+
+    title: str
+    rows: tuple[Row, ...]
+    frames: frozenset[str]  # paths of rows that contain others
+    nodes: frozenset[str]
+    ids: dict[str, str]
+
+    @classmethod
+    def of(cls, summary: Summary) -> Graph:
+        """The graph of an summary."""
+        rows = summary.rows
+        frames = {outer.path for outer in rows if any(is_within(row.path, outer.path) for row in rows)}
+        fed_from = {path for row in rows for path in row.connected_to}
+        nodes = {row.path for row in rows if row.path not in frames or row.params or row.path in fed_from}
+        ids = {row.path: f"n{i}" for i, row in enumerate(rows)}
+        return cls(summary.model, rows, frozenset(frames), frozenset(nodes), ids)
+
+    def dot(self) -> str:
+        """The graph in DOT, Graphviz's language."""
+        title = _quoted(self.title)
+        lines = [f"digraph {title} {{", f'{INDENT}graph [label={title}, labelloc=t, fontname="Helvetica"]']
+        lines += [f'{INDENT}node [shape=box, fontname="Helvetica"]']
+        for depth, row, kind in self._nested():
+            indent, name = INDENT * (depth + 1), self.ids[row.path]
+            if kind == "open":
+                lines.append(f"{indent}subgraph cluster_{name} {{")
+                lines.append(f"{indent}{INDENT}label={_quoted(_title(row))}; labelloc=t; labeljust=l; color=gray")
+            elif kind == "close":
+                lines.append(f"{indent}}}")
+            else:
+                lines.append(f"{indent}{name} [label={_quoted(chr(10).join(_label(row)))}]")
+        lines += [f"{INDENT}{source} -> {target}" for source, target in self._edges()]
+        return "\n".join([*lines, "}\n"])
+
+    def mermaid(self) -> str:
+        """The graph as a Mermaid flowchart."""
+        lines = ["---", f"title: {json.dumps(self.title, ensure_ascii=False)}", "---", "flowchart TD"]
+        for depth, row, kind in self._nested():
+            indent, name = INDENT * (depth + 1), self.ids[row.path]
+            if kind == "open":
+                lines.append(f'{indent}subgraph f{name}["{_entities(_title(row))}"]')
+            elif kind == "close":
+                lines.append(f"{indent}end")
+            else:
+                lines.append(f'{indent}{name}["{"<br/>".join(map(_entities, _label(row)))}"]')
+        lines += [f"{INDENT}{source} --> {target}" for source, target in self._edges()]
+        return "\n".join([*lines, ""])
+
+    def _edges(self) -> Iterator[tuple[str, str]]:
+        for row in self.rows:
+            if row.path in self.nodes:
+                yield from ((self.ids[source], self.ids[row.path]) for source in row.connected_to)
+
+    def _nested(self) -> Iterator[tuple[int, Row, str]]:
+        """Frames that open and close around the nodes inside them, each with its depth."""
+        around: list[Row] = []
+        for row in self.rows:
+            while around and not is_within(row.path, around[-1].path):
+                frame = around.pop()
+                yield len(around), frame, "close"
+            if row.path in self.frames:
+                yield len(around), row, "open"
+                around.append(row)
+            if row.path in self.nodes:
+                yield len(around), row, "node"
+        while around:
+            frame = around.pop()
+            yield len(around), frame, "close"
+
+
+def _title(row: Row) -> str:
+    return f"{row.path} ({row.type})"
+
+
+def _label(row: Row) -> list[str]:
+    return [row.path or row.type, row.type, row.output_shape, *([f"{row.params:,} params"] if row.params else [])]
+
+
+def _quoted(text: str) -> str:
+    """A DOT string; \\n ends a line of a label."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _entities(text: str) -> str:
+    """Text for a quoted Mermaid label: anything but letters, digits and plain punctuation becomes a numeric entity."""
+    return "".join(one if one.isalnum() or one in " .,()_*-×" else f"#{ord(one)};" for one in text)
+
+
+TEXTS = {".dot": Graph.dot, ".mmd": Graph.mermaid}
+PICTURES = (".svg", ".png")
+PATIENCE = 300  # seconds for Graphviz; a graph of a thousand boxes takes a few
+
+
+def check_plot(file: str) -> None:
+    """Raise BertcliError for a file that could not be drawn, before any work is done."""
+    ending = check_output(file, (*TEXTS, *PICTURES))
+    if ending in PICTURES and shutil.which("dot") is None:
+        raise BertcliError(
+            f"Cannot draw {file}: a {ending} picture needs Graphviz, whose command `dot` is not installed. "
+            f"{' and '.join(TEXTS)} files do not need it."
+        )
+
+
+def plot(summary: Summary, file: str) -> None:
+    """Draw the rows of a summary, with shapes, into a .dot, .mmd (Mermaid), .svg or .png file."""
+    check_plot(file)
+    graph, ending = Graph.of(summary), check_output(file, (*TEXTS, *PICTURES))
+    data = TEXTS[ending](graph).encode() if ending in TEXTS else _drawn(graph, ending.removeprefix("."), file)
+    save(file, data)
+
+
+def _drawn(graph: Graph, format: str, file: str) -> bytes:
+    try:
+        done = subprocess.run(["dot", f"-T{format}"], input=graph.dot().encode(), capture_output=True, timeout=PATIENCE)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BertcliError(f"Cannot draw {file}: Graphviz' dot failed: {error}.") from None
+    if done.returncode:
+        reason = (done.stderr.decode(errors="replace").strip().splitlines() or [f"status {done.returncode}"])[0]
+        raise BertcliError(f"Cannot draw {file}: Graphviz' dot failed: {reason}.")
+    return done.stdout

@@ -1,0 +1,6 @@
+"""Observing a model as it runs: the operation table, the cost of each step, and the intermediate arrays."""
+
+from bertcli.analysis.trace.steps import Call, Stats, Step, Totals, Value
+from bertcli.analysis.trace.watcher import Trace, trace
+
+__all__ = ["Call", "Stats", "Step", "Totals", "Trace", "Value", "trace"]

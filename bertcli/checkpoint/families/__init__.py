@@ -1,0 +1,123 @@
+"""The families that run, a file each; which of them a config.json is about, and a variant is of.
+
+A family's file, and the page of its network, are imported when they are first needed: no command needs all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from bertcli.checkpoint.config import Config, texts
+from bertcli.checkpoint.family import Family
+from bertcli.checkpoint.untrusted import read_object
+from bertcli.errors import BertcliError, shown
+
+# model_type in config.json -> the file here that describes it, and how the names of its classes begin
+FILES = {
+    "bert": ("bert", "Bert"),
+    "roberta": ("roberta", "Roberta"),
+    "xlm-roberta": ("roberta", "XLMRoberta"),
+    "camembert": ("roberta", "Camembert"),
+    "distilbert": ("distilbert", "DistilBert"),
+    "mpnet": ("mpnet", "MPNet"),
+    "electra": ("electra", "Electra"),
+    "modernbert": ("modernbert", "ModernBert"),
+    "deberta-v2": ("deberta", "DebertaV2"),
+    "albert": ("albert", "Albert"),
+    "model2vec": ("static", "StaticModel"),
+}
+MARKS = {  # what only this family's tensors are called
+    "bert": r"bert\.",
+    "roberta": r"roberta\.",
+    "distilbert": r"distilbert\.|.*\.attention\.q_lin\.",
+    "mpnet": r"mpnet\.|.*\.attention\.attn\.",
+    "electra": r"electra\.|embeddings_project\.",
+    "modernbert": r"(model\.)?embeddings\.tok_embeddings\.",
+    "deberta": r"deberta\.|.*\.self\.query_proj\.",
+    "albert": r"albert\.|encoder\.albert_layer_groups\.",
+}
+TEXTBOOK = "textbook"
+RUNS = (
+    "BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, MPNet, ELECTRA, ModernBERT, DeBERTa-v2 and v3, ALBERT and "
+    "static embeddings"
+)
+
+
+def family(model_type: str) -> Family:
+    """The family of a model_type that is known."""
+    name = TEXTBOOK if model_type == TEXTBOOK else FILES[model_type][0]
+    found: Family = import_module(f"{__name__}.{name}").FAMILY
+    return found
+
+
+def tensors_of_others(names: Iterable[str], than: Family) -> str | None:
+    """The title of another family of which some of a file's tensors are; None if they are of this one, or of none."""
+    files = {file: family(model_type) for model_type, (file, _) in FILES.items() if file in MARKS}
+    found = (file for name in names for file, mark in MARKS.items() if re.match(mark, name))
+    return next((files[file].config.title for file in found if files[file] is not than), None)
+
+
+def read_config(file: Path) -> Config:
+    """The configuration in a config.json; BertcliError for a file that is unreadable or of no family that runs."""
+    data = read_object(file)
+    try:
+        return parse_config(data)
+    except BertcliError as error:
+        raise BertcliError(f"{file}: {error}") from None
+
+
+def parse_config(data: Mapping[str, Any]) -> Config:
+    """The configuration from config.json's own keys; an older file may lack most of them."""
+    model_type = _model_type(data)
+    return family(model_type).config.parse({**data, "model_type": model_type})
+
+
+def _model_type(data: Mapping[str, Any]) -> str:
+    """What config.json calls its model, or what the name of its class says; BertcliError for what does not run."""
+    known, names = data.get("model_type"), texts(data, "architectures")
+    if known is None:
+        starts = [start for _, start in FILES.values() if any(name.startswith(start) for name in names)]
+        known = next((one for one in FILES if FILES[one][1] == max(starts, key=len, default="Bert")), None)
+        known = names[0] if names and not starts else known
+    if known != TEXTBOOK and (not isinstance(known, str) or known not in FILES):
+        raise BertcliError(f"This is a model of type {shown(known)}, which bertcli does not run; it runs {RUNS}.")
+    return known
+
+
+def variants() -> dict[str, Config]:
+    """Every named variant with its configuration."""
+    files = dict.fromkeys(file for file, _ in FILES.values())
+    found = [import_module(f"{__name__}.{file}").FAMILY.variants for file in [*files, TEXTBOOK]]
+    return {name: config for some in found for name, config in some.items()}
+
+
+def variant_config(name: str) -> Config:
+    """The configuration of a variant by its name."""
+    from_bert = family("bert").variants.get(name)  # most often asked for, and needs no other family's page
+    if from_bert is not None:
+        return from_bert
+    found = variants()
+    if name not in found:
+        raise BertcliError(f"There is no variant '{name}'; choose from {', '.join(found)}.")
+    return found[name]
+
+
+def parse_heads(heads: str | tuple[str, ...] | list[str], of: Family) -> tuple[str, ...]:
+    """Heads from a list or from "mlm,nsp" or "none", in the family's order, with the pooler where they read it."""
+    names = [name.strip() for name in heads.split(",")] if isinstance(heads, str) else list(heads)
+    if names == ["none"]:
+        return ()
+    for name in names:
+        if not of.head_names:
+            raise BertcliError(f"There is no head '{name}': {of.config.title} has none, so leave out the heads.")
+        if name not in of.head_names:
+            raise BertcliError(
+                f"There is no head '{name}'; choose from {', '.join(of.head_names)} (the heads of {of.config.title}), "
+                "or none."
+            )
+    wanted = set(names) | ({"pooler"} if of.network.pooled & set(names) else set())
+    return tuple(name for name in of.head_names if name in wanted)

@@ -1,0 +1,222 @@
+"""DeBERTa-v2 and v3 in files: their keys in config.json and the names of their tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from bertcli.checkpoint.config import LARGEST_SIZE, MOST_LAYERS, Config, count, texts
+from bertcli.checkpoint.families.bert import BUFFERS, EMBEDDINGS, FINE_TUNED, LAYER, MLM
+from bertcli.checkpoint.family import Family, Head
+from bertcli.engine.kernels import ACTIVATIONS
+from bertcli.errors import BertcliError, shown
+from bertcli.network.deberta import Deberta
+
+TERMS = ("c2p", "p2c")
+
+
+@dataclass(frozen=True)
+class DebertaConfig(Config):
+    """A DeBERTa-v2 configuration with config.json's own keys; the defaults are those of DeBERTa-v2's code."""
+
+    vocab_size: int = count(128100, needed=True)
+    hidden_size: int = count(1536, needed=True)
+    num_hidden_layers: int = count(24, needed=True, most=MOST_LAYERS)
+    num_attention_heads: int = count(24, needed=True)
+    intermediate_size: int = count(6144, needed=True)
+    hidden_act: str = "gelu"
+    layer_norm_eps: float = 1e-7
+    max_position_embeddings: int = count(512)
+    type_vocab_size: int = 0
+    embedding_size: int | None = None  # None: hidden_size
+    position_biased_input: bool = True
+    relative_attention: bool = False
+    max_relative_positions: int = -1
+    position_buckets: int = -1
+    norm_rel_ebd: str = "none"
+    share_att_key: bool = False
+    pos_att_type: tuple[str, ...] = ()
+    conv_kernel_size: int = 0
+    conv_groups: int = 1
+    conv_act: str = "tanh"
+    pooler_hidden_act: str = "gelu"
+    pooler_hidden_size: int | None = None
+    attention_head_size: int | None = None
+    model_type: str = field(default="deberta-v2", kw_only=True)
+
+    title: ClassVar[str] = "DeBERTa"
+
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With pos_att_type, "p2c|c2p" in older files, as a tuple."""
+        terms = data.get("pos_att_type")
+        listed = terms.lower().split("|") if isinstance(terms, str) else texts(data, "pos_att_type")
+        return {**data, "pos_att_type": tuple(term.strip() for term in listed if term.strip())}
+
+    def check(self) -> None:
+        self.check_heads("hidden_size", "num_attention_heads")
+        for key in ("hidden_act", "pooler_hidden_act"):
+            self.check_activation(key)
+        self.check_eps("layer_norm_eps")
+        only: dict[str, Any] = {
+            "relative_attention": True,
+            "conv_groups": 1,
+            "pooler_hidden_size": self.hidden_size,
+            "attention_head_size": self.sizes["D"],
+        }
+        for key, value in only.items():
+            if getattr(self, key) not in (value, None):
+                raise BertcliError(f"{key} is {shown(getattr(self, key))}; bertcli runs DeBERTa with {shown(value)}.")
+        for term in self.pos_att_type:
+            if term not in TERMS:
+                raise BertcliError(f"pos_att_type has {shown(term)}; known are {', '.join(TERMS)}.")
+        if self.norm_rel_ebd not in ("none", "layer_norm"):
+            raise BertcliError(f"norm_rel_ebd is {shown(self.norm_rel_ebd)}; known are 'none' and 'layer_norm'.")
+        if self.has_convolution and (self.conv_kernel_size % 2 == 0 or self.conv_act not in ACTIVATIONS):
+            raise BertcliError(
+                f"conv_kernel_size is {self.conv_kernel_size} and conv_act {shown(self.conv_act)}; bertcli runs odd "
+                f"sizes with {', '.join(ACTIVATIONS)}."
+            )
+        for key, size, least in (("type_vocab_size", self.type_vocab_size, 0), ("embedding_size", self.sizes["E"], 1),
+                                 ("max_relative_positions", self.farthest, 1)):  # fmt: skip
+            if not least <= size <= LARGEST_SIZE:
+                raise BertcliError(f"{key} is {size}; it must be {least} to {LARGEST_SIZE}.")
+        if self.position_buckets == 1 or self.position_buckets // 2 >= self.farthest - 1:
+            raise BertcliError(
+                f"position_buckets is {self.position_buckets}; with {self.farthest} relative positions it must be 2 to "
+                f"{2 * self.farthest - 3}, or -1 for none."
+            )
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {
+            "V": self.vocab_size, "H": self.hidden_size, "L": self.num_hidden_layers, "A": self.num_attention_heads,
+            "D": self.hidden_size // self.num_attention_heads, "F": self.intermediate_size, "C": self.num_labels,
+            "P": self.max_position_embeddings, "T": self.type_vocab_size,
+            "E": self.hidden_size if self.embedding_size is None else self.embedding_size,
+            "K": 2 * (self.position_buckets if self.position_buckets > 0 else self.farthest),
+            "W": self.conv_kernel_size,
+        }  # fmt: skip
+
+    @property
+    def has_segments(self) -> bool:
+        return self.type_vocab_size > 0
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        return {} if self.has_projection else {"E": "H"}
+
+    @property
+    def has_projection(self) -> bool:
+        """Whether embeddings are projected to the width of the layers."""
+        return self.sizes["E"] != self.hidden_size
+
+    @property
+    def has_relative_norm(self) -> bool:
+        """Whether a norm comes after the embeddings of relative positions."""
+        return self.norm_rel_ebd == "layer_norm"
+
+    @property
+    def farthest(self) -> int:
+        """How many relative positions there are in each direction."""
+        return self.max_relative_positions if self.max_relative_positions > 0 else self.max_position_embeddings
+
+    @property
+    def content_to_position(self) -> bool:
+        """Whether queries look at relative positions."""
+        return "c2p" in self.pos_att_type
+
+    @property
+    def position_to_content(self) -> bool:
+        """Whether relative positions look at keys."""
+        return "p2c" in self.pos_att_type
+
+    @property
+    def has_position_key(self) -> bool:
+        """Whether relative positions have a projection to keys of their own."""
+        return self.content_to_position and not self.share_att_key
+
+    @property
+    def has_position_query(self) -> bool:
+        """Whether relative positions have a projection to queries of their own."""
+        return self.position_to_content and not self.share_att_key
+
+    @property
+    def has_convolution(self) -> bool:
+        """Whether a convolution comes after the first layer."""
+        return self.conv_kernel_size > 0
+
+    @property
+    def convolutions(self) -> tuple[bool, ...]:
+        """Of every layer, whether a convolution comes after it."""
+        return tuple(self.has_convolution and n == 0 for n in range(self.num_hidden_layers))
+
+
+def _version_3(layers: int, hidden: int, vocab: int = 128100) -> DebertaConfig:
+    return DebertaConfig(
+        vocab_size=vocab,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=hidden // 64,
+        intermediate_size=4 * hidden,
+        position_biased_input=False,
+        relative_attention=True,
+        position_buckets=256,
+        norm_rel_ebd="layer_norm",
+        share_att_key=True,
+        pos_att_type=("p2c", "c2p"),
+    )
+
+
+LAYER_N = r"encoder\.layers\.(\d+)\."
+FAMILY = Family(
+    config=DebertaConfig,
+    network=Deberta,
+    prefix="deberta.",
+    names=(
+        *EMBEDDINGS,
+        (r"embeddings\.projection\.(\w+)", r"embeddings.embed_proj.\1"),
+        (LAYER_N + r"attention\.position_key\.(\w+)", r"encoder.layer.\1.attention.self.pos_key_proj.\2"),
+        (LAYER_N + r"attention\.position_query\.(\w+)", r"encoder.layer.\1.attention.self.pos_query_proj.\2"),
+        (LAYER_N + r"attention\.(query|key|value)\.(\w+)", r"encoder.layer.\1.attention.self.\2_proj.\3"),
+        *LAYER,
+        (LAYER_N + r"convolution\.norm\.(\w+)", r"encoder.conv.LayerNorm.\2"),
+        (LAYER_N + r"convolution\.(\w+)", r"encoder.conv.conv.\2"),
+        (r"encoder\.relative", "encoder.rel_embeddings.weight"),
+        (r"encoder\.relative_norm\.(\w+)", r"encoder.LayerNorm.\1"),
+        *MLM,
+        (r"(?:classifier|multiple_choice)\.dense\.(\w+)", r"pooler.dense.\1"),
+        *FINE_TUNED,
+    ),
+    other_names={"cls.predictions.bias": "cls.predictions.decoder.bias"},
+    buffers=BUFFERS,
+    hints={
+        "mlm": "DeBERTa fills masks with cls.predictions.*; files with lm_predictions.* instead were trained for "
+        "something else, so use another model."
+    },
+    heads={
+        "mlm": Head("cls.predictions.transform."),
+        "classifier": Head("pooler.dense.", "ForSequenceClassification"),
+        "multiple_choice": Head("pooler.dense.", "ForMultipleChoice"),
+        "token_classifier": Head("classifier.", "ForTokenClassification"),
+        "qa": Head("qa_outputs.", "ForQuestionAnswering"),
+    },
+    variants={
+        "deberta-v3-xsmall": _version_3(12, 384),
+        "deberta-v3-small": _version_3(6, 768),
+        "deberta-v3-base": _version_3(12, 768),
+        "deberta-v3-large": _version_3(24, 1024),
+        "deberta-v2-xlarge": DebertaConfig(
+            position_biased_input=False,
+            relative_attention=True,
+            position_buckets=256,
+            norm_rel_ebd="layer_norm",
+            share_att_key=True,
+            pos_att_type=("p2c", "c2p"),
+            conv_kernel_size=3,
+            conv_act="gelu",
+            attention_head_size=64,
+        ),
+    },
+)

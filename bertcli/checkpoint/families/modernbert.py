@@ -1,0 +1,158 @@
+"""ModernBERT in files: its keys in config.json and the names of its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from bertcli.checkpoint.config import MOST_LAYERS, Config, checked, count, texts
+from bertcli.checkpoint.family import Family, Head
+from bertcli.errors import BertcliError, shown
+from bertcli.network.modernbert import ModernBert
+
+GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope_parameters
+NO_BIASES = ("norm_bias", "attention_bias", "mlp_bias", "classifier_bias")
+
+
+@dataclass(frozen=True)
+class ModernBertConfig(Config):
+    """A ModernBERT configuration with config.json's own keys; the defaults are those of ModernBERT-base."""
+
+    vocab_size: int = count(50368, needed=True)
+    hidden_size: int = count(768, needed=True)
+    num_hidden_layers: int = count(22, needed=True, most=MOST_LAYERS)
+    num_attention_heads: int = count(12, needed=True)
+    intermediate_size: int = count(1152, needed=True)
+    hidden_activation: str = "gelu"
+    norm_eps: float = 1e-5
+    max_position_embeddings: int = count(8192)
+    local_attention: int = count(128)
+    global_attn_every_n_layers: int = count(3)
+    global_rope_theta: float = 160000.0
+    local_rope_theta: float = 10000.0
+    layer_types: tuple[str, ...] = ()
+    classifier_pooling: str = "cls"
+    classifier_activation: str = "gelu"
+    pad_token_id: int = field(default=50283, kw_only=True)
+    model_type: str = field(default="modernbert", kw_only=True)
+
+    title: ClassVar[str] = "ModernBERT"
+    absolute: ClassVar[bool] = False  # files say "absolute" or "sans_pos", and mean neither
+
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With newer files' layer_types and rope_parameters, which override the older keys."""
+        for key in NO_BIASES:
+            if data.get(key):
+                raise BertcliError(f"{key} is true; bertcli runs ModernBERT without these biases.")
+        if data.get("decoder_bias") is False:
+            raise BertcliError("decoder_bias is false; bertcli runs ModernBERT with a bias in its decoder.")
+        found = dict(data) | {"layer_types": texts(data, "layer_types")}
+        _check_rope("rope_scaling", data.get("rope_scaling"))
+        ropes = data.get("rope_parameters") or {}
+        if not isinstance(ropes, dict):
+            raise BertcliError(f"rope_parameters is {shown(ropes)}, which is not an object.")
+        for kind, key in ((GLOBAL, "global_rope_theta"), (LOCAL, "local_rope_theta")):
+            rope = ropes.get(kind) or {}
+            _check_rope(f"rope_parameters.{kind}", rope)
+            if rope.get("rope_theta") is not None:
+                found[key] = rope["rope_theta"]
+        return found
+
+    def check(self) -> None:
+        self.check_heads("hidden_size", "num_attention_heads")
+        self.check_activation("hidden_activation")
+        self.check_activation("classifier_activation")
+        self.check_eps("norm_eps")
+        if self.sizes["D"] % 2:
+            raise BertcliError(f"A head has {self.sizes['D']} numbers; rotary positions need an even number.")
+        if min(self.global_rope_theta, self.local_rope_theta) <= 1:
+            raise BertcliError("A rope_theta must be greater than 1.")
+        if self.classifier_pooling not in ("cls", "mean"):
+            raise BertcliError(f"classifier_pooling is {shown(self.classifier_pooling)}; known are 'cls' and 'mean'.")
+        if self.layer_types and len(self.layer_types) != self.num_hidden_layers:
+            raise BertcliError(f"layer_types names {len(self.layer_types)} of {self.num_hidden_layers} layers.")
+        for kind in self.layer_types:
+            if kind not in (GLOBAL, LOCAL):
+                raise BertcliError(f"layer_types has {shown(kind)}; known are '{GLOBAL}' and '{LOCAL}'.")
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {
+            "V": self.vocab_size, "H": self.hidden_size, "L": self.num_hidden_layers, "A": self.num_attention_heads,
+            "D": self.hidden_size // self.num_attention_heads, "F": self.intermediate_size, "C": self.num_labels,
+            "P": self.max_position_embeddings,
+        }  # fmt: skip
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of every layer, whether its attention is global or local."""
+        every = self.global_attn_every_n_layers
+        return self.layer_types or tuple(LOCAL if n % every else GLOBAL for n in range(self.num_hidden_layers))
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """Of every layer, how far it sees."""
+        return tuple(self.local_attention // 2 if kind == LOCAL else None for kind in self.kinds)
+
+    @property
+    def thetas(self) -> tuple[float, ...]:
+        """Of every layer, what its rotations are made from."""
+        return tuple(self.local_rope_theta if kind == LOCAL else self.global_rope_theta for kind in self.kinds)
+
+    @property
+    def attention_norms(self) -> tuple[bool, ...]:
+        """Of every layer, whether a norm comes before its attention."""
+        return tuple(n > 0 for n in range(self.num_hidden_layers))
+
+
+def _check_rope(key: str, rope: Any) -> None:
+    """Refuse anything but plain rotary positions."""
+    if not isinstance(rope or {}, dict):
+        raise BertcliError(f"{key} is {shown(rope)}, which is not an object.")
+    kind = (rope or {}).get("rope_type", (rope or {}).get("type", "default"))
+    if kind != "default":
+        raise BertcliError(f"{key} has rope_type {shown(kind)}; bertcli runs ModernBERT with 'default' only.")
+    if (rope or {}).get("rope_theta") is not None:
+        checked(f"{key}.rope_theta", rope["rope_theta"], float)
+
+
+LAYER = r"encoder\.layers\.(\d+)\."
+TRANSFORMED = r"(?:mlm|classifier|token_classifier|qa|multiple_choice)\."
+FAMILY = Family(
+    config=ModernBertConfig,
+    network=ModernBert,
+    prefix="model.",
+    names=(
+        (r"embeddings\.token", "embeddings.tok_embeddings.weight"),
+        (r"embeddings\.norm\.(\w+)", r"embeddings.norm.\1"),
+        (LAYER + r"attention_norm\.(\w+)", r"layers.\1.attn_norm.\2"),
+        (LAYER + r"attention\.query\.(\w+)", r"layers.\1.attn.Wqkv.\2[0/3]"),
+        (LAYER + r"attention\.key\.(\w+)", r"layers.\1.attn.Wqkv.\2[1/3]"),
+        (LAYER + r"attention\.value\.(\w+)", r"layers.\1.attn.Wqkv.\2[2/3]"),
+        (LAYER + r"attention\.output\.(\w+)", r"layers.\1.attn.Wo.\2"),
+        (LAYER + r"feed_forward_norm\.(\w+)", r"layers.\1.mlp_norm.\2"),
+        (LAYER + r"feed_forward\.intermediate\.(\w+)", r"layers.\1.mlp.Wi.\2[0/2]"),
+        (LAYER + r"feed_forward\.gate\.(\w+)", r"layers.\1.mlp.Wi.\2[1/2]"),
+        (LAYER + r"feed_forward\.output\.(\w+)", r"layers.\1.mlp.Wo.\2"),
+        (r"encoder\.norm\.(\w+)", r"final_norm.\1"),
+        (TRANSFORMED + r"transform\.(dense|norm)\.(\w+)", r"head.\1.\2"),
+        (r"mlm\.decoder", "decoder.weight"),
+        (r"mlm\.bias", "decoder.bias"),
+        (TRANSFORMED + r"output\.(\w+)", r"classifier.\1"),
+    ),
+    heads={
+        "mlm": Head("decoder."),
+        "classifier": Head("classifier.", "ForSequenceClassification"),
+        "token_classifier": Head("classifier.", "ForTokenClassification"),
+        "qa": Head("classifier.", "ForQuestionAnswering"),
+        "multiple_choice": Head("classifier.", "ForMultipleChoice"),
+    },
+    variants={
+        "modernbert-base": ModernBertConfig(),
+        "modernbert-large": ModernBertConfig(
+            hidden_size=1024, num_hidden_layers=28, num_attention_heads=16, intermediate_size=2624
+        ),
+    },
+)

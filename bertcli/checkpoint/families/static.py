@@ -1,0 +1,84 @@
+"""Static models in files: a table of vectors, as sentence-transformers' StaticEmbedding or as model2vec stores it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.checkpoint.config import Config, count
+from bertcli.checkpoint.family import Family
+from bertcli.checkpoint.tensors import StoredTensor, open_tensors
+from bertcli.errors import BertcliError, shown
+from bertcli.network.static import Static
+
+TABLE, MODEL2VEC = "embedding.weight", "embeddings"
+LONGEST = 1_000_000  # tokens of a text; model2vec's own limit. There are no positions to run out of
+
+
+@dataclass(frozen=True)
+class StaticConfig(Config):
+    """The sizes of the table; there is no config.json of which they could be read."""
+
+    hidden_dim: int = count(256)
+    model_type: str = field(default="model2vec", kw_only=True)
+
+    title: ClassVar[str] = "a static model"
+    contextual: ClassVar[bool] = False
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {"V": self.vocab_size, "H": self.hidden_dim, "L": 0, "A": 1, "P": LONGEST, "C": self.num_labels}
+
+
+def open_static(folder: Path) -> tuple[StaticConfig, dict[str, StoredTensor]]:
+    """The configuration and the tensors of the table in a folder: row i is the vector of token i.
+
+    model2vec may store fewer rows, which of them each token has (`mapping`), and a factor for each token (`weights`):
+    then the table is computed, as sentence-transformers does it. Errors: BertcliError naming file and tensor.
+    """
+    stored = open_tensors(folder)
+    name = next((name for name in (TABLE, MODEL2VEC) if name in stored), None)
+    if name is None:
+        raise BertcliError(f"{folder} has neither a tensor {TABLE} nor {MODEL2VEC}: it holds no table of vectors.")
+    table = stored[name]
+    if len(table.shape) != 2:
+        raise BertcliError(f"{table.file} has tensor {name} of shape {table.shape}, which is no table of vectors.")
+    if name == MODEL2VEC and {"mapping", "weights"} & stored.keys():
+        stored = {name: table._replace(dtype="F32", array=_folded(table, stored))}
+    rows, width = stored[name].shape
+    return StaticConfig(vocab_size=rows, hidden_dim=width), stored
+
+
+def _folded(table: StoredTensor, stored: Mapping[str, StoredTensor]) -> NDArray[np.float32]:
+    """embeddings[mapping] · weights"""
+    values = table.float32()
+    if "mapping" in stored:
+        rows = stored["mapping"].array
+        if rows.dtype.kind not in "iu" or rows.ndim != 1 or not np.isin(rows, np.arange(len(values))).all():
+            raise BertcliError(f"{table.file} has a mapping that is not one of tokens to rows: fetch the model again.")
+        values = values[rows]
+    if "weights" in stored:
+        factors = stored["weights"].float32()
+        if factors.shape != (len(values),):
+            raise BertcliError(
+                f"{table.file} has weights of shape {shown(factors.shape)} for {len(values)} tokens: fetch it again."
+            )
+        values = values * factors[:, None]
+    values.setflags(write=False)
+    return values
+
+
+FAMILY = Family(
+    config=StaticConfig,
+    network=Static,
+    prefix="",
+    names=((r"embeddings\.token", TABLE),),
+    other_names={TABLE: MODEL2VEC},
+    heads={},
+    variants={},
+)

@@ -1,0 +1,115 @@
+"""A model's name -> its folder: an existing folder, else the Hugging Face cache, else a download."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from pathlib import Path
+
+from bertcli.checkpoint.cache import cache_folder, missing, snapshot
+from bertcli.errors import BertcliError, shown
+
+logger = logging.getLogger("bertcli")
+
+SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment")
+
+# The first BERTs were on the Hub without an organization; a cache may have them under the old name or the new.
+CANONICAL = (
+    "bert-base-uncased", "bert-base-cased", "bert-large-uncased", "bert-large-cased", "bert-base-chinese",
+    "bert-base-multilingual-uncased", "bert-base-multilingual-cased", "bert-base-german-cased",
+    "bert-base-german-dbmdz-cased", "bert-base-german-dbmdz-uncased", "bert-base-cased-finetuned-mrpc",
+    "bert-large-uncased-whole-word-masking", "bert-large-uncased-whole-word-masking-finetuned-squad",
+    "bert-large-cased-whole-word-masking", "bert-large-cased-whole-word-masking-finetuned-squad",
+)  # fmt: skip
+CANONICAL_HOME = "google-bert/"
+
+# The Hub's own rule for names: words, dots and dashes, beginning and ending with a word, without "--", ".." or ".git".
+HUB_ID = re.compile(r"(?!.*(?:--|\.\.))(?!.*\.git$)(?:\b[\w.-]{1,96}\b/)?\b[\w.-]{1,96}\b", re.ASCII)
+REVISION = re.compile(r"(?!.*(?:\.\.|//))\w[\w./+-]{0,254}(?<![/.])", re.ASCII)  # becomes a path below refs/
+
+
+def find_model(
+    model: str,
+    *,
+    revision: str | None = None,
+    cache_dir: str | Path | None = None,
+    offline: bool = False,
+    progress: bool = False,
+    weights: bool = True,
+) -> Path:
+    """The folder of a model: an existing folder, a bundled sample, the Hugging Face cache, or a download if online.
+
+    `revision` is a branch, tag or commit on the Hub (default main); `cache_dir` replaces the cache chosen by
+    HF_HUB_CACHE and HF_HOME; `progress` shows a bar while weights are fetched if stderr is a terminal. Without
+    `weights` the small files that a tokenizer needs are enough.
+    Errors: BertcliError in one line, whatever the network does; an incomplete model in the cache is never used.
+    """
+    if model and os.path.isdir(os.path.expanduser(model)):
+        if revision is not None:
+            logger.warning("%s is a folder: the revision %s is ignored.", model, revision)
+        return Path(model).expanduser()
+    if model in SAMPLES:
+        if revision is not None:
+            logger.warning("%s is bundled: the revision %s is ignored.", model, revision)
+        return sample(model)
+    _check_name(model)
+    if revision is not None and not REVISION.fullmatch(revision):
+        raise BertcliError(f"{shown(revision)} cannot be a revision: give a branch, a tag or a commit of {model}.")
+    repos = _names(model)
+    cache = cache_folder(cache_dir)
+    snapshots = [found for repo in repos if (found := snapshot(cache, repo, revision or "main")) is not None]
+    for found in snapshots:
+        if not missing(found, weights):
+            return found
+    if offline or _offline_by_environment():
+        state = f"is in the cache without {missing(snapshots[0], weights)[0]}" if snapshots else "is not in the cache"
+        at = f" at revision {revision}" if revision else ""
+        why = "offline mode (--offline)" if offline else "HF_HUB_OFFLINE"
+        raise BertcliError(
+            f"There is no folder {model}, and the Hub model of that name{at} {state} ({cache}); {why} forbids "
+            "downloading it: run once online, or give a folder."
+        )
+    try:
+        import huggingface_hub.constants  # noqa: F401
+    except ValueError as error:  # HF_HUB_ETAG_TIMEOUT=abc
+        raise BertcliError(f"The Hub client cannot be loaded ({error}): check the variables HF_….") from None
+    from bertcli.checkpoint.download import download  # imports the Hub client: only when needed
+
+    return download(repos, revision, cache, progress, weights)
+
+
+def sample(name: str) -> Path:
+    """The folder of a bundled model: inside the installed package, or next to it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    for parent in (package, package.parent):
+        if (parent / "sample_weights" / name / "config.json").is_file():
+            return parent / "sample_weights" / name
+    raise BertcliError(
+        f"The bundled model {name} is not in this installation: reinstall bertcli, or choose one with -m."
+    )
+
+
+def _check_name(model: str) -> None:
+    """Accept only what can be a Hub id; anything that looks like a path is not looked up on the network."""
+    path = os.path.expanduser(model)
+    if os.path.exists(path):
+        raise BertcliError(f"{model} is a file: give the folder that holds it, {os.path.dirname(path) or '.'}.")
+    if model.startswith((".", "~", "/")) or model.endswith("/") or "\\" in model or model.count("/") > 1:
+        raise BertcliError(f"There is no folder {shown(model)}.")
+    if not HUB_ID.fullmatch(model):
+        raise BertcliError(f"{shown(model)} is neither a folder nor a Hub id such as google-bert/bert-base-uncased.")
+
+
+def _names(model: str) -> list[str]:
+    """The names under which the Hub may know the model, the given one first."""
+    bare = model.removeprefix(CANONICAL_HOME)
+    if bare not in CANONICAL:
+        return [model]
+    return [model, bare if model != bare else CANONICAL_HOME + bare]
+
+
+def _offline_by_environment() -> bool:
+    """Whether the environment asks for offline mode, as the Hub client reads it."""
+    value = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
+    return value.upper() in {"1", "ON", "YES", "TRUE"}

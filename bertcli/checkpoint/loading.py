@@ -1,0 +1,224 @@
+"""A checkpoint folder -> the module tree, and an account of every tensor in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bertcli.checkpoint.config import Config
+from bertcli.checkpoint.families import family, parse_heads, read_config, tensors_of_others
+from bertcli.checkpoint.family import Family, Place
+from bertcli.checkpoint.lacking import other_weights
+from bertcli.checkpoint.sentence import network_place
+from bertcli.checkpoint.tensors import StoredTensor, open_tensors
+from bertcli.engine.array import Array, shape_only
+from bertcli.errors import BertcliError
+from bertcli.network.module import Request, build
+from bertcli.network.network import Network
+
+UNUSED = "not part of this model"
+COPY = "a second copy of"
+DIFFERENT = "its values differ from those of"
+OLD_NORM_NAMES = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+FINE_TUNED = ("classifier", "token_classifier", "multiple_choice", "qa")
+BASE = ("embeddings", "encoder", "pooler")  # parts of a network whose tensors have the family's prefix
+
+
+class TensorUse(NamedTuple):
+    """What the loader does with one tensor of the file, or would have done with a missing one."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    use: str  # used, renamed, ignored, missing
+    path: str | None  # in our tree; of a tensor that is cut into equal parts, all their paths
+    note: str = ""
+
+    @property
+    def paths(self) -> list[str]:
+        """Every path in our tree."""
+        return self.path.split(", ") if self.path else []
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A checkpoint, opened: its tree, and an account of every tensor in its files."""
+
+    config: Config
+    heads: tuple[str, ...]
+    network: Network
+    uses: tuple[TensorUse, ...]
+
+    @property
+    def notes(self) -> list[str]:
+        """One line about unused tensors in the file, if there are any."""
+        unused = [use.name for use in self.uses if use.note.startswith((UNUSED, DIFFERENT))]
+        if not unused:
+            return []
+        shown = ", ".join(unused[:3]) + (f" and {len(unused) - 3} more" if len(unused) > 3 else "")
+        return [f"{len(unused)} unused tensor{'s' * (len(unused) > 1)} in the checkpoint: {shown}."]
+
+
+def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = False) -> Checkpoint:
+    """Open a folder with config.json and safetensors; `heads` keeps only these (default: all it has).
+
+    Weights stored as float32 are used in place, memory-mapped and read-only; other types are converted to float32.
+    A missing tensor is an error; with `partial` it is only listed as missing, and the network cannot be run.
+    """
+    config, stored = _open(folder)
+    of = family(config.model_type)
+    there = _heads_in(stored, config, of)
+    wanted = there if heads is None else parse_heads(heads, of)
+    missing = [head for head in wanted if head not in there]
+    if missing:
+        raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(there) or 'none'}.")
+    config = _with_stored_labels(config, stored, there)
+    loader = _Loader(stored, config, of, partial)
+    network = build(of.network, config, loader, wanted)
+    return Checkpoint(config, wanted, network, loader.account())
+
+
+def _open(folder: Path) -> tuple[Config, Mapping[str, StoredTensor]]:
+    """The configuration and the tensors in a folder."""
+    folder, static = network_place(folder)
+    if static:
+        from bertcli.checkpoint.families.static import open_static  # few checkpoints are of that kind
+
+        return open_static(folder)
+    if not os.path.lexists(folder / "config.json"):
+        raise other_weights(str(folder), [path.name for path in folder.glob("*")]) or BertcliError(
+            f"{folder} has no config.json: give the folder of a model, or fetch this one again."
+        )
+    config = read_config(folder / "config.json")
+    if not family(config.model_type).stored:
+        raise BertcliError(f"{folder} holds {config.title}; it has sizes, but there are no checkpoints of it.")
+    return config, open_tensors(folder)
+
+
+class _Loader:
+    """The source of arrays for `build`: finds the tensor for a path, checks its shape, and records what it did."""
+
+    def __init__(self, stored: Mapping[str, StoredTensor], config: Config, of: Family, partial: bool) -> None:
+        self.stored = stored
+        self.config = config
+        self.family = of
+        self.partial = partial
+        self.prefix = of.prefix if any(name.startswith(of.prefix + "embeddings.") for name in stored) else ""
+        self.taken: dict[str, TensorUse] = {}
+        self.arrays: dict[str, Array] = {}
+        self.whole: dict[str, Array] = {}  # tensors of which several parameters are parts
+
+    def __call__(self, request: Request) -> Array:
+        if request.tied and self.config.tie_word_embeddings and not self._stored_apart(request.path, request.tied):
+            array = self.arrays[request.tied]
+            self._note_tied(request)
+        else:
+            array = self._load(request)
+        self.arrays[request.path] = array
+        return array
+
+    def _load(self, request: Request) -> Array:
+        name, number, parts = self._place(request.path)
+        found = self._find(name)
+        expected = self.prefix + name if request.path.partition(".")[0] in BASE else name
+        shape = (request.shape[0] * parts, *request.shape[1:])
+        path = request.path if name not in self.taken else f"{self.taken[name].path}, {request.path}"
+        if not found and not self.partial:
+            raise self._lacking(expected, shape)
+        if not found:
+            self.taken[name] = TensorUse(expected, shape, "", 0, "missing", path)
+            return shape_only(request.shape)
+        tensor = self.stored[found[0]]
+        if tensor.shape != shape:
+            raise BertcliError(
+                f"The tensor '{found[0]}' has shape {tensor.shape}, but config.json requires {shape}: fetch both again."
+            )
+        if found[0] in self.taken:
+            path = f"{self.taken[found[0]].path}, {request.path}"
+        use = "used" if found[0].removeprefix(self.prefix) == name else "renamed"
+        self._take(tensor, use, path)
+        for again in found[1:]:
+            alike = tensor.equals(self.stored[again])
+            self._take(self.stored[again], "ignored", None, f"{COPY if alike else DIFFERENT} {found[0]}")
+        whole = self.whole.setdefault(found[0], tensor.float32()) if parts > 1 else tensor.float32()
+        return np.split(whole, parts)[number] if parts > 1 else whole
+
+    def _lacking(self, name: str, shape: tuple[int, ...]) -> BertcliError:
+        other = tensors_of_others(self.stored, self.family)
+        if other is not None:
+            return BertcliError(
+                f"config.json is that of {self.family.config.title}, but the tensors are those of {other}: both must "
+                "be of one model, so fetch them again."
+            )
+        return BertcliError(f"The checkpoint lacks the tensor '{name}' of shape {shape}: fetch it again.")
+
+    def _place(self, path: str) -> Place:
+        return self.family.place_of(self.config.stored_path(path))
+
+    def _find(self, name: str) -> list[str]:
+        """The stored tensors known by this name, starting with the one to use."""
+        other = self.family.other_names.get(name)
+        candidates = [] if other is None else [other]
+        candidates += [name, *(name.replace(new, old) for new, old in OLD_NORM_NAMES.items() if new in name)]
+        candidates += [self.prefix + one for one in candidates] if self.prefix else []
+        return [one for one in candidates if one in self.stored]
+
+    def _stored_apart(self, path: str, tied: str) -> bool:
+        """True if config.json calls two parameters tied but the file holds different values for the second.
+
+        The stored values are then used, as in transformers 5. Identical copies are read whole, others hardly beyond the
+        first rows.
+        """
+        found, others = (self._find(self._place(one).name) for one in (path, tied))
+        if not found or not others:
+            return False
+        one, other = self.stored[found[0]], self.stored[others[0]]
+        return one.dtype != other.dtype or not one.equals(other)
+
+    def _note_tied(self, request: Request) -> None:
+        name = self._place(request.path).name
+        if name in self.stored:
+            self._take(self.stored[name], "ignored", None, f"tied to {request.tied}")
+
+    def _take(self, tensor: StoredTensor, use: str, path: str | None, note: str = "") -> None:
+        self.taken[tensor.name] = TensorUse(tensor.name, tensor.shape, tensor.dtype, tensor.nbytes, use, path, note)
+
+    def account(self) -> tuple[TensorUse, ...]:
+        """Every tensor of the file, in file order, with its use; then the missing ones."""
+        for name in self.stored.keys() - self.taken.keys():
+            note = "a constant" if name.removeprefix(self.family.prefix) in self.family.buffers else UNUSED
+            self._take(self.stored[name], "ignored", None, note)
+        missing = [name for name in self.taken if name not in self.stored]
+        return tuple(self.taken[name] for name in [*self.stored, *missing])
+
+
+def _heads_in(stored: Mapping[str, StoredTensor], config: Config, of: Family) -> tuple[str, ...]:
+    """The heads a file holds. A head that is only partly stored counts; its missing tensor is an error later."""
+    names = [name.removeprefix(of.prefix) for name in stored]
+    found = [head for head, how in of.heads.items() if any(name.startswith(how.prefix) for name in names)]
+    if "pooler" in of.heads and "pooler" not in found:
+        reading = [head for head in found if head in of.network.pooled]
+        if any(of.heads[head].named(config) for head in reading):
+            found.append("pooler")  # a file without it is damaged
+        else:
+            found = [head for head in found if head not in reading]
+    rivals = [head for head in found if head in FINE_TUNED and of.heads[head].prefix != "qa_outputs."]
+    chosen = next((head for head in rivals if of.heads[head].named(config)), rivals[0] if rivals else None)
+    found = [head for head in found if head not in rivals or head == chosen]  # their tensors have the same names
+    return tuple(head for head in of.head_names if head in found)
+
+
+def _with_stored_labels(config: Config, stored: Mapping[str, StoredTensor], heads: tuple[str, ...]) -> Config:
+    """The config with as many labels as the classifier has rows, if config.json neither names nor counts them."""
+    weight = stored.get("classifier.weight")
+    if not {"classifier", "token_classifier"} & {*heads} or weight is None or not weight.shape:
+        return config
+    if config.id2label or config.num_labels != Config.num_labels:
+        return config
+    return replace(config, num_labels=weight.shape[0])

@@ -1,0 +1,369 @@
+"""What a sentence-transformers folder specifies besides the network: pooling, Dense layers, prompts, limits, scores.
+
+`modules.json` lists the modules in order; each has a folder with a config.json. A listed module is applied or refused,
+never skipped, and a class that a file names is looked up here, never imported. Source of the files' meaning: the
+modules of sentence-transformers 2 to 6.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bertcli.checkpoint.tensors import SINGLE_FILE, open_tensors
+from bertcli.checkpoint.untrusted import read_json, read_object
+from bertcli.engine.array import Array
+from bertcli.errors import BertcliError, shown
+from bertcli.network.module import Module, parameter, setting
+from bertcli.network.ops import linear
+
+# In the order in which the modes flagged in older folders are concatenated; those not in MODES are refused.
+FLAGS = {
+    "pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max", "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len", "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}  # fmt: skip
+MODES = ("cls", "max", "mean", "mean_sqrt_len")
+NETWORKS = ("Transformer", "MLMTransformer", "StaticEmbedding")
+MODULES = (*NETWORKS, "Pooling", "SpladePooling", "Dense", "Normalize")
+ORDER = re.compile(
+    "Transformer( Pooling( Dense)*)?( Normalize)*|(MLM)?Transformer SpladePooling|StaticEmbedding( Dense)*( Normalize)*"
+)
+SCORES = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}  # activations of a cross-encoder's logits
+ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}
+
+# Where a Transformer module's settings are, by the class that wrote them; the first file that is there counts.
+TRANSFORMER_FILES = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+MODEL_FILE = "config_sentence_transformers.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Dense(Module):
+    """activation(x · weightᵀ + bias): bias may be None, activation is one of ACTIVATIONS' values."""
+
+    weight: Array = parameter("outputs inputs")
+    bias: Array | None = parameter("outputs")
+    activation: str = setting("activation_function")
+
+    def forward(self, x: Array) -> Array:
+        """Pooled vectors [batch, in] -> [batch, out]"""
+        return linear(x, self.weight, self.bias, activation=None if self.activation == "identity" else self.activation)
+
+
+class SparsePooling(NamedTuple):
+    """SPLADE: a text's weight of each vocabulary entry is the `max` or the `sum` over its tokens' logits.
+
+    The logits first go through ln(1 + relu(x)) (`relu`), or through that and once more ln(1 + x) (`log1p_relu`).
+    """
+
+    strategy: str = "max"
+    activation: str = "relu"
+
+
+class SentenceConfig(NamedTuple):
+    """How token vectors become a sentence vector: pooled (several modes: concatenated), `dense` in turn, normalized.
+
+    `pooling` is empty if the folder does not specify it; `reason` tells the user the choice and where it comes from.
+    Only `truncate_dim` numbers of the result are kept; None keeps all. `sparse` is set for a model of sparse vectors.
+    `prompt` is prepended to every text unless another of `prompts` is asked for; without `include_prompt` its tokens
+    are left out of the pooling. `do_lower_case` lower-cases the text before the tokenizer sees it.
+    """
+
+    pooling: tuple[str, ...] = ()
+    normalize: bool = False
+    max_seq_length: int | None = None
+    dense: tuple[Dense, ...] = ()
+    reason: str = "mean, since the checkpoint specifies no pooling"
+    do_lower_case: bool = False
+    prompts: Mapping[str, str] = {}
+    prompt: str = ""
+    include_prompt: bool = True
+    truncate_dim: int | None = None
+    sparse: SparsePooling | None = None
+
+
+class _Module(NamedTuple):
+    kind: str
+    path: str
+
+
+def read_sentence_config(folder: Path) -> SentenceConfig:
+    """What the folder's sentence-transformers files say; the defaults if there are none.
+
+    Errors: BertcliError naming the file, if it is damaged, has a module or mode that bertcli does not support, or sizes
+    that do not match.
+    """
+    limit, lower = _read_transformer(folder)
+    prompts, prompt = _read_prompts(folder)
+    found = SentenceConfig(
+        max_seq_length=limit,
+        do_lower_case=lower,
+        prompts=prompts,
+        prompt=prompt,
+        truncate_dim=_positive(_optional(folder / MODEL_FILE), "truncate_dim", folder / MODEL_FILE),
+    )
+    size = None
+    for module in _read_modules(folder):
+        file = folder / module.path / "config.json"
+        if module.kind == "Pooling":
+            config = read_object(file)
+            modes, size = _read_pooling(config, file)
+            found = found._replace(
+                pooling=modes,
+                include_prompt=_flag(config, "include_prompt", True, file),
+                reason=f"{' + '.join(modes)}, from {module.path}/config.json",
+            )
+        elif module.kind == "StaticEmbedding":
+            found = found._replace(pooling=("mean",), reason="mean of the rows of a static model's table")
+        elif module.kind == "SpladePooling":
+            found = found._replace(sparse=_read_sparse(file))
+        elif module.kind == "Dense":
+            dense = _read_dense(file, size)
+            size = len(dense.weight)
+            found = found._replace(dense=(*found.dense, dense))
+        elif module.kind == "Normalize":
+            found = found._replace(normalize=True)
+    return found
+
+
+def read_limit(folder: Path) -> int | None:
+    """max_seq_length of sentence_bert_config.json; None if it does not say. No other file needs to be valid."""
+    return _read_transformer(folder)[0]
+
+
+def read_preparation(folder: Path) -> tuple[str, bool]:
+    """How a text is prepared for the tokenizer: the prompt prepended to it, and whether it is lower-cased."""
+    return _read_prompts(folder)[1], _read_transformer(folder)[1]
+
+
+def read_cross_encoder(folder: Path, num_labels: int) -> str:
+    """What a cross-encoder's logits go through: "identity", "sigmoid" or "tanh".
+
+    Named by config_sentence_transformers.json, else by config.json in one of two places; else the sigmoid of a single
+    label. Errors: BertcliError naming the file, for any other class than these three of torch.nn.
+    """
+    own, config = folder / MODEL_FILE, read_object(folder / "config.json")
+    nested = config.get("sentence_transformers")
+    for file, path in (
+        (own, _optional(own).get("activation_fn")),
+        (folder / "config.json", nested.get("activation_fn") if isinstance(nested, dict) else None),
+        (folder / "config.json", config.get("sbert_ce_default_activation_function")),
+    ):
+        if path is not None:
+            return _activation(path, SCORES, "asks for the activation", file)
+    return "sigmoid" if num_labels == 1 else "identity"
+
+
+class Place(NamedTuple):
+    """Where a network, its configuration and its tokenizer are; `static` if it is nothing but a table of vectors."""
+
+    folder: Path
+    static: bool = False
+
+
+def network_place(folder: Path) -> Place:
+    """Where a model's network is: beside modules.json, or in the folder that its first module names."""
+    first = next(iter(_entries(folder)), None)
+    if first is None:
+        return Place(folder)
+    kind = _kind(first)
+    if kind not in NETWORKS:  # what else the file says, those who pool see
+        return Place(folder)
+    return Place(folder / _module(first, folder / "modules.json").path, kind == "StaticEmbedding")
+
+
+def missing_files(folder: Path) -> list[str]:
+    """Files of the modules listed in modules.json that the folder lacks, as paths within it."""
+    names = []
+    for module in _read_modules(folder):
+        if module.kind in ("Pooling", "SpladePooling", "Dense"):
+            names.append(f"{module.path}/config.json")
+        if module.kind == "Dense":
+            names.append(f"{module.path}/{SINGLE_FILE}")
+    return [name for name in names if not (folder / name).is_file()]
+
+
+# ---------------------------------------------------------------------------------------------------- modules.json
+
+
+def _entries(folder: Path) -> list[Any]:
+    """What modules.json lists; without it, nothing, or what config.json says if it is model2vec's."""
+    file = folder / "modules.json"
+    if not file.is_file():
+        config_file = folder / "config.json"
+        config = _optional(config_file)
+        if config.get("model_type") != "model2vec":
+            return []
+        normalize = _flag(config, "normalize", False, config_file)
+        types = ["StaticEmbedding", *["Normalize"] * normalize]
+        return [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in types]
+    modules = read_json(file)
+    if not isinstance(modules, list):
+        raise BertcliError(f"{file} holds not a list of modules but {shown(modules)}: fetch the model again.")
+    return modules
+
+
+def _read_modules(folder: Path) -> list[_Module]:
+    """The modules, in one of the orders of ORDER; empty where none are listed."""
+    file, entries = folder / "modules.json", _entries(folder)
+    found = [_module(entry, file) for entry in entries]
+    kinds = [module.kind for module in found]
+    if not ORDER.fullmatch(" ".join(kinds)) and (kinds or file.is_file()):
+        wanted = "one Transformer, one Pooling, then Dense and Normalize, or one Transformer and SpladePooling"
+        raise _unusable(file, f"lists the modules {', '.join(kinds)}; bertcli supports {wanted}, in this order")
+    return found
+
+
+def _module(entry: Any, file: Path) -> _Module:
+    kind, path = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
+    if not isinstance(kind, str) or not isinstance(path, str):
+        raise BertcliError(f"{file} has an entry without type or path, {shown(entry)}: fetch the model again.")
+    name = _kind(entry)
+    if name not in MODULES:
+        raise _unusable(file, f"lists the module {shown(kind)}, which bertcli does not support")
+    if path == "." and name in NETWORKS:
+        path = ""
+    if not _is_plain(path):
+        raise BertcliError(
+            f"{file} has a module in {shown(path)}, which is not a folder next to it: do not use this model."
+        )
+    if not path and name in ("Pooling", "SpladePooling", "Dense"):
+        raise BertcliError(f"{file} has a {name} without a folder: fetch the model again.")
+    return _Module(name, path)
+
+
+def _kind(entry: Any) -> str:
+    """The name of a module's class; empty for a class that is not of sentence-transformers."""
+    kind = entry.get("type") if isinstance(entry, dict) else None
+    package, _, name = kind.rpartition(".") if isinstance(kind, str) else ("", "", "")
+    return name if package.startswith("sentence_transformers.") else ""
+
+
+def _is_plain(path: str) -> bool:
+    """Whether a module's path is that of a folder next to modules.json, or empty."""
+    return path not in (".", "..") and path.isprintable() and not any(mark in path for mark in "/\\:")
+
+
+def _read_pooling(config: dict[str, Any], file: Path) -> tuple[tuple[str, ...], int | None]:
+    """The modes in the order of their concatenation, and the length of the result if the file states it."""
+    modes = config.get("pooling_mode")
+    if modes is None:
+        modes = [mode for flag, mode in FLAGS.items() if _flag(config, flag, False, file)] or ["mean"]
+    modes = [modes] if isinstance(modes, str) else modes
+    if not isinstance(modes, list) or not modes:
+        raise BertcliError(f"{file} has the pooling_mode {shown(modes)}: fetch the model again.")
+    modes = ["mean_sqrt_len" if mode == "mean_sqrt_len_tokens" else mode for mode in modes]
+    for mode in modes:
+        if mode not in MODES:
+            raise _unusable(file, f"asks for the pooling {shown(mode)}; bertcli supports {', '.join(MODES)}")
+    size = config.get("embedding_dimension", config.get("word_embedding_dimension"))
+    if size is not None and (type(size) is not int or size < 1):
+        raise BertcliError(f"{file} pools vectors of length {shown(size)}: fetch the model again.")
+    return tuple(modes), size and size * len(modes)
+
+
+def _read_sparse(file: Path) -> SparsePooling:
+    config = read_object(file)
+    found = SparsePooling(config.get("pooling_strategy", "max"), config.get("activation_function", "relu"))
+    if found.strategy not in ("max", "sum"):
+        raise _unusable(file, f"has the pooling_strategy {shown(found.strategy)}; bertcli supports max and sum")
+    if found.activation not in ("relu", "log1p_relu"):
+        raise _unusable(
+            file, f"has the activation_function {shown(found.activation)}; bertcli supports relu and log1p_relu"
+        )
+    return found
+
+
+def _read_dense(file: Path, size: int | None) -> Dense:
+    """The layer stored next to a Dense module's config.json; `size` is the length of its input, if known."""
+    config = read_object(file)
+    if _flag(config, "use_residual", False, file):
+        raise _unusable(file, "asks for use_residual, which bertcli does not support")
+    for key in ("module_input_name", "module_output_name"):
+        if config.get(key) not in (None, "sentence_embedding"):
+            raise _unusable(file, f"has the {key} {shown(config[key])}; bertcli only supports sentence_embedding")
+    name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
+    activation = _activation(name, ACTIVATIONS, "has the activation_function", file)
+    tensors = open_tensors(file.parent)
+    shape = (config.get("out_features"), config.get("in_features"))
+    wanted: dict[str, tuple[Any, ...]] = {"linear.weight": shape}
+    if _flag(config, "bias", True, file):
+        wanted["linear.bias"] = shape[:1]
+    for tensor, expected in wanted.items():
+        if tensor not in tensors:
+            raise BertcliError(f"{file.parent} lacks tensor {tensor}: fetch the model again.")
+        if tensors[tensor].shape != expected:
+            found = tensors[tensor]
+            raise BertcliError(
+                f"{found.file} has tensor {tensor} of shape {found.shape}; {file} says {shown(expected)}."
+            )
+    if size not in (None, shape[1]):
+        raise BertcliError(f"{file} takes vectors of length {shape[1]}, but the previous module gives {size}.")
+    bias = tensors["linear.bias"].float32() if "linear.bias" in wanted else None
+    return Dense(tensors["linear.weight"].float32(), bias, activation)
+
+
+# ------------------------------------------------------------------------------------------------------- other files
+
+
+def _read_transformer(folder: Path) -> tuple[int | None, bool]:
+    """max_seq_length and do_lower_case of the Transformer module."""
+    at = network_place(folder).folder
+    file = next((at / name for name in TRANSFORMER_FILES if (at / name).is_file()), None)
+    if file is None:
+        return None, False
+    config = read_object(file)
+    return _positive(config, "max_seq_length", file), _flag(config, "do_lower_case", False, file)
+
+
+def _optional(file: Path) -> dict[str, Any]:
+    return read_object(file) if file.is_file() else {}
+
+
+def _read_prompts(folder: Path) -> tuple[dict[str, str], str]:
+    """The prompts by name, and the one that default_prompt_name prepends to every text."""
+    file = folder / MODEL_FILE
+    config = _optional(file)
+    prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
+    texts = isinstance(prompts, dict) and all(isinstance(prompt, str | None) for prompt in prompts.values())
+    if not texts:
+        raise BertcliError(f"{file} has the prompts {shown(prompts)}, which are not texts by name: correct it.")
+    prompts = {key: prompt or "" for key, prompt in prompts.items()}
+    if name is not None and (not isinstance(name, str) or name not in prompts):
+        raise BertcliError(f"{file} has the default_prompt_name {shown(name)} but no such prompt: set it to null.")
+    return prompts, "" if name is None else prompts[name]
+
+
+def _positive(config: dict[str, Any], key: str, file: Path) -> int | None:
+    """A setting that is a whole number above 0, or not there."""
+    value = config.get(key)
+    if value is not None and (type(value) is not int or value < 1):
+        raise BertcliError(f"{file} has the {key} {shown(value)}: set it to a whole number above 0 or to null.")
+    return value
+
+
+def _flag(config: dict[str, Any], key: str, default: bool, file: Path) -> bool:
+    """A setting that is true or false."""
+    value = config.get(key, default)
+    if not isinstance(value, bool):
+        raise BertcliError(f"{file} has the {key} {shown(value)}: set it to true or false.")
+    return value
+
+
+def _activation(path: Any, known: Mapping[str, str], what: str, file: Path) -> str:
+    """The name of an activation, from the path of its class in torch.nn."""
+    package, _, name = path.rpartition(".") if isinstance(path, str) else ("", "", "")
+    if not f"{package}.".startswith("torch.nn.") or name not in known:
+        raise _unusable(file, f"{what} {shown(path)}; bertcli supports torch's {', '.join(known)}")
+    return known[name]
+
+
+def _unusable(file: Path, what: str) -> BertcliError:
+    """What to raise for a module that cannot be applied."""
+    return BertcliError(f"{file} {what}: use another model.")

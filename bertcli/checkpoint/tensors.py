@@ -1,0 +1,203 @@
+"""The weights of a checkpoint folder: memory-mapped safetensors, read-only and without a copy.
+
+The safetensors package checks a file's header: its JSON, known dtypes, no overflow in a shape, and tensors that follow
+each other without gap or overlap up to the end of the file. It is less strict than the format's description in three
+ways that do no harm: a tensor may be described twice in the same words, with keys that nobody knows, and after a space.
+The values are views of one map of the file, not the package's own arrays, which are copies.
+
+Opening reads only the header (milliseconds whatever the size); a tensor's bytes are read from disk when they are first
+used. The drawback: if another program truncates the file while it is mapped, the process dies with a bus error, as with
+every program that maps files. A file that is already too short is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.checkpoint.lacking import CONVERT_PICKLE, PICKLES, other_weights
+from bertcli.checkpoint.untrusted import open_regular, read_bytes, read_object
+from bertcli.errors import BertcliError, shown
+
+SINGLE_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+HEADER_LIMIT = 10_000_000  # bytes; BERT-large has 50 kB; the package allows 100 MB
+
+# How the bytes are viewed. NumPy has neither bfloat16 nor 8-bit floats: those stay raw bits. BOOL stays uint8: a NumPy
+# bool that is neither 0 nor 1 misbehaves, and a file may hold one. The 4- and 6-bit types do not fill whole bytes.
+VIEWS = {"BOOL": "u1", "U8": "u1", "I8": "i1", "F8_E4M3": "u1", "F8_E5M2": "u1", "F8_E8M0": "u1"}
+VIEWS |= {"F8_E4M3FNUZ": "u1", "F8_E5M2FNUZ": "u1", "U16": "<u2", "I16": "<i2", "F16": "<f2", "BF16": "<u2"}
+VIEWS |= {"U32": "<u4", "I32": "<i4", "F32": "<f4", "U64": "<u8", "I64": "<i8", "F64": "<f8", "C64": "<c8"}
+TOGETHER = 1 << 20  # numbers that are converted at a time to compare two tensors
+FLOATS = ("F32", "F64", "F16", "BF16")
+
+
+class StoredTensor(NamedTuple):
+    """A tensor as stored in its file; `array` is a read-only view of the mapped file (BF16: its bits as uint16)."""
+
+    name: str
+    dtype: str
+    array: NDArray[Any]
+    file: Path
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def nbytes(self) -> int:
+        return self.array.nbytes
+
+    def float32(self) -> NDArray[np.float32]:
+        """The values in float32, C-contiguous, aligned and read-only: the mapped file if stored so, else a copy.
+
+        F64 is rounded to the nearest float32 (infinite beyond its range). Errors: BertcliError for non-float dtypes.
+        """
+        if self.dtype not in FLOATS:
+            raise BertcliError(
+                f"Tensor {shown(self.name)} in {self.file} is stored as {self.dtype}, which cannot be used as a "
+                f"weight: convert it to {', '.join(FLOATS[:-1])} or {FLOATS[-1]}."
+            )
+        if self.dtype == "BF16":  # the upper half of a float32
+            bits = np.empty(self.shape, np.uint32)
+            np.left_shift(self.array, 16, out=bits, dtype=np.uint32)
+            values = bits.view(np.float32)
+        else:
+            with np.errstate(over="ignore"):
+                values = np.require(self.array, np.float32, ["C", "A"])
+        values.setflags(write=False)
+        return values
+
+    def equals(self, other: StoredTensor) -> bool:
+        """Whether these are the same numbers in float32; read in parts, up to the first that differs."""
+        if self.shape != other.shape:
+            return False
+        one, two = (tensor._replace(array=tensor.array.reshape(-1)) for tensor in (self, other))
+        parts = (slice(i, i + TOGETHER) for i in range(0, self.array.size, TOGETHER))
+        return all(np.array_equal(one._part(part).float32(), two._part(part).float32()) for part in parts)
+
+    def _part(self, part: slice) -> StoredTensor:
+        return self._replace(array=self.array[part])
+
+
+def open_tensors(folder: Path) -> dict[str, StoredTensor]:
+    """Every tensor of a checkpoint folder by name: from model.safetensors, else from the shards listed in the index.
+
+    Errors: BertcliError naming file and tensor for weights that are missing, damaged, or in an unsupported format.
+    """
+    if os.path.lexists(folder / SINGLE_FILE):
+        return open_file(folder / SINGLE_FILE)
+    if os.path.lexists(folder / INDEX_FILE):
+        return _open_shards(folder)
+    raise _no_weights(folder)
+
+
+def shard_names(index: Path) -> dict[str, str]:
+    """Tensor name → file name from a model.safetensors.index.json; file names outside the folder are refused."""
+    weight_map = read_object(index).get("weight_map")
+    if not isinstance(weight_map, dict):
+        raise BertcliError(f"{index} has no weight_map of tensor and file names: fetch the model again.")
+    for tensor, file in weight_map.items():
+        if not isinstance(file, str) or not _is_plain(file):
+            raise BertcliError(
+                f"{index} places tensor {shown(tensor)} in {shown(file)}, which is not a safetensors file in the same "
+                "folder: do not use this model."
+            )
+    return weight_map
+
+
+def _is_plain(name: str) -> bool:
+    return name.endswith(".safetensors") and name.isprintable() and not any(mark in name for mark in '/\\:"')
+
+
+def open_file(path: Path) -> dict[str, StoredTensor]:
+    """Every tensor of a safetensors file by name, in the file's order; errors as those of `open_tensors`."""
+    with open_regular(path) as file:
+        length = int.from_bytes(read_bytes(file, 8, path), "little")
+        if length > HEADER_LIMIT:
+            what = f"claims a header of {length:,} bytes, but at most {HEADER_LIMIT:,} are allowed"
+            raise _refusal(path, what)
+        described = _described(path)
+        try:
+            data = np.asarray(np.memmap(file, np.uint8, "r"))
+        except (OSError, ValueError) as error:  # ValueError: it has become empty since
+            raise BertcliError(f"{path} cannot be mapped into memory: {error}.") from error
+    tensors, end = {}, 8 + length
+    for name, dtype, shape in described:
+        begin, end = end, end + math.prod(shape) * np.dtype(VIEWS[dtype]).itemsize
+        try:
+            array = data[begin:end].view(VIEWS[dtype]).reshape(shape)
+        except ValueError:  # too many axes, or too long ones beside one of length 0
+            raise _refusal(path, f"has a tensor {shown(name)} of the impossible shape {shown(shape)}") from None
+        tensors[name] = StoredTensor(name, dtype, array, path)
+    if end != len(data):
+        raise _refusal(path, "changed while it was being opened")
+    return tensors
+
+
+def _described(path: Path) -> list[tuple[str, str, tuple[int, ...]]]:
+    """Name, dtype and shape of every tensor in the order of their bytes, of which none is left out."""
+    from safetensors import SafetensorError, safe_open  # 3 ms: only when a checkpoint is opened
+
+    try:
+        with safe_open(path, "numpy") as file:
+            slices = {name: file.get_slice(name) for name in file.offset_keys()}
+            found = [(name, str(one.get_dtype()), tuple(one.get_shape())) for name, one in slices.items()]
+    except SafetensorError as error:
+        reason = str(error).removeprefix("Error while deserializing header: ")
+        raise BertcliError(f"{path} is not a usable safetensors file ({shown(reason)}): fetch it again.") from None
+    except OSError as error:
+        raise BertcliError(f"{path} cannot be read: {error.strerror or error}.") from error
+    for name, dtype, _ in found:
+        if not name.isprintable():  # control characters would garble a listing
+            raise _refusal(path, f"has a tensor {shown(name)} whose name cannot be printed")
+        if dtype not in VIEWS:
+            raise _refusal(path, f"has a tensor {shown(name)} of the dtype {dtype}, which bertcli does not know")
+    return found
+
+
+def _refusal(path: Path, what: str) -> BertcliError:
+    return BertcliError(f"{path} {what}: it is not a usable safetensors file, fetch it again.")
+
+
+def _open_shards(folder: Path) -> dict[str, StoredTensor]:
+    weight_map = shard_names(folder / INDEX_FILE)
+    shards: dict[str, dict[str, StoredTensor]] = {}
+    for file in sorted(set(weight_map.values())):
+        if not os.path.lexists(folder / file):
+            raise BertcliError(f"{folder} lacks the shard {file} listed in {INDEX_FILE}: fetch the model again.")
+        shards[file] = open_file(folder / file)
+    for tensor, file in weight_map.items():
+        if tensor not in shards[file]:
+            raise BertcliError(
+                f"{folder / file} lacks tensor {shown(tensor)}, which {INDEX_FILE} places there: fetch it again."
+            )
+    return {tensor: shards[file][tensor] for tensor, file in weight_map.items()}
+
+
+def _no_weights(folder: Path) -> BertcliError:
+    """Why there is nothing to open, and the way out."""
+    if not folder.is_dir():
+        return BertcliError(f"There is no folder {folder}.")
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        return BertcliError(f"{folder} cannot be read: {error.strerror or error}.")
+    pickle = next((name for name in names if name in PICKLES or name.startswith("pytorch_model-")), None)
+    if pickle is not None:
+        return BertcliError(
+            f"{folder} has its weights only in {pickle}, a pickle: opening one can run code from whoever made it, so "
+            "bertcli never does; if you trust it, convert it in that folder where PyTorch is installed: "
+            f"{CONVERT_PICKLE}"
+        )
+    with suppress(OSError):
+        names += [f"onnx/{name}" for name in os.listdir(folder / "onnx")]
+    return other_weights(str(folder), names) or BertcliError(
+        f"{folder} holds no weights: there is neither {SINGLE_FILE} nor {INDEX_FILE}."
+    )

@@ -1,0 +1,99 @@
+"""Small untrusted files: read with limits on size, depth and numbers, and refused with a one-sentence error."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bertcli.errors import BertcliError, shown
+
+JSON_LIMIT = 25_000_000  # bytes; real config and index files have 1 kB to 200 kB
+VOCABULARY_LIMIT = 100_000_000  # bytes; the largest tokenizer.json and vocab.txt have about 20 MB
+DIGIT_LIMIT = 40  # 2**63 has 19 digits, the 1e30 of old tokenizer configs 31; longer ones only cost time
+POINTER = b"version https://git-lfs.github.com/spec/"  # what Git leaves in place of a large file it has not fetched
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """The file, open for reading; BertcliError naming it for a folder, a pipe, or a missing or unreadable file."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # checked first: opening a pipe would wait for a writer
+            raise BertcliError(f"{path} is not a file: put the real file in its place.")
+        file = path.open("rb")
+        if file.peek(len(POINTER)).startswith(POINTER):
+            file.close()
+            raise BertcliError(f"{path} only points to the file (Git LFS): run `git lfs pull` where you cloned it.")
+        return file
+    except FileNotFoundError:
+        advice = "is a link to a file that no longer exists" if path.is_symlink() else "is missing"
+        raise BertcliError(f"{path} {advice}: fetch the model again.") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise BertcliError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file, by the rules of `read_json`."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise BertcliError(f"{path} holds not a JSON object but {shown(value)}: correct it, or fetch the model again.")
+    return value
+
+
+def read_json(path: Path, limit: int = JSON_LIMIT) -> Any:
+    """The JSON value in a file of at most `limit` bytes, by the rules of `parse_json`."""
+    return parse_json(read_whole(path, limit), str(path))
+
+
+def read_whole(path: Path, limit: int) -> bytes:
+    """The whole of a regular file; BertcliError if it exceeds `limit` (nothing beyond is read)."""
+    with open_regular(path) as file:
+        data = read_bytes(file, limit + 1, path)
+    if len(data) > limit:
+        raise BertcliError(f"{path} is larger than {limit:,} bytes, too large for such a file: fetch the model again.")
+    return data
+
+
+def read_bytes(file: BinaryIO, count: int, path: Path) -> bytes:
+    """The next `count` bytes, fewer at the end of the file; BertcliError for a disk error."""
+    try:
+        return file.read(count)
+    except OSError as error:
+        raise BertcliError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def parse_json(data: bytes, name: str) -> Any:
+    """The JSON value in UTF-8 bytes; `name` is their origin, for messages.
+
+    Errors: BertcliError for bad UTF-8 or JSON, a key given twice, NaN or Infinity, a number of more than
+    40 digits, or nesting deeper than Python's stack.
+    """
+    try:
+        return json.loads(
+            data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_constant, parse_int=_whole_number
+        )
+    except RecursionError:
+        raise BertcliError(f"{name} is nested too deeply to be valid: fetch the model again.") from None
+    except ValueError as error:  # of UTF-8, of JSON, and of the three hooks
+        raise BertcliError(f"{name} is not valid JSON ({error}): correct it, or fetch the model again.") from None
+
+
+def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise ValueError(f"the key {shown(key)} occurs twice")
+        result[key] = value
+    return result
+
+
+def _constant(word: str) -> float:
+    raise ValueError(f"{word} is not a JSON number")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > DIGIT_LIMIT:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)

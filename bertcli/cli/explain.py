@@ -1,0 +1,80 @@
+"""bertcli explain"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from bertcli.cli.command import command
+from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, open_model
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
+from bertcli.cli.views import (
+    PICTURES,
+    RECORDS,
+    AskedOptions,
+    PassOptions,
+    begin,
+    followed,
+    has_several,
+    show_each,
+    tracked,
+)
+
+if TYPE_CHECKING:
+    from bertcli.analysis.explain import Explanation
+
+
+@command("explain")
+def explain(
+    texts: InputOptions,
+    model: ModelOptions,
+    output: OutputOptions,
+    passes: PassOptions,
+    asked: AskedOptions,
+    by: Annotated[
+        Literal["mask", "delete"],
+        typer.Option(metavar="HOW", help="mask: put [MASK] in a word's place; delete: leave the word out."),
+    ] = "mask",
+) -> None:
+    """Show which words of a text speak for a result, and which against it.
+
+    bertcli explain "I loved every minute of it."
+    bertcli explain "I loved every minute of it." --label negative --by delete
+    bertcli explain "She poured a cup of hot [MASK]." --word coffee
+    bertcli explain "A dog lay on the rug." --with "The cat sat on the mat."
+    bertcli explain -i reviews.txt -o reviews.html
+    bertcli explain -m my-reranker "How tall is it?" --text-pair "It has a height of 330 m."
+
+    A word's contribution is the result for the text less the result for the
+    text without that word: what the model does when the word is missing, not
+    why. Words that only matter together can each show nothing, and
+    contributions do not add up to the result.
+
+    The result is the log-odds ln(p / (1 - p)) of a label (of a reranker its
+    score), the log-probability of a word at a mask, or (--with) the cosine with
+    another text. Words are what the tokenizer takes for words; special tokens
+    are never replaced. On a terminal words are blue for, red against.
+    """
+    asked.check()
+    given = begin(texts, passes, output.output, RECORDS + PICTURES)
+    sample = MASKED_SAMPLE if asked.wants_masked_sample(texts) else SENTIMENT_SAMPLE
+    opened = open_model(model, sample)
+    from bertcli.analysis import explain as views
+    from bertcli.analysis.results import Asked
+
+    found = views.explanations(
+        opened, given, Asked(asked.label, asked.word, asked.other), by, passes.max_length, passes.batch_tokens,
+        track=(lambda items: items) if has_several(texts) else partial(tracked, task="explain", unit="batches"),
+    )  # fmt: skip
+    show_each(followed(found, texts, output, "explain"), output, _show, views.explain_page, views.explain_svg)
+
+
+def _show(one: Explanation) -> None:
+    from bertcli.report import print_document, print_marked
+
+    for text, words in one.texts():
+        print_marked(text, [(word.start, word.end, shade, f"{word.contribution:+.2f}") for word, shade in words])
+    print()
+    print_document(one.document(), "table")

@@ -1,0 +1,54 @@
+"""bertcli lens"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bertcli.cli.command import command
+from bertcli.cli.job import MASKED_SAMPLE, open_model
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
+from bertcli.cli.views import PICTURES, RECORDS, PassOptions, begin, followed, show_each
+
+if TYPE_CHECKING:
+    from bertcli.analysis.lens import Lens
+
+
+@command("lens")
+def lens(
+    texts: InputOptions,
+    model: ModelOptions,
+    output: OutputOptions,
+    passes: PassOptions,
+    top_k: Annotated[int, typer.Option("--top-k", min=1, metavar="K", help="Predictions shown for each layer.")] = 3,
+    all_tokens: Annotated[
+        bool, typer.Option("--all", help="Look at every token of the text, not only at its masks.")
+    ] = False,
+) -> None:
+    """Show what each layer would predict for a mask: when does the answer appear?
+
+    bertcli lens "She poured a cup of hot [MASK]."
+    bertcli lens "She poured a cup of hot [MASK]." --top-k 5 --format json
+    bertcli lens "The cat sat on the mat." --all -o lens.html
+
+    Each layer's state goes through the model's own prediction head; layer 0 is
+    the embeddings' output. Rank (from 1) and score are those of the last
+    layer's best token, and KL (in nats) says how far the layer's prediction is
+    from the last one's. The head was trained on the last layer only, so an
+    early layer may know more than it can say through it.
+    """
+    given = begin(texts, passes, output.output, RECORDS + PICTURES)
+    opened = open_model(model, MASKED_SAMPLE)
+    from bertcli.analysis import lens as views
+
+    found = views.lenses(opened, given, top_k, all_tokens, passes.max_length)
+    show_each(followed(found, texts, output, "lens"), output, _show, views.lens_page, views.lens_svg)
+
+
+def _show(one: Lens) -> None:
+    from bertcli.report import print_document, visible
+
+    print(visible(one.text))
+    print()
+    print_document(one.document(), "table")

@@ -1,0 +1,116 @@
+"""bertcli rank"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from bertcli.cli.command import command
+from bertcli.cli.job import Job, read_texts
+from bertcli.cli.options import InputOptions, OwnModelOptions, option
+from bertcli.files.table import Cell, Table
+from bertcli.report import Column
+
+if TYPE_CHECKING:
+    from bertcli.files.texts import Texts
+    from bertcli.tasks import Progress, RecordStream
+
+COLUMNS = (
+    Column("query", varying=True),
+    Column("corpus id", number=True),
+    Column("score", number=True),
+    Column("text"),
+)
+
+
+@dataclass(frozen=True)
+class _Documents(InputOptions):
+    """A query and the documents to rank; or rows that hold both."""
+
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[QUERY] [DOCUMENT]...",
+            help="The query, and the documents; if none, one per line from standard input.",
+            show_default=False,
+        ),
+    ] = None
+    column: Annotated[
+        str | None,
+        option("Input", "--column", metavar="NAME", help="The field that holds the document. (default: text)"),
+    ] = None
+    query_column: Annotated[
+        str | None,
+        option("Input", "--query-column", metavar="NAME",
+               help="The field that holds the query, of which each has its documents together."),
+    ] = None  # fmt: skip
+    text_pair: None = field(default=None, init=False)
+    pair_column: None = field(default=None, init=False)
+
+
+@dataclass(frozen=True)
+class _Rows(InputOptions):
+    """Rows that hold a query and a document."""
+
+    names: ClassVar[tuple[str, str, str]] = ("--query-column", "--column", "")
+
+
+@dataclass(frozen=True)
+class _Job(Job):
+    texts: _Documents
+    model: OwnModelOptions
+
+    def read(self, id_column: str | None = None, label_column: str | None = None) -> Texts:
+        asked = self.texts
+        if asked.query_column is not None:
+            if asked.texts:
+                raise typer.BadParameter("give the query or --query-column, not both.", param_hint="QUERY")
+            rows = _Rows(None, asked.input, asked.query_column, None, asked.column or "text")
+            return read_texts(rows, self.output, keep_going=self.long.keep_going, called="row")
+        if not asked.texts:
+            raise typer.BadParameter("give the query, or the field that holds it (--query-column).", param_hint="QUERY")
+        query, *documents = asked.texts
+        single = InputOptions(documents or None, asked.input, asked.column)
+        found = read_texts(single, self.output, keep_going=self.long.keep_going, called="document")
+        from bertcli.tasks.rank import with_query
+
+        return with_query(query, found)
+
+
+@command("rank")
+def rank(
+    job: _Job,
+    top_k: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="K", help="Show only the K best of each query. (default: all)", show_default=False),
+    ] = None,
+) -> None:
+    """Rank documents by how well they answer a query, with a cross-encoder.
+
+    bertcli rank -m cross-encoder/ms-marco-MiniLM-L6-v2 tea "We sell it." Rain
+    bertcli rank -m my-model "tea shop" -i documents.jsonl --top-k 10
+    cat documents.txt | bertcli rank -m my-model "tea shop" --format jsonl
+    bertcli rank -m my-model -i pairs.tsv --query-column query --column passage
+
+    The score is the model's own: often a probability, sometimes any number.
+    corpus_id is the number of the document in the input, from 0. With
+    --query-column each row holds a query and a document, and the documents of a
+    query, which stand together, are ranked among each other.
+
+    A cross-encoder with one output is needed (-m). A pair that is too long
+    loses tokens from the longer side first.
+    """
+    run = job.begin("rank", {"--top-k": top_k, "--query-column": job.texts.query_column}, sample=None)
+    from bertcli import tasks
+
+    def begin(progress: Progress) -> RecordStream:
+        return tasks.rank(run.model, run.texts, top_k=top_k, start=progress, **job.reading)
+
+    run.end(run.records(Table(COLUMNS, _rows), begin))
+
+
+def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    yield record["query"], record["corpus_id"], record.get("score"), record.get("error", record["text"])

@@ -1,0 +1,202 @@
+"""The library behind NumPy's matrix products: its kernel, chosen where that is safe, and its number of threads.
+
+Does not import NumPy, because the kernel has to be chosen before NumPy is first imported.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+CPU_INFO = "/proc/cpuinfo"
+MAPS = "/proc/self/maps"
+KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
+AVX512_KERNEL = "SKYLAKEX"
+AVX512 = frozenset({"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"})  # all that the kernel needs
+
+
+def choose_kernel() -> bool:
+    """Ask OpenBLAS for its AVX-512 kernel where it might choose a slower one; true if done.
+
+    Older OpenBLAS does not know AMD's newer processors and runs its AVX2 kernel on them, at half the speed. Nothing is
+    done if the user has made the choice, if NumPy is already loaded (it would be too late), or if the processor is
+    unknown (only Linux tells, in /proc/cpuinfo). A NumPy built on another library ignores the request.
+    """
+    if KERNEL_VARIABLE in os.environ or "numpy" in sys.modules:
+        return False
+    vendor, features = processor()
+    if vendor != "AuthenticAMD" or not features >= AVX512:
+        return False
+    choose(KERNEL_VARIABLE, AVX512_KERNEL)
+    return True
+
+
+def forget_choices() -> None:
+    """Remove the variables once NumPy is loaded: programs started from here need not inherit them."""
+    for name, value in _chosen.items():
+        if os.environ.get(name) == value:
+            del os.environ[name]
+
+
+def chosen_by() -> str:
+    """Who chose the kernel in use; this is the library also if it does not know the kernel it was asked for."""
+    if os.environ.get(KERNEL_VARIABLE, "").upper() == (kernel() or "unknown").upper():
+        return "the environment"
+    return "bertcli" if KERNEL_VARIABLE in _chosen else "the library"
+
+
+_chosen: dict[str, str] = {}  # variables of the environment, set here
+
+
+def choose(name: str, value: str) -> None:
+    """Set a variable that libraries read when they are loaded, until `forget_choices`."""
+    os.environ[name] = _chosen[name] = value
+
+
+def processor() -> tuple[str, frozenset[str]]:
+    """Vendor and features of the processor, as Linux on x86-64 reports them; elsewhere "" and none."""
+    try:
+        with open(CPU_INFO, encoding="utf-8", errors="replace") as file:
+            text = file.read(8192)  # the first processor's entry; there may be hundreds
+    except OSError:
+        return "", frozenset()
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        fields.setdefault(name.strip(), value.strip())
+    return fields.get("vendor_id", ""), frozenset(fields.get("flags", "").split())
+
+
+# ------------------------------------------------------------------------------------------------------- the library
+
+
+@cache
+def function(name: str) -> Callable[..., Any] | None:
+    """A documented function of OpenBLAS, whatever prefix and suffix NumPy's copy gives its name; else None."""
+    import ctypes  # takes 2 ms, which `bertcli --help` saves
+
+    import numpy  # noqa: F401  loads the library
+
+    decorations = (f"scipy_{name}64_", f"scipy_{name}", f"{name}64_", name)
+    for file in _libraries():
+        try:
+            library = ctypes.CDLL(file)  # loaded already: this is a handle to it
+        except OSError:  # replaced by another version since
+            continue
+        found = next((getattr(library, decorated) for decorated in decorations if hasattr(library, decorated)), None)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+    return None
+
+
+def _libraries() -> list[str]:
+    """Files of the BLAS libraries that are loaded, beginning with those that came in NumPy's own wheel.
+
+    Another package's copy of OpenBLAS may be loaded as well. Where the system does not show what is loaded (only Linux
+    does, in /proc/self/maps), these are the wheel's.
+    """
+    import numpy
+
+    package = Path(numpy.__file__).parent
+    wheel = [*package.parent.glob("numpy.libs/*blas*"), *package.glob(".dylibs/*blas*")]
+    try:
+        lines = Path(MAPS).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return [str(file) for file in wheel]
+    loaded = {columns[5] for line in lines if len(columns := line.split(maxsplit=5)) == 6}
+    files = sorted(file for file in loaded if re.search(r"blas.*\.so", os.path.basename(file)))
+    return sorted(files, key=lambda file: Path(file).parent not in {own.parent for own in wheel})
+
+
+@cache
+def kernel() -> str | None:
+    """The kernel OpenBLAS uses, by its name for the processor; None with another library."""
+    ask = function("openblas_get_corename")
+    if ask is None:
+        return None
+    import ctypes
+
+    ask.restype = ctypes.c_char_p  # type: ignore[attr-defined]
+    return str(ask().decode())
+
+
+def avx512() -> bool:
+    """True if OpenBLAS multiplies with an AVX-512 kernel."""
+    return kernel() in ("SkylakeX", "Cooperlake", "SapphireRapids")
+
+
+def threads() -> int | None:
+    """Threads a product may use now; None if the library does not say."""
+    ask = function("openblas_get_num_threads")
+    return None if ask is None else int(ask())
+
+
+def set_threads(count: int) -> bool:
+    """Let products use `count` threads; false if this library does not support it."""
+    tell = function("openblas_set_num_threads")
+    if tell is None:
+        return False
+    tell(count)
+    return True
+
+
+_lock = RLock()
+_inside = 0
+_outside: int | None = None
+
+
+@contextmanager
+def single_threaded() -> Iterator[bool]:
+    """Inside, products use one thread each, so that several can run in parallel; yields false if that is not possible.
+
+    The setting belongs to the process: if two threads are inside at once, the last to leave restores it. A signal
+    handler may compute in the midst of any line here: hence the order of the lines, and a lock that can be taken twice.
+    """
+    global _inside, _outside
+    if threads() is None:
+        yield False
+        return
+    with _lock:
+        now = threads()
+        _inside += 1
+        if _outside is None:
+            _outside = now
+        set_threads(1)
+    try:
+        yield True
+    finally:
+        with _lock:
+            _inside = max(0, _inside - 1)  # already 0 in a child forked in between
+            if not _inside:
+                _restore()
+
+
+def usual_threads() -> int | None:
+    """Threads a product may use outside `single_threaded`; None if the library does not say."""
+    before = _outside
+    return threads() if before is None else before
+
+
+def _restore() -> None:
+    global _outside
+    before, _outside = _outside, None
+    if before is not None:
+        set_threads(before)
+
+
+def _forget() -> None:
+    """In a forked child: threads that were inside `single_threaded` do not exist here to leave it."""
+    global _lock, _inside
+    _lock, _inside = RLock(), 0
+    _restore()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,187 @@
+"""A graph as an ONNX file, written a weight at a time: no copy of the weights is ever in memory."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from bertcli.engine.array import Array
+from bertcli.engine.onnx.graph import INPUTS, Graph, Tensor, Weight
+
+if TYPE_CHECKING:
+    import onnx
+
+LARGEST_FILE = 2**31 - 1  # bytes that protobuf can read; what is larger has its weights in a second file
+DATA = "_data"  # ends the name of that file
+ALIGNMENT = 4096  # of a weight in that file, so that it can be memory-mapped
+OLDEST_OPSET = 18  # ReduceMax and others have their axes as an input since then
+CHECKED_APART = 1 << 10  # numbers: a weight above this is checked by its shape alone, as an input
+PRODUCER = "bertcli"
+
+# Fields of protobuf's messages (onnx.proto3): a length-delimited field has the tag 8 · number + 2.
+_GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
+
+
+class Export(NamedTuple):
+    """A graph and its results, by the names that the file gives them, in this order."""
+
+    graph: Graph
+    outputs: Mapping[str, Tensor]
+    metadata: Mapping[str, str]
+    version: str
+
+
+def check(export: Export) -> None:
+    """Raise if onnx.checker finds a fault, in nodes, types or shapes. Weights count as inputs of their shape."""
+    from onnx import checker, helper
+
+    model = _without_weights(export)
+    for name, weight in _weights(export).items():
+        model.graph.input.append(helper.make_tensor_value_info(name, _type(export), _shape(weight)))
+    checker.check_model(model, full_check=True)
+
+
+def write(export: Export, file: BinaryIO, beside: BinaryIO | None = None, location: str = "") -> None:
+    """Write the whole model; with `beside` the weights go there, and the model refers to them by `location`."""
+    from onnx import TensorProto
+
+    model = _without_weights(export)
+    offset = 0
+    for name, weight in _weights(export).items():
+        if beside is None:
+            break
+        tensor = model.graph.initializer.add(name=name, dims=_shape(weight), data_type=_type(export))
+        tensor.data_location = TensorProto.EXTERNAL
+        offset += -offset % ALIGNMENT
+        size = _size(export, weight)
+        for key, value in (("location", location), ("offset", str(offset)), ("length", str(size))):
+            tensor.external_data.add(key=key, value=value)
+        beside.seek(offset)
+        for block in _bytes(export, weight):
+            beside.write(block)
+        offset += size
+    graph = model.graph.SerializeToString()
+    model.ClearField("graph")
+    file.write(model.SerializeToString())
+    if beside is not None:
+        file.write(_tag(_GRAPH, len(graph)) + graph)
+        return
+    # Messages are joined by writing one after the other: the graph's weights follow the rest of the graph.
+    heads = {}
+    for name, weight in _weights(export).items():
+        head = TensorProto(name=name, dims=_shape(weight), data_type=_type(export)).SerializeToString()
+        size = _size(export, weight)
+        head += _tag(_RAW_DATA, size)
+        heads[name] = _tag(_INITIALIZER, len(head) + size) + head
+    sizes = sum(len(heads[name]) + _size(export, weight) for name, weight in _weights(export).items())
+    file.write(_tag(_GRAPH, len(graph) + sizes) + graph)
+    for name, weight in _weights(export).items():
+        file.write(heads[name])
+        for block in _bytes(export, weight):
+            file.write(block)
+
+
+def quantize(file: Path) -> None:
+    """Make the matrices and tables of a file int8, matrices with a scale for each column; the rest stays as it is."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    made = file.with_name("quantized.onnx")
+    with _root_logger_in_use():
+        quantize_dynamic(
+            file, made, op_types_to_quantize=["MatMul", "Gather"], per_channel=True, weight_type=QuantType.QInt8
+        )
+    os.replace(made, file)
+
+
+@contextmanager
+def _root_logger_in_use() -> Iterator[None]:
+    """Inside, `logging.warning` does not set up logging for the whole program, as it does where nothing handles it."""
+    root, handler = logging.getLogger(), logging.NullHandler()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+def newest_opset() -> int:
+    """The newest version of operators that the installed onnx knows."""
+    from onnx import defs
+
+    return int(defs.onnx_opset_version())
+
+
+def size_of_weights(export: Export) -> int:
+    """Bytes of all weights as they are stored."""
+    return sum(_size(export, weight) for weight in _weights(export).values())
+
+
+def _without_weights(export: Export) -> onnx.ModelProto:
+    from onnx import TensorProto, helper, numpy_helper
+
+    graph = export.graph
+    nodes = [*graph.needed([tensor.name for tensor in export.outputs.values()])]
+    used = {name for node in nodes for name in node.inputs}
+    proto = [helper.make_node(n.kind, n.inputs, [n.output], name=n.output, **n.attributes) for n in nodes]
+    for name, tensor in export.outputs.items():
+        proto.append(helper.make_node("Identity", [tensor.name], [name], name=name))
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"]) for name in INPUTS if name in used
+    ]
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [dim.symbol or dim.size for dim in tensor.dims])
+        for name, tensor in export.outputs.items()
+    ]
+    constants = [numpy_helper.from_array(value, name) for name, value in graph.constants.items() if name in used]
+    opset = helper.make_opsetid("", graph.opset)
+    model = helper.make_model(
+        helper.make_graph(proto, PRODUCER, inputs, outputs, constants),
+        opset_imports=[opset],
+        ir_version=helper.find_min_ir_version_for([opset]),
+        producer_name=PRODUCER,
+        producer_version=export.version,
+    )
+    helper.set_model_props(model, dict(export.metadata))
+    return model
+
+
+def _weights(export: Export) -> dict[str, Weight]:
+    nodes = export.graph.needed([tensor.name for tensor in export.outputs.values()])
+    used = {name for node in nodes for name in node.inputs}
+    return {name: weight for name, weight in export.graph.weights.items() if name in used}
+
+
+def _type(export: Export) -> int:
+    from onnx import TensorProto
+
+    return TensorProto.FLOAT16 if export.graph.half else TensorProto.FLOAT
+
+
+def _shape(weight: Weight) -> tuple[int, ...]:
+    shape = weight.array.shape
+    return shape[::-1] if weight.transposed else shape
+
+
+def _size(export: Export, weight: Weight) -> int:
+    return weight.array.size * (2 if export.graph.half else 4)
+
+
+def _bytes(export: Export, weight: Weight) -> Iterator[bytes]:
+    """A weight as it is stored, some rows at a time: little-endian, row-major."""
+    array: Array = weight.array.T if weight.transposed else weight.array
+    rows = max(1, (1 << 22) // max(1, array[:1].size))
+    for first in range(0, len(array), rows):
+        yield array[first : first + rows].astype("<f2" if export.graph.half else "<f4", copy=False).tobytes()
+
+
+def _tag(field: int, length: int) -> bytes:
+    """The head of a length-delimited field: its tag and the length, seven bits to a byte, lowest first."""
+    found = bytes([8 * field + 2])
+    while length > 127:
+        found += bytes([length & 127 | 128])
+        length >>= 7
+    return found + bytes([length])

@@ -1,0 +1,262 @@
+"""The ONNX rule of every op: the same arguments as the op's, as tensors of a graph, and the name of the result.
+
+A result has the dimensions that the op's signature says. Packed tokens are two dimensions here, [batch, sequence], so
+sentences are padded, and what reads a whole sentence has to leave the padding out: see `softmax`.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, Protocol
+
+import numpy as np
+
+from bertcli.engine.onnx.graph import FLOAT, IDS, INT64, MASK, Dim, Graph, Tensor
+from bertcli.engine.onnx.masks import counts, padding, sums, tokens
+from bertcli.engine.positions import FARTHEST, bucket, log_bucket
+
+FIRST, OFFSETS = "first", "offsets"  # in place of tensors: where sentences begin, without and with the end of the last
+
+
+class Rule(Protocol):
+    """Adds nodes for an op that is called with these tensors and settings; the name of the result."""
+
+    def __call__(self, graph: Graph, *tensors: Any, **settings: Any) -> str: ...
+
+
+def positions(graph: Graph) -> str:
+    """[1, sequence]: 0, 1, 2 …, which are the positions of the tokens of every sentence."""
+    count = graph.once("Range", graph.integers(0), graph.once("Squeeze", _length(graph)), graph.integers(1))
+    return graph.once("Unsqueeze", count, graph.integers([0]))
+
+
+def embed(graph: Graph, table: Tensor, ids: Tensor) -> str:
+    """Gather; of the positions 0, 1, 2 … that every sentence has, the first rows of the table."""
+    if ids.name != positions(graph):
+        return graph.rows(table.name, ids.name)
+    rows = graph.node("Slice", table.name, graph.integers([0]), _length(graph), graph.integers([0]))
+    return graph.node("Unsqueeze", rows, graph.integers([0]))
+
+
+def embed_counted(graph: Graph, table: Tensor, ids: Tensor, offsets: Tensor, *, padding: int) -> str:
+    """Gather at p + CumSum(id ≠ p), at p where the id is p; `offsets` are the ends that every sentence has here."""
+    other = graph.node("Not", graph.node("Equal", ids.name, graph.integers(padding)))
+    real = graph.node("Mul", graph.node("Cast", other, to=INT64), MASK)
+    count = graph.node("Mul", graph.node("CumSum", real, graph.integers(1)), real)
+    return graph.rows(table.name, graph.node("Add", count, graph.integers(padding)))
+
+
+def mean_tokens(graph: Graph, x: Tensor, first: Tensor) -> str:
+    """The mean of every sentence's tokens, as `first` says where they begin."""
+    return graph.node("Div", sums(graph, x.name), counts(graph))
+
+
+def take(graph: Graph, values: Tensor, rows: Tensor) -> str:
+    """The numbers of first tokens, as `pick` has their rows."""
+    return pick(graph, values, rows)
+
+
+def pick(graph: Graph, x: Tensor, rows: Tensor) -> str:
+    """The first token of every sentence: the only rows that a graph can pick."""
+    if rows.name != FIRST:
+        raise RuntimeError("Rows were picked that are not the first tokens of the sentences.")
+    return graph.node("Gather", x.name, graph.integers(0), axis=1)
+
+
+def add(graph: Graph, x: Tensor, y: Tensor) -> str:
+    return graph.node("Add", x.name, y.name)
+
+
+def multiply(graph: Graph, x: Tensor, y: Tensor) -> str:
+    return graph.node("Mul", x.name, y.name)
+
+
+def add_row(graph: Graph, x: Tensor, table: Tensor) -> str:
+    return graph.node("Add", x.name, graph.node("Gather", table.name, graph.integers(0), axis=0))
+
+
+def linear(
+    graph: Graph, x: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None
+) -> str:
+    return _biased(graph, graph.node("MatMul", x.name, graph.matrix(weight.name)), bias, activation)
+
+
+def project(
+    graph: Graph, x: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None
+) -> str:
+    return _biased(graph, graph.node("MatMul", x.name, weight.name), bias, activation)
+
+
+def project_heads(graph: Graph, x: Tensor, weights: Tensor) -> str:
+    heads = graph.node("Unsqueeze", weights.name, graph.integers([1]))  # [head, 1, hidden, size]: for every sentence
+    return graph.node("MatMul", x.name, heads)
+
+
+def scores(graph: Graph, q: Tensor, k: Tensor, *, terms: int = 1) -> str:
+    return graph.node("MatMul", _scaled(graph, q, terms), graph.permuted(k.name, (0, 1, 3, 2)))
+
+
+def bucket_scores(graph: Graph, x: Tensor, table: Tensor, *, terms: int) -> str:
+    return graph.node("MatMul", _scaled(graph, x, terms), graph.permuted(table.name, (1, 2, 0)))
+
+
+def add_by_query(
+    graph: Graph, x: Tensor, by_query: Tensor, queries: Tensor, keys: Tensor, *, buckets: int, farthest: int
+) -> str:
+    """x_ij + Y_i,b(i - j); `queries` and `keys` are all positions, as in every graph."""
+    return graph.node("Add", x.name, _by_distance(graph, by_query, buckets, farthest, sign=-1))
+
+
+def add_by_key(
+    graph: Graph, x: Tensor, by_key: Tensor, queries: Tensor, keys: Tensor, *, buckets: int, farthest: int
+) -> str:
+    """x_ij + Y_j,b(i - j); `queries` and `keys` are all positions, as in every graph."""
+    found = _by_distance(graph, by_key, buckets, farthest, sign=1)  # [batch, head, key, query]
+    return graph.node("Add", x.name, graph.permuted(found, (0, 1, 3, 2)))
+
+
+def convolve(
+    graph: Graph, x: Tensor, weight: Tensor, bias: Tensor, first: Tensor, *, activation: str | None = None
+) -> str:
+    """Conv along every sentence, whose padding is zero; `first` are the rows at which sentences begin."""
+    width = weight.dims[2].size
+    rows = graph.permuted(graph.node("Mul", x.name, tokens(graph)), (0, 2, 1))
+    pads = (width // 2, (width - 1) // 2)
+    made = graph.node("Conv", rows, weight.name, bias.name, kernel_shape=(width,), pads=pads)
+    return activate(graph, graph.permuted(made, (0, 2, 1)), activation)
+
+
+def relative_bias(graph: Graph, table: Tensor, queries: Tensor, keys: Tensor) -> str:
+    """Gather of the table's rows by the bucket of each distance, a constant; beyond FARTHEST they are equal."""
+    farthest = FARTHEST + 1
+    buckets = graph.constant(bucket(np.arange(-farthest, farthest + 1)).astype(np.int64))
+    between = graph.node("Clip", _distances(graph, queries, keys), graph.integers(-farthest), graph.integers(farthest))
+    rows = graph.node("Gather", buckets, graph.node("Add", between, graph.integers(farthest)), axis=0)
+    return graph.node("Transpose", graph.rows(table.name, rows), perm=(2, 0, 1))
+
+
+def add_bias(graph: Graph, x: Tensor, bias: Tensor) -> str:
+    return graph.node("Add", x.name, bias.name)
+
+
+def rotate(graph: Graph, x: Tensor, where: Tensor, *, heads: int, theta: float) -> str:
+    """(a, b) -> (a cos - b sin, b cos + a sin) of the halves of every head, by angles p θ^(-2j/D)."""
+    batch, token, hidden = x.dims
+    split = [batch, token, Dim(heads), Dim(hidden.size // heads)]
+    half = split[-1].size // 2
+    rates = 1 / (theta ** (np.arange(half) / half)).astype(np.float32)
+    place = graph.once("Unsqueeze", graph.once("Cast", where.name, to=FLOAT), graph.integers([2, 3]))
+    angles = graph.once("Mul", place, graph.constant(rates))  # [1, sequence, 1, half]
+    cos, sin = graph.once("Cos", angles), graph.once("Sin", angles)
+    whole, last = graph.reshaped(x.name, x.dims, split), graph.integers([3])
+    a = graph.node("Slice", whole, graph.integers([0]), graph.integers([half]), last)
+    b = graph.node("Slice", whole, graph.integers([half]), graph.integers([2 * half]), last)
+    left = graph.node("Sub", graph.node("Mul", a, cos), graph.node("Mul", b, sin))
+    right = graph.node("Add", graph.node("Mul", b, cos), graph.node("Mul", a, sin))
+    return graph.reshaped(graph.node("Concat", left, right, axis=3), split, x.dims)
+
+
+def within(graph: Graph, x: Tensor, queries: Tensor, keys: Tensor, *, window: int) -> str:
+    """-inf where a query and a key are farther apart."""
+    far = graph.node("Greater", graph.node("Abs", _distances(graph, queries, keys)), graph.integers(window))
+    return graph.node("Where", far, graph.number(-np.inf), x.name)
+
+
+def softmax(graph: Graph, x: Tensor) -> str:
+    """Softmax; over the keys of a sentence, after -3.4e38 was added to the scores of padding."""
+    masked = graph.node("Add", x.name, padding(graph, x.dims)) if x.dims[-1].symbol else x.name
+    return graph.node("Softmax", masked, axis=-1)
+
+
+def mix(graph: Graph, weights: Tensor, v: Tensor) -> str:
+    return graph.node("MatMul", weights.name, v.name)
+
+
+def concat(graph: Graph, heads: Tensor) -> str:
+    """[batch, head, sequence, size] to [batch, sequence, head·size]"""
+    batch, head, token, size = heads.dims
+    together = [batch, token, Dim(head.size * size.size)]
+    return graph.reshaped(graph.permuted(heads.name, (0, 2, 1, 3)), [batch, token, head, size], together)
+
+
+def norm(graph: Graph, x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, *, eps: float) -> str:
+    scale = weight.name if weight else graph.constant(np.ones(x.dims[-1].size, np.float32))
+    return graph.node("LayerNormalization", x.name, scale, *([bias.name] if bias else []), axis=-1, epsilon=eps)
+
+
+new_norm = norm  # an op may write over its argument or not; in a graph nothing is written over
+
+
+def activate(graph: Graph, x: str, activation: str | None) -> str:
+    """An activation by its name in config.json."""
+    if activation in ("relu", "tanh"):
+        return graph.node(activation.capitalize(), x)
+    if activation == "gelu":
+        return _gelu(graph, x)
+    if activation in ("gelu_new", "gelu_pytorch_tanh", "gelu_fast"):
+        return _gelu_tanh(graph, x)
+    if activation in ("silu", "swish"):
+        return graph.node("Mul", x, graph.node("Sigmoid", x))
+    if activation is not None:
+        raise RuntimeError(f"The activation {activation} has no ONNX rule.")
+    return x
+
+
+def _biased(graph: Graph, x: str, bias: Tensor | None, activation: str | None) -> str:
+    return activate(graph, graph.node("Add", x, bias.name) if bias else x, activation)
+
+
+def _gelu(graph: Graph, x: str) -> str:
+    """Gelu; before opset 20, x/2 · (1 + erf(x / √2))"""
+    if graph.opset >= 20:
+        return graph.node("Gelu", x)
+    erf = graph.node("Erf", graph.node("Mul", x, graph.number(1 / sqrt(2))))
+    return graph.node("Mul", graph.node("Mul", x, graph.number(0.5)), graph.node("Add", erf, graph.number(1)))
+
+
+def _gelu_tanh(graph: Graph, x: str) -> str:
+    """Gelu by tanh; before opset 20, x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))"""
+    if graph.opset >= 20:
+        return graph.node("Gelu", x, approximate="tanh")
+    cube = graph.node("Mul", x, graph.node("Mul", x, x))
+    inner = graph.node("Add", x, graph.node("Mul", cube, graph.number(0.044715)))
+    tanh = graph.node("Tanh", graph.node("Mul", inner, graph.number(sqrt(2 / np.pi))))
+    return graph.node("Mul", graph.node("Mul", x, graph.number(0.5)), graph.node("Add", tanh, graph.number(1)))
+
+
+def _scaled(graph: Graph, x: Tensor, terms: int) -> str:
+    return graph.node("Mul", x.name, graph.number(1 / sqrt(terms * x.dims[-1].size)))
+
+
+def _by_distance(graph: Graph, values: Tensor, buckets: int, farthest: int, *, sign: int) -> str:
+    """values [batch, head, row, bucket] -> [batch, head, row, column], each at the bucket of sign · (column - row).
+
+    Of 2S columns, one for each distance from -(S - 1) to S, those of a row begin one earlier than those of the row
+    before: as rows of 2S - 1 numbers they stand below each other.
+    """
+    table = values.dims[-1].size
+    limit = max(farthest, table) + 1  # all distances beyond have the last bucket
+    constant = graph.constant(log_bucket(np.arange(-limit, limit + 1), buckets, table, farthest).astype(np.int64))
+    length, one = _length(graph), graph.integers([1])
+    double = graph.once("Add", length, length)
+    before, narrow = graph.once("Sub", length, one), graph.once("Sub", double, one)
+    columns = graph.once("Range", graph.integers(0), graph.once("Squeeze", double), graph.integers(1))
+    distance = graph.once("Mul", graph.once("Sub", columns, before), graph.integers(sign))
+    near = graph.once("Clip", distance, graph.integers(-limit), graph.integers(limit))
+    index = graph.once("Gather", constant, graph.once("Add", near, graph.integers(limit)), axis=0)
+    spread = graph.node("Reshape", graph.node("Gather", values.name, index, axis=3), graph.integers([0, 0, -1]))
+    end = graph.once("Add", before, graph.once("Mul", length, narrow))
+    rows = graph.node("Slice", spread, before, end, graph.integers([2]))
+    shape = graph.once("Concat", graph.integers([0, 0, -1]), narrow, axis=0)
+    return graph.node("Slice", graph.node("Reshape", rows, shape), graph.integers([0]), length, graph.integers([3]))
+
+
+def _distances(graph: Graph, queries: Tensor, keys: Tensor) -> str:
+    """[query, key]: query - key"""
+    query, key = (graph.node("Unsqueeze", one.name, graph.integers([i])) for one, i in ((queries, 1), (keys, 0)))
+    return graph.node("Sub", query, key)
+
+
+def _length(graph: Graph) -> str:
+    """[1]: tokens of a sentence, with its padding."""
+    return graph.once("Shape", IDS, start=1, end=2)

@@ -1,0 +1,155 @@
+"""ONNX Runtime, opened: which devices it can use here, and a file that runs on one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.onnx.graph import IDS, INPUTS, MASK, SEGMENTS
+from bertcli.engine.packing import Packed
+from bertcli.engine.threads import thread_count
+from bertcli.errors import BertcliError, shown
+
+# The provider of each device, and the package that has it.
+DEVICES = {
+    "cpu": ("CPUExecutionProvider", "onnxruntime"),
+    "cuda": ("CUDAExecutionProvider", "onnxruntime-gpu"),
+    "tensorrt": ("TensorrtExecutionProvider", "onnxruntime-gpu"),
+    "coreml": ("CoreMLExecutionProvider", "onnxruntime"),
+    "directml": ("DmlExecutionProvider", "onnxruntime-directml"),
+    "openvino": ("OpenVINOExecutionProvider", "onnxruntime-openvino"),
+}
+MOST_PADDING = 0.1  # of the tokens of a run
+MOST_TOKENS = 2048  # of a run of several sentences: with more, activations leave the caches and nothing is gained
+ONLY_FATAL = 4  # of ONNX Runtime's levels of logging: what goes wrong is raised
+
+
+def installed(package: str) -> bool:
+    """Whether a package of the extra can be imported."""
+    return find_spec(package) is not None
+
+
+def require(*packages: str) -> None:
+    """Raise BertcliError if the packages of the extra are not installed."""
+    missing = [name for name in packages if not installed(name)]
+    if missing:
+        raise BertcliError(f"This needs {' and '.join(missing)}: pip install 'bertcli[onnx]'.")
+
+
+def version() -> str:
+    """The version of the installed ONNX Runtime, whichever package it came in."""
+    require("onnxruntime")
+    import onnxruntime
+
+    return str(onnxruntime.__version__)
+
+
+def available_devices() -> list[str]:
+    """The devices that the installed ONNX Runtime was built for."""
+    require("onnxruntime")
+    import onnxruntime
+
+    there = onnxruntime.get_available_providers()
+    return [device for device, (provider, _) in DEVICES.items() if provider in there]
+
+
+def check_device(device: str) -> None:
+    """Raise BertcliError for a device that the installed ONNX Runtime cannot use."""
+    if device not in DEVICES:
+        raise BertcliError(f"There is no device {shown(device)}: choose from {', '.join(DEVICES)}.")
+    there = available_devices()
+    if device not in there:
+        package = DEVICES[device][1]
+        raise BertcliError(
+            f"The installed onnxruntime cannot use {device}, only {', '.join(there)}: install {package} in its place, "
+            "or leave out the device (--device)."
+        )
+
+
+class Session:
+    """An ONNX file, ready to run; may be shared between threads."""
+
+    def __init__(self, file: Path | bytes, device: str = "cpu", *, packed: bool = True) -> None:
+        """`file` may be a file's content; `packed`: with a second copy of the weights, in the order that kernels read.
+
+        Errors: BertcliError if the file or the device cannot be used.
+        """
+        check_device(device)
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        name = "a graph" if isinstance(file, bytes) else file
+        options.log_severity_level = ONLY_FATAL
+        options.intra_op_num_threads = thread_count()
+        if not packed:
+            options.add_session_config_entry("session.disable_prepacking", "1")
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        provider = DEVICES[device][0]
+        try:
+            self._session = onnxruntime.InferenceSession(file, options, providers=[provider])
+        except Exception as error:  # its classes are private
+            raise BertcliError(f"ONNX Runtime cannot open {name} on {device}: {_first_line(error)}") from error
+        if self._session.get_providers()[0] != provider:  # it went on with another
+            raise BertcliError(
+                f"ONNX Runtime could not start {device} on this machine: see to its driver and libraries, or leave out "
+                "the device (--device)."
+            )
+        self._device = device
+        self._turn = Lock()
+        self.inputs = tuple(one.name for one in self._session.get_inputs())
+        self.outputs = tuple(one.name for one in self._session.get_outputs())
+
+    def __call__(self, inputs: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[Any]]:
+        """The results of a batch; of the inputs those are used that the graph has."""
+        try:
+            with self._turn:  # its own threads are as many as there are cores
+                found = self._session.run(None, {name: inputs[name] for name in self.inputs})
+        except Exception as error:
+            raise BertcliError(f"ONNX Runtime failed on {self._device}: {_first_line(error)}") from error
+        return dict(zip(self.outputs, found, strict=True))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".") + "."
+
+
+def hidden_states(session: Session, batch: Packed) -> Array:
+    """The first result of a session for packed sentences [token, hidden]; sentences of about one length are padded."""
+    lengths = np.diff(batch.offsets)
+    sentence = np.repeat(np.arange(len(lengths)), lengths)
+    widths = batch.positions[batch.offsets[1:] - 1] + 1  # more than the length where a mask left tokens out
+    hidden: Array | None = None
+    for group in alike(widths, lengths):
+        row = np.full(len(lengths), -1)
+        row[group] = np.arange(len(group))
+        tokens = np.flatnonzero(row[sentence] >= 0)
+        places = row[sentence[tokens]], batch.positions[tokens]
+        inputs = {name: np.zeros((len(group), int(widths[group].max())), np.int64) for name in INPUTS}
+        for name, values in ((IDS, batch.ids[tokens]), (SEGMENTS, batch.segments[tokens]), (MASK, 1)):
+            inputs[name][places] = values
+        (found,) = session(inputs).values()
+        if hidden is None:
+            hidden = np.empty((len(sentence), found.shape[-1]), np.float32)
+        hidden[tokens] = found[places]
+    assert hidden is not None
+    return hidden
+
+
+def alike(widths: Integers, lengths: Integers) -> Iterator[Integers]:
+    """Groups of sentences of about one width, widest first: at most a tenth of a group is padding."""
+    order = np.argsort(-widths, kind="stable")
+    first, total = 0, 0
+    for end, index in enumerate(order):
+        padded = int(widths[order[first]]) * (end + 1 - first)
+        total += int(lengths[index])
+        if end > first and (total < (1 - MOST_PADDING) * padded or padded > MOST_TOKENS):
+            yield order[first:end]
+            first, total = end, int(lengths[index])
+    yield order[first:]

@@ -1,0 +1,267 @@
+"""Sentences packed end to end: there is no padding, so nothing is computed for it and no mask is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.threads import thread_count
+from bertcli.engine.watcher import watched
+
+MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, one core's share of the caches
+MOST_TOKENS = 800  # of a micro-batch: 10 MiB of feed-forward activations; with fewer, weights are read more often
+LEAST_TOKENS = (
+    192  # of a micro-batch: with fewer, sharing each product is faster than each core reading all the weights
+)
+UNEVEN = 1.2  # times a core's even share: if the longest micro-batch is longer, it is faster to share each product
+LEAST_QUERIES = 128  # of a block of one head: with fewer, products are slow
+LOCAL_QUERIES = 64  # of a block in local attention: OpenBLAS multiplies 64 queries and 192 keys in place
+LEAST_SCORES = 1 << 16  # below this, waking another core costs more than it saves
+
+
+class SameLength(NamedTuple):
+    """Adjacent sentences of equal length, computed together: the packed rows of their queries and of their keys."""
+
+    sentences: int
+    queries: slice
+    keys: slice
+
+    @property
+    def score_count(self) -> int:
+        """Number of query-key pairs."""
+        return self.sentences * self.query_length * self.key_length
+
+    @property
+    def query_length(self) -> int:
+        """Queries per sentence."""
+        return int(self.queries.stop - self.queries.start) // self.sentences
+
+    @property
+    def key_length(self) -> int:
+        """Keys per sentence."""
+        return int(self.keys.stop - self.keys.start) // self.sentences
+
+    def positions(self, queries: Integers, keys: Integers) -> tuple[Integers, Integers]:
+        """Of the first sentence, where its queries and keys stand, given the positions of all."""
+        return queries[self.queries][: self.query_length], keys[self.keys][: self.key_length]
+
+    def aligned(self, queries: Integers, keys: Integers) -> Iterator[SameLength]:
+        """The same group, sentence by sentence if their queries or keys do not stand at the same positions."""
+        rows = (queries[self.queries], keys[self.keys])
+        sentences = [one.reshape(self.sentences, -1) for one in rows]
+        together = all((one == one[0]).all() for one in sentences)
+        yield from [self] if together else self.cut(1)
+
+    def some(self, queries: slice, keys: slice) -> SameLength:
+        """Of the only sentence, these queries and keys; of several, all."""
+        if self.sentences > 1:
+            return self
+        rows = [
+            slice(of.start + one.start, of.start + one.stop) for of, one in ((self.queries, queries), (self.keys, keys))
+        ]
+        return SameLength(1, *rows)
+
+    def cut(self, sentences: int) -> Iterator[SameLength]:
+        """The same group in parts of at most this many sentences."""
+        asked, seen = self.query_length, self.key_length
+        for first in range(0, self.sentences, sentences):
+            last = min(first + sentences, self.sentences)
+            queries = slice(self.queries.start + first * asked, self.queries.start + last * asked)
+            keys = slice(self.keys.start + first * seen, self.keys.start + last * seen)
+            yield SameLength(last - first, queries, keys)
+
+
+class AttentionBlock(NamedTuple):
+    """Sentences of a group and some of their heads: the amount of attention that is computed at a time."""
+
+    group: SameLength  # of its keys and queries, some of the sentence's own if there is only one
+    heads: slice
+    head_count: int  # of the whole
+    number: int  # of the group that the sentences are of, in the batch
+    queries: slice = slice(None)  # of each sentence's queries
+    keys: slice = slice(None)  # of each sentence's keys
+
+    def query_heads(self, x: Array) -> Array:
+        """View of packed rows [token, head·size] as [batch, head, token, size]."""
+        return self._view(x, self.group.queries)
+
+    def key_heads(self, x: Array) -> Array:
+        """The same for keys and values."""
+        return self._view(x, self.group.keys)
+
+    def split(self, x: Array) -> Array:
+        """View of rows that are no tokens [row, head·size] as [row, head, size]."""
+        return x.reshape(len(x), self.head_count, -1, copy=False)[:, self.heads]
+
+    def _view(self, x: Array, rows: slice) -> Array:
+        split = x[rows].reshape(self.group.sentences, -1, self.head_count, x.shape[1] // self.head_count, copy=False)
+        return split.transpose(0, 2, 1, 3)[:, self.heads]
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """The tokens of a batch, end to end: sentence i is rows `offsets[i]` to `offsets[i + 1]`.
+
+    Masked tokens are left out, which equals an attention weight of 0; the remaining tokens keep their positions.
+    """
+
+    ids: Integers
+    segments: Integers
+    positions: Integers
+    offsets: Integers
+    groups: tuple[SameLength, ...]
+
+    @property
+    def first(self) -> Integers:
+        """The row of each sentence's first token, [CLS]."""
+        return self.offsets[:-1]
+
+    def blocks(self, heads: int, window: int | None = None, queries: Integers | None = None) -> list[AttentionBlock]:
+        """The attention of a batch in blocks whose scores fit the cache; whole groups when a watcher is set.
+
+        With `window` a query needs only keys whose position differs by at most that: a block has all those that its
+        queries need, and few others, which the caller leaves out. `queries` are the positions of all queries, if these
+        are only some of the rows. The batch must then be `aligned`.
+        """
+        if watched():
+            return [AttentionBlock(group, slice(None), heads, number) for number, group in enumerate(self.groups)]
+        scores = sum(group.score_count for group in self.groups) * heads
+        limit = min(MOST_SCORES, max(LEAST_SCORES, scores // thread_count()))
+        blocks: list[AttentionBlock] = []
+        for number, group in enumerate(self.groups):
+            if window is None or group.key_length <= LOCAL_QUERIES + 2 * window:
+                blocks += _blocks(group, number, heads, limit)
+            else:
+                positions = group.positions(self.positions if queries is None else queries, self.positions)
+                blocks += _local_blocks(group, number, heads, window, *positions)
+        return blocks
+
+    def micro_batches(self) -> list[MicroBatch]:
+        """The batch in cache-sized parts, one per core at a time; undivided where that would be slower."""
+        total, cores = len(self.ids), thread_count()
+        rounds = -(-total // (MOST_TOKENS * cores))
+        count = min(len(self.offsets) - 1, rounds * cores, total // LEAST_TOKENS)
+        if count > 1:
+            middles = (self.offsets[1:] + self.offsets[:-1]) / 2
+            cuts = [0, *np.searchsorted(middles, np.arange(1, count) * total / count), len(middles)]
+            parts = [self._micro_batch(first, last) for first, last in pairwise(np.unique(cuts).tolist())]
+            longest = max(len(part.batch.ids) for part in parts)
+            if -(-len(parts) // cores) * cores * longest < UNEVEN * total:
+                return parts
+        return [MicroBatch(self, slice(0, total))]
+
+    def _micro_batch(self, first: int, last: int) -> MicroBatch:
+        offsets = self.offsets[first : last + 1]
+        rows, lengths = slice(int(offsets[0]), int(offsets[-1])), np.diff(offsets)
+        groups = _groups(lengths, lengths)
+        return MicroBatch(
+            Packed(self.ids[rows], self.segments[rows], self.positions[rows], offsets - offsets[0], groups), rows
+        )
+
+    def narrow(self, rows: Integers) -> Packed:
+        """The same batch with only some rows (ascending) as queries; every row remains a key."""
+        counts = np.diff(np.searchsorted(rows, self.offsets))
+        return Packed(self.ids, self.segments, self.positions, self.offsets, _groups(counts, np.diff(self.offsets)))
+
+    def aligned(self, queries: Integers) -> Packed:
+        """The same batch, its groups of sentences whose tokens stand at the same positions.
+
+        `queries` are the positions of the queries. Only masks with holes, and some rows, make more groups.
+        """
+        groups = [part for group in self.groups for part in group.aligned(queries, self.positions)]
+        return replace(self, groups=tuple(groups))
+
+
+class MicroBatch(NamedTuple):
+    """Some sentences of a batch as a batch of their own, and their rows in the whole."""
+
+    batch: Packed
+    rows: slice
+
+
+class Sentence(Protocol):
+    """What `pack` needs of a tokenized text."""
+
+    @property
+    def ids(self) -> Sequence[int]: ...
+
+    @property
+    def segments(self) -> Sequence[int]: ...
+
+
+def pack(sentences: Sequence[Sentence]) -> Packed:
+    """Pack tokenized texts in the order given; adjacent ones of equal length are computed together."""
+    lengths = np.array([len(sentence.ids) for sentence in sentences], dtype=np.intp)
+    ids = np.concatenate([np.asarray(sentence.ids, dtype=np.intp) for sentence in sentences])
+    segments = np.concatenate([np.asarray(sentence.segments, dtype=np.intp) for sentence in sentences])
+    positions = np.concatenate([np.arange(length) for length in lengths])
+    return Packed(ids, segments, positions, _offsets(lengths), _groups(lengths, lengths))
+
+
+def pack_padded(ids: Integers, segments: Integers, mask: NDArray[np.bool_]) -> tuple[Packed, Integers]:
+    """Pack a padded batch [batch, token]; also returns each packed row's flat index in the padded batch.
+
+    Sentences are sorted by length so that those of equal length are computed together.
+    """
+    lengths = mask.sum(axis=1)
+    order = np.argsort(lengths, kind="stable")
+    flat = np.arange(mask.size).reshape(mask.shape)
+    rows = flat[order][mask[order]]
+    counts = lengths[order]
+    positions = rows % mask.shape[1]
+    packed = Packed(
+        ids.reshape(-1)[rows], segments.reshape(-1)[rows], positions, _offsets(counts), _groups(counts, counts)
+    )
+    return packed, rows
+
+
+def _blocks(group: SameLength, number: int, heads: int, limit: int) -> Iterator[AttentionBlock]:
+    """About `limit` scores per block: some sentences, or some heads of one, or some queries of one head."""
+    alone = group.query_length * group.key_length
+    together = max(1, limit // (alone * heads))
+    step = heads if together > 1 else min(heads, max(1, limit // alone))
+    several = max(LEAST_QUERIES, limit // group.key_length) if alone > limit else group.query_length
+    for part in group.cut(together):
+        for first in range(0, heads, step):
+            for queries in _slices(group.query_length, several):
+                some = part.some(queries, slice(0, group.key_length))
+                yield AttentionBlock(some, slice(first, first + step), heads, number, queries)
+
+
+def _local_blocks(
+    group: SameLength, number: int, heads: int, window: int, queries: Integers, keys: Integers
+) -> Iterator[AttentionBlock]:
+    """All heads of some queries of a sentence, with the keys near them, given the positions of both."""
+    for part in group.cut(1):
+        for some in _slices(len(queries), LOCAL_QUERIES):
+            first, last = np.searchsorted(keys, (queries[some][0] - window, queries[some][-1] + window + 1)).tolist()
+            near = slice(first, last)
+            yield AttentionBlock(part.some(some, near), slice(0, heads), heads, number, some, near)
+
+
+def _slices(count: int, step: int) -> list[slice]:
+    return [slice(first, min(first + step, count)) for first in range(0, count, step)]
+
+
+def _offsets(lengths: Integers) -> Integers:
+    return np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(lengths, dtype=np.intp)])
+
+
+def _groups(queries: Integers, keys: Integers) -> tuple[SameLength, ...]:
+    return tuple(_runs(queries.tolist(), keys.tolist()))
+
+
+def _runs(queries: list[int], keys: list[int]) -> Iterator[SameLength]:
+    query = key = 0
+    for (asked, seen), run in groupby(zip(queries, keys, strict=True)):
+        sentences = len(list(run))
+        if asked:
+            yield SameLength(sentences, slice(query, query + sentences * asked), slice(key, key + sentences * seen))
+        query += sentences * asked
+        key += sentences * seen

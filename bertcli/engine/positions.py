@@ -1,0 +1,141 @@
+"""Where tokens stand, and how far apart: the arithmetic on whole numbers behind the ops of other families."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import log
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
+
+from bertcli.engine import kernels
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.products import product
+
+EXACT, FARTHEST, BUCKETS = 8, 128, 16  # of a direction: distances below EXACT have a bucket each, from FARTHEST on one
+
+
+def counted(ids: Integers, offsets: Integers, padding: int) -> Integers:
+    """For the packed tokens of sentences that begin at `offsets`: see the op of this name."""
+    real = ids != padding
+    before = np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(real)])
+    counts = before[1:] - np.repeat(before[offsets[:-1]], np.diff(offsets))
+    return np.where(real, counts, 0) + padding
+
+
+def by_distance(values: Callable[[Integers], Array], queries: Integers, keys: Integers) -> Array:
+    """values(query - key) for every query and key: [head, distance] -> [head, query, key].
+
+    Where both are runs of positions, as in a text without masked tokens, a row is the one before it moved by one: all
+    are a view of the values of each distance.
+    """
+    if _is_run(queries) and _is_run(keys):
+        distances = np.arange(queries[0] - keys[-1], queries[-1] - keys[0] + 1)
+        return sliding_window_view(values(distances), len(keys), axis=-1)[..., ::-1]
+    distances = queries[:, None] - keys
+    return values(distances.reshape(-1)).reshape(-1, *distances.shape)
+
+
+def _is_run(positions: Integers) -> bool:
+    return bool((np.diff(positions) == 1).all())
+
+
+def bucket(distance: Integers) -> Integers:
+    """T5's bucket of query - key: 16 for each direction, wider the farther; logarithms are float32, as published."""
+    far = np.abs(distance)
+    scale = np.float32(log(FARTHEST / EXACT))
+    wide = np.log(np.maximum(far, 1).astype(np.float32) / np.float32(EXACT)) / scale * np.float32(BUCKETS - EXACT)
+    within = np.where(far < EXACT, far, np.minimum(EXACT + wide.astype(np.intp), BUCKETS - 1))
+    return np.where(distance < 0, BUCKETS, 0) + within
+
+
+def within(scores: Array, queries: Integers, keys: Integers, window: int) -> Array:
+    """Scores [batch, head, query, key], -∞ where a query and a key stand more than `window` apart, in place."""
+    far = np.abs(keys[:, None] - queries) > window  # keys first, as scores lie in memory
+    if far.any():
+        np.add(scores, np.where(far, np.float32(-np.inf), np.float32(0)).T, out=scores)
+    return scores
+
+
+def angles(positions: Integers, size: int, theta: float) -> tuple[Array, Array]:
+    """Cosine and sine [size / 2, token] of p θ^(-2j/D) for every position p and every pair j of a head of this size."""
+    longest = int(positions.max(initial=0)) + 1
+    cosines, sines = _turns(size, theta, 1 << (longest - 1).bit_length())
+    if len(positions) and _is_run(positions):
+        rows = slice(int(positions[0]), longest)
+        return cosines[:, rows], sines[:, rows]
+    return cosines[:, positions], sines[:, positions]
+
+
+@lru_cache(maxsize=8)
+def _turns(size: int, theta: float, longest: int) -> tuple[Array, Array]:
+    rates = 1 / (theta ** (np.arange(0, size, 2) / size)).astype(np.float32)  # float32, as the weights were trained
+    turns = rates[:, None] * np.arange(longest, dtype=np.float32)
+    return np.cos(turns), np.sin(turns)
+
+
+def of_queries(values: Array, queries: Integers, keys: Integers, buckets: int, farthest: int) -> Array:
+    """values [batch, head, query, bucket] -> [batch, head, query, key], each at the bucket of query - key."""
+    if _is_run(queries) and _is_run(keys):
+        index = log_bucket(_distances(queries, keys), buckets, values.shape[-1], farthest)
+        spread = np.take(values, index, axis=-1)
+        return _skewed(spread[..., len(keys) - 1 :], (len(queries), len(keys)), query=1, key=0)
+    index = log_bucket(queries[:, None] - keys, buckets, values.shape[-1], farthest)
+    return np.take_along_axis(values, index[None, None], axis=-1)
+
+
+def of_keys(values: Array, queries: Integers, keys: Integers, buckets: int, farthest: int) -> Array:
+    """The same for values [batch, head, key, bucket]."""
+    if _is_run(queries) and _is_run(keys):
+        index = log_bucket(_distances(queries, keys), buckets, values.shape[-1], farthest)
+        spread = np.take(values, index, axis=-1)
+        return _skewed(spread[..., len(keys) - 1 :], (len(queries), len(keys)), query=0, key=1)
+    index = log_bucket(queries[:, None] - keys, buckets, values.shape[-1], farthest)
+    return np.take_along_axis(values, index.T[None, None], axis=-1).swapaxes(-1, -2)
+
+
+def _distances(queries: Integers, keys: Integers) -> Integers:
+    return np.arange(queries[0] - keys[-1], queries[-1] - keys[0] + 1)
+
+
+def _skewed(x: Array, shape: tuple[int, int], *, query: int, key: int) -> Array:
+    """[…, query, key] from a value for each distance: one query further is one distance more, one key further less.
+
+    The rows of x are queries if `query` is 1, keys if `key` is 1.
+    """
+    row, distance = x.strides[-2:]
+    strides = (*x.strides[:-2], query * row + distance, key * row - distance)
+    return as_strided(x, (*x.shape[:-2], *shape), strides, writeable=False)
+
+
+def log_bucket(distance: Integers, buckets: int, table: int, farthest: int) -> Integers:
+    """DeBERTa's bucket of query - key, a row of a table: near distances have one each, farther ones share.
+
+    Without buckets every distance is its own. Logarithms are float32, as published.
+    """
+    bucket = distance
+    if buckets > 0:
+        middle = buckets // 2
+        far = np.maximum(np.abs(distance), middle - 1).astype(np.float32)
+        scale = np.log(np.float32((farthest - 1) / middle))
+        wide = np.ceil(np.log(far / np.float32(middle)) / scale * np.float32(middle - 1)) + middle
+        bucket = np.where(np.abs(distance) <= middle, distance, np.sign(distance) * wide).astype(np.intp)
+    return np.clip(bucket + table // 2, 0, table - 1)
+
+
+def convolved(x: Array, weight: Array, bias: Array, first: Integers, activation: str | None) -> Array:
+    """The op `convolve`: a product for each place of the window, of tokens moved by so many places."""
+    width = weight.shape[-1]
+    sentence = np.zeros(len(x), dtype=np.intp)
+    sentence[first[1:]] = 1
+    sentence = np.cumsum(sentence)
+    y = product(x, weight[..., width // 2], bias, None)
+    for place in range(width):
+        move = place - width // 2
+        if move == 0:
+            continue
+        here = np.arange(max(0, -move), len(x) - max(0, move))
+        here = here[sentence[here] == sentence[here + move]]
+        y.T[:, here] += product(x.T[:, here + move].T, weight[..., place], None, None).T
+    return kernels.activate(y, activation)

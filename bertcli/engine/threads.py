@@ -1,0 +1,224 @@
+"""How many threads there are for a pass, and how they share it: NumPy's loops release the interpreter lock.
+
+Work is divided for `thread_count()` threads, whoever then does it: the same command gives the same bytes whether one
+process works or several. Each piece is computed by one thread with single-threaded products.
+
+Does not import NumPy: its library starts one thread per visible core when it is loaded, whatever the limits are.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar, copy_context
+from pathlib import PurePosixPath
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
+
+from bertcli.engine import blas
+from bertcli.engine.watcher import watched
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+T = TypeVar("T")
+
+GROUPS = "/proc/self/cgroup"
+MOUNT = "/sys/fs/cgroup"
+MOST = 8  # more threads of one interpreter would wait for each other; further cores are for worker processes
+RAYON_VARIABLE = "RAYON_NUM_THREADS"  # for the tokenizers library
+THREAD_VARIABLES = (  # where libraries look, when they are loaded, for the number of threads
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    RAYON_VARIABLE,
+)
+
+
+# --------------------------------------------------------------------------------------------------------- how many
+
+
+def usable_cores() -> int:
+    """Cores this process may run on, or fewer if its control groups (cgroups) allow less CPU time than that."""
+    quota = cpu_quota()
+    return cores() if quota is None else max(1, min(cores(), math.ceil(quota)))
+
+
+def cores() -> int:
+    """Cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cpu_quota() -> float | None:
+    """CPU seconds per second that the control groups of this process allow, as with `docker run --cpus 1.5`.
+
+    None without a limit, and on systems without control groups.
+    """
+    return min((limit for folder, version in _groups() if (limit := _limit(folder, version)) is not None), default=None)
+
+
+def _groups() -> Iterator[tuple[str, int]]:
+    """The folders of this process's control groups and all their parents, which hold the limits; and their version."""
+    for line in _read(GROUPS).splitlines():
+        _, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        if not colon or (controllers and "cpu" not in controllers.split(",")):
+            continue
+        mount, version = (f"{MOUNT}/cpu", 1) if controllers else (MOUNT, 2)
+        group = PurePosixPath(path)
+        for above in (group, *group.parents):  # a container may see its own group as the root
+            yield f"{mount}{above}", version
+
+
+def _limit(folder: str, version: int) -> float | None:
+    """Microseconds allowed per period, divided by the period; None unless both are whole numbers."""
+    if version == 2:
+        found = _read(f"{folder}/cpu.max").split()
+    else:
+        found = [_read(f"{folder}/cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+    if len(found) != 2 or not all(number.isdecimal() for number in found) or not int(found[1]):
+        return None  # "max", -1, or no such file
+    return int(found[0]) / int(found[1])
+
+
+def _read(file: str) -> str:
+    try:
+        with open(file, encoding="utf-8", errors="replace") as opened:
+            return opened.read()
+    except OSError:
+        return ""
+
+
+def choose_threads() -> bool:
+    """Limit library threads to the CPU quota where a container grants less than its cores; true if done.
+
+    Libraries start one thread for every core they see. On 64 cores with a quota of two, 62 of the threads would use it
+    up by waiting. Nothing is done if the user has made the choice, or if NumPy is already loaded.
+    """
+    if "numpy" in sys.modules or any(name in os.environ for name in THREAD_VARIABLES) or usable_cores() == cores():
+        return False
+    for name in THREAD_VARIABLES:
+        if name != RAYON_VARIABLE:  # read later, by a library that knows of such limits itself
+            blas.choose(name, str(usable_cores()))
+    return True
+
+
+_making = Lock()
+_total: int | None = None
+_divided_for: int | None = None
+_pool: ThreadPoolExecutor | None = None
+
+
+def core_count() -> int:
+    """Cores this process may use, or fewer if the BLAS library was given fewer; worker processes share them."""
+    global _total
+    if _total is None:
+        usable = usable_cores()
+        _total = min(usable, blas.usual_threads() or usable)
+    return _total
+
+
+def thread_count() -> int:
+    """Number of threads that work is divided for; a worker process itself uses fewer."""
+    return _divided_for or min(MOST, core_count())
+
+
+def set_thread_count(count: int | None, divided_for: int | None = None) -> None:
+    """Work with `count` threads from now on; None: as many as suit the machine.
+
+    If `divided_for` is given, work is divided for that many threads: the division can change the last bit of a result.
+    """
+    global _total, _divided_for, _pool
+    with _making:
+        _total, _divided_for, _pool = count, divided_for, None
+
+
+# ---------------------------------------------------------------------------------------------------------- sharing
+
+
+_sharing: ContextVar[bool] = ContextVar("sharing", default=False)
+
+
+def sharing() -> bool:
+    """True inside a piece of shared work: the other cores have pieces of their own."""
+    return _sharing.get()
+
+
+def each(work: Callable[[T], object], pieces: Sequence[T]) -> None:
+    """Run `work`, a few ops, on every piece, with one thread per product; on all cores unless a watcher is set."""
+    if sharing():
+        one_by_one(work, pieces)
+        return
+    with blas.single_threaded() as alone:
+        (share if alone and not watched() else one_by_one)(work, pieces)
+
+
+def each_or_whole(work: Callable[[T], object], pieces: Sequence[T]) -> None:
+    """The same, but for a single piece all threads share each product."""
+    (each if len(pieces) > 1 else one_by_one)(work, pieces)
+
+
+def one_by_one(work: Callable[[T], object], pieces: Sequence[T]) -> None:
+    """Run `work` on every piece in this thread."""
+    for piece in pieces:
+        work(piece)
+
+
+def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
+    """Run `work` on every piece; inside a piece of other work, one by one. After an error no more are begun.
+
+    The caller works too, and waits only for pieces already begun. Every thread has the caller's context variables, such
+    as NumPy's error settings.
+    """
+    if len(pieces) < 2 or thread_count() == 1 or sharing():
+        one_by_one(work, pieces)
+        return
+    todo = iter(pieces)  # taking the next one is atomic: no piece is done twice
+
+    def work_off() -> None:
+        try:
+            for piece in todo:
+                work(piece)
+        except BaseException:
+            for _ in todo:
+                pass
+            raise
+
+    before = _sharing.set(True)  # first of all: a signal handler that computes must not enter the pool's locks as well
+    try:
+        helpers = [helper.submit(copy_context().run, work_off) for helper in _helpers(len(pieces) - 1)]
+        try:
+            work_off()
+        finally:
+            begun = [helper for helper in helpers if not helper.cancel()]
+            failures = [failure for helper in begun if (failure := helper.exception())]
+    finally:
+        _sharing.reset(before)
+    if failures:
+        raise failures[0]
+
+
+def _helpers(most: int) -> list[ThreadPoolExecutor]:
+    """The pool, once for each of its threads that is wanted: the caller is a thread, too."""
+    from concurrent.futures import ThreadPoolExecutor  # 5 ms, which `bertcli --help` saves
+
+    global _pool
+    count = min(MOST, core_count()) - 1
+    pool = _pool
+    if pool is None and count:
+        with _making:
+            pool = _pool = _pool or ThreadPoolExecutor(count, thread_name_prefix="bertcli")
+    return [] if pool is None else [pool] * min(most, count)
+
+
+def _forget() -> None:
+    """In a forked child: threads do not survive a fork, and one of them may have held a lock."""
+    global _pool, _making
+    _pool, _making = None, Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,1 @@
+"""Reading texts, writing results, searching in stored vectors."""

@@ -1,0 +1,139 @@
+"""Texts from files and pipes, one at a time: no file is held in memory as a whole."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from bertcli.errors import BertcliError
+from bertcli.files.lines import STANDARD_INPUT, LineFile
+from bertcli.files.rows import Field, Wanted, comma_separated, json_lines, tab_separated, text_lines
+from bertcli.files.texts import Text, Texts
+
+if TYPE_CHECKING:
+    from bertcli.files.parquet import ParquetRows  # brings NumPy, which few inputs need
+
+GZIP = ".gz"
+PARQUET = ".parquet"
+LINE_FORMATS: dict[str, Callable[[LineFile, Wanted], Iterator[Text]]] = {
+    ".txt": text_lines,
+    "": text_lines,  # /dev/stdin and the like
+    ".jsonl": json_lines,
+    ".csv": comma_separated,
+    ".tsv": tab_separated,
+}
+ENDINGS = (*filter(None, LINE_FORMATS), PARQUET)
+
+
+def from_files(
+    files: Sequence[str],
+    column: str | None = None,
+    pair_column: str | None = None,
+    pair: str | None = None,
+    *,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    keep_going: bool = False,
+    options: tuple[str, str] = ("--column", "--pair-column"),
+) -> Texts:
+    """Texts of files one after another, each read according to its ending; `-` is standard input, one text per line.
+
+    Endings: .txt, .jsonl, .csv, .tsv, .parquet, and these followed by .gz. A name with `*`, `?` or `[…]` that is not a
+    file stands for all files it matches, sorted. `column` (default "text") and the other columns name fields; `pair` is
+    paired with every text; ids and labels may be numbers. `options` are what a command calls its options for the first
+    two columns. Errors: BertcliError naming file and line for a row that cannot be used, raised when it is reached;
+    with `keep_going` such a row is a Text with an `error` instead.
+    """
+    names = [name for file in files for name in _matching(file)]
+    wanted = Wanted(
+        Field("text" if column is None else column, options[0]),
+        None if pair_column is None else Field(pair_column, options[1]),
+        None if id_column is None else Field(id_column, "--id-column", "whole number"),
+        None if label_column is None else Field(label_column, "--label-column", "number"),
+        pair,
+    )
+    found = _InputFiles([_open(name) for name in names])
+
+    def rows() -> Iterator[Text]:
+        for file in found:
+            for text in file.texts(wanted):
+                if text.error and not keep_going:
+                    raise BertcliError(text.error)
+                yield text
+
+    return Texts(rows(), found.waiting, names if found.regular else None, found.share, at_hand=found.regular)
+
+
+def takes_columns(files: Sequence[str]) -> bool:
+    """Whether any of these input files, or of those that a pattern matches, has named fields."""
+    return any(_ending(name) in (".jsonl", ".csv", ".tsv", PARQUET) for file in files for name in _matching(file))
+
+
+class InputFile(NamedTuple):
+    """A file or pipe, and what reads the texts in it."""
+
+    rows: LineFile | ParquetRows
+    texts: Callable[[Wanted], Iterator[Text]]
+
+
+class _InputFiles:
+    """Files and pipes to be read one after another, and how far reading has got."""
+
+    def __init__(self, files: Sequence[InputFile]) -> None:
+        self._files = files
+        self.regular = all(file.rows.regular for file in files)
+        self._sizes = [os.path.getsize(file.rows.name) if self.regular else 0 for file in files]
+        self._current = 0
+
+    def __iter__(self) -> Iterator[InputFile]:
+        for number, file in enumerate(self._files):
+            self._current = number
+            yield file
+
+    def waiting(self) -> bool:
+        return bool(self._files) and self._files[self._current].rows.waiting()
+
+    def share(self) -> float | None:
+        """The share of all files' bytes that has been read."""
+        current = self._files[self._current].rows.share() if self.regular and self._files else None
+        if current is None:
+            return None
+        read = sum(self._sizes[: self._current]) + current * self._sizes[self._current]
+        return read / max(1, sum(self._sizes))
+
+
+def _open(file: str) -> InputFile:
+    """A file or pipe that is known to exist, and to have a known ending."""
+    ending = "" if file == STANDARD_INPUT else _ending(file)
+    if ending == PARQUET:
+        from bertcli.files.parquet import ParquetRows
+
+        rows = ParquetRows(file)
+        return InputFile(rows, rows.texts)
+    if ending in LINE_FORMATS:
+        lines = LineFile(file)
+        return InputFile(lines, partial(LINE_FORMATS[ending], lines))
+    raise BertcliError(
+        f"{file}: the ending of an input file must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, optionally followed "
+        f"by {GZIP}; any other file can be piped in, one text per line."
+    )
+
+
+def _matching(file: str) -> list[str]:
+    """The file of this name, or the files that a pattern matches, sorted by name."""
+    if file == STANDARD_INPUT or not glob.has_magic(file) or os.path.lexists(file):
+        return [file]
+    found = sorted(name for name in glob.glob(file, recursive=True) if not os.path.isdir(name))
+    if not found:
+        raise BertcliError(f"No file matches {file}.")
+    return found
+
+
+def _ending(file: str) -> str:
+    """The ending, in lower case, that determines the format: without a final .gz."""
+    path = Path(file.lower())
+    return Path(path.stem).suffix or GZIP if path.suffix == GZIP else path.suffix

@@ -1,0 +1,184 @@
+"""Lines of a file, a gzip or a pipe: UTF-8, ended by \\n or \\r\\n only, read as they arrive."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import select
+import stat
+import sys
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import BinaryIO, NamedTuple, cast
+
+from bertcli.errors import BertcliError
+
+STANDARD_INPUT = "-"
+CHUNK = 1 << 18  # bytes
+LONGEST = 1 << 25  # bytes of a line: a longer one is not text, and a file without lines must not fill the memory
+PAUSE = 0.02  # seconds without input after which a pipe counts as waiting
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Line(NamedTuple):
+    """A line without its end, and what that end was: "\\n", "\\r\\n", or nothing at the end of the file.
+
+    `error` says what is wrong with a line that is not UTF-8; its text then has marks in place of the bad bytes.
+    """
+
+    number: int
+    text: str
+    end: str
+    name: str
+    error: str | None = None
+
+    @property
+    def place(self) -> str:
+        return f"{self.name}, line {self.number}"
+
+
+class LineFile:
+    """The lines of a file (`-`: standard input; ….gz: unpacked), and whether the next one is available.
+
+    A final newline does not begin another line; a byte-order mark is dropped. Errors: BertcliError naming a file that
+    cannot be read (at once if it is missing), or the line at which a gzip is damaged, or a line without an end.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.name = "standard input" if file == STANDARD_INPUT else file
+        self._file = file
+        self._stream: BinaryIO | None = None
+        self._ready: deque[bytes] = deque()
+        self._packed = file.lower().endswith(".gz")
+        self._given = 0  # bytes of the file used for the lines given so far
+        self._size = 0
+        self._reached = 0  # complete lines
+        if file != STANDARD_INPUT:
+            check_readable(file)
+
+    def waiting(self) -> bool:
+        """True when the writer has paused, so the reader can use the time to compute."""
+        if self._ready or self._stream is None or not _may_pause(self._stream):
+            return False
+        try:
+            return not select.select([self._stream], [], [], PAUSE)[0]
+        except (OSError, ValueError):  # pipes cannot be polled here, or not with so high a file descriptor
+            return False
+
+    @property
+    def regular(self) -> bool:
+        """Whether this is a file on disk, which, unlike a pipe, can be read again."""
+        return self._file != STANDARD_INPUT and os.path.isfile(self._file)
+
+    def share(self) -> float | None:
+        """The share of the file that has been read, 0 to 1; None if its size is unknown."""
+        return min(1.0, self._given / self._size) if self._size else None
+
+    def __iter__(self) -> Iterator[Line]:
+        self._stream = _standard_input() if self._file == STANDARD_INPUT else self._open()
+        self._given, self._size = 0, os.path.getsize(self._file) if self.regular else 0
+        with nullcontext() if self._file == STANDARD_INPUT else self._stream:
+            for number, raw in enumerate(self._raw_lines(self._stream), 1):
+                self._given += 0 if self._packed else len(raw)
+                if number == 1 and raw == BYTE_ORDER_MARK:
+                    return
+                yield self._line(number, raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw)
+
+    def _line(self, number: int, raw: bytes) -> Line:
+        end = "\r\n" if raw.endswith(b"\r\n") else "\n" if raw.endswith(b"\n") else ""
+        body = raw[: len(raw) - len(end)]
+        try:
+            return Line(number, body.decode("utf-8"), end, self.name)
+        except UnicodeDecodeError as error:
+            return Line(
+                number, body.decode("utf-8", "replace"), end, self.name,
+                f"{self.name}, line {number}: not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}): save the "
+                "file as UTF-8.",
+            )  # fmt: skip
+
+    def _raw_lines(self, stream: BinaryIO) -> Iterator[bytes]:
+        parts: list[bytes] = []  # of a line whose end has not arrived yet
+        size = 0
+        while chunk := self._read(stream):
+            *lines, rest = chunk.split(b"\n")
+            if lines:
+                self._ready.append(b"".join([*parts, lines[0], b"\n"]))
+                self._ready.extend(line + b"\n" for line in lines[1:])
+                parts, size = [], 0
+            parts.append(rest)
+            size += len(rest)
+            while self._ready:
+                self._reached += 1
+                yield self._ready.popleft()
+            if size > LONGEST:
+                raise BertcliError(
+                    f"{self._next_line()}: more than {LONGEST:,} bytes without a line end, so this is not text."
+                )
+        if last := b"".join(parts):
+            yield last
+
+    def _read(self, stream: BinaryIO) -> bytes:
+        try:
+            if isinstance(stream, gzip.GzipFile):
+                chunk = stream.read1(CHUNK)  # returns what was unpacked before an error
+                self._given = os.lseek(stream.fileno(), 0, os.SEEK_CUR) if self._size else 0
+                return chunk
+            while (chunk := stream.read(CHUNK)) is None:  # a pipe set to non-blocking
+                select.select([stream], [], [])
+            return chunk
+        except EOFError:
+            raise self._broken_gzip("it ends before its data do") from None
+        except (zlib.error, gzip.BadGzipFile) as error:
+            raise self._broken_gzip(str(error)) from None
+        except OSError as error:
+            raise _unreadable(self.name, error) from None
+
+    def _broken_gzip(self, why: str) -> BertcliError:
+        return BertcliError(f"{self._next_line()}: the gzip is damaged here ({why}): fetch or make it again.")
+
+    def _next_line(self) -> str:
+        return f"{self.name}, line {self._reached + 1}"
+
+    def _open(self) -> BinaryIO:
+        try:
+            if not self._packed:
+                return open(self._file, "rb", buffering=0)  # returns what is available, without filling a buffer
+            stream = cast(BinaryIO, gzip.GzipFile(self._file, "rb"))
+        except OSError as error:
+            raise _unreadable(self.name, error) from None
+        if not _may_pause(stream) and os.fstat(stream.fileno()).st_size == 0:
+            stream.close()
+            raise self._broken_gzip("it is empty")
+        return stream
+
+
+def check_readable(file: str) -> None:
+    """Raise BertcliError naming a file that is missing, a folder, or unreadable."""
+    try:
+        if stat.S_ISDIR(os.stat(file).st_mode):
+            raise BertcliError(f"Cannot read {file}: it is a folder.")
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise _unreadable(file, error) from None
+    if not os.access(file, os.R_OK):
+        raise BertcliError(f"Cannot read {file}: permission denied.")
+
+
+def _unreadable(name: str, error: Exception) -> BertcliError:
+    return BertcliError(f"Cannot read {name}: {getattr(error, 'strerror', None) or error}.")
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise BertcliError("Standard input is closed: give a text or a file.")
+    buffer = sys.stdin.buffer
+    return getattr(buffer, "raw", buffer)
+
+
+def _may_pause(stream: BinaryIO) -> bool:
+    """True for pipes and terminals, False for files and in-memory streams."""
+    try:
+        return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except OSError:  # io.UnsupportedOperation too
+        return False

@@ -1,0 +1,199 @@
+"""Rows of text files, one reader a format: plain lines, JSON lines, fields separated by commas or tabs.
+
+Every reader gives one Text per row, in order; for a row that cannot be used, a Text with an error.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from typing import Any, Literal, NamedTuple
+
+from bertcli.errors import BertcliError, shown
+from bertcli.files.lines import LONGEST, Line, LineFile
+from bertcli.files.texts import Text, is_unicode
+
+LONE_RETURN = "\udc0d"  # replaces a \r inside a line while the csv module reads it, which would end the line there
+KNOWN = 20  # names of fields that a message lists
+
+
+class Field(NamedTuple):
+    """A named field of a row: the option that chooses it, and which numbers it may hold besides texts."""
+
+    name: str
+    option: str
+    numbers: Literal["", "whole number", "number"] = ""
+
+    @property
+    def kind(self) -> str:
+        return f"a text or {self.numbers}" if self.numbers else "a text"
+
+    def holds(self, value: object) -> bool:
+        """Whether this is a value of the kind; true and false are numbers, as labels may be."""
+        if isinstance(value, str):
+            return is_unicode(value)
+        if self.numbers == "whole number":
+            return type(value) is int
+        finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+        return self.numbers == "number" and finite
+
+
+class Wanted(NamedTuple):
+    """The fields to read: the text, perhaps its pair, id and label; `fixed_pair` is a pair for every text."""
+
+    text: Field
+    pair: Field | None = None
+    id: Field | None = None
+    label: Field | None = None
+    fixed_pair: str | None = None
+
+    @property
+    def fields(self) -> list[Field]:
+        """Those to look up, the text's first."""
+        return [field for field in self[:4] if field is not None]
+
+    def row(self, place: str, values: Sequence[Any]) -> Text:
+        """A row from the values of its `fields`; a Text with an error for a value that cannot be used."""
+        found = dict(zip(self.fields, values, strict=True))
+        id = self.known_id(found[self.id] if self.id else None)
+        for field, value in found.items():
+            if not field.holds(value):
+                why = f"the field {shown(field.name)} is {shown(value)}, which is not {field.kind}."
+                return unusable(place, why, id)
+        pair = self.fixed_pair if self.pair is None else found[self.pair]
+        label = None if self.label is None else found[self.label]
+        named = label if label is None or isinstance(label, str) else json.dumps(label)
+        return Text(found[self.text], pair, place, id, named)
+
+    def known_id(self, value: Any) -> str | int | None:
+        """A row's id, if this is one."""
+        return value if self.id is not None and self.id.holds(value) else None
+
+
+def unusable(place: str, why: str, id: str | int | None = None) -> Text:
+    """A row that cannot be used."""
+    return Text("", place=place, id=id, error=f"{place}: {why}")
+
+
+def no_column(place: str, field: Field, names: Sequence[str]) -> BertcliError:
+    """The error for a table that has no column for a field, or more than one."""
+    wrong = "more than one column" if field.name in names else "no column"
+    known = ", ".join(map(shown, names[:KNOWN])) or "none"
+    return BertcliError(f"{place}: there is {wrong} {shown(field.name)}; columns are {known} (see {field.option}).")
+
+
+def text_lines(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
+    """Every line is a text."""
+    for line in lines:
+        if line.error:
+            yield Text("", place=line.place, error=line.error)
+        else:
+            yield Text(line.text, wanted.fixed_pair, line.place)
+
+
+def json_lines(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
+    """Every line is a JSON object."""
+    for line in lines:
+        yield Text("", place=line.place, error=line.error) if line.error else _json_row(line, wanted)
+
+
+def _json_row(line: Line, wanted: Wanted) -> Text:
+    try:
+        record = json.loads(line.text)
+    except json.JSONDecodeError as error:
+        return unusable(line.place, f"not valid JSON ({error.msg} at column {error.colno}).")
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, endless nesting
+        return unusable(line.place, f"not usable JSON ({error}).")
+    if not isinstance(record, dict):
+        return unusable(line.place, f"not a JSON object but {shown(record)}.")
+    for field in wanted.fields:
+        if field.name not in record:
+            known = ", ".join(map(shown, list(record)[:KNOWN])) or "none"
+            why = f"there is no field {shown(field.name)}; fields are {known} (choose one with {field.option})."
+            return unusable(line.place, why, wanted.known_id(record.get(wanted.id.name) if wanted.id else None))
+    return wanted.row(line.place, [record[field.name] for field in wanted.fields])
+
+
+# ------------------------------------------------------------------------------------------ separated by commas or tabs
+
+
+class _Cells(NamedTuple):
+    """A row's fields as they stand in the file, or what is wrong with them."""
+
+    place: str
+    fields: list[str]
+    error: str | None = None
+
+
+def comma_separated(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
+    """Rows by the rules of CSV: a quoted field may hold commas, doubled quotes and line ends."""
+    return _table(_quoted_rows(lines), wanted)
+
+
+def tab_separated(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
+    """One row per line."""
+    return _table((_Cells(line.place, _tab_row(line.text), line.error) for line in lines), wanted)
+
+
+def _table(rows: Generator[_Cells, None, None], wanted: Wanted) -> Iterator[Text]:
+    """The wanted columns of a table whose first row is its header; an error in the header is fatal."""
+    with closing(rows):
+        place, header, error = next(rows, _Cells("", []))
+        if error:
+            raise BertcliError(error)
+        for field in wanted.fields if place else ():
+            if header.count(field.name) != 1:
+                raise no_column(place, field, header)
+        columns = [header.index(field.name) for field in wanted.fields] if place else []
+        for place, fields, error in rows:
+            if error:
+                yield Text("", place=place, error=error)
+            elif len(fields) > len(header) or max(columns) >= len(fields):
+                yield unusable(place, f"{len(fields)} field(s) where the header has {len(header)}.")
+            else:
+                yield wanted.row(place, [fields[column] for column in columns])
+
+
+def _quoted_rows(lines: LineFile) -> Generator[_Cells, None, None]:
+    """Rows of comma-separated fields; a quoted field may span several lines."""
+    csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST))  # the limit below applies first
+    read: list[Line] = []
+
+    def source() -> Iterator[str]:
+        size = 0
+        for line in lines:
+            size = len(line.text) + (size if read else 0)
+            read.append(line)
+            if size > LONGEST:
+                raise BertcliError(
+                    f"{read[0].place}: a quotation mark opens here and does not close within {LONGEST:,} letters."
+                )
+            yield line.text.replace("\r", LONE_RETURN) + line.end
+
+    reader = csv.reader(source(), strict=True)
+    while True:
+        read.clear()
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            place = read[0].place if read else lines.name
+            yield _Cells(place, [], f"{place}: not comma-separated values ({error}).")
+            continue
+        broken = next((line.error for line in read if line.error), None)
+        yield _Cells(read[0].place, [field.replace(LONE_RETURN, "\r") for field in row] or [""], broken)
+
+
+def _tab_row(line: str) -> list[str]:
+    """Fields between tabs, as they stand, except that quotes around a field are removed as in CSV."""
+    if '"' in line:
+        try:
+            (row,) = csv.reader([line.replace("\r", LONE_RETURN)], delimiter="\t", strict=True)
+            return [field.replace(LONE_RETURN, "\r") for field in row]
+        except csv.Error:
+            pass  # the quotation mark is part of the text, as in most files of this kind
+    return line.split("\t")

@@ -1,0 +1,142 @@
+"""A text to work on, and texts from arguments and from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from bertcli.errors import BertcliError, shown, shown_object
+
+END = object()
+CHARACTERS_A_TOKEN = 4  # roughly, in English; it only affects how many texts are processed together
+
+
+class Text(NamedTuple):
+    """A text to work on, perhaps with a second one, and where it came from (for messages).
+
+    `id` is the row's own, `label` the true label if known. `error`, if there is one, says why the row cannot be used;
+    the text is then empty.
+    """
+
+    text: str
+    pair: str | None = None
+    place: str | None = None
+    id: str | int | None = None
+    label: str | None = None
+    error: str | None = None
+
+
+class Chunk(NamedTuple):
+    """A part of a text: its number, and its first character and the one after its last in the text as given."""
+
+    number: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A text that cannot be used, and why."""
+
+    index: int
+    text: Text
+    error: str
+
+    def record(self) -> dict[str, Any]:
+        """{index, id, text, error}; no `id` if the row has none; `text` is None if the row could not be read."""
+        text = None if self.text.error else self.text.text
+        named = {} if self.text.id is None else {"id": self.text.id}
+        return {"index": self.index, **named, "text": text, "error": self.error}
+
+
+class Texts:
+    """An iterable of Text in input order; `waiting()` says whether the next one may take a while to arrive.
+
+    `at_hand`: all are available, so reading ahead never waits, as it may with a pipe or an iterator that computes.
+    `files` are those it reads, in order; None if one is a pipe, which a second run could not read again.
+    `share()` is how much of them has been read, 0 to 1, or None if unknown.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Text],
+        waiting: Callable[[], bool] = lambda: False,
+        files: Sequence[str] | None = (),
+        share: Callable[[], float | None] = lambda: None,
+        at_hand: bool = False,
+    ) -> None:
+        self._rows = rows
+        self.waiting = waiting
+        self.files = None if files is None else tuple(files)
+        self.share = share
+        self.at_hand = at_hand
+
+    def __iter__(self) -> Iterator[Text]:
+        return iter(self._rows)
+
+    def grouped(self, tokens: int, span: int) -> Iterator[list[Text]]:
+        """Texts in lists of about `tokens` tokens, doubling up to `span` times that; shorter where the input pauses.
+
+        The sizes depend only on the texts, unless the input is a pipe that pauses: a run repeats bit for bit.
+        """
+        group: list[Text] = []
+        size, budget = 0, tokens
+        for text in self:
+            group.append(text)
+            size += 3 + (len(text.text) + len(text.pair or "")) // CHARACTERS_A_TOKEN
+            if size >= budget or self.waiting():
+                yield group
+                group, size, budget = [], 0, min(2 * budget, span * tokens)
+        if group:
+            yield group
+
+
+def from_values(texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str | None = None) -> Texts:
+    """Texts given in Python: an iterable of strings, or one string; `pairs` likewise, a single one is for all texts."""
+    if isinstance(texts, Texts):
+        return texts
+    values = [texts] if isinstance(texts, str) else texts
+    for what, given in (("texts", values), ("pairs", "" if pairs is None else pairs)):
+        if not isinstance(given, Iterable):
+            raise BertcliError(f"{what} is {shown_object(given)}, which is neither a text nor a list of texts.")
+    if pairs is None or isinstance(pairs, str):
+        return Texts((Text(_string(text), pairs) for text in values), at_hand=isinstance(values, Collection))
+    at_hand = isinstance(values, Collection) and isinstance(pairs, Collection)
+    return Texts(_paired(iter(values), iter(pairs)), at_hand=at_hand)
+
+
+def _paired(texts: Iterator[str], pairs: Iterator[str | None]) -> Iterator[Text]:
+    for text in texts:
+        try:
+            pair = next(pairs)
+        except StopIteration:
+            raise BertcliError("There are fewer pairs than texts.") from None
+        yield Text(_string(text), pair if pair is None else _string(pair))
+    if next(pairs, END) is not END:
+        raise BertcliError("There are more pairs than texts.")
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise BertcliError(f"A text must be a string, but {shown_object(value)} is not.")
+    return value
+
+
+def from_arguments(texts: Sequence[str], pair: str | None = None) -> Texts:
+    """Texts given on the command line, each paired with `pair`."""
+    for text in [*texts, pair or ""]:
+        if not is_unicode(text):
+            raise BertcliError(f"A text on the command line is not UTF-8: {shown(text)}.")
+    return Texts((Text(text, pair) for text in texts), at_hand=True)
+
+
+def is_unicode(text: str) -> bool:
+    """False for a string with half a surrogate pair, which UTF-8 cannot represent."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""A network and ONNX: its graph, found by watching it, and the same network with ONNX Runtime behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from pathlib import Path
+from typing import TypeVar
+
+import bertcli
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.onnx import file as onnx_file
+from bertcli.engine.onnx.cache import key_of, open_cached
+from bertcli.engine.onnx.exporter import Exporter
+from bertcli.engine.onnx.graph import Graph
+from bertcli.engine.onnx.session import check_device, hidden_states, require, version
+from bertcli.engine.packing import Packed
+from bertcli.engine.watcher import watched
+from bertcli.network.module import Module, parameters, walk
+from bertcli.network.network import Network
+
+OPSET = 20  # the first with Gelu
+HIDDEN = "last_hidden_state"
+N = TypeVar("N", bound=Network)
+
+
+def exporter_of(network: Network, more: Mapping[str, Array] | None = None, *, opset: int, half: bool) -> Exporter:
+    """A watcher that makes a graph of this network's passes; `more` are parameters of layers that come after it."""
+    known = {one.path: one.array for one in parameters(network)}
+    modules = {id(one): path for path, one in walk(network) if isinstance(one, Module)}
+    return Exporter(Graph({**known, **(more or {})}, opset, half=half), modules)
+
+
+def on_onnx_runtime(network: N, settings: object, precision: str = "float32", device: str = "cpu") -> N:
+    """The same network, but ONNX Runtime computes the hidden states of its last layer, from a graph in the cache.
+
+    Heads, other layers and watched passes stay NumPy's. `settings` is what the network was built from besides its
+    weights. Errors: BertcliError if ONNX Runtime is not installed, or cannot use this device.
+    """
+    require("onnx", "onnxruntime")
+    check_device(device)
+    versions = bertcli.__version__, version(), OPSET
+    key = key_of({one.path: one.array for one in parameters(network)}, settings, precision, versions)
+    session = open_cached(key, lambda file: _make(network, precision, file), device)
+
+    def forward(batch: Packed, rows: Integers | None = None) -> Array:
+        if watched():
+            return network.forward(batch, rows)
+        hidden = hidden_states(session, batch)
+        return hidden if rows is None else hidden[rows]
+
+    other = copy(network)
+    object.__setattr__(other, "forward", forward)  # as a field of this one module, which is frozen
+    return other
+
+
+def _make(network: Network, precision: str, file: Path) -> None:
+    """Write the graph, its weights beside it, so that they are mapped into memory."""
+    exporter = exporter_of(network, opset=OPSET, half=False)
+    outputs = exporter.watch(lambda batch: {HIDDEN: network(batch)})
+    made = onnx_file.Export(exporter.graph, outputs, {}, bertcli.__version__)
+    data = Path(f"{file}{onnx_file.DATA}")
+    with file.open("wb") as whole, data.open("wb") as weights:
+        onnx_file.write(made, whole, weights, data.name)
+    if precision == "int8":
+        onnx_file.quantize(file)
+        data.unlink()

@@ -1,0 +1,104 @@
+"""The heads for pre-training and fine-tuning: modules that turn hidden states into predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bertcli.engine.array import Array
+from bertcli.network.encoder import LayerNorm, Linear
+from bertcli.network.module import Module, fixed, parameter, part, setting
+from bertcli.network.ops import linear
+
+
+@dataclass(frozen=True, eq=False)
+class Pooler(Module):
+    """tanh(X[CLS] W_pᵀ + b_p)"""
+
+    dense: Linear = part(outputs="H", inputs="H")
+
+    def forward(self, first: Array) -> Array:
+        """[CLS] rows [batch, hidden] -> [batch, hidden]"""
+        return self.dense(first, activation="tanh")
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedLM(Module):
+    """LayerNorm(act(x Wᵀ + b)) E_tokᵀ + bias"""
+
+    transform: Linear = part(outputs="H", inputs="H")
+    norm: LayerNorm = part(features="H")
+    decoder: Array = parameter("V H", tied="embeddings.token")
+    bias: Array = parameter("V")
+    activation: str = setting("hidden_act")
+
+    def forward(self, x: Array) -> Array:
+        """Hidden states [token, hidden] -> logits [token, vocabulary]"""
+        return linear(self.norm(self.transform(x, activation=self.activation)), self.decoder, self.bias)
+
+
+@dataclass(frozen=True, eq=False)
+class NextSentence(Module):
+    """Two logits from the pooled vector: 0 is next, 1 is not next"""
+
+    output: Linear = part(outputs="2", inputs="H")
+
+    def forward(self, pooled: Array) -> Array:
+        """[batch, hidden] -> logits [batch, 2]"""
+        return self.output(pooled)
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier(Module):
+    """One logit per label from the pooled vector"""
+
+    output: Linear = part(outputs="C", inputs="H")
+
+    def forward(self, pooled: Array) -> Array:
+        """[batch, hidden] -> logits [batch, label]"""
+        return self.output(pooled)
+
+
+@dataclass(frozen=True, eq=False)
+class FirstTokenClassifier(Module):
+    """act(X[first] Wᵀ + b) W_cᵀ + b_c: what other families have instead of BERT's pooler and classifier"""
+
+    dense: Linear = part(outputs="H", inputs="H")
+    output: Linear = part(outputs="C", inputs="H")
+    activation: str = fixed("tanh")
+
+    def forward(self, first: Array) -> Array:
+        """First rows [batch, hidden] -> logits [batch, label]"""
+        return self.output(self.dense(first, activation=self.activation))
+
+
+@dataclass(frozen=True, eq=False)
+class TokenClassifier(Module):
+    """One logit per label from every hidden state"""
+
+    output: Linear = part(outputs="C", inputs="H")
+
+    def forward(self, x: Array) -> Array:
+        """[token, hidden] -> logits [token, label]"""
+        return self.output(x)
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionAnswering(Module):
+    """Two logits from every hidden state: 0 that an answer starts here, 1 that it ends here"""
+
+    output: Linear = part(outputs="2", inputs="H")
+
+    def forward(self, x: Array) -> Array:
+        """[token, hidden] -> logits [token, 2]"""
+        return self.output(x)
+
+
+@dataclass(frozen=True, eq=False)
+class MultipleChoice(Module):
+    """One logit from the pooled vector: how well this choice fits"""
+
+    output: Linear = part(outputs="1", inputs="H")
+
+    def forward(self, pooled: Array) -> Array:
+        """[batch, hidden] -> logits [batch, 1]"""
+        return self.output(pooled)

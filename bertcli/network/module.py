@@ -1,0 +1,303 @@
+"""How a model is declared: a tree of frozen dataclasses whose fields say what each consists of.
+
+    weight: Array = parameter("outputs inputs")             an array, with the name of each axis
+    intermediate: Linear = part(outputs="F", inputs="H")    a module, with the axes its names stand for
+    layers: tuple[EncoderLayer, ...] = parts("L")           a sequence of modules
+    eps: float = setting("layer_norm_eps")                  a number or string from config.json
+
+`build` makes the tree from these fields and `walk` reads it back, so each shape is written only once. A part or
+parameter `X | None` is there if its `when`, a key of the configuration, says so; without `when` it is a head, which is
+there if it is asked for. Where the configuration has a tuple, each layer has a value of its own.
+
+Glossary of axes: B batch, S token, H hidden, A head, D head size, F feed-forward, L layer, V vocabulary, P position,
+T token type, C label, E embedding, K relative position, W width of a convolution; a plain number stands for itself.
+
+Modules compute with ops (`ops.py`). Both are called through one place, where a watcher can intercept the calls: that is
+how a pass is traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields
+from math import prod
+from types import MappingProxyType, NoneType
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, get_args, get_type_hints
+
+from bertcli.engine.array import Array
+from bertcli.engine.watcher import current
+
+if TYPE_CHECKING:
+    from bertcli.engine.onnx.rules import Rule
+
+P = ParamSpec("P")
+
+
+# -------------------------------------------------------------------------------------------------------------- ops
+
+
+class Op(Generic[P]):
+    """One arithmetic step: a function of arrays, the axes it works on, and its cost.
+
+    `signature` names the axes of each array argument and of the result, as in "token in, out in -> token out": shapes
+    and costs follow from it. A product (`contracts`) does one multiply-accumulate for every combination of its axes;
+    `work(arguments)` is the number of element-wise operations per number of the result. `onnx` adds the same step to an
+    ONNX graph.
+    """
+
+    def __init__(
+        self,
+        compute: Callable[P, Array],
+        signature: str,
+        contracts: bool,
+        work: Callable[[Mapping[str, Any]], int],
+        onnx: Rule | None,
+    ) -> None:
+        self.compute = compute
+        self.name = compute.__name__
+        self.__doc__ = compute.__doc__
+        self.signature = Signature.parse(signature)
+        self.contracts = contracts
+        self.work = work
+        self.onnx = onnx
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+        watcher = current.get()
+        if watcher is None:
+            return self.compute(*args, **kwargs)
+        return watcher.op(self, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}: {self.signature}>"
+
+
+def op(
+    signature: str,
+    *,
+    contracts: bool = False,
+    work: int | Callable[[Mapping[str, Any]], int] = 0,
+    onnx: Rule | None = None,
+) -> Callable[[Callable[P, Array]], Op[P]]:
+    """Make a function of arrays an op: this is the decorator in ops.py that gives an op's shape, cost and ONNX rule."""
+    rule = work if callable(work) else lambda arguments: work
+    return lambda compute: Op(compute, signature, contracts, rule, onnx)
+
+
+class Signature(NamedTuple):
+    """The axes of an op's arguments and result.
+
+    An axis of the result may be a product, as in "head·size"; a leading `…` stands for any number of axes.
+    """
+
+    inputs: tuple[tuple[str, ...], ...]
+    output: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Signature:
+        inputs, output = text.split("->")
+        return cls(tuple(tuple(part.split()) for part in inputs.split(",")), tuple(output.split()))
+
+    def spread(self, arguments: tuple[Any, ...]) -> Signature:
+        """The same with `…` replaced by a name for each axis it stands for, counted from the first argument."""
+        if self.inputs[0][:1] != ("…",):
+            return self
+        names = tuple(f"…{i}" for i in range(arguments[0].ndim - len(self.inputs[0]) + 1))
+        inputs = tuple(names + axes[1:] if axes[:1] == ("…",) else axes for axes in self.inputs)
+        return Signature(inputs, names + self.output[1:] if self.output[:1] == ("…",) else self.output)
+
+    def sizes(self, arguments: tuple[Any, ...]) -> dict[str, int]:
+        """Size of each axis, from the arrays an op is called with; ValueError if they disagree."""
+        sizes: dict[str, int] = {}
+        signature = self.spread(arguments)
+        for axes, argument in zip(signature.inputs, arguments, strict=False):  # trailing arguments may be omitted
+            if argument is None:
+                continue
+            if len(axes) != argument.ndim:
+                raise ValueError(f"an array of shape {argument.shape} does not have the axes {' '.join(axes)}")
+            for axis, size in zip(axes, argument.shape, strict=True):
+                if sizes.setdefault(axis, size) != size:
+                    raise ValueError(f"axis {axis} is {sizes[axis]} in one array and {size} in another")
+        return sizes
+
+    def shape(self, arguments: tuple[Any, ...]) -> tuple[int, ...]:
+        """Shape of the result."""
+        sizes = self.sizes(arguments)
+        return tuple(prod(sizes[factor] for factor in axis.split("·")) for axis in self.spread(arguments).output)
+
+    def __str__(self) -> str:
+        return f"{', '.join(' '.join(axes) for axes in self.inputs)} -> {' '.join(self.output)}"
+
+
+# ---------------------------------------------------------------------------------------------------------- modules
+
+
+class Module:
+    """Part of a model: a frozen dataclass of arrays, modules and settings, and a `forward` that uses them."""
+
+    forward: Callable[..., Array]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Array:
+        watcher = current.get()
+        if watcher is None:
+            return self.forward(*args, **kwargs)
+        return watcher.module(self, args, kwargs)
+
+
+M = TypeVar("M", bound=Module)
+
+
+def parameter(axes: str, *, tied: str | None = None, when: str | None = None) -> Any:
+    """Field: an array with these axes; `tied` is the path of the parameter it shares its array with, if any."""
+    return field(metadata={"kind": "parameter", "axes": tuple(axes.split()), "tied": tied, "when": when})
+
+
+def part(*, when: str | None = None, **axes: str) -> Any:
+    """Field: a module, with what its axis names stand for here."""
+    return field(metadata={"kind": "part", "names": axes, "when": when})
+
+
+def parts(count: str, *, shared: str | None = None, **axes: str) -> Any:
+    """Field: `count` modules of one type; those with the same number in the config's `shared` are one module."""
+    return field(metadata={"kind": "parts", "count": count, "names": axes, "when": None, "shared": shared})
+
+
+def setting(key: str) -> Any:
+    """Field: the value of this key in config.json."""
+    return field(metadata={"kind": "setting", "key": key})
+
+
+def fixed(value: Any) -> Any:
+    """Field: a value that no configuration changes."""
+    return field(metadata={"kind": "setting", "value": value})
+
+
+class Parameter(NamedTuple):
+    """An array of the tree. `symbols` name its axes; `counts` are the lengths (L) of the `parts` fields it is in."""
+
+    path: str
+    array: Array
+    symbols: tuple[str, ...]
+    counts: tuple[str, ...] = ()
+
+
+class Request(NamedTuple):
+    """What `build` requests from a source of arrays."""
+
+    path: str
+    shape: tuple[int, ...]
+    tied: str | None
+
+
+Source = Callable[[Request], Array]
+
+
+def build(cls: type[M], config: Any, source: Source, heads: tuple[str, ...] = ()) -> M:
+    """The tree of `cls` for a config (with `sizes`, symbol -> size), its arrays from `source`.
+
+    A head is built if its name is in `heads`.
+    """
+    return _Builder(config, source, frozenset(heads)).made(cls)
+
+
+class _Builder(NamedTuple):
+    """Where in the tree `build` is: `layer` is the number of the module in the innermost `parts`."""
+
+    config: Any
+    source: Source
+    heads: frozenset[str]
+    path: str = ""
+    names: Mapping[str, str] = MappingProxyType({})
+    layer: int = 0
+
+    def made(self, cls: type[M]) -> M:
+        """The module of class `cls` at this place."""
+        values = {item.field.name: self._value(item, item.field.metadata) for item in _fields(cls)}
+        return cls(**values)
+
+    def _value(self, item: _FieldOf, meta: Mapping[str, Any]) -> Any:
+        name = item.field.name
+        if meta["kind"] == "setting":
+            return meta["value"] if "value" in meta else self._of_config(meta["key"])
+        if item.optional and not (self._of_config(meta["when"]) if meta["when"] else name in self.heads):
+            return None
+        if meta["kind"] == "parameter":
+            shape = tuple(size(self.names.get(axis, axis), self.config.sizes) for axis in meta["axes"])
+            return self.source(Request(self.path + name, shape, meta["tied"]))
+        inner = self._replace(names=_renamed(meta["names"], self.names))
+        if meta["kind"] == "part":
+            return inner._replace(path=f"{self.path}{name}.").made(item.type)
+        numbers = getattr(self.config, meta["shared"]) if meta["shared"] else range(self.config.sizes[meta["count"]])
+        made: dict[int, Module] = {}
+        for i, number in enumerate(numbers):
+            if number not in made:
+                made[number] = inner._replace(path=f"{self.path}{name}.{i}.", layer=i).made(item.type)
+        return tuple(made[number] for number in numbers)
+
+    def _of_config(self, key: str) -> Any:
+        value = getattr(self.config, key)
+        return value[self.layer] if isinstance(value, tuple) else value
+
+
+def optional_parts(cls: type[Module]) -> tuple[str, ...]:
+    """The names of a module's heads: the optional parts that are there if they are asked for."""
+    return tuple(one.field.name for one in _fields(cls) if one.optional and one.field.metadata["when"] is None)
+
+
+def size(symbol: str, sizes: Mapping[str, int]) -> int:
+    """Size of an axis, given as a symbol or a plain number."""
+    return int(symbol) if symbol.isdigit() else sizes[symbol]
+
+
+def walk(
+    module: Module, path: str = "", names: Mapping[str, str] | None = None, counts: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Module | Parameter]]:
+    """(path, module or Parameter) for `module` and everything below it, parents first."""
+    names = names or {}
+    yield path, module
+    prefix = f"{path}." if path else ""
+    for item in _fields(type(module)):
+        meta, name = item.field.metadata, item.field.name
+        value = getattr(module, name)
+        if value is None or meta["kind"] == "setting":
+            continue
+        if meta["kind"] == "parameter":
+            symbols = tuple(names.get(axis, axis) for axis in meta["axes"])
+            yield prefix + name, Parameter(prefix + name, value, symbols, counts)
+        elif meta["kind"] == "part":
+            yield from walk(value, prefix + name, _renamed(meta["names"], names), counts)
+        else:
+            inner = (*counts, meta["count"])
+            for i, one in enumerate(value):
+                yield from walk(one, f"{prefix}{name}.{i}", _renamed(meta["names"], names), inner)
+
+
+def parameters(module: Module, names: Mapping[str, str] | None = None) -> list[Parameter]:
+    """The parameters of a tree in the order of its fields; one that is tied to an earlier one is still listed."""
+    return [found for _, found in walk(module, names=names) if isinstance(found, Parameter)]
+
+
+def _renamed(axes: Mapping[str, str], outer: Mapping[str, str]) -> dict[str, str]:
+    return {inner: outer.get(name, name) for inner, name in axes.items()}
+
+
+@dataclass(frozen=True)
+class _FieldOf:
+    field: Field[Any]
+    type: Any
+    optional: bool
+
+
+_KNOWN: dict[Any, tuple[_FieldOf, ...]] = {}
+
+
+def _fields(cls: Any) -> tuple[_FieldOf, ...]:
+    """The fields of a module class with the class each holds: X from `X | None` and from `tuple[X, ...]`."""
+    if cls not in _KNOWN:
+        hints = get_type_hints(cls)
+        _KNOWN[cls] = tuple(_field_of(item, hints[item.name]) for item in fields(cls))
+    return _KNOWN[cls]
+
+
+def _field_of(item: Field[Any], hint: Any) -> _FieldOf:
+    choices = [one for one in get_args(hint) if one is not NoneType and one is not Ellipsis]
+    return _FieldOf(item, choices[0] if choices else hint, NoneType in get_args(hint))

@@ -1,0 +1,73 @@
+"""MPNet (Song et al. 2020): RoBERTa whose attention also looks at how far apart two tokens are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.packing import AttentionBlock, Packed
+from bertcli.network import distilbert, encoder
+from bertcli.network.encoder import aligned
+from bertcli.network.heads import FirstTokenClassifier, MultipleChoice, Pooler, QuestionAnswering, TokenClassifier
+from bertcli.network.module import fixed, parameter, part, parts
+from bertcli.network.network import Network
+from bertcli.network.ops import add, add_bias, embed, embed_counted, relative_bias
+from bertcli.network.roberta import MaskedLM
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings(distilbert.Embeddings):
+    """X = LayerNorm(E_tok[ids] + E_pos[positions]), with RoBERTa's positions"""
+
+    padding: int = fixed(1)
+
+    def forward(self, batch: Packed) -> Array:
+        x = embed(self.token, batch.ids)
+        return self.norm(add(embed_counted(self.position, batch.ids, batch.offsets, padding=self.padding), x))
+
+
+@dataclass(frozen=True, eq=False)
+class SelfAttention(encoder.SelfAttention):
+    """Z = concat_h(softmax(Q_h K_hᵀ / sqrt(D) + bias_h) V_h) W_Oᵀ + b_O"""
+
+    def scores(self, block: AttentionBlock, q: Array, k: Array, biases: Any) -> Array:
+        """BERT's scores, and for each group of sentences a bias [head, query, key]"""
+        return add_bias(super().scores(block, q, k, None), biases[block.number][block.heads, block.queries, block.keys])
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderLayer(encoder.EncoderLayer):
+    """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
+
+    attention: SelfAttention = part()
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder(encoder.Encoder):
+    """L encoder layers, one after the other; all add the same bias to their scores"""
+
+    layers: tuple[EncoderLayer, ...] = parts("L")
+    relative: Array = parameter("32 A")
+
+    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Any]:
+        """The batch, and for each group of its sentences the bias of every query and key."""
+        batch, queries = aligned(batch, rows)
+        positions = [group.positions(queries, batch.positions) for group in batch.groups]
+        return batch, [relative_bias(self.relative, *pair) for pair in positions]
+
+
+@dataclass(frozen=True, eq=False)
+class MPNet(Network):
+    """Token ids to hidden states, with heads to apply to them"""
+
+    embeddings: Embeddings = part()
+    encoder: Encoder = part()
+    pooler: Pooler | None = part()
+    mlm: MaskedLM | None = part()
+    classifier: FirstTokenClassifier | None = part()
+    token_classifier: TokenClassifier | None = part()
+    qa: QuestionAnswering | None = part()
+    multiple_choice: MultipleChoice | None = part()
+
+    pooled: ClassVar = frozenset({"multiple_choice"})

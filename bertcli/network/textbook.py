@@ -1,0 +1,146 @@
+"""The encoder as tutorials present it: no segments, no embedding norm, no attention biases, no output projection.
+
+Weights are stored [in, out] and stacked by head; LayerNorm has no scale or shift; the feed-forward activation is ReLU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.packing import Packed
+from bertcli.network.module import Module, parameter, part, parts
+from bertcli.network.network import Network
+from bertcli.network.ops import (
+    add,
+    concat,
+    embed,
+    empty_like,
+    linear,
+    mix,
+    norm,
+    pick,
+    project,
+    project_heads,
+    scores,
+    softmax,
+)
+
+EPS = 1e-5  # of the plain LayerNorm
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings(Module):
+    """X = E_tok[ids] + E_pos[positions]"""
+
+    token: Array = parameter("V H")
+    position: Array = parameter("P H")
+
+    def forward(self, batch: Packed) -> Array:
+        return add(embed(self.token, batch.ids), embed(self.position, batch.positions))
+
+
+@dataclass(frozen=True, eq=False)
+class SelfAttention(Module):
+    """Z = concat_h(softmax(Q_h K_hᵀ / sqrt(D)) V_h) with Q_h = X W_h^Q, K_h = X W_h^K, V_h = X W_h^V"""
+
+    query: Array = parameter("A H D")
+    key: Array = parameter("A H D")
+    value: Array = parameter("A H D")
+
+    def forward(self, x: Array, context: Array, batch: Packed) -> Array:
+        """x [query, hidden], context [key, hidden] -> [query, hidden]"""
+        q, k, v = project_heads(x, self.query), project_heads(context, self.key), project_heads(context, self.value)
+        z = empty_like(x)
+        for sentences, queries, keys in batch.groups:
+            q_h = _by_sentence(q, queries, sentences)  # [batch, head, token, size]
+            k_h = _by_sentence(k, keys, sentences)
+            v_h = _by_sentence(v, keys, sentences)
+            concat(mix(softmax(scores(q_h, k_h)), v_h), into=z[queries])
+        return z
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForward(Module):
+    """max(0, x W_1 + b_1) W_2 + b_2"""
+
+    intermediate: Array = parameter("H F")
+    intermediate_bias: Array = parameter("F")
+    output: Array = parameter("F H")
+    output_bias: Array = parameter("H")
+
+    def forward(self, x: Array) -> Array:
+        hidden = project(x, self.intermediate, self.intermediate_bias, activation="relu")
+        return project(hidden, self.output, self.output_bias)
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderLayer(Module):
+    """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
+
+    attention: SelfAttention = part()
+    feed_forward: FeedForward = part()
+
+    def forward(self, x: Array, context: Array, batch: Packed) -> Array:
+        """x [query, hidden], context [key, hidden] -> [query, hidden]"""
+        x = norm(add(x, self.attention(x, context, batch)), eps=EPS)
+        return norm(add(x, self.feed_forward(x)), eps=EPS)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder(Module):
+    """L encoder layers, one after the other"""
+
+    layers: tuple[EncoderLayer, ...] = parts("L")
+
+    def forward(self, x: Array, batch: Packed, rows: Integers | None = None) -> Array:
+        for layer in self.layers:
+            x = layer(x, x, batch)
+        return x if rows is None else pick(x, rows)
+
+    def states(self, x: Array, batch: Packed) -> Iterator[Array]:
+        """The embeddings' output, then each layer's."""
+        yield x
+        for layer in self.layers:
+            x = layer(x, x, batch)
+            yield x
+
+
+@dataclass(frozen=True, eq=False)
+class Pooler(Module):
+    """softmax(tanh(X[0] W_final)), over the entries of the class vector"""
+
+    final: Array = parameter("H H")
+
+    def forward(self, first: Array) -> Array:
+        """[CLS] rows [batch, hidden] -> [batch, hidden]"""
+        return softmax(project(first, self.final, activation="tanh"))
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedLM(Module):
+    """W H_i + b, the logits of ŷ_i = softmax(W H_i + b)"""
+
+    weight: Array = parameter("V H")
+    bias: Array = parameter("V")
+
+    def forward(self, x: Array) -> Array:
+        """Hidden states [token, hidden] -> logits [token, vocabulary]"""
+        return linear(x, self.weight, self.bias)
+
+
+@dataclass(frozen=True, eq=False)
+class Textbook(Network):
+    """The whole reduced model"""
+
+    embeddings: Embeddings = part()
+    encoder: Encoder = part()
+    pooler: Pooler | None = part()
+    mlm: MaskedLM | None = part()
+
+
+def _by_sentence(x: Array, rows: slice, sentences: int) -> Array:
+    """View of some packed rows [head, token, size] as [batch, head, token, size]."""
+    heads, _, size = x.shape
+    return x[:, rows].reshape(heads, sentences, -1, size, copy=False).transpose(1, 0, 2, 3)

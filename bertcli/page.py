@@ -1,0 +1,140 @@
+"""Web pages: each one HTML file that needs no network, readable in light and dark, on a phone and by a screen reader.
+
+    page("Why positive", marked(text, marks), table("Words", columns, rows), lead="What the numbers mean.")
+
+Text becomes markup only in `element`, which escapes it. A page may run the one script it is given and nothing else:
+its Content-Security-Policy names that script by its hash.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+# Controls but for tab and line feed, half surrogate pairs, what overrides the direction of writing, and what is no
+# character at all. What joins the parts of an emoji, or marks a direction, is part of a text.
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+SHOWN_AS = "\N{REPLACEMENT CHARACTER}"
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+
+class Mark(NamedTuple):
+    """Characters `start` to `end` of a text, shaded: `shade` 0 to 1 for what speaks for something, 0 to -1 against it.
+
+    `label` stands behind the characters, `title` is said when they are pointed at.
+    """
+
+    start: int
+    end: int
+    shade: float = 1.0
+    label: str = ""
+    title: str = ""
+
+
+def element(name: str, *content: str, **attributes: str | bool | None) -> Markup:
+    """`<name attributes>content</name>`; all text is escaped, but for content that is Markup.
+
+    `class_` stands for class, `aria_label` for aria-label. True is an attribute without a value, None and False leave
+    it out.
+    """
+    inner = "".join(one if isinstance(one, Markup) else escape(safe(one), quote=False) for one in content)
+    return Markup(f"<{name}{''.join(_attributes(attributes))}>{inner}</{name}>")
+
+
+def _attributes(attributes: dict[str, str | bool | None]) -> Iterator[str]:
+    for name, value in attributes.items():
+        if value is not None and value is not False:
+            known = name.rstrip("_").replace("_", "-")
+            yield f" {known}" if value is True else f' {known}="{escape(safe(value))}"'
+
+
+def safe(text: str) -> str:
+    """Text with a replacement mark for characters that have no place on a page."""
+    return UNSAFE.sub(SHOWN_AS, text)
+
+
+def marked(text: str, marks: Sequence[Mark]) -> Markup:
+    """A text in its own writing direction with marks in it, which are in order and do not overlap (else ValueError)."""
+    parts: list[str] = []
+    done = 0
+    for mark in marks:
+        if not done <= mark.start <= mark.end <= len(text):
+            raise ValueError(f"the mark {mark.start}–{mark.end} overlaps another one, or ends after the text")
+        parts += [text[done : mark.start], shaded(text[mark.start : mark.end], *mark[2:])]
+        done = mark.end
+    return element("p", *parts, text[done:], class_="text", dir="auto")
+
+
+def shaded(words: str, shade: float, label: str = "", title: str = "") -> Markup:
+    """Words on a ground whose color says the sign of `shade`, and whose strength its size (1: full)."""
+    inner = [element("small", label)] if label else []
+    side, strength = "against" if shade < 0 else "for", min(1.0, abs(shade))
+    return element("mark", words, *inner, class_=side, style=f"--shade: {strength:.3f}", title=title or None)
+
+
+def table(caption: str, columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> Markup:
+    """A table that can be scrolled by keyboard, too. Columns are names and whether they hold numbers.
+
+    The first cell of a row is its heading; a cell may be Markup.
+    """
+    head = [element("th", name, scope="col", class_="number" if number else None) for name, number in columns]
+    numbers = [number for _, number in columns]
+    body = (element("tr", *_cells(row, numbers)) for row in rows)
+    found = element(
+        "table",
+        element("caption", element("span", caption)),
+        element("thead", element("tr", *head)),
+        element("tbody", *body),
+    )
+    return scrolled(found, caption)
+
+
+def _cells(row: Sequence[str], numbers: Sequence[bool]) -> Iterator[Markup]:
+    for i, (text, number) in enumerate(zip(row, numbers, strict=True)):
+        kind = "number" if number else None
+        yield element("td", text, class_=kind) if i else element("th", text, scope="row", class_=kind)
+
+
+def scrolled(content: Markup, label: str) -> Markup:
+    """Content that may be wider than the page: a region that the keyboard reaches and scrolls."""
+    return element("div", content, class_="scrolled", role="region", aria_label=label, tabindex="0")
+
+
+def page(title: str, *content: Markup, lead: str, style: str = "", script: str = "", data: Any = None) -> str:
+    """A whole page: a heading, `lead` (what the numbers mean, and what they do not), the content.
+
+    `data` is what JSON can hold; `script` finds it as the text of the element with the id "data".
+    """
+    scripts = [Markup(f'<script type="application/json" id="data">{_in_script(data)}</script>')] * (data is not None)
+    allowed = "'none'"
+    if script:
+        if "</" in script or "<!--" in script:
+            raise ValueError("a script must not hold what ends or hides a script element")
+        scripts.append(Markup(f"<script>{script}</script>"))
+        allowed = f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
+    shared = files("bertcli").joinpath("page.css").read_text(encoding="utf-8")
+    head = [
+        Markup('<meta charset="utf-8">'),
+        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Markup(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        element("title", title),
+        Markup(f"<style>{shared}{style}</style>"),
+    ]
+    header = element("header", element("h1", title), element("p", lead))
+    body = element("body", header, element("main", *content), *scripts)
+    return f"<!DOCTYPE html>\n{element('html', element('head', *head), body, lang='en')}\n"
+
+
+def _in_script(data: Any) -> str:
+    """JSON as the text of a script element, which only "<" could end: "</script>", "<!--"."""
+    return json.dumps(data, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")

@@ -1,0 +1,254 @@
+"""Texts as encode gives them to the tokenizer: with a prompt, in lower case, long ones in chunks cut between words."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, Self, TypeVar
+
+from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.files.texts import Chunk, Text
+from bertcli.tasks.checks import check_whole
+from bertcli.tasks.task import CutOptions, Item, Progress, Reading, Record, Records, RecordStream, Task
+from bertcli.tokens import Tokens
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
+
+JOINER = "\u200d"  # zero-width: it makes one emoji of several
+SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
+SPACE, WORD, CHARACTER, NOWHERE = 3, 2, 1, 0  # how good a place is for a cut
+
+
+class Chunking(NamedTuple):
+    """Texts of more than `size` tokens are cut into chunks that share up to `overlap` tokens with the one before."""
+
+    size: int
+    overlap: int = 0
+
+    @classmethod
+    def of(cls, chunk: int | Sequence[int] | None) -> Chunking | None:
+        """From a size, or a size and an overlap; BertcliError for anything else."""
+        if chunk is None:
+            return None
+        numbers = tuple(chunk) if isinstance(chunk, Sequence) and not isinstance(chunk, str) else (chunk,)
+        for number in numbers:
+            check_whole("chunk (--chunk)", number)
+        if len(numbers) not in (1, 2) or numbers[0] < 1 or numbers[-1] < 0:
+            raise BertcliError(f"chunk (--chunk) is {shown_object(chunk)}: give a size, or a size and an overlap.")
+        return cls(*map(int, numbers))
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What is done to texts before they are tokenized; `left_out`: tokens at the beginning that are not pooled."""
+
+    prompt: str = ""
+    lower_case: bool = False
+    chunking: Chunking | None = None
+    left_out: int = 0
+
+    @classmethod
+    def make(
+        cls,
+        model: Model,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        chunk: int | Sequence[int] | None = None,
+    ) -> Preparation:
+        """From the options, else the checkpoint's own prompt; BertcliError for a name that none of its prompts has."""
+        own = model.sentence
+        if prompt is None:
+            prompt = own.prompt if prompt_name is None else _named(own.prompts, prompt_name, model.name)
+        elif prompt_name is not None:
+            raise BertcliError(
+                "Give a prompt or the name of one, not both (prompt, prompt_name; --prompt, --prompt-name)."
+            )
+        found = cls(prompt, own.do_lower_case, Chunking.of(chunk))
+        if not prompt or own.include_prompt:
+            return found
+        return replace(found, left_out=model.tokenizer.prompt_length(found.cased(prompt)))
+
+    def reading(self, options: CutOptions) -> Reading:
+        """How texts are read: chunks say themselves how long they are."""
+        reading = Reading(**options)
+        if self.chunking is None:
+            return reading
+        if reading.max_length is not None:
+            raise BertcliError(
+                "Chunks have a length of their own: leave out max_length (--max-length), or chunk (--chunk)."
+            )
+        return replace(reading, max_length=self.chunking.size)
+
+    def cased(self, text: str) -> str:
+        """The text in lower case if the checkpoint wants that."""
+        return text.lower() if self.lower_case else text
+
+    def prepared(self, text: str) -> str:
+        """What the tokenizer is given."""
+        return self.cased(self.prompt + text)
+
+
+def _named(prompts: Mapping[str, str], name: str, model: str) -> str:
+    if name not in prompts:
+        there = f"it has {', '.join(map(shown, prompts))}" if prompts else "it has none: give the words with --prompt"
+        raise BertcliError(f"{model} has no prompt {shown(name)} (--prompt-name); {there}.")
+    return prompts[name]
+
+
+class Block(Protocol):
+    """What is made of a window: the items, and other things."""
+
+    @property
+    def items(self) -> list[Item]: ...
+
+    @property
+    def progress(self) -> Progress: ...
+
+    def records(self) -> list[Record]: ...
+    def _replace(self, *, items: list[Item]) -> Self: ...
+
+
+B = TypeVar("B", bound=Block)
+
+
+@dataclass(frozen=True)
+class PreparedStream(Generic[B]):
+    """Blocks, which can be iterated over once, and how their texts were prepared."""
+
+    preparation: Preparation
+    blocks: Generator[B, None, None]
+
+    def __iter__(self) -> Iterator[B]:
+        return self.blocks
+
+    def records(self) -> RecordStream:
+        """The records of the blocks."""
+        return RecordStream(self._records())
+
+    def _records(self) -> Generator[Records, None, None]:
+        with closing(self.blocks):
+            for block in self.blocks:
+                yield Records(block.records(), block.progress)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTask(Task[B]):
+    """A task on texts that are prepared first, of which one may give several items."""
+
+    preparation: Preparation
+
+    def items(self, numbered: Sequence[tuple[int, Text]]) -> list[list[Item]]:
+        """A text's item, cut where the task cuts, or one for each of its chunks."""
+        how, encode = self.preparation, self.model.tokenizer.encode
+        texts = [text for _, text in numbered]
+        if how.chunking is not None:
+            whole = encode([text.text for text in texts])
+            return [self._chunks(index, text, tokens) for (index, text), tokens in zip(numbered, whole, strict=True)]
+        second = [None if text.pair is None else how.cased(text.pair) for text in texts]
+        tokenized = encode([how.prepared(text.text) for text in texts], second, self.limit)
+        return [[Item(index, text, tokens)] for (index, text), tokens in zip(numbered, tokenized, strict=True)]
+
+    def received(self, result: B) -> B:
+        """The same with tokens that know their tokenizer, which does not travel."""
+        tokenizer = self.model.tokenizer
+        return result._replace(items=[replace(item, tokens=item.tokens.known_to(tokenizer)) for item in result.items])
+
+    def check(self, item: Item) -> None:
+        """Raise BertcliError for a text of which nothing is left beside a prompt that is left out."""
+        if 0 < self.preparation.left_out >= len(item.tokens.ids):
+            raise BertcliError(f"The prompt leaves no room for {item.place}: raise max_length (--max-length).")
+
+    def _chunks(self, index: int, text: Text, whole: Tokens) -> list[Item]:
+        """Items whose tokens are those of the parts of the text alone, each with the prompt."""
+        how = self.preparation
+        assert how.chunking is not None
+        if text.pair is not None:
+            raise BertcliError("A pair of texts cannot be cut into chunks: leave out chunk (--chunk), or the pairs.")
+        encode = self.model.tokenizer.encode
+        limit = self.limit - len(encode([how.prepared("")])[0].ids)
+        while limit > how.chunking.overlap:
+            ranges = list(chunk_ranges(text.text, whole, limit, how.chunking.overlap))
+            found = encode([how.prepared(text.text[start:end]) for start, end in ranges], None, self.limit)
+            lost = max(tokens.lost for tokens in found)
+            if not lost:
+                return [
+                    Item(index, text, tokens, Chunk(number, *span))
+                    for number, (span, tokens) in enumerate(zip(ranges, found, strict=True))
+                ]
+            limit -= lost  # a part by itself, prompt and all, may have more tokens than its share of the whole
+        raise BertcliError(
+            f"Chunks of {self.limit} tokens have no room for more than special tokens, prompt and an overlap of "
+            f"{how.chunking.overlap}: choose a larger size (--chunk)."
+        )
+
+
+def chunk_ranges(text: str, tokens: Tokens, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Character ranges of parts of at most `limit` tokens each, which overlap in at most `overlap` and leave none out.
+
+    Cuts are where white space begins; in a longer stretch without any, between the tokenizer's words; in a longer word
+    between tokens, but not inside what is read as one character, as far as that is possible.
+    """
+    cuts = _Cuts(text, tokens)
+    first = last = place = 0  # the first token of a part, and where the part before it ended
+    while True:
+        end = cuts.end(first, limit, last)
+        if cuts.place(end) > place or not last:  # else these tokens are more of a character that is in already
+            yield cuts.place(first) if first else 0, cuts.place(end)
+        if end == cuts.count:
+            return
+        place, last = cuts.place(end), end
+        again = (token for token in range(max(end - overlap, first + 1), end) if cuts.quality(token) == SPACE)
+        first = next((token for token in again if cuts.quality(cuts.end(token, limit, end)) >= WORD), end)
+
+
+class _Cuts:
+    """Where a text may be cut: before a token, after all that belongs to the tokens before it."""
+
+    def __init__(self, text: str, tokens: Tokens) -> None:
+        of_text = [(span, word) for span, word, side in zip(tokens.offsets, tokens.words, tokens.sides, strict=True)
+                   if side is not None]  # fmt: skip
+        self._text = text
+        self._spans = [span for span, _ in of_text]
+        self._words = [word for _, word in of_text]
+        self.count = len(of_text)
+
+    def place(self, token: int) -> int:
+        """The character before which the cut is; white space goes with what follows."""
+        if token == self.count:
+            return len(self._text)
+        place, next_token = self._spans[token - 1][1], self._spans[token][0]
+        while place < next_token and not self._text[place].isspace():
+            place += 1
+        return place
+
+    def quality(self, token: int) -> int:
+        """How good it is to cut before this token: SPACE, WORD, CHARACTER or NOWHERE."""
+        if token == self.count:
+            return SPACE
+        place = self.place(token)
+        if self._spans[token][0] < self._spans[token - 1][1] or not 0 < place < len(self._text):
+            return NOWHERE
+        if self._text[place].isspace() and not self._text[place - 1].isspace():
+            return SPACE
+        if _inside_character(self._text, place):
+            return NOWHERE
+        return WORD if self._words[token] != self._words[token - 1] else CHARACTER
+
+    def end(self, first: int, limit: int, last: int) -> int:
+        """Where a part that begins with token `first` ends: at the best place beyond `last`, of equals the furthest."""
+        candidates = range(min(first + limit, self.count), max(first, last), -1)
+        return max(candidates, key=self.quality, default=self.count)
+
+
+def _inside_character(text: str, place: int) -> bool:
+    """Whether what is before and after `place` is read as one character: a letter and its marks, a joined emoji."""
+    before, after = text[place - 1], text[place]
+    return (
+        unicodedata.category(after).startswith("M")
+        or JOINER in (before, after)
+        or SKIN_TONES[0] <= after <= SKIN_TONES[1]
+        or before + after == "\r\n"
+    )

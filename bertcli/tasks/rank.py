@@ -1,0 +1,167 @@
+"""rank: documents in the order in which a cross-encoder finds them relevant to a query.
+
+score = activation(logit of the classifier for the pair of query and document)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Unpack
+
+from bertcli.checkpoint.sentence import read_cross_encoder
+from bertcli.errors import BertcliError, shown
+from bertcli.files.texts import Failure, Text, Texts, from_values
+from bertcli.tasks.activation import activated
+from bertcli.tasks.checks import check_count, head_of
+from bertcli.tasks.run import results
+from bertcli.tasks.task import (
+    CutOptions,
+    Item,
+    Progress,
+    Reading,
+    Record,
+    Records,
+    RecordStream,
+    Task,
+    Window,
+)
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
+
+SPAN = 5  # micro-batches in a window of the run, as in classify
+
+
+def rank(
+    model: Model,
+    query: str | Iterable[str] | Texts,
+    documents: Iterable[str] | None = None,
+    *,
+    top_k: int | None = None,
+    **options: Unpack[CutOptions],
+) -> RecordStream:
+    """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document.
+
+    query: one for all documents; or as many as documents, where those of a query stand together and are ranked among
+    each other. `top_k`: how many of each query's are given (None: all). The activation is the checkpoint's own, else
+    the sigmoid. The other options are those of `Reading`.
+    """
+    check_count("top_k", top_k)
+    head_of(model, "classifier", "rank")
+    if model.config.num_labels != 1:
+        raise BertcliError(
+            f"rank needs a classifier with one output, and {model.name} has {model.config.num_labels} labels: classify "
+            "gives their scores for pairs (--text-pair or --pair-column)."
+        )
+    activation = "sigmoid" if model.path is None else read_cross_encoder(model.path, num_labels=1)
+    task = _Rank(model, Reading(**options), SPAN, activation)
+    return RecordStream(_ranked(results(task, ByQuery(_pairs(query, documents))), top_k, task.reading.start))
+
+
+def _pairs(query: str | Iterable[str] | Texts, documents: Iterable[str] | None) -> Texts:
+    if isinstance(query, Texts):
+        return query
+    if documents is None:
+        raise BertcliError("There are no documents to rank.")
+    if not isinstance(query, str):
+        return from_values(query, documents)
+    return with_query(query, from_values(documents))
+
+
+def with_query(query: str, documents: Texts) -> Texts:
+    """The pairs of a query with each document, whose place and error they keep."""
+    pairs = (text._replace(text=query, pair=None if text.error else text.text) for text in documents)
+    return Texts(pairs, documents.waiting, documents.files, documents.share, documents.at_hand)
+
+
+class ByQuery(Texts):
+    """Pairs of query and document, in windows that end where a query's documents do, unless all are of one query.
+
+    Errors: BertcliError for a query that comes again after another one, since its ranking would be in two parts.
+    """
+
+    def __init__(self, pairs: Texts) -> None:
+        super().__init__(_together(pairs), pairs.waiting, pairs.files, pairs.share, pairs.at_hand)
+
+    def grouped(self, tokens: int, span: int) -> Iterator[list[Text]]:
+        held: list[Text] = []
+        for group in super().grouped(tokens, span):
+            held += group
+            begin = next((i for i in range(len(held), 0, -1) if held[i - 1].text != held[-1].text), 0)
+            yield held[: begin or len(held)]
+            held = held[begin:] if begin else []
+        if held:
+            yield held
+
+
+def _together(pairs: Texts) -> Iterator[Text]:
+    """The same pairs; a row that cannot be read counts as one of the query before it."""
+    query: str | None = None
+    earlier: set[str] = set()
+    for text in pairs:
+        if text.error:
+            yield text._replace(text=text.text or query or "")
+            continue
+        if text.text != query:
+            if text.text in earlier:
+                raise BertcliError(
+                    f"{text.place or 'The documents'}: the query {shown(text.text)} comes again after another one; a "
+                    "query's documents must stand together, so sort them by query."
+                )
+            query = text.text
+            earlier.add(query)
+        yield text
+
+
+@dataclass(frozen=True, eq=False)
+class _Rank(Task[Records]):
+    activation: str
+
+    def check(self, item: Item) -> None:
+        if item.text.pair is None:
+            raise BertcliError(f"{item.place} is a query without a document to rank.")
+
+    def compute(self, window: Window) -> Records:
+        scores = activated(self.logits("classifier", [item.tokens for item in window.items]), self.activation)[:, 0]
+        records = [_record(item, float(score)) for item, score in zip(window.items, scores, strict=True)]
+        records += map(_failed, window.failures)
+        return Records(sorted(records, key=lambda record: int(record["corpus_id"])), window.progress)
+
+
+def _record(item: Item, score: float) -> Record:
+    return {"query": item.text.text, "corpus_id": item.index, "score": score, "text": item.text.pair}
+
+
+def _failed(failure: Failure) -> Record:
+    text = failure.text
+    return {"query": text.text, "corpus_id": failure.index, "text": text.pair, "error": failure.error}
+
+
+def _ranked(
+    blocks: Generator[Records, None, None], top_k: int | None, start: Progress
+) -> Generator[Records, None, None]:
+    """The records of each query in their order, once the next block shows that there are no more of it."""
+    held: list[Record] = []
+    given = reached = start
+    with closing(blocks):
+        for block in blocks:
+            if held and block.records and block.records[0]["query"] != held[-1]["query"]:
+                given, found, held = reached, held, []
+                yield Records(found, given)
+            held = list(_ordered([*held, *block.records], top_k))
+            reached = block.progress
+            yield Records([], given, reached.texts - given.texts)
+    if held:
+        yield Records(held, reached)
+
+
+def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:
+    """Each query's records, best first, and after them what could not be used."""
+    for _, some in groupby(records, key=lambda record: record["query"]):
+        rows = list(some)
+        scored = [record for record in rows if "error" not in record]
+        yield from sorted(scored, key=lambda record: -float(record["score"]))[:top_k]
+        yield from (record for record in rows if "error" in record)

@@ -1,0 +1,145 @@
+"""encode --sparse: a text's weight of every entry of the vocabulary, most of them 0.
+
+    w_v = max_t ln(1 + relu(x_tv)),   x = MLM(hidden state of token t), special tokens included
+
+A checkpoint's SpladePooling may ask for the sum instead of the maximum, and for one more logarithm: ln(1 + ln(1 + …)).
+Source: Formal et al. 2021, "SPLADE v2: Sparse Lexical and Expansion Model for Information Retrieval".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.checkpoint.sentence import SparsePooling
+from bertcli.engine.array import Array
+from bertcli.engine.packing import Packed, pack
+from bertcli.files.texts import Failure, Texts, from_values
+from bertcli.tasks.checks import check_finite, head_of, hidden_states
+from bertcli.tasks.masked import NUMBERS_TOGETHER
+from bertcli.tasks.prepared import Preparation, PreparedStream, PreparedTask
+from bertcli.tasks.run import results
+from bertcli.tasks.task import (
+    CutOptions,
+    Item,
+    Progress,
+    Window,
+    in_micro_batches,
+    merged,
+)
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
+
+SPAN = 5  # micro-batches in a window, as in encode
+
+
+class SparseVector(NamedTuple):
+    """The entries that are not 0: ids of the vocabulary, ascending, and their weights."""
+
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+
+class SparseBlock(NamedTuple):
+    """Consecutive texts with their vectors, those that failed, and how far the run has got."""
+
+    items: list[Item]
+    vectors: list[SparseVector]
+    failures: Sequence[Failure]
+    progress: Progress
+    words: list[list[str]] | None = None  # the piece of each entry, if asked for
+
+    def records(self) -> list[dict[str, Any]]:
+        """{index, text, tokens, truncated, indices, values}, and if asked for `words`, the entries' pieces."""
+        computed = [
+            {
+                **item.named,
+                "text": item.shown,
+                "tokens": len(item.tokens.ids),
+                "truncated": item.tokens.truncated,
+                "indices": vector.indices.tolist(),
+                "values": vector.values.tolist(),
+            }
+            for item, vector in zip(self.items, self.vectors, strict=True)
+        ]
+        for record, words in zip(computed, self.words or [], strict=self.words is not None):
+            record["words"] = words
+        return merged(computed, self.failures)
+
+
+def encode_sparse(
+    model: Model,
+    texts: Iterable[str] | Texts,
+    pairs: Iterable[str | None] | str | None = None,
+    *,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
+    chunk: int | Sequence[int] | None = None,
+    words: bool = False,
+    **options: Unpack[CutOptions],
+) -> SparseStream:
+    """Sparse vectors in blocks in input order, by the masked-language-model head; the options are those of encode.
+
+    words: records have the pieces of the vocabulary beside their numbers.
+    """
+    head_of(model, "mlm", "A sparse vector")
+    how = replace(Preparation.make(model, prompt_name, prompt, chunk), left_out=0)
+    reading = how.reading(options)
+    task = _EncodeSparse(model, reading, SPAN, how, model.sentence.sparse or SparsePooling(), words)
+    return SparseStream(how, results(task, from_values(texts, pairs)), task.pooling)
+
+
+@dataclass(frozen=True)
+class SparseStream(PreparedStream[SparseBlock]):
+    """The blocks, and how tokens are pooled."""
+
+    pooling: SparsePooling
+
+
+@dataclass(frozen=True, eq=False)
+class _EncodeSparse(PreparedTask[SparseBlock]):
+    pooling: SparsePooling
+    words: bool
+
+    def compute(self, window: Window) -> SparseBlock:
+        items = window.items
+        lengths = [len(item.tokens.ids) for item in items]
+        vectors: list[SparseVector] = in_micro_batches(
+            lengths, self.reading.tokens_together, lambda batch: self._vectors([items[i] for i in batch])
+        )
+        piece = self.model.tokenizer.piece
+        words = [list(map(piece, vector.indices.tolist())) for vector in vectors] if self.words else None
+        return SparseBlock(items, vectors, window.failures, window.progress, words)
+
+    def _vectors(self, items: list[Item]) -> Iterator[SparseVector]:
+        packed = pack([item.tokens for item in items])
+        hidden = hidden_states(self.model, packed)
+        for first, last in pairwise(packed.offsets.tolist()):
+            weights = self._weights(hidden[first:last], packed)
+            (indices,) = np.nonzero(weights)
+            yield SparseVector(indices.astype(np.int32), weights[indices])
+
+    def _weights(self, hidden: Array, packed: Packed) -> Array:
+        """The weight of each entry [vocabulary] from the hidden states of one text [token, hidden]."""
+        step = max(1, NUMBERS_TOGETHER // self.model.config.vocab_size)
+        found = np.zeros(self.model.config.vocab_size, np.float64)
+        for first in range(0, len(hidden), step):
+            logits = self.model.network.predict("mlm", hidden[first : first + step], packed)
+            if self.pooling.strategy == "max":  # the logarithms keep the order: one a text is enough
+                highest = logits.max(axis=0)
+                check_finite(highest)
+                np.maximum(found, self._activated(highest), out=found)
+            else:
+                check_finite(logits.max(axis=0))
+                found += self._activated(logits).sum(axis=0, dtype=np.float64)
+        return found.astype(np.float32)
+
+    def _activated(self, logits: Array) -> Array:
+        once = np.log1p(np.maximum(logits, 0))
+        return np.log1p(once) if self.pooling.activation == "log1p_relu" else once

@@ -1,6 +1,0 @@
-"""Observing a model as it runs: the operation table, the cost of each step, and the intermediate arrays."""
-
-from bertcli.tracing.records import Call, Stats, Step, Totals, Value
-from bertcli.tracing.watcher import Trace, trace
-
-__all__ = ["Call", "Stats", "Step", "Totals", "Trace", "Value", "trace"]

@@ -1,0 +1,209 @@
+"""Attention weights for people to look at: in a terminal, on a page, in a drawing."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from conftest import Made
+from terminal import Result, bertcli
+
+import bertcli as library
+from bertcli.analysis.attention import (
+    Attention,
+    Choice,
+    attention_of,
+    attention_page,
+    attention_svg,
+    keeps_attention,
+    shaded_lines,
+)
+from bertcli.analysis.trace.watcher import pass_of_text, run
+
+TEXT = "The king </script><b> 中国"
+NASTY = [
+    "[CLS]",
+    "</script><script>alert(1)</script>",
+    "<!--",
+    "&amp;\"'",
+    "{{data}}",
+    "\x1b[31m\x07",
+    "\u2028",
+    "東",
+    "[SEP]",
+]
+
+
+@pytest.fixture
+def model(made: Made) -> Path:
+    return made(head="model", seed=3)
+
+
+def look(model: Path, *arguments: str | Path, **settings: Any) -> Result:
+    done = bertcli("trace", "-m", model, TEXT, "--attention", *arguments, **settings)
+    assert done.status == 0, done.err
+    return done
+
+
+def weights_of(model: Path) -> Attention:
+    opened = library.load(model)
+    given = pass_of_text(opened, TEXT)
+    return attention_of(run(opened, given, keep=keeps_attention), given.pieces)
+
+
+def nasty() -> Attention:
+    random = np.random.default_rng(0).random((2, 3, len(NASTY), len(NASTY)), dtype=np.float32)
+    return Attention("a <model>", NASTY, random / random.sum(axis=-1, keepdims=True))
+
+
+def test_attention_weights_are_those_of_the_pass(model: Path) -> None:
+    found = weights_of(model)
+    assert found.weights.shape == (2, 2, len(found.pieces), len(found.pieces))
+    np.testing.assert_allclose(found.weights.sum(axis=-1), 1, atol=1e-6)
+    mean = found.select(Choice(1, None)).weights
+    np.testing.assert_allclose(mean, found.weights[1].mean(axis=0), atol=1e-7)
+    assert found.select(Choice(1, 0)).weights is not mean
+
+
+@pytest.mark.parametrize("choice", ["0", "1.1"])
+def test_attention_a_terminal_shows_tokens_on_both_axes_and_percentages(choice: str, model: Path) -> None:
+    done = look(model, choice)
+    found = weights_of(model)
+    lines = done.out.splitlines()
+    layer, _, head = choice.partition(".")
+    selected = found.select(Choice(int(layer), int(head) if head else None))
+    assert lines[0] == selected.title
+    assert lines[1].split() == found.pieces
+    for line, piece, weights in zip(lines[2:], found.pieces, selected.weights, strict=True):
+        assert line.split()[0] == piece
+        assert [int(number) for number in re.findall(r"\d+(?=[ ]|$)", line.removeprefix(piece))] == [
+            round(100 * float(weight)) for weight in weights
+        ]
+    assert "\x1b" not in done.out
+    assert set("░▒▓█") <= set(done.out)
+
+
+def test_attention_narrow_terminals_write_tokens_downwards_in_several_tables(model: Path) -> None:
+    done = look(model, "0.0", terminal=True, environment={"COLUMNS": "30", "NO_COLOR": "1"})
+    assert max(map(len, done.out.splitlines()[1:])) <= 30
+    selected = weights_of(model).select(Choice(0, 0))
+    numbers = [int(number) for number in re.findall(r"(?<=[ ░▒▓█])\d+\b", done.out.split("\n", 1)[1])]
+    assert sorted(numbers) == sorted(round(100 * float(one)) for one in selected.weights.reshape(-1))
+
+
+def test_attention_color_where_it_is_allowed(model: Path) -> None:
+    colours = {"COLUMNS": "200", "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    assert "\x1b[37;48;2;8;48;107m" in look(model, "0.0", terminal=True, environment=colours).out
+    plain = look(model, "0.0", terminal=True, environment={**colours, "NO_COLOR": "1"}).out
+    assert "48;2" not in plain
+    assert "█" in plain
+    assert "48;2" not in look(model, "0.0", environment=colours).out
+
+
+def test_attention_no_cell_is_lost_at_any_width() -> None:
+    selected = nasty().select(Choice(0, 0))
+    for room in (None, 200, 80, 60, 20):
+        cells = [cell for line in shaded_lines(selected, room) for cell in line if cell.shade is not None]
+        assert len(cells) == len(NASTY) ** 2
+        assert max(cell.shade for cell in cells if cell.shade is not None) == pytest.approx(1)
+
+
+def test_attention_json_holds_the_weights_beside_the_trace(model: Path) -> None:
+    whole = json.loads(look(model, "1", "--format", "json").out)
+    found = weights_of(model)
+    assert list(whole) == ["model", "batch", "sequence", "steps", "totals", "attention"]
+    assert (whole["attention"]["layer"], whole["attention"]["head"]) == (1, None)
+    assert whole["attention"]["tokens"] == found.pieces
+    np.testing.assert_array_equal(np.array(whole["attention"]["weights"], dtype=np.float32), found.weights[1])
+    one = json.loads(look(model, "1.0", "--format", "json").out)
+    np.testing.assert_array_equal(np.array(one["attention"]["weights"], dtype=np.float32), found.weights[1, 0])
+
+
+def test_attention_csv_and_markdown_are_the_matrix(model: Path) -> None:
+    pieces = weights_of(model).pieces
+    lines = look(model, "0.1", "--format", "csv").out.splitlines()
+    assert len(lines) == len(pieces) + 1
+    assert lines[0].startswith("token,0 [CLS],1 the,2 king,")
+    lines = look(model, "0.1", "--format", "markdown").out.splitlines()
+    assert lines[0].startswith("| Token | [CLS] | the | king |")
+
+
+# ----------------------------------------------------------------------------------------------------------- pictures
+
+
+class Page(HTMLParser):
+    """What a browser would find: elements, their attributes, and the text of each script."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        if self.elements and self.elements[-1] == "script":
+            self.scripts.append(data)
+
+
+def test_attention_the_page_holds_every_weight_and_loads_nothing() -> None:
+    attention = nasty()
+    text = attention_page(attention, Choice(1, 2))
+    found = Page(text)
+    assert not {"src", "href", "srcset", "data", "action"} & {name for name, _ in found.attributes}
+    assert not re.search(r"https?:|//[a-z]|@import|fetch\(|XMLHttp|innerHTML|eval\(", text)
+    assert found.elements.count("script") == 2
+    data = json.loads(found.scripts[0])
+    assert (data["shape"], data["layer"], data["head"]) == ([2, 3, len(NASTY)], 1, 2)
+    weights = np.frombuffer(base64.b64decode(data["weights"]), dtype="<u2") / 65535
+    np.testing.assert_allclose(weights, attention.weights.reshape(-1), atol=1e-5)
+
+
+def test_attention_no_token_can_become_markup_on_the_page() -> None:
+    text = attention_page(nasty(), Choice(0, None))
+    found = Page(text)
+    assert json.loads(found.scripts[0])["pieces"][1] == NASTY[1]
+    assert "alert" not in "".join(found.scripts[1:])
+    assert found.elements.count("script") == text.count("<script") == text.count("</script>") == 2
+    assert "<!--" not in text
+    assert "\x1b" not in text
+    assert "Attention of a &lt;model&gt;" in text
+
+
+def test_attention_the_drawing_is_xml_with_a_cell_for_each_weight() -> None:
+    attention = nasty()
+    selected = attention.select(Choice(1, 2))
+    root = ElementTree.fromstring(attention_svg(selected))
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.tag == f"{space}svg"
+    assert "script" not in {element.tag.removeprefix(space) for element in root.iter()}
+    cells = [one for one in root.iter(f"{space}rect") if one.get("fill-opacity")]
+    assert len(cells) == len(NASTY) ** 2
+    labels = [one.text for one in root.iter(f"{space}text")]
+    assert labels[1:] == [*selected.labels, *selected.labels]
+    darkest = max(cells, key=lambda cell: float(cell.get("fill-opacity", "0")))
+    i, j = np.unravel_index(selected.weights.argmax(), selected.weights.shape)
+    assert (darkest.get("x"), darkest.get("y"), darkest.get("fill-opacity")) == (f"{20 * j}.0", str(20 * i), "1.000")
+    said = darkest.find(f"{space}title")
+    assert said is not None
+    assert said.text == f"{selected.labels[i]} → {selected.labels[j]}: {100 * selected.largest:.1f} %"
+
+
+@pytest.mark.parametrize("ending", ["html", "svg", "HTML"])
+def test_attention_pictures_are_files_and_nothing_is_printed(ending: str, model: Path, tmp_path: Path) -> None:
+    file = tmp_path / f"attention.{ending}"
+    assert look(model, "0.1", "-o", file).out == ""
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>" if ending.lower() == "html" else "<svg ")
+    assert list(tmp_path.iterdir()) == [file]

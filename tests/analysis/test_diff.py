@@ -1,0 +1,221 @@
+"""Where two models part: a fault in any tensor is found at the step that uses it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkpoint_files import narrow, write_weights
+from conftest import Made
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays_of
+from reference.view_cases import TEXTS, VECTORS
+
+import bertcli
+from bertcli.analysis.diff import Diff, diff_page, diff_svg, step_diff
+from bertcli.analysis.similarity import Similarity, linear_cka
+from bertcli.checkpoint.tensors import open_tensors
+from bertcli.errors import BertcliError
+from bertcli.files.arrays import save_arrays
+
+REFERENCE = Path(__file__).parents[1] / "reference"
+TEXT = "The good king drank hot tea in Paris."
+MODEL: dict[str, Any] = {"head": "pretraining", "seed": 31, "tied": "absent"}
+
+
+def altered(folder: Path, copy: Path, name: str, change: Any) -> Path:
+    """A copy of a checkpoint with one tensor changed."""
+    shutil.copytree(folder, copy)
+    tensors = {key: ("F32", tensor.float32().copy()) for key, tensor in open_tensors(folder).items()}
+    tensors[name] = ("F32", change(tensors[name][1]).astype(np.float32))
+    write_weights(copy, tensors, 0)
+    return copy
+
+
+def test_diff_of_a_model_with_itself_is_none(made: Made) -> None:
+    model = bertcli.load(made(**MODEL))
+    found = bertcli.diff(model, bertcli.load(made(**MODEL)), TEXT)
+    assert isinstance(found, Diff)
+    with bertcli.trace(model) as trace:
+        model.outputs([model.tokenizer.encode([TEXT])[0].ids])
+    assert [step.path for step in found.steps] == [step.path for step in trace.steps]
+    assert {(step.max_abs, step.max_rel, step.cosine) for step in found.steps} == {(0.0, 0.0, 1.0)}
+    assert (found.first, found.weights) == (None, ())
+
+
+def test_diff_names_a_fault_in_any_tensor_where_it_begins(made: Made, tmp_path: Path) -> None:
+    folder = made(**MODEL)
+    model = bertcli.load(folder)
+    with bertcli.trace(model) as trace:
+        model.outputs([model.tokenizer.encode([TEXT])[0].ids])
+    used: dict[str, str] = {}  # parameter -> the first step that works with it
+    for step in trace.steps:
+        for parameter in step.parameters:
+            used.setdefault(parameter, step.path)
+    names = {use.name: use.path for use in model.uses if use.path}
+    assert len(names) == len(open_tensors(folder)) > 40
+    for number, (name, path) in enumerate(names.items()):
+        assert path is not None
+        other = bertcli.load(altered(folder, tmp_path / str(number), name, lambda values: values + 0.01))
+        found = bertcli.diff(model, other, TEXT)
+        assert isinstance(found, Diff)
+        assert found.first == used[path], name
+        assert [weight.path for weight in found.weights] == [path]
+        assert found.weights[0].max_abs == pytest.approx(0.01, rel=1e-3)
+
+
+def stored_as(folder: Path, copy: Path, dtype: str) -> Path:
+    """A copy of a checkpoint with all tensors in another type."""
+    shutil.copytree(folder, copy)
+    write_weights(
+        copy, {name: (dtype, narrow(tensor.float32(), dtype)) for name, tensor in open_tensors(folder).items()}, 0
+    )
+    return copy
+
+
+def test_diff_of_half_precision_stays_small(made: Made, tmp_path: Path) -> None:
+    for number, model in enumerate((bertcli.load(), bertcli.load(made(**MODEL)))):
+        assert model.path is not None
+        half = bertcli.load(stored_as(model.path, tmp_path / f"half{number}", "F16"))
+        found = bertcli.diff(model, half, ["The cat sat on the mat.", TEXT], tolerance=1e-2)
+        assert isinstance(found, Diff)
+        assert found.first is None
+        largest = max(found.steps, key=lambda step: step.max_rel or 0)
+        assert (largest.max_rel == 0) == (number == 0)  # the bundled model is stored in half precision
+        assert f"at {largest.path}" in found.below()[1]
+        coarse = bertcli.diff(model, bertcli.load(stored_as(model.path, tmp_path / f"b{number}", "BF16")), TEXT)
+        assert isinstance(coarse, Diff)
+        assert coarse.first == "embeddings.token"
+        assert 1e-4 < max(step.max_rel or 0 for step in coarse.steps) < 0.1
+
+
+def test_diff_reads_arrays_that_trace_saved(made: Made, tmp_path: Path) -> None:
+    model = bertcli.load(made(**MODEL))
+    with bertcli.trace(model, keep=lambda path: True) as trace:
+        model.outputs([model.tokenizer.encode([TEXT])[0].ids])
+    arrays = {**trace.arrays, "encoder.layers.1.attention_norm": trace.arrays["encoder.layers.1.attention_norm"] + 1}
+    for ending in ("npz", "safetensors"):
+        file = tmp_path / f"arrays.{ending}"
+        save_arrays(str(file), arrays)
+        found = bertcli.diff(model, file, TEXT)
+        assert isinstance(found, Diff)
+        assert len(found.steps) == len(trace.arrays)
+        assert found.first == "encoder.layers.1.attention_norm"
+        assert sum(step.beyond(1e-6) for step in found.steps) == 1
+
+
+def test_diff_knows_the_hidden_states_of_transformers(made: Made) -> None:
+    model = bertcli.load(made(**VECTORS))
+    with np.load(REFERENCE / "views.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    found = bertcli.diff(model, REFERENCE / "views.npz", TEXTS[2])
+    assert isinstance(found, Diff)
+    assert found.first is None
+    paths = ["embeddings.norm", *(f"encoder.layers.{i}.feed_forward_norm" for i in range(2))]
+    assert [step.path for step in found.steps] == paths
+    arrays["hidden_states.1"] = arrays["hidden_states.1"] + 0.5
+    found = bertcli.diff(model, arrays, TEXTS[2])
+    assert isinstance(found, Diff)
+    assert found.first == paths[1]
+    for names, message in (
+        (
+            {"logits": arrays["hidden_states.0"]},
+            r"No array .* Known names .* hidden_states.0 to hidden_states.2; .* 'logits'",
+        ),
+        ({"hidden_states.0": arrays["hidden_states.0"][:, :2]}, r"has the shape|of shape \(1, 2, 32\), but here"),
+    ):
+        with pytest.raises(BertcliError, match=message):
+            bertcli.diff(model, names, TEXTS[2])
+    with pytest.raises(BertcliError, match="one text"):
+        bertcli.diff(model, arrays, TEXTS)
+
+
+def test_diff_of_files_that_are_none(made: Made, tmp_path: Path) -> None:
+    model = bertcli.load(made(**VECTORS))
+    (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 no zip")
+    (tmp_path / "bad.safetensors").write_bytes(b"\x00" * 20)
+    np.savez(tmp_path / "objects.npz", a=np.array([{}], dtype=object))
+    for name in ("bad.npz", "bad.safetensors", "objects.npz", "missing.npz", "arrays.txt"):
+        with pytest.raises(BertcliError):
+            bertcli.diff(model, tmp_path / name, TEXT)
+
+
+def test_diff_compares_other_architectures_by_their_layers(made: Made) -> None:
+    one = bertcli.load(made(**VECTORS))
+    other = bertcli.load(
+        made(head="model", seed=8, tokenizer="both", sizes={"num_hidden_layers": 3, "hidden_size": 16})
+    )
+    found = bertcli.diff(one, other, TEXTS)
+    assert isinstance(found, Similarity)
+    assert found.rows == sum(len(tokens.ids) for tokens in one.tokenizer.encode(TEXTS))
+    assert (len(found.cka), len(found.cka[0])) == (3, 4)
+    assert all(0 <= number <= 1 for row in found.cka for number in row)
+    assert list(found.record) == ["rows", "cka"]
+
+
+def test_diff_refuses_other_tokens(made: Made) -> None:
+    other = bertcli.load(made(**{**VECTORS, "lower_case": False}))
+    with pytest.raises(BertcliError, match=r"differently \(token 1 is 'the' in one, 'The' in the other\)"):
+        bertcli.diff(bertcli.load(made(**VECTORS)), other, TEXT)
+
+
+def test_diff_of_different_heads_compares_what_both_have(made: Made) -> None:
+    one, other = (bertcli.load(made(head=head, seed=3)) for head in ("classifier", "mlm"))
+    found = bertcli.diff(one, other, TEXT)
+    assert isinstance(found, Diff)
+    assert {step.path.split(".")[0] for step in found.steps} == {"embeddings", "encoder"}
+    assert found.first is None
+
+
+def test_diff_marks_numbers_that_are_none() -> None:
+    x = np.ones((2, 3), np.float32)
+    y = x.copy()
+    y[1, 1] = np.nan
+    found = step_diff("a", x, y)
+    assert (found.max_abs, found.max_rel, found.cosine) == (None, None, None)
+    assert found.beyond(1e9)
+    shown = Diff(("a", "b"), 1e-4, (found,), ())
+    assert shown.first == "a"
+    assert "NaN" in shown.document().rows[0]
+
+
+matrices = arrays_of.arrays(np.float64, st.tuples(st.integers(2, 6), st.integers(1, 4)), elements=st.floats(-9, 9))
+
+
+@given(x=matrices, y=matrices)
+def test_diff_steps_are_symmetric(x: Any, y: Any) -> None:
+    y = np.resize(y, x.shape)
+    one, other = step_diff("a", x, y), step_diff("a", y, x)
+    assert one == other
+    assert one.max_abs == np.abs(x - y).max()
+
+
+@given(x=matrices, seed=st.integers(0, 99))
+def test_diff_cka_is_one_for_rotations_and_the_same_by_either_product(x: Any, seed: int) -> None:
+    x = x - x.mean(axis=0)
+    if np.linalg.norm(x) < 1e-6:
+        assert linear_cka(x * 0, x) == 0
+        return
+    random = np.random.default_rng(seed)
+    turn, _ = np.linalg.qr(random.normal(size=(x.shape[1], x.shape[1])))
+    assert linear_cka(x, 3 * x @ turn) == pytest.approx(1)
+    y = random.normal(size=(len(x), 9))
+    y -= y.mean(axis=0)
+    wide = np.hstack([x, np.zeros((len(x), 9))])  # more columns than rows: products of rows
+    assert linear_cka(wide, y) == pytest.approx(linear_cka(x, y), abs=1e-9)
+
+
+def test_diff_pages_and_drawings(made: Made, tmp_path: Path) -> None:
+    model, other = bertcli.load(made(**VECTORS)), bertcli.load(made(**{**VECTORS, "seed": 404}))
+    found = bertcli.diff(model, other, TEXT)
+    assert isinstance(found, Diff)
+    assert diff_page(found).count("<mark") == len(found.steps)
+    assert diff_svg(found).count("<rect") == 1 + len(found.steps)
+    similar = Similarity(("a", "<b>"), 9, ((1.0, 0.5), (0.25, 0.0)))
+    assert diff_page(similar).count("<mark") == diff_svg(similar).count("fill-opacity") == 4
+    assert "<b>" not in diff_page(similar)
+    assert list(found.record) == ["steps", "first", "weights"]

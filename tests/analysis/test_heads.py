@@ -1,0 +1,141 @@
+"""What attention heads do: equal to transformers' attentions, and to passes with a hook that silences a head."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Made
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.view_cases import LABELS, MASKED, MASKS, TEXTS
+from static_models import write_static
+
+import bertcli
+from bertcli.analysis.heads import MEASURES, changes_without, heads_page, heads_svg, measures
+from bertcli.analysis.results import Asked, result_of, sentence_of, tokens_of
+from bertcli.analysis.seam import LayerWatcher, Silenced
+from bertcli.engine.packing import pack
+from bertcli.engine.watcher import watching
+from bertcli.errors import BertcliError
+
+SMALL = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64}
+GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "views.json").read_text(encoding="utf-8"))["heads"]
+
+
+def test_heads_are_the_attentions_of_transformers(made: Made) -> None:
+    found = bertcli.heads(bertcli.load(made(**LABELS)), TEXTS, ablate=True, label="LABEL_0")
+    assert [(row.layer, row.head) for row in found.heads] == [(one["layer"], one["head"]) for one in GOLDEN]
+    for row, golden in zip(found.record["heads"], GOLDEN, strict=True):
+        assert list(row) == ["layer", "head", *MEASURES, "change"]
+        for name in (*MEASURES, "change"):
+            assert row[name] == pytest.approx(golden[name], abs=1e-5), name
+
+
+def test_heads_without_ablation_have_no_change(made: Made) -> None:
+    found = bertcli.heads(bertcli.load(made(**LABELS)), TEXTS)
+    assert {row.change for row in found.heads} == {None}
+    with pytest.raises(BertcliError, match="--ablate"):
+        found.sorted("change")
+    with pytest.raises(BertcliError, match="--ablate"):
+        bertcli.heads(bertcli.load(made(**LABELS)), TEXTS, label="LABEL_0")
+
+
+@pytest.mark.parametrize("textbook", [False, True])
+def test_heads_silenced_from_the_middle_equal_whole_passes(textbook: bool, made: Made) -> None:
+    model = (
+        bertcli.variant("textbook", heads="mlm", weights=1, sizes=SMALL)
+        if textbook
+        else bertcli.load(made(head="mlm", seed=9, sizes={"num_hidden_layers": 3}))
+    )
+    network, heads = model.network, model.config.num_attention_heads
+    ids = np.arange(1, 8)[None]
+    tokens = type("Sentence", (), {"ids": ids[0].tolist(), "segments": [0] * 7})()
+    states = list(network.states(pack([tokens])))
+    for layer in (0, 1, len(states) - 2):
+        for head in (0, heads - 1):
+            with watching(Silenced(network, layer, states[layer], np.array([head]))):
+                resumed = network(pack([tokens]))
+
+            class Whole(LayerWatcher):
+                at = layer, head
+
+                def op(self, op, arguments, keywords):  # type: ignore[no-untyped-def]
+                    result = super().op(op, arguments, keywords)
+                    if op.name == "mix" and self.layer == self.at[0]:
+                        result[:, self.at[1]] = 0
+                    return result
+
+            with watching(Whole(network)):
+                whole = network(pack([tokens]))
+            np.testing.assert_allclose(resumed, whole, atol=1e-6)
+            assert np.abs(whole - states[-1]).max() > 1e-4
+
+
+def test_heads_changes_do_not_depend_on_the_batch(made: Made) -> None:
+    model = bertcli.load(made(**LABELS))
+    tokens = tokens_of(model, TEXTS[0])
+    sentence = sentence_of(model, tokens, TEXTS[0], Asked())
+    result = result_of(model, sentence, Asked())
+    one, other = (changes_without(model, result, sentence, batch_tokens) for batch_tokens in (1, 10_000))
+    np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_heads_of_a_mask_and_a_cosine_change_too(made: Made) -> None:
+    model = bertcli.load(made(**MASKS))
+    for options in ({}, {"word": "tea"}, {"other": "Paris"}):
+        found = bertcli.heads(model, MASKED, ablate=True, **options)  # type: ignore[arg-type]
+        assert all(abs(row.change or 0) > 1e-6 for row in found.heads)
+        assert found.meaning
+
+
+def test_heads_are_sorted_by_any_number(made: Made) -> None:
+    found = bertcli.heads(bertcli.load(made(**LABELS)), TEXTS, ablate=True)
+    sizes = [abs(row.change or 0) for row in found.sorted().heads]
+    assert sizes == sorted(sizes, reverse=True)
+    assert [row.itself for row in found.sorted("self", 2).heads] == sorted(row.itself for row in found.heads)[:1:-1]
+    assert [(row.layer, row.head) for row in found.sorted("layer").heads] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    with pytest.raises(BertcliError, match="choose from layer"):
+        found.sorted("size")  # type: ignore[arg-type]
+
+
+@given(size=st.integers(1, 7), seed=st.integers(0, 99))
+def test_heads_measures_are_sums_over_queries(size: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    weights = random.random((3, size, size))
+    weights[0] = np.eye(size)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    special = random.random(size) < 0.4
+    entropy, distance, on_special, itself, following, before = measures(weights.astype(np.float32), special)
+    assert (entropy[0], distance[0], itself[0]) == (0, 0, size)
+    a = weights.astype(np.float32)
+    places = range(size)
+    assert distance[1] == pytest.approx(sum(a[1, i, j] * abs(i - j) for i in places for j in places), abs=1e-5)
+    assert entropy[1] == pytest.approx(-sum(a[1, i, j] * np.log(a[1, i, j]) for i in places for j in places), abs=1e-5)
+    assert on_special[1] == pytest.approx(a[1][:, special].sum(), abs=1e-5)
+    assert following[1] == pytest.approx(sum(a[1, i, i + 1] for i in range(size - 1)), abs=1e-5)
+    assert before[1] == pytest.approx(sum(a[1, i + 1, i] for i in range(size - 1)), abs=1e-5)
+
+
+def test_heads_say_what_they_cannot_do(made: Made, tmp_path: Path) -> None:
+    write_static(tmp_path, "root")
+    with pytest.raises(BertcliError, match="has no attention heads"):
+        bertcli.heads(bertcli.load(tmp_path), "a")
+    with pytest.raises(BertcliError, match="at least one"):
+        bertcli.heads(bertcli.load(made(**LABELS)), [])
+
+
+def test_heads_pages_have_a_cell_for_each_head(made: Made) -> None:
+    model = bertcli.load(made(**LABELS))
+    for found in (
+        bertcli.heads(model, TEXTS),
+        bertcli.heads(model, TEXTS, ablate=True),
+        bertcli.heads(model, "a").sorted("entropy", 1),
+    ):
+        text = heads_page(found)
+        assert text.count("<mark") == len(found.heads)
+        assert "<script" not in text
+        assert heads_svg(found).count("<title>") == 1 + len(found.heads)
+    assert "set to zero" in heads_page(bertcli.heads(model, TEXTS, ablate=True))

@@ -1,0 +1,118 @@
+"""The summary of a checkpoint equals what is in its files, but for what the loader says it leaves aside."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkpoint_files import write_safetensors
+from checkpoints import DTYPES, HEADS, NAMINGS, make
+from conftest import Made
+
+import bertcli
+from bertcli.analysis.params.summary import tensors_document
+from bertcli.checkpoint.loading import open_checkpoint
+from bertcli.checkpoint.tensors import open_tensors
+from bertcli.errors import BertcliError
+
+CASES: list[dict[str, Any]] = [
+    *({"head": head} for head in HEADS),
+    *({"naming": naming, "head": "pretraining"} for naming in NAMINGS),
+    *({"dtype": dtype, "head": "mlm"} for dtype in DTYPES),
+    {"head": "mlm", "tied": "stored"},
+    {"head": "mlm", "tied": "untied", "config": {"tie_word_embeddings": False}},
+    {"head": "pretraining", "decoder_bias": "both", "position_ids_buffer": True},
+    {"head": "classifier", "num_labels": 5},
+    {"head": "pretraining", "shards": 3},
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("style", ["tree", "keras"])
+def test_params_checkpoints_rows_add_up_to_the_tensors_that_are_not_ignored(
+    made: Made, case: dict[str, Any], style: str
+) -> None:
+    model = bertcli.load(made(**case))
+    summary = bertcli.params(model, style=style)
+    counted = [use for use in model.uses if use.use != "ignored"]
+    assert summary.total_params == sum(prod(use.shape) for use in counted)
+    assert summary.total_bytes == sum(use.bytes for use in counted)
+
+
+def test_params_checkpoints_bytes_are_those_of_the_stored_type(made: Made) -> None:
+    full, half = (bertcli.params(bertcli.load(made(head="model", dtype=dtype))) for dtype in ("F32", "F16"))
+    assert full.total_params == half.total_params
+    assert full.total_bytes == 4 * full.total_params == 2 * half.total_bytes
+
+
+def test_params_checkpoints_a_decoder_of_its_own_counts(made: Made) -> None:
+    tied = {row.path: row for row in bertcli.params(bertcli.load(made(head="mlm", tied="stored"))).rows}["mlm"]
+    untied_folder = made(head="mlm", tied="untied", config={"tie_word_embeddings": False})
+    untied = {row.path: row for row in bertcli.params(bertcli.load(untied_folder)).rows}["mlm"]
+    assert (tied.formula, tied.tied_to) == ("V", "embeddings.token")
+    assert (untied.formula, untied.tied_to) == ("V·H + V", None)
+    assert untied.params == tied.params * (1 + bertcli.load(untied_folder).config.hidden_size)
+    assert "embeddings" not in untied.connected_to
+
+
+def test_params_checkpoints_fewer_heads_mean_more_ignored_tensors(made: Made) -> None:
+    folder = made(head="pretraining")
+    whole, part = bertcli.load(folder), bertcli.load(folder, heads="none")
+    assert bertcli.params(part).total_params < bertcli.params(whole).total_params
+    assert Counter(use.use for use in part.uses)["ignored"] > 0
+
+
+def test_params_checkpoints_every_tensor_of_the_file_is_listed_with_its_use(made: Made) -> None:
+    folder = made(head="pretraining", naming="gamma_beta", tied="stored", position_ids_buffer=True)
+    opened = open_checkpoint(folder)
+    document = tensors_document("x", opened.uses)
+    uses = {use["name"]: use for use in document.record["tensors"]}
+    assert len(uses) == len(document.rows) == len(opened.uses)
+    assert uses["bert.embeddings.LayerNorm.gamma"]["use"] == "renamed"
+    assert uses["bert.embeddings.LayerNorm.gamma"]["path"] == "embeddings.norm.weight"
+    assert uses["bert.embeddings.word_embeddings.weight"]["use"] == "used"
+    assert uses["bert.embeddings.position_ids"]["use"] == uses["cls.predictions.decoder.weight"]["use"] == "ignored"
+    assert uses["cls.predictions.decoder.weight"]["note"] == "tied to embeddings.token"
+    assert document.record["total_bytes"] == sum(use.bytes for use in opened.uses)
+    assert document.below[0].startswith(f"Total: {len(uses)} tensors, {document.record['total_bytes']:,} bytes")
+    json.dumps(document.record)
+
+
+def test_params_checkpoints_a_missing_tensor_is_listed_though_it_cannot_be_loaded(tmp_path: Path) -> None:
+    folder = make(tmp_path, head="mlm")
+    kept = {
+        tensor.name: (tensor.dtype, np.array(tensor.array))
+        for tensor in open_tensors(folder).values()
+        if tensor.name not in ("bert.encoder.layer.1.intermediate.dense.bias", "bert.embeddings.word_embeddings.weight")
+    }
+    write_safetensors(folder / "model.safetensors", kept)
+    with pytest.raises(BertcliError, match="lacks the tensor"):
+        bertcli.load(folder)
+    uses = open_checkpoint(folder, partial=True).uses
+    missing = [use for use in uses if use.use == "missing"]
+    assert [use.path for use in missing] == ["embeddings.token", "encoder.layers.1.feed_forward.intermediate.bias"]
+    assert missing[1].name == "bert.encoder.layer.1.intermediate.dense.bias"
+    assert missing[1].shape == (64,)
+    assert {use.name for use in uses if use.use != "missing"} == set(kept)
+    assert tensors_document("x", uses).below[-1] == "Missing: 2 tensors, 0 bytes"
+
+
+@pytest.mark.parametrize("dtype", ["F32", "BF16"])
+@pytest.mark.parametrize("alike", [True, False])
+def test_params_checkpoints_a_second_copy_is_one_only_if_its_values_are(
+    alike: bool, dtype: str, tmp_path: Path
+) -> None:
+    folder = make(tmp_path / "model", naming="prefixed", dtype=dtype)
+    tensors = {name: (dtype, tensor.array) for name, tensor in open_tensors(folder).items()}
+    name = "embeddings.position_embeddings.weight"
+    tensors[name] = ("F32", open_tensors(folder)[f"bert.{name}"].float32() + (0 if alike else 1))
+    write_safetensors(folder / "model.safetensors", tensors)
+    model = bertcli.load(folder)
+    (note,) = {use.note for use in model.uses if use.name.endswith(name)} - {""}
+    assert note == f"{'a second copy of' if alike else 'its values differ from those of'} {name}"
+    assert model.notes == (() if alike else (f"1 unused tensor in the checkpoint: bert.{name}.",))

@@ -1,0 +1,130 @@
+"""The layer graph as text and as pictures, and two models side by side."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import bertcli
+from bertcli.analysis.params import Row, Summary
+from bertcli.analysis.params.compare import compare
+from bertcli.analysis.params.plot import Graph, plot
+from bertcli.errors import BertcliError
+
+
+def summary(style: str = "tree", depth: int = 3, collapse: bool = False) -> Summary:
+    return bertcli.params(bertcli.variant("tiny", heads="mlm,nsp"), style=style, depth=depth, collapse=collapse)
+
+
+def edges(text: str, arrow: str) -> set[tuple[str, str]]:
+    return set(re.findall(rf"^ *(n\d+) {arrow} (n\d+)$", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("style", ["tree", "keras"])
+@pytest.mark.parametrize("collapse", [False, True])
+@pytest.mark.parametrize("depth", [0, 1, 3, 5])
+def test_params_plot_every_connection_is_an_edge_between_nodes(style: str, collapse: bool, depth: int) -> None:
+    found = summary(style, depth, collapse)
+    graph = Graph.of(found)
+    wanted = {
+        (graph.ids[source], graph.ids[row.path])
+        for row in found.rows
+        if row.path in graph.nodes
+        for source in row.connected_to
+    }
+    dot, mermaid = graph.dot(), graph.mermaid()
+    assert edges(dot, "->") == edges(mermaid, "-->") == wanted
+    nodes = {graph.ids[path] for path in graph.nodes}
+    assert {one for edge in wanted for one in edge} <= nodes
+    assert set(re.findall(r"^ *(n\d+) \[label=", dot, re.MULTILINE)) == nodes
+    assert set(re.findall(r'^ *(n\d+)\["', mermaid, re.MULTILINE)) == nodes
+    assert dot.count("{") == dot.count("}")
+    assert mermaid.count("subgraph") == len(re.findall(r"^ *end$", mermaid, re.MULTILINE)) == len(graph.frames)
+
+
+def test_params_plot_boxes_show_name_type_shape_and_number() -> None:
+    label = r"encoder.layers.0.attention\nSelfAttention\n(None, 512, 128)\n66,048 params"
+    assert f'[label="{label}"]' in Graph.of(summary()).dot()
+    assert '["MLM<br/>Masked<br/>(None, 512, 30522)"]' in Graph.of(summary("keras")).mermaid()
+
+
+def test_params_plot_labels_are_escaped() -> None:
+    row = Row('a"b\\c<d>&', "T|x", "(1,)", 0, 0, "", "", (), None)
+    graph = Graph.of(Summary('my "model" \\ <b>', (row,)))
+    assert r'label="a\"b\\c<d>&\nT|x\n(1,)"' in graph.dot()
+    assert r'digraph "my \"model\" \\ <b>" {' in graph.dot()
+    assert "a#34;b#92;c#60;d#62;#38;<br/>T#124;x<br/>(1,)" in graph.mermaid()
+    assert r'title: "my \"model\" \\ <b>"' in graph.mermaid()
+
+
+@pytest.mark.parametrize("ending", ["dot", "mmd"])
+def test_params_plot_text_is_written_whole_or_not_at_all(tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"graph.{ending}"
+    plot(summary(), str(file))
+    written = Graph.of(summary())
+    assert file.read_text(encoding="utf-8") == (written.dot() if ending == "dot" else written.mermaid())
+    assert [one.name for one in tmp_path.iterdir()] == [file.name]
+    with pytest.raises(BertcliError, match="no folder"):
+        plot(summary(), str(tmp_path / "none" / f"graph.{ending}"))
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="needs Graphviz")
+@pytest.mark.parametrize(("ending", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG")])
+def test_params_plot_graphviz_draws_pictures(tmp_path: Path, ending: str, start: bytes) -> None:
+    file = tmp_path / f"graph.{ending}"
+    plot(summary(collapse=True), str(file))
+    assert file.read_bytes().startswith(start)
+
+
+def test_params_plot_without_graphviz_a_picture_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(BertcliError, match=r"needs Graphviz.*\.dot and \.mmd files do not need it"):
+        plot(summary(), str(tmp_path / "graph.svg"))
+    with pytest.raises(BertcliError, match=r"the ending must be one of \.dot, \.mmd, \.svg, \.png"):
+        plot(summary(), str(tmp_path / "graph.pdf"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_params_plot_what_graphviz_says_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: "/dot")
+    failed = subprocess.CompletedProcess(["dot"], 1, b"", b"Error: <stdin>: no\nmore")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(BertcliError, match="dot failed: Error: <stdin>: no"):
+        plot(summary(), str(tmp_path / "graph.png"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_params_compare_two_models_side_by_side() -> None:
+    base, large = (bertcli.params(bertcli.variant(name), collapse=True) for name in ("base", "large"))
+    found = compare(base, large)
+    assert found.totals == {
+        "total_params": 109_482_240, "versus_total_params": 335_141_888, "total_bytes": 4 * 109_482_240,
+        "versus_total_bytes": 4 * 335_141_888, "difference": 225_659_648, "ratio": 3.0612,
+    }  # fmt: skip
+    attention = {pair.path: pair.record for pair in found.pairs}["encoder.layers.*.attention"]
+    assert attention == {
+        "path": "encoder.layers.*.attention", "type": "SelfAttention × 12", "versus_type": "SelfAttention × 24",
+        "output_shape": "(None, 512, 768)", "versus_output_shape": "(None, 512, 1024)", "params": 28_348_416,
+        "versus_params": 100_761_600, "difference": 72_413_184, "ratio": 3.5544,
+    }  # fmt: skip
+
+
+def test_params_compare_rows_that_one_model_lacks_stand_where_they_belong() -> None:
+    base, large = (
+        bertcli.params(bertcli.variant(name, heads=heads)) for name, heads in (("base", "nsp"), ("large", "mlm"))
+    )
+    found = compare(base, large)
+    paths = [pair.path for pair in found.pairs]
+    assert paths.index("encoder.layers.12") == paths.index("encoder.layers.11.feed_forward_norm") + 1
+    assert {row.path for row in base.rows} | {row.path for row in large.rows} == set(paths)
+    pairs = {pair.path: pair for pair in found.pairs}
+    assert pairs["encoder.layers.23.attention"].record["params"] is None
+    assert pairs["encoder.layers.23.attention"].record["ratio"] is None
+    assert pairs["nsp.output"].record["difference"] == -(2 * 768 + 2)
+    assert sum(pair.record["difference"] for pair in found.pairs) == found.totals["difference"]

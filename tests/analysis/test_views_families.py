@@ -1,0 +1,113 @@
+"""explain, lens, heads and diff on every family, each with its own kind of tokenizer: they know none of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from family_checkpoints import FAMILIES, make_family
+from tokenizer_kinds import KINDS, write_kind
+from vocabulary import pieces, write_vocabulary
+
+import bertcli
+from bertcli.analysis.diff import Diff
+from bertcli.analysis.results import Asked, Sentence, result_of, sentence_of, tokens_of
+from bertcli.analysis.seam import LayerWatcher, Silenced
+from bertcli.engine.packing import pack
+from bertcli.engine.watcher import watching
+from bertcli.model import Model
+
+TEXT = "the good king drank hot tea and a dog sat"
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def opened(folder: Path, family: str, head: str) -> Model:
+    """A checkpoint of a family with a tokenizer of its kind."""
+    folder.mkdir(exist_ok=True)
+    if family in KINDS:
+        size = write_kind(folder, family)
+    else:
+        write_vocabulary(folder, pieces())
+        size = len(pieces())
+    return bertcli.load(make_family(folder, family, head, sizes={"V": size}, seed=5))
+
+
+@pytest.fixture(scope="module")
+def labels(family: str, tmp_path_factory: pytest.TempPathFactory) -> Model:
+    return opened(tmp_path_factory.mktemp("labels"), family, "classifier")
+
+
+@pytest.fixture(scope="module")
+def masks(family: str, tmp_path_factory: pytest.TempPathFactory) -> Model:
+    return opened(tmp_path_factory.mktemp("masks"), family, "mlm")
+
+
+def test_views_of_families_explain_words_as_passes_one_by_one(labels: Model) -> None:
+    (found,) = bertcli.explain(labels, TEXT)
+    assert [word.word for word in found.words] == TEXT.split()
+    tokens = tokens_of(labels, TEXT)
+    sentence = sentence_of(labels, tokens, TEXT, Asked())
+    result = result_of(labels, sentence, Asked())
+    for word in found.words:
+        places = [i for i, (a, b) in enumerate(tokens.offsets) if a < word.end and b > word.start]
+        ids = [labels.tokenizer.mask_id if i in places else id for i, id in enumerate(tokens.ids)]
+        alone = float(result.of([Sentence(ids, sentence.segments)])[0])
+        assert found.value - alone == pytest.approx(word.contribution, abs=1e-5)
+        assert abs(word.contribution) > 1e-7
+
+
+def test_views_of_families_lens_ends_with_the_answer(masks: Model) -> None:
+    text = f"the king drank hot {masks.tokenizer.mask_token}"
+    (mask,) = bertcli.lens(masks, text)[0].masks
+    best = masks.fill_mask([text], top_k=3)[0]["masks"][0]["predictions"]
+    assert [one.token for one in mask.layers[-1].predictions] == [one["token"] for one in best]
+    assert mask.layers[-1].score == pytest.approx(best[0]["score"], abs=1e-6)
+    assert len(mask.layers) == masks.config.num_hidden_layers + 1
+    assert mask.layers[0].kl > 0
+
+
+def test_views_of_families_heads_are_silenced_from_their_layer_on(labels: Model) -> None:
+    found = bertcli.heads(labels, TEXT, ablate=True)
+    assert len(found.heads) == labels.config.num_hidden_layers * labels.config.num_attention_heads
+    assert all(0 < row.entropy <= np.log(len(tokens_of(labels, TEXT).ids)) for row in found.heads)
+    tokens = tokens_of(labels, TEXT)
+    sentence = sentence_of(labels, tokens, TEXT, Asked())
+    result = result_of(labels, sentence, Asked())
+    states = list(labels.network.states(pack([tokens])))
+    for row in found.heads:
+
+        class Whole(LayerWatcher):
+            at = row.layer, row.head
+
+            def op(self, op, arguments, keywords):  # type: ignore[no-untyped-def]
+                done = super().op(op, arguments, keywords)
+                if op.name == "mix" and self.layer == self.at[0]:
+                    done[:, self.at[1]] = 0
+                return done
+
+        with watching(Whole(labels.network)):
+            whole = float(result.of([sentence])[0])
+        assert whole - float(result.of([sentence])[0]) == pytest.approx(row.change, abs=1e-5)
+        with watching(Silenced(labels.network, row.layer, states[row.layer], np.array([row.head]))):
+            assert float(result.of([sentence])[0]) == pytest.approx(whole, abs=1e-5)
+
+
+def test_views_of_families_diff_finds_a_fault(family: str, masks: Model, tmp_path: Path) -> None:
+    same = bertcli.diff(masks, opened(tmp_path / "same", family, "mlm"), TEXT)
+    assert isinstance(same, Diff)
+    assert (same.first, same.weights) == (None, ())
+    with bertcli.trace(masks, keep=lambda path: True) as trace:
+        masks.outputs([tokens_of(masks, TEXT).ids])
+    assert [step.path for step in same.steps] == [step.path for step in trace.steps]
+    states = {
+        f"hidden_states.{i}": state[None]
+        for i, state in enumerate(masks.network.states(pack([tokens_of(masks, TEXT)])))
+    }
+    found = bertcli.diff(masks, states, TEXT)
+    assert isinstance(found, Diff)
+    assert (len(found.steps), found.first) == (len(states), None)

@@ -1,0 +1,106 @@
+"""The engine onnx beside NumPy and beside ONNX Runtime on its own fused graph; exports; what int8 costs in accuracy."""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bertcli
+from bench.machine import compared, in_turn
+from bench.passes import SHAPES
+from bench.peers import onnx_file, onnx_forward
+from bench.processes import CLI, TEXT, shown, whole
+from bench.stream import padded, texts_of
+
+Record = dict[str, Any]
+SESSION = """
+import sys, numpy, onnxruntime
+session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+ids = numpy.ones((1, 12), numpy.int64)
+given = {"input_ids": ids, "attention_mask": ids, "token_type_ids": ids * 0}
+print(session.run(None, {one.name: given[one.name] for one in session.get_inputs()})[0].argmax())
+"""
+
+
+def engines(folder: Path, quick: bool) -> Iterator[Record]:
+    """Whole forward calls, warm: the engine in float32 and int8, ONNX Runtime on a fused graph, NumPy."""
+    if not find_spec("onnxruntime"):
+        return
+    calls: dict[str, Any] = {
+        "engine onnx": bertcli.load(folder, engine="onnx", text=False).forward,
+        "int8": bertcli.load(folder, engine="onnx", precision="int8", text=False).forward,
+        "numpy": bertcli.load(folder, text=False).forward,
+    }
+    if graph := onnx_file(folder):
+        run = onnx_forward(graph)
+        calls["fused graph"] = lambda ids: run(ids, np.ones_like(ids))
+    for batch, tokens in SHAPES:
+        ids = np.random.default_rng(0).integers(5, 30000, (batch, tokens))
+        times = max(3, min(15, 6000 // (batch * tokens))) // (3 if quick else 1)
+        best, _ = in_turn({name: partial(call, ids) for name, call in calls.items()}, max(1, times))
+        yield compared(f"({batch}, {tokens})", best)
+
+
+def engines_stream(folder: Path, count: int) -> Iterator[Record]:
+    """Mean-pooled vectors of mixed texts; ONNX Runtime alone gets them sorted and padded, 32 at a time."""
+    if not find_spec("onnxruntime"):
+        return
+    texts, own = texts_of(count), bertcli.load(folder)
+    models = {
+        "engine onnx": bertcli.load(folder, engine="onnx"),
+        "int8": bertcli.load(folder, engine="onnx", precision="int8"),
+        "numpy": own,
+    }
+    runs = {name: partial(one.encode, texts, pooling="mean", normalize=False) for name, one in models.items()}
+    if graph := onnx_file(folder):
+        tokens = [one.ids for one in own.tokenizer.encode(texts, max_length=512)]
+        runs["fused graph"] = partial(padded, onnx_forward(graph), tokens)
+    best, _ = in_turn(runs, 2)
+    yield compared(f"{count} texts", best, 1, "s")
+
+
+def first_results(folder: Path, times: int) -> Iterator[Record]:
+    """Whole processes: fill-mask by each engine, an export, a session of the exported file and one pass."""
+    arguments = ["-c", CLI, "fill-mask", "-m", str(folder), TEXT]
+    yield {"what": "fill-mask, numpy", **shown(whole(arguments, times))}
+    if not find_spec("onnxruntime"):
+        return
+    for more in ([], ["--precision", "int8"]):
+        found = whole([*arguments, "--engine", "onnx", *more], times)  # the first of them makes the graph
+        yield {"what": f"fill-mask, onnx {' '.join(more)}".strip(), **shown(found)}
+    with tempfile.TemporaryDirectory() as made:
+        file = Path(made) / "base.onnx"
+        for what, more in (("export, unchecked", ["--no-check"]), ("export", [])):
+            found = whole(["-c", CLI, "export", "-m", str(folder), str(file), *more], 1)
+            yield {"what": what, **shown(found), "MiB": file.stat().st_size >> 20}
+        yield {"what": "session of that file, one pass", **shown(whole(["-c", SESSION, str(file)], times))}
+
+
+def int8_accuracy(count: int, labeled: Path | None) -> Iterator[Record]:
+    """Cosines of int8's vectors with float32's, on the bundled models; agreement on a .tsv of labels and texts."""
+    if not find_spec("onnxruntime"):
+        return
+    rows: list[list[str]] = []
+    if labeled is not None:
+        with labeled.open(encoding="utf-8", newline="") as file:
+            rows = [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+    texts = [row[1] for row in rows] or texts_of(count)
+    for name in ("bert-mini-mlm", "bert-mini-sentiment"):
+        models = [bertcli.load(name, engine="onnx", precision=precision) for precision in ("float32", "int8")]
+        one, other = (model.encode(texts, pooling="mean", normalize=True) for model in models)
+        cosines = (one * other).sum(axis=1)
+        record = {"what": name, "least cosine": f"{cosines.min():.5f}", "mean cosine": f"{cosines.mean():.5f}"}
+        if rows and name == "bert-mini-sentiment":
+            labels = [[found["labels"][0]["label"] for found in model.classify(texts)] for model in models]
+            truth = [("negative", "positive")[int(row[0])] for row in rows]
+            right = [np.mean([a == b for a, b in zip(found, truth, strict=True)]) for found in labels]
+            record |= {"float32 right": f"{right[0]:.2%}", "int8 right": f"{right[1]:.2%}"}
+            record["same label"] = f"{np.mean([a == b for a, b in zip(*labels, strict=True)]):.2%}"
+        yield record

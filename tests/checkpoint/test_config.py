@@ -1,0 +1,145 @@
+"""config.json in, a checked configuration or one clear line out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bertcli
+from bertcli.checkpoint.families import FILES, family, parse_config, parse_heads, read_config, variants
+from bertcli.checkpoint.families.bert import BertConfig
+from bertcli.cli.analyzed import Variant
+from bertcli.errors import BertcliError
+
+BERT = family("bert")
+OLD = {"vocab_size": 100, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+
+
+def test_an_old_config_gets_berts_defaults() -> None:
+    config = parse_config(OLD)
+    assert isinstance(config, BertConfig)
+    assert config.layer_norm_eps == 1e-12
+    assert config.hidden_act == "gelu"
+    assert config.pad_token_id == 0
+    assert config.max_position_embeddings == 512
+    assert config.tie_word_embeddings
+    assert config.sizes["D"] == 4
+
+
+def test_labels_come_from_id2label_whose_keys_are_strings() -> None:
+    config = parse_config({**OLD, "id2label": {"1": "yes", "0": "no", "2": "maybe"}})
+    assert config.labels == ["no", "yes", "maybe"]
+    assert parse_config({**OLD, "num_labels": 3}).labels == ["LABEL_0", "LABEL_1", "LABEL_2"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "gpt2"}, "'gpt2', which bertcli does not run; it runs BERT"),
+        ({"architectures": ["GPT2LMHeadModel"]}, "'GPT2LMHeadModel', which bertcli does not run"),
+        ({"hidden_act": "mish"}, "hidden_act 'mish' is unknown; known are gelu"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key'"),
+        ({"is_decoder": True}, "is_decoder is true"),
+        (
+            {"num_attention_heads": 3},
+            "cannot be split over num_attention_heads 3; possible numbers are, for example, 1, 2, 4",
+        ),
+        ({"hidden_size": None}, "hidden_size is missing: this is not the config.json of BERT"),
+        ({"hidden_size": None, "vocab_size": None}, "vocab_size, hidden_size are missing"),
+        ({"hidden_size": "8"}, "not a whole number"),
+        ({"hidden_size": True}, "hidden_size is true, which is not a whole number"),
+        ({"hidden_size": 0}, "at least 1"),
+        ({"num_hidden_layers": -1}, "at least 1"),
+        ({"vocab_size": 10**20}, "not a possible size"),
+        ({"layer_norm_eps": 0}, "layer_norm_eps is 0.0"),
+        ({"id2label": {"0": "a", "2": "b"}}, "id2label"),
+        ({"id2label": ["a"]}, "id2label"),
+        ({"architectures": "BertModel"}, "architectures is"),
+    ],
+)
+def test_what_is_wrong_is_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(BertcliError, match=message):
+        parse_config({**OLD, **change})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("{", "not valid JSON"), ("[1]", "holds not a JSON object"), (None, "is missing")]
+)
+def test_an_unreadable_file_is_named(tmp_path: Path, content: str | None, message: str) -> None:
+    file = tmp_path / "config.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(BertcliError, match=message) as caught:
+        read_config(file)
+    assert str(file) in str(caught.value)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+keys = st.sampled_from(
+    [*OLD, "hidden_act", "layer_norm_eps", "id2label", "architectures", "model_type", "num_labels", "x"]
+)
+
+
+every_key = sorted(
+    {one.name for name in FILES for one in fields(family(name).config)} | {"rope_parameters", "rope_scaling"}
+)
+small = st.integers(-2, 9)
+WHOLE = {**OLD, "dim": 8, "n_layers": 1, "n_heads": 2, "hidden_dim": 16, "relative_attention": True}
+
+
+@given(
+    st.sampled_from(sorted(FILES)),
+    st.dictionaries(st.sampled_from(sorted(every_key)), st.integers(-2, 9) | json_values),
+)
+def test_no_config_of_any_family_crashes(model_type: str, change: dict[str, Any]) -> None:
+    try:
+        config = parse_config(json.loads(json.dumps({**WHOLE, **change, "model_type": model_type})))
+    except BertcliError:
+        return
+    assert config.max_tokens >= 1
+    assert bertcli.params(bertcli.variant(config=config), collapse=True).total_params > 0
+
+
+@given(st.dictionaries(keys, json_values))
+def test_no_config_crashes(change: dict[str, Any]) -> None:
+    try:
+        parse_config(json.loads(json.dumps({**OLD, **change})))
+    except BertcliError as caught:
+        error = caught
+    else:
+        return
+    assert len(str(error)) < 400
+
+
+def test_heads_bring_what_they_need() -> None:
+    assert parse_heads("none", BERT) == ()
+    assert parse_heads("mlm", BERT) == ("mlm",)
+    assert parse_heads("nsp", BERT) == ("pooler", "nsp")
+    assert parse_heads(["classifier", "mlm"], BERT) == ("pooler", "mlm", "classifier")
+    with pytest.raises(BertcliError, match="no head 'lm'; choose from pooler, mlm, nsp, classifier"):
+        parse_heads("mlm,lm", BERT)
+
+
+def test_an_unknown_variant_says_which_there_are() -> None:
+    with pytest.raises(BertcliError, match="no variant 'huge'; choose from tiny, mini, small, medium, base, large"):
+        bertcli.variant("huge")
+    heads = {name: config.hidden_size // config.num_attention_heads for name, config in variants().items()}
+    assert {name for name, size in heads.items() if size != 64} == {"albert-xlarge"}
+    assert get_args(Variant) == tuple(variants())
+
+
+def test_what_a_static_model_lacks_is_said_in_whole_sentences() -> None:
+    with pytest.raises(BertcliError, match=r"vocab_size is missing: this is not the config.json of a static model\."):
+        parse_config({"model_type": "model2vec"})
+    with pytest.raises(BertcliError, match="There is no head 'mlm': a static model has none, so leave out the heads"):
+        parse_heads("mlm", family("model2vec"))

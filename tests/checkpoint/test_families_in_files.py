@@ -1,0 +1,138 @@
+"""Which family a folder is of, what its config.json must say, and what is refused with which words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from family_checkpoints import FAMILIES, architecture, make_family
+
+import bertcli
+from bertcli.checkpoint.families import FILES, MARKS, family, parse_config, variants
+from bertcli.errors import BertcliError
+
+OLD = {"vocab_size": 100, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+MODERN = {"model_type": "modernbert", **OLD}
+DEBERTA = {"model_type": "deberta-v2", **OLD, "relative_attention": True, "pos_att_type": "p2c|c2p"}
+ALBERT = {"model_type": "albert", **OLD}
+
+
+def edited(folder: Path, **changes: Any) -> Path:
+    """The folder with some keys of its config.json changed, or taken out where the value is None."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8")) | changes
+    kept = {key: value for key, value in config.items() if value is not None}
+    (folder / "config.json").write_text(json.dumps(kept), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_in_files_are_told_by_model_type_or_architecture(name: str, tmp_path: Path) -> None:
+    folder = make_family(tmp_path, name, "mlm")
+    title = family(name).config.title
+    assert type(bertcli.load(folder).config).title == title
+    assert bertcli.load(edited(folder, model_type=None)).config.model_type == name
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_path: Path) -> None:
+    for head in FAMILIES[name].heads:
+        model = bertcli.load(make_family(tmp_path / head, name, head))
+        assert set(model.heads) - {"pooler"} == {head} - {"model"} | ({"mlm"} if head == "sop" else set())
+        assert model.notes == ()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_in_files_with_tensors_of_another_are_named(name: str, tmp_path: Path) -> None:
+    other = "mpnet" if name == "distilbert" else "distilbert"
+    folder = make_family(tmp_path, name, "mlm", bare=False)
+    weights = (folder / "model.safetensors").read_bytes()
+    (make_family(tmp_path, other, "mlm") / "model.safetensors").write_bytes(weights)
+    mine, theirs = family(name).config.title, family(other).config.title
+    with pytest.raises(BertcliError, match=f"config.json is that of {theirs}, but the tensors are those of {mine}"):
+        bertcli.load(tmp_path)
+
+
+def test_families_in_files_every_file_has_a_mark_of_its_tensors() -> None:
+    assert {file for file, _ in FILES.values()} - {"static"} == set(MARKS)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"model_type": "deberta"}, "type 'deberta', which bertcli does not run; it runs BERT, RoBERTa, .* ALBERT"),
+        ({"model_type": "longformer"}, "type 'longformer', which"),
+        ({"model_type": "nomic_bert"}, "type 'nomic_bert', which"),
+        ({"architectures": ["T5Model"]}, "type 'T5Model', which"),
+        ({"model_type": "roberta", **OLD, "max_position_embeddings": 2}, "leaves no position for a token"),
+        ({"model_type": "roberta", **OLD, "pad_token_id": -1}, "pad_token_id is -1; it must be 0 to 99"),
+        ({"model_type": "roberta", **OLD, "is_decoder": True}, "this RoBERTa is a decoder"),
+        ({"model_type": "distilbert", **OLD}, "dim, n_layers, n_heads, hidden_dim are missing: .* of DistilBERT"),
+        ({"model_type": "electra", **OLD, "summary_type": "mean"}, "summary_type is 'mean'; .* ELECTRA with 'first'"),
+        ({**MODERN, "rope_scaling": {"rope_type": "yarn"}}, "rope_scaling has rope_type 'yarn'; .* 'default' only"),
+        ({**MODERN, "rope_parameters": {"full_attention": {"rope_type": "linear"}}}, "full_attention has .* 'linear'"),
+        ({**MODERN, "rope_parameters": []}, None),
+        ({**MODERN, "rope_parameters": [1]}, "rope_parameters is"),
+        ({**MODERN, "layer_types": ["full_attention", "full_attention"]}, "layer_types names 2 of 1 layers"),
+        ({**MODERN, "layer_types": ["chunked_attention"]}, "layer_types has 'chunked_attention'"),
+        ({**MODERN, "norm_bias": True}, "norm_bias is true"),
+        ({**MODERN, "classifier_pooling": "last"}, "classifier_pooling is 'last'"),
+        ({**MODERN, "position_embedding_type": "sans_pos"}, None),
+        ({**DEBERTA, "pos_att_type": "p2c|p2p"}, "pos_att_type has 'p2p'; known are c2p, p2c"),
+        ({**DEBERTA, "relative_attention": None}, "relative_attention is false"),
+        ({**DEBERTA, "norm_rel_ebd": "rms"}, "norm_rel_ebd is 'rms'"),
+        ({**DEBERTA, "position_buckets": 1100}, "position_buckets is 1100"),
+        ({**DEBERTA, "conv_kernel_size": 4}, "conv_kernel_size is 4"),
+        ({**ALBERT, "inner_group_num": 2}, "inner_group_num is 2"),
+        ({**ALBERT, "num_hidden_groups": 3}, "num_hidden_groups is 3; it must be at most num_hidden_layers, 1"),
+    ],
+)
+def test_families_in_files_configs_are_checked(config: dict[str, Any], message: str | None) -> None:
+    if message is None:
+        parse_config(config)
+        return
+    with pytest.raises(BertcliError, match=message):
+        parse_config(config)
+
+
+def test_families_in_files_capacity_and_segments() -> None:
+    found = {name: (config.max_tokens, config.segment_count) for name, config in variants().items()}
+    assert found["roberta-base"] == found["xlm-roberta-large"] == found["mpnet-base"] == (512, 1)
+    assert found["distilbert-base"] == found["deberta-v3-base"] == (512, 1)
+    assert found["electra-small"] == found["albert-base"] == found["base"] == (512, 2)
+    assert found["modernbert-base"] == (8192, 1)
+
+
+def test_families_in_files_a_discriminator_fills_no_masks(tmp_path: Path) -> None:
+    with pytest.raises(BertcliError, match=r"its heads: rtd\. Of ELECTRA's two models only the generator fills masks"):
+        bertcli.load(make_family(tmp_path / "electra", "electra", "rtd")).fill_mask(["a"])
+    with pytest.raises(BertcliError, match=r"DeBERTa fills masks with cls\.predictions"):
+        bertcli.load(make_family(tmp_path / "deberta", "deberta-v2", "model")).fill_mask(["a"])
+
+
+def test_families_in_files_shared_layers_are_stored_and_counted_once(tmp_path: Path) -> None:
+    model = bertcli.load(make_family(tmp_path, "albert", "mlm", sizes={"L": 5, "G": 2}))
+    layers = model.network.encoder.layers
+    assert [layers.index(layer) for layer in layers] == [0, 0, 0, 3, 3]
+    rows = {row.path: row for row in bertcli.params(model, depth=2).rows}
+    assert rows["encoder.layers.0"].params == rows["encoder.layers.3"].params > 0
+    assert [rows[f"encoder.layers.{i}"].params for i in (1, 2, 4)] == [0, 0, 0]
+    assert str(rows["encoder.layers.4"].tied_to).startswith("encoder.layers.3.")
+    stored = sum(use.bytes for use in model.uses)
+    assert sum(row.bytes for row in rows.values()) == stored
+
+
+def test_families_in_files_parts_of_one_tensor_are_views_of_it(tmp_path: Path) -> None:
+    model = bertcli.load(make_family(tmp_path, "modernbert", "model", dtype="F16"))
+    (use,) = [use for use in model.uses if use.name.endswith("layers.2.attn.Wqkv.weight")]
+    assert use.paths == [f"encoder.layers.2.attention.{part}.weight" for part in ("query", "key", "value")]
+    attention = model.network.encoder.layers[2].attention
+    assert attention.query.weight.base is attention.value.weight.base
+    assert bertcli.params(model).total_bytes == sum(use.bytes for use in model.uses)
+
+
+def test_families_in_files_architectures_are_those_of_transformers() -> None:
+    assert architecture("xlm-roberta", "token_classifier") == "XLMRobertaForTokenClassification"
+    for name, of in FAMILIES.items():
+        assert of.classes.startswith(FILES[name][1])

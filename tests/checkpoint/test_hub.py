@@ -1,0 +1,631 @@
+"""Finding a model by name, with real downloads from a small Hub on 127.0.0.1 and everything that can go wrong."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import stat
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Timer
+from typing import IO, Any
+
+import pytest
+from checkpoints import Dense, Sentence, make
+from hub_server import Hub, commit_of, load_files
+from static_models import write_static
+
+import bertcli
+from bertcli.checkpoint import hub as hub_module
+from bertcli.checkpoint.cache import cache_folder, missing
+from bertcli.checkpoint.hub import CANONICAL, find_model, sample
+from bertcli.checkpoint.tensors import open_tensors
+from bertcli.errors import BertcliError
+
+MODEL = "someone/model"
+
+# The hub client reads its settings when it is imported, so it runs in a process of its own: one question a line. It
+# waits between its attempts; here it need not.
+SCRIPT = """
+import json, os, sys, time
+time.sleep = lambda seconds: None
+from bertcli.errors import BertcliError
+from bertcli.checkpoint.hub import find_model
+if "PATIENCE" in os.environ:
+    from bertcli.checkpoint import download
+    download.PATIENCE, download.BEYOND = float(os.environ["PATIENCE"]), 5_000_000
+for line in sys.stdin:
+    try:
+        answer = {"folder": str(find_model(**json.loads(line)))}
+    except BertcliError as error:
+        answer = {"error": str(error)}
+    print(json.dumps(answer | {"client": "huggingface_hub" in sys.modules}), flush=True)
+"""
+
+
+class Process:
+    """Asks find_model in a process of its own, with the cache in `home` and the Hub at `url`."""
+
+    def __init__(self, home: Path, url: str, stderr: int | IO[bytes], **environment: str) -> None:
+        inherited = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
+        settings = {
+            "HOME": str(home),
+            "HF_HOME": str(home / "hf"),
+            "HF_ENDPOINT": url,
+            "NO_PROXY": "127.0.0.1,localhost",
+        }
+        settings |= {"PYTHONPATH": str(Path(bertcli.__file__).parents[1])}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT],
+            env=inherited | settings | environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+        self.deadline = Timer(120, self.process.kill)
+        self.deadline.start()
+
+    def send(self, model: str = MODEL, **options: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"model": model} | options) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        answer = json.loads(self.process.stdout.readline())
+        assert isinstance(answer, dict)
+        return answer
+
+    def folder(self, model: str = MODEL, **options: Any) -> Path:
+        self.send(model, **options)
+        answer = self.answer()
+        assert "folder" in answer, answer
+        assert missing(Path(answer["folder"]), options.get("weights", True)) == []
+        return Path(answer["folder"])
+
+    def error(self, model: str = MODEL, **options: Any) -> str:
+        self.send(model, **options)
+        error = str(self.answer()["error"])
+        assert "\n" not in error
+        return error
+
+    def close(self) -> None:
+        self.process.communicate(timeout=60)
+        self.deadline.cancel()
+
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture(scope="module")
+def repos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Repositories with what real ones hold besides: other formats, a read-me, pictures."""
+    root = tmp_path_factory.mktemp("repos")
+    plain = make(root / "plain", head="mlm", tokenizer="both")
+    for name in ("pytorch_model.bin", "tf_model.h5", "model.onnx", "README.md", ".gitattributes"):
+        (plain / name).write_text("not to be fetched")
+    sentence = make(
+        root / "sentence", sentence=Sentence(("cls",), dense=(Dense(7),), normalize=True, max_seq_length=20)
+    )
+    (sentence / "2_Dense" / "pytorch_model.bin").write_text("not to be fetched")
+    (sentence / "onnx").mkdir()
+    (sentence / "onnx" / "config.json").write_text("{}")
+    return {MODEL: plain, f"{MODEL}@v2": make(root / "v2", head="mlm", seed=2), "someone/sentence": sentence,
+            "someone/shards": make(root / "shards", shards=3)}  # fmt: skip
+
+
+@pytest.fixture
+def hub(repos: dict[str, Path]) -> Iterator[Hub]:
+    with Hub(repos) as server:
+        yield server
+
+
+@pytest.fixture
+def start(hub: Hub, tmp_path: Path) -> Iterator[Start]:
+    """Starts processes; at the end none of them has written a word to stderr."""
+    started: list[Process] = []
+    with (tmp_path / "stderr").open("w+b") as stderr:
+
+        def start_one(**environment: str) -> Process:
+            started.append(Process(tmp_path, hub.url, stderr, **environment))
+            return started[-1]
+
+        yield start_one
+        for process in started:
+            process.close()
+        stderr.seek(0)
+        assert stderr.read() == b""
+
+
+# ------------------------------------------------------------------------------------------------------- downloads
+
+
+def test_a_download_then_the_cache_without_a_network(hub: Hub, start: Start, repos: dict[str, Path]) -> None:
+    wanted = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"}
+    folder = start().folder(progress=True)  # and yet no bar, for stderr is a file
+    assert {path.name for path in folder.iterdir()} == wanted
+    assert hub.fetched() == wanted
+    for name in wanted:
+        assert (folder / name).read_bytes() == (repos[MODEL] / name).read_bytes()
+    assert open_tensors(folder)
+
+    hub.stop()
+    again = start()
+    again.send()
+    assert again.answer() == {"folder": str(folder), "client": False}  # not even imported
+    assert again.folder(offline=True) == folder
+    assert start(HF_HUB_OFFLINE="1").folder() == folder
+
+
+def test_who_only_tokenizes_fetches_no_weights(hub: Hub, start: Start) -> None:
+    process = start()
+    folder = process.folder(weights=False)
+    assert hub.fetched() == {"config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"}
+    assert process.folder(weights=False, offline=True) == folder
+    assert "is in the cache without model.safetensors" in process.error(offline=True)
+    assert process.folder() == folder  # and now the rest
+    assert "model.safetensors" in hub.fetched()
+
+
+def test_offline_asks_nobody(hub: Hub, start: Start) -> None:
+    process = start()
+    error = process.error(offline=True)
+    assert f"There is no folder {MODEL}, and the Hub model of that name is not in the cache" in error
+    assert "offline mode (--offline) forbids downloading it" in error
+    assert "at revision v2" in process.error(offline=True, revision="v2")
+    assert "HF_HUB_OFFLINE forbids downloading it" in start(HF_HUB_OFFLINE="YES").error()
+    assert hub.requests == []
+
+
+def test_sentence_transformers_files_come_with_it(hub: Hub, start: Start) -> None:
+    folder = start().folder("someone/sentence")
+    expected = {"config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors", "modules.json"}
+    expected |= {
+        "sentence_bert_config.json",
+        "1_Pooling/config.json",
+        "2_Dense/config.json",
+        "2_Dense/model.safetensors",
+    }
+    assert hub.fetched() == expected
+    (folder / "1_Pooling" / "config.json").unlink()  # as if fetched only in part
+    assert missing(folder) == ["1_Pooling/config.json"]
+    process = start()
+    assert "is in the cache without 1_Pooling/config.json" in process.error("someone/sentence", offline=True)
+    assert process.folder("someone/sentence") == folder
+
+
+@pytest.mark.parametrize("layout", ["folder", "root", "model2vec"])
+def test_static_models_need_nothing_that_is_not_there(hub: Hub, start: Start, tmp_path: Path, layout: str) -> None:
+    write_static(tmp_path / "static", layout)
+    hub.repos["someone/static"] = load_files(tmp_path / "static")
+    process = start()
+    table = {"folder": "0_StaticEmbedding/model.safetensors"}.get(layout, "model.safetensors")
+    without_weights = process.folder("someone/static", weights=False)
+    assert hub.fetched() == hub.repos["someone/static"].keys() - {table}
+    assert process.folder("someone/static") == process.folder("someone/static", offline=True) == without_weights
+    assert hub.fetched() == hub.repos["someone/static"].keys()
+
+
+def test_a_tokenizer_that_is_not_there_is_asked_for(hub: Hub, start: Start) -> None:
+    files = {name: data for name, data in hub.repos["someone/shards"].items() if name != "vocab.txt"}
+    hub.repos = {"a/deberta": files | {"spm.model": b"", "added_tokens.json": b"{}"}}
+    error = start().error("a/deberta")
+    assert "a/deberta on the Hub has spm.model but no tokenizer.json, which bertcli needs" in error
+    assert "AutoTokenizer.from_pretrained('a/deberta').save_pretrained('FOLDER')" in error
+    assert hub.fetched() == set()
+
+
+def test_shards_come_with_their_index(hub: Hub, start: Start) -> None:
+    folder = start().folder("someone/shards")
+    assert len(list(folder.glob("*.safetensors"))) == 3
+    assert open_tensors(folder)
+    (folder / "model-00002-of-00003.safetensors").unlink()
+    assert missing(folder) == ["model-00002-of-00003.safetensors"]
+    assert start().folder("someone/shards") == folder
+
+
+def test_revisions_lie_side_by_side(hub: Hub, start: Start) -> None:
+    process = start()
+    main, second = process.folder(), process.folder(revision="v2")
+    assert main != second
+    hub.stop()
+    assert process.folder(revision="v2") == second
+    assert process.folder(revision=second.name) == second  # by its commit
+    assert process.folder() == main
+
+
+def test_a_commit_can_be_asked_for(hub: Hub, start: Start) -> None:
+    commit = commit_of(hub.repos[f"{MODEL}@v2"])
+    folder = start().folder(revision=commit)
+    assert folder.name == commit
+    assert not (folder.parents[1] / "refs" / commit).exists()
+
+
+def test_a_cache_of_ones_own(start: Start, tmp_path: Path) -> None:
+    assert start().folder(cache_dir=str(tmp_path / "mine")).is_relative_to(tmp_path / "mine")
+    assert start(HF_HUB_CACHE=str(tmp_path / "theirs")).folder().is_relative_to(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("commit", ["../../../x", "/abs/x", "0" * 39, "main"])
+def test_a_commit_that_is_none_is_not_made_a_path(hub: Hub, start: Start, tmp_path: Path, commit: str) -> None:
+    hub.faults.sha = commit
+    assert f"says that {MODEL} is at commit '{commit}': check HF_ENDPOINT." in start().error()
+    assert not (tmp_path / "hf" / "hub").exists()
+
+
+def test_a_commit_in_a_header_is_that_of_the_listing(hub: Hub, start: Start, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    for commit in (str(tmp_path / "mine"), "../../../mine", "0" * 40):
+        hub.faults.commit = commit
+        assert "is said to be at commit" in start().error()
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_a_listing_of_another_form(hub: Hub, start: Start) -> None:
+    process = start()
+    siblings = [[{"rfilename": "config.json", "size": "9"}], "x", [7], {"a": 1}, [{"size": 7}]]
+    forms: list[Any] = [[], {}, None, "x", 7, *({"id": MODEL, "sha": "0" * 40, "siblings": one} for one in siblings)]
+    for hub.faults.listing in forms:
+        assert f"{hub.url} does not answer like a Hub: check HF_ENDPOINT" in process.error()
+    hub.faults.listing = {"id": MODEL}
+    assert "says that someone/model is at commit null" in process.error()
+    hub.faults.listing = {"id": MODEL, "sha": "0" * 40, "siblings": [{"rfilename": "a\0b", "size": 1}]}
+    assert "has no config.json" in process.error()
+
+
+def test_a_hub_that_takes_forever(hub: Hub, start: Start) -> None:
+    hub.faults.slow = {"listing"}
+    slow = f"{hub.url} sends {MODEL} too slowly (less than 1,000 bytes a second for 1 seconds): try again later."
+    assert start(PATIENCE="1").error() == slow
+    hub.faults.slow = {"model.safetensors"}
+    assert start(PATIENCE="1").error() == slow
+
+
+def test_a_hub_that_sends_without_end(hub: Hub, start: Start) -> None:
+    hub.faults.endless = {"config.json"}
+    assert "sends more of someone/model than it listed: check HF_ENDPOINT." in start(PATIENCE="30").error()
+
+
+def test_a_setting_of_the_client_that_is_none(start: Start) -> None:
+    assert "The Hub client cannot be loaded (invalid literal" in start(HF_HUB_ETAG_TIMEOUT="abc").error()
+
+
+@pytest.mark.parametrize("etag", ["../../x", "/abs/x", "a/b", "..", "-x", "a" * 200])
+def test_an_etag_that_is_none_is_not_made_a_path(hub: Hub, start: Start, tmp_path: Path, etag: str) -> None:
+    hub.faults.etag = etag
+    assert "of someone/model is said to be at commit" in start().error()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "stderr"]
+
+
+def test_a_link_that_leads_out_of_the_cache_is_not_followed(hub: Hub, start: Start, tmp_path: Path) -> None:
+    folder = start().folder()
+    (folder.parents[1] / "refs" / "main").unlink()
+    (folder / "config.json").unlink()
+    (tmp_path / "mine.json").write_text("{}")
+    (folder / "config.json").symlink_to(tmp_path / "mine.json")
+    assert "config.json is a link that leads out of the cache" in start().error()
+    assert (tmp_path / "mine.json").read_text() == "{}"
+
+
+def test_old_and_new_names_are_one_model(hub: Hub, start: Start) -> None:
+    new, old = "google-bert/bert-base-uncased", "bert-base-uncased"
+    hub.repos = {new: hub.repos[MODEL]}
+    process = start()
+    folder = process.folder(old)
+    assert folder.parents[1].name == "models--google-bert--bert-base-uncased"
+    assert process.folder(new, offline=True) == process.folder(old, offline=True) == folder
+    hub.repos = {"bert-base-cased": hub.repos[new]}
+    assert process.folder("google-bert/bert-base-cased").parents[1].name == "models--bert-base-cased"
+    assert process.folder("bert-base-cased", offline=True)
+
+
+def test_a_mirror_that_lists_no_files_with_the_model(hub: Hub, start: Start) -> None:
+    hub.faults.siblings = False
+    assert start().folder()
+
+
+def test_two_processes_at_once(start: Start) -> None:
+    processes = [start(), start()]
+    for process in processes:
+        process.send()
+    first, second = (process.answer() for process in processes)
+    assert first == second
+    assert missing(Path(first["folder"])) == []
+
+
+def test_the_token_goes_to_the_hub_alone(hub: Hub, start: Start) -> None:
+    hub.faults.private = {MODEL}
+    error = start().error()
+    assert f"There is no folder {MODEL}, and no accessible model of that name on {hub.url}" in error
+    hub.requests.clear()
+    start(HF_TOKEN="hf_secret").folder()
+    asked = [request for request in hub.requests if MODEL in request.path]
+    assert {request.token for request in asked} == {"Bearer hf_secret"}
+    stored = [request for request in hub.requests if request.host == "localhost"]
+    assert [request.token for request in stored] == [None]
+
+
+def test_a_bar_only_for_those_who_can_see_it(hub: Hub, tmp_path: Path) -> None:
+    def shown(name: str, **options: Any) -> bytes:
+        terminal, stderr = pty.openpty()
+        fcntl.ioctl(stderr, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
+        process = Process(tmp_path / name, hub.url, stderr)
+        process.folder(**options)
+        process.close()
+        os.write(stderr, b"end")
+        text = b""
+        while not text.endswith(b"end"):
+            text += os.read(terminal, 10_000)
+        os.close(terminal)
+        os.close(stderr)
+        return text.removesuffix(b"end")
+
+    bar = shown("1", progress=True)
+    assert b"100%" in bar
+    assert b"model.safetensors" in bar
+    assert b"config.json" not in bar  # too small to be worth a bar
+    assert shown("2", progress=False) == b""
+
+
+# ---------------------------------------------------------------------------------------------------------- faults
+
+
+def test_there_is_no_such_model(hub: Hub, start: Start) -> None:
+    process = start()
+    error = f"There is no folder someone/else, and no accessible model of that name on {hub.url}: check the spelling"
+    assert error in process.error("someone/else")
+    assert "has no revision v9: give a branch, tag or commit." in process.error(revision="v9")
+    hub.faults.gated = {MODEL}
+    assert f"{MODEL} is gated: accept its terms on {hub.url}/{MODEL} and set HF_TOKEN" in process.error()
+    assert hub.fetched() == set()
+
+
+def test_the_hub_is_down(hub: Hub, start: Start) -> None:
+    process = start(HF_HUB_ETAG_TIMEOUT="1")
+    hub.faults.status = 503
+    assert f"{hub.url} answered 503 when asked for {MODEL}: try again later." in process.error()
+    hub.faults.status = 403
+    assert f"{hub.url} refused {MODEL} with status 403: check HF_TOKEN." in process.error()
+    hub.faults.status = 200
+    assert f"{hub.url} does not answer like a Hub: check HF_ENDPOINT" in process.error()
+    hub.faults.status, hub.faults.delay = None, 1.3
+    assert f"{hub.url} cannot be reached, and {MODEL} is not in the cache" in process.error()
+    hub.stop()
+    assert f"{hub.url} cannot be reached, and {MODEL} is not in the cache" in process.error()
+    assert "could not be fetched from nonsense: " in start(HF_ENDPOINT="nonsense").error()
+
+
+def test_the_connection_is_cut_half_way(hub: Hub, start: Start) -> None:
+    hub.faults.cut = {"model.safetensors": 5000}
+    process = start()
+    assert f"The connection to {hub.url} broke off while fetching {MODEL}: try again." in process.error()
+    assert "is not in the cache" in process.error(offline=True)  # half a model is none
+    hub.faults.cut = {}
+    hub.requests.clear()
+    assert open_tensors(process.folder())
+    assert hub.fetched() == {"model.safetensors"}  # the rest had come already
+
+
+def test_one_cut_is_mended_by_the_client(hub: Hub, start: Start, repos: dict[str, Path]) -> None:
+    hub.faults.cut, hub.faults.cuts = {"model.safetensors": 5000}, 1
+    folder = start().folder()
+    assert (folder / "model.safetensors").read_bytes() == (repos[MODEL] / "model.safetensors").read_bytes()
+
+
+def test_a_cut_anywhere_leaves_no_half_model(hub: Hub, start: Start, tmp_path: Path) -> None:
+    process = start()
+    for number, name in enumerate(["config.json", "vocab.txt", "1_Pooling/config.json", "2_Dense/model.safetensors"]):
+        options: dict[str, Any] = {"model": "someone/sentence", "cache_dir": str(tmp_path / str(number))}
+        hub.faults.cut = {name: 10}
+        assert "broke off" in process.error(**options)
+        assert "is not in the cache" in process.error(**options, offline=True)
+        hub.faults.cut = {}
+        assert process.folder(**options)
+
+
+def test_what_was_cached_survives_a_failed_update(hub: Hub, start: Start) -> None:
+    process = start()
+    before = process.folder()
+    hub.repos[MODEL] = hub.repos[f"{MODEL}@v2"]
+    hub.repos[f"{MODEL}@next"] = hub.repos.pop(f"{MODEL}@v2")
+    hub.faults.cut = {"model.safetensors": 5000}
+    assert "broke off" in process.error(revision="next")
+    hub.stop()
+    assert process.folder() == before
+    assert "is not in the cache" in process.error(revision="next", offline=True)
+
+
+def test_a_file_of_the_wrong_size(hub: Hub, start: Start) -> None:
+    process = start()
+    hub.faults.short = {"model.safetensors": 10}
+    assert (
+        f"A file of {MODEL} arrived from {hub.url} with the wrong size and was discarded: try again." in process.error()
+    )
+    hub.faults.short, hub.faults.listed = {}, {"model.safetensors": 10}
+    assert "model.safetensors of someone/model arrived with" in process.error()
+    hub.faults.listed = {}
+    assert "is not in the cache" in process.error(offline=True)
+    assert open_tensors(process.folder())
+
+
+def test_a_cached_file_of_the_wrong_size_is_fetched_again(hub: Hub, start: Start, repos: dict[str, Path]) -> None:
+    process = start()
+    folder = process.folder()
+    (folder.parents[1] / "refs" / "main").unlink()  # as if the power had failed while the last file was written
+    os.truncate(folder / "model.safetensors", 5000)
+    assert "model.safetensors of someone/model arrived with 5,000 bytes instead of" in process.error()
+    hub.requests.clear()
+    assert process.folder() == folder
+    assert hub.fetched() == {"model.safetensors"}
+    assert (folder / "model.safetensors").read_bytes() == (repos[MODEL] / "model.safetensors").read_bytes()
+
+
+def test_repositories_that_are_no_use_are_refused_before_anything_large(hub: Hub, start: Start) -> None:
+    whole = hub.repos[MODEL]
+    shards = hub.repos["someone/shards"]
+    dense = hub.repos["someone/sentence"]
+
+    def without(files: dict[str, bytes], *names: str) -> dict[str, bytes]:
+        return {name: data for name, data in files.items() if name not in names}
+
+    hub.repos = {
+        "a/pickle": without(whole, "model.safetensors"),
+        "a/config": without(whole, "config.json"),
+        "a/tokenizer": without(whole, "tokenizer.json", "vocab.txt"),
+        "a/weights": without(whole, "model.safetensors", "pytorch_model.bin", "tf_model.h5", "model.onnx"),
+        "a/adapter": {"adapter_config.json": b"{}", "adapter_model.safetensors": b""},
+        "a/graph": {
+            "onnx/model.onnx": b"",
+            **without(whole, "model.safetensors", "pytorch_model.bin", "model.onnx", "tf_model.h5"),
+        },
+        "a/shard": without(shards, "model-00002-of-00003.safetensors"),
+        "a/dense": without(dense, "2_Dense/model.safetensors"),
+    }
+    process = start()
+    assert "only as pytorch_model.bin, a pickle: opening one can run code" in process.error("a/pickle")
+    assert "a/config on the Hub has no config.json" in process.error("a/config")
+    assert "neither tokenizer.json nor vocab.txt" in process.error("a/tokenizer")
+    assert "neither model.safetensors nor model.safetensors.index.json" in process.error("a/weights")
+    assert "a/adapter on the Hub holds only an adapter (adapter_config.json)" in process.error("a/adapter")
+    assert "a/graph on the Hub has its weights only in onnx/model.onnx (ONNX)" in process.error("a/graph")
+    assert "a/shard on the Hub lacks model-00002-of-00003.safetensors" in process.error("a/shard")
+    assert "a/dense on the Hub lacks 2_Dense/model.safetensors" in process.error("a/dense")
+    assert not any(name.endswith((".safetensors", ".bin")) for name in hub.fetched())
+
+
+def test_a_cache_that_cannot_be_written(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    error = start().error(cache_dir=str(tmp_path / "file" / "cache"))
+    assert f"{MODEL} cannot be written to the cache" in error
+    assert error.endswith("Not a directory.")
+
+
+# ----------------------------------------------------------------------------------------------- without a network
+
+
+@pytest.mark.parametrize(
+    "name", ["./model", "../model", "/no/model", "~/no-model", "a/b/c", "model/", "a\\b", ".", ".x"]
+)
+def test_a_path_is_not_looked_for_in_the_network(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    if name == ".":
+        assert find_model(name) == Path()
+    else:
+        with pytest.raises(BertcliError, match="There is no folder"):
+            find_model(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a--b", "a..b", "x.git", "-a", "a/-b", "ä", "a" * 97, "a\0b", "http:x", "a/b\n"]
+)
+def test_what_is_no_hub_id_is_refused(name: str) -> None:
+    with pytest.raises(BertcliError, match="is neither a folder nor a Hub id such as") as caught:
+        find_model(name)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("revision", ["", "../x", "a/../b", "/x", "a//b", "x/", "a b", "-x", "a\n", "x" * 300])
+def test_what_is_no_revision_is_refused(revision: str) -> None:
+    with pytest.raises(BertcliError, match=f"cannot be a revision: give a branch, a tag or a commit of {MODEL}"):
+        find_model(MODEL, revision=revision, offline=True)
+
+
+@pytest.mark.parametrize("revision", ["main", "v1.0", "refs/pr/1", "0" * 40, "a+b"])
+def test_real_revisions_pass(revision: str, tmp_path: Path) -> None:
+    with pytest.raises(BertcliError, match="is not in the cache"):
+        find_model(MODEL, revision=revision, offline=True, cache_dir=tmp_path)
+
+
+def test_a_file_is_no_model(tmp_path: Path) -> None:
+    file = make(tmp_path) / "model.safetensors"
+    with pytest.raises(BertcliError, match=f"is a file: give the folder that holds it, {tmp_path}\\."):
+        find_model(str(file))
+
+
+def test_a_folder_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "bert-base-uncased").mkdir()
+    assert find_model("bert-base-uncased") == Path("bert-base-uncased")
+    assert find_model("~/bert-base-uncased") == tmp_path / "bert-base-uncased"
+    assert caplog.text == ""
+    find_model("bert-base-uncased", revision="v2")
+    assert "bert-base-uncased is a folder: the revision v2 is ignored." in caplog.text
+
+
+def test_bundled_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_module, "__file__", str(tmp_path / "bertcli" / "checkpoint" / "hub.py"))
+    with pytest.raises(BertcliError, match="bert-mini-mlm is not in this installation"):
+        find_model("bert-mini-mlm")
+    beside = make(tmp_path / "sample_weights" / "bert-mini-mlm")
+    assert sample("bert-mini-mlm") == find_model("bert-mini-mlm") == beside
+    inside = make(tmp_path / "bertcli" / "sample_weights" / "bert-mini-mlm")
+    assert sample("bert-mini-mlm") == inside
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, "/home/me/.cache/huggingface/hub"),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/huggingface/hub"),
+        ({"XDG_CACHE_HOME": "/x", "HF_HOME": "~/h"}, "/home/me/h/hub"),
+        ({"HF_HOME": "/h", "HUGGINGFACE_HUB_CACHE": "/old"}, "/old"),
+        ({"HF_HOME": "/h", "HUGGINGFACE_HUB_CACHE": "/old", "HF_HUB_CACHE": "$HF_HOME/c"}, "/h/c"),
+    ],
+)
+def test_the_cache_is_where_its_client_has_it(
+    environment: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in (environment | {"HOME": "/home/me"}).items():
+        monkeypatch.setenv(name, value)
+    assert cache_folder() == Path(expected)
+    assert cache_folder("~/mine") == Path("/home/me/mine")
+
+
+def test_old_names_have_no_home() -> None:
+    assert all("/" not in name and name.startswith("bert-") for name in CANONICAL)
+
+
+def test_a_ref_that_never_ends(tmp_path: Path) -> None:
+    refs = tmp_path / "models--someone--model" / "refs"
+    refs.mkdir(parents=True)
+    os.mkfifo(refs / "main")
+    (refs / "zero").symlink_to("/dev/zero")
+    (refs / "long").write_bytes(b"0" * 10_000)
+    for revision in ("main", "zero", "long"):
+        with pytest.raises(BertcliError, match="is not in the cache"):
+            find_model(MODEL, revision=revision, offline=True, cache_dir=tmp_path)
+
+
+@pytest.mark.parametrize("ref", ["", "..", "../../../elsewhere", "0" * 70])
+def test_a_cache_whose_refs_are_damaged(tmp_path: Path, ref: str) -> None:
+    storage = tmp_path / "models--someone--model"
+    (storage / "refs").mkdir(parents=True)
+    (storage / "refs" / "main").write_text(ref)
+    make(storage / "snapshots")
+    with pytest.raises(BertcliError, match="is not in the cache"):
+        find_model(MODEL, offline=True, cache_dir=tmp_path)
+
+
+def test_hub_ref_in_the_cache_can_be_read_by_others(tmp_path: Path) -> None:
+    from bertcli.checkpoint.cache import point
+
+    before = os.umask(0o022)
+    try:
+        point(tmp_path / "refs" / "main", "0" * 40)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "refs" / "main").stat().st_mode) == 0o644
+    assert [file.name for file in (tmp_path / "refs").iterdir()] == ["main"]

@@ -1,0 +1,86 @@
+"""The bundled models: whole, small, and as good as their model card says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bertcli
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = {name: ROOT / "sample_weights" / name for name in ("bert-mini-mlm", "bert-mini-sentiment")}
+DATA = ROOT / "tests" / "data"
+CLOZE: list[dict[str, Any]] = [
+    json.loads(line) for line in (DATA / "cloze.jsonl").read_text(encoding="utf-8").splitlines()
+]
+FIRST, TOP_FIVE = 40, 64  # sentences of the cloze set with an accepted word there, as the model card reports
+
+
+@pytest.fixture(scope="module")
+def predictions() -> list[list[str]]:
+    """The five best words for every cloze sentence."""
+    records = bertcli.load(str(FOLDERS["bert-mini-mlm"])).fill_mask([row["text"] for row in CLOZE], top_k=5)
+    return [[found["token_str"] for found in record["masks"][0]["predictions"]] for record in records]
+
+
+def test_both_fit_in_the_package_and_are_plain_folders() -> None:
+    for folder in FOLDERS.values():
+        names = {file.name for file in folder.iterdir()}
+        assert {"config.json", "model.safetensors", "tokenizer.json", "vocab.txt", "tokenizer_config.json"} <= names
+        header = (folder / "model.safetensors").read_bytes()
+        entries = json.loads(header[8 : 8 + int.from_bytes(header[:8], "little")])
+        assert {entry["dtype"] for name, entry in entries.items() if name != "__metadata__"} == {"F16"}
+    total = sum(file.stat().st_size for folder in FOLDERS.values() for file in folder.iterdir())
+    assert total < 48e6
+
+
+@pytest.mark.parametrize("name", list(FOLDERS))
+def test_vocab_txt_and_tokenizer_json_agree(name: str) -> None:
+    lines = (FOLDERS[name] / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    stored = json.loads((FOLDERS[name] / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    assert stored == {piece: index for index, piece in enumerate(lines)}
+    assert len(lines) == bertcli.load(str(FOLDERS[name])).config.vocab_size
+    assert lines[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def test_the_cloze_set_is_one_mask_a_sentence() -> None:
+    assert len(CLOZE) >= 60
+    assert all(row["text"].count("[MASK]") == 1 and row["accepted"] for row in CLOZE)
+    assert len({row["text"] for row in CLOZE}) == len(CLOZE)
+
+
+def test_cloze_as_reported(predictions: list[list[str]]) -> None:
+    first = sum(words[0] in row["accepted"] for row, words in zip(CLOZE, predictions, strict=True))
+    five = sum(not set(words).isdisjoint(row["accepted"]) for row, words in zip(CLOZE, predictions, strict=True))
+    assert (first, five) == (FIRST, TOP_FIVE)
+
+
+def test_top_five_as_the_reference_has_them(predictions: list[list[str]]) -> None:
+    assert predictions == json.loads((DATA / "cloze_top_five.json").read_text(encoding="utf-8"))
+
+
+def test_next_sentence_prefers_what_follows() -> None:
+    model = bertcli.load(str(FOLDERS["bert-mini-mlm"]))
+    first = "The king had three daughters. The youngest was so beautiful that everyone in the castle loved her."
+    follows = "One day she went into the garden of the castle, and there the princess met an old woman."
+    other = "The company sold its software division in 2004 and reported a loss of two million dollars."
+    records = model.classify([first, first], [follows, other], head="nsp")
+    scores = [{found["label"]: found["score"] for found in record["labels"]} for record in records]
+    assert scores[0]["is_next"] > 0.5 > scores[1]["is_next"]
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("One of the best movies I have ever seen.", "positive"),
+        ("A boring film with a bad script.", "negative"),
+        ("This phone works great and the picture quality is excellent.", "positive"),
+        ("It stopped working after two days, a waste of money.", "negative"),
+    ],
+)
+def test_plain_sentiment(text: str, label: str) -> None:
+    record = bertcli.load(str(FOLDERS["bert-mini-sentiment"])).classify([text])[0]
+    assert record["labels"][0]["label"] == label

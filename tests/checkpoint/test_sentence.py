@@ -1,0 +1,372 @@
+"""Sentence-transformers folders: what they say is understood or refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkpoints import Dense, Sentence, make
+from conftest import Made
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from terminal import bertcli
+
+from bertcli import load
+from bertcli.checkpoint.cache import missing
+from bertcli.checkpoint.sentence import (
+    SentenceConfig,
+    SparsePooling,
+    missing_files,
+    read_cross_encoder,
+    read_limit,
+    read_sentence_config,
+)
+from bertcli.errors import BertcliError
+
+HIDDEN = 32  # of the checkpoints that `make` makes
+TORCH = "torch.nn.modules.activation."
+TRANSFORMER: dict[str, Any] = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
+
+
+def change(file: Path, **keys: Any) -> None:
+    """Keys put into a JSON object in a file, or taken out where the value is Ellipsis."""
+    config = (json.loads(file.read_text()) if file.exists() else {}) | keys
+    file.write_text(json.dumps({key: value for key, value in config.items() if value is not ...}))
+
+
+def modules(folder: Path, *kinds: str) -> None:
+    """A modules.json of these types, in this order, each with the path its number and name make."""
+    names = [kind.rpartition(".")[2] for kind in kinds]
+    paths = ["" if name == "Transformer" else f"{number}_{name}" for number, name in enumerate(names)]
+    entries = [{"type": kind, "path": path} for kind, path in zip(kinds, paths, strict=True)]
+    (folder / "modules.json").write_text(json.dumps(entries))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return make(tmp_path / "model", sentence=Sentence(dense=(Dense(7),), normalize=True, max_seq_length=20))
+
+
+def test_a_folder_that_says_nothing(made: Made) -> None:
+    assert read_sentence_config(made()) == SentenceConfig()
+    assert read_sentence_config(made()).reason == "mean, since the checkpoint specifies no pooling"
+
+
+@pytest.mark.parametrize("style", ["legacy", "new"])
+@pytest.mark.parametrize("mode", ["cls", "mean", "max", "mean_sqrt_len"])
+def test_one_pooling(made: Made, style: str, mode: str) -> None:
+    config = read_sentence_config(made(sentence=Sentence((mode,), style)))
+    assert config == SentenceConfig((mode,), reason=f"{mode}, from 1_Pooling/config.json")
+
+
+def test_several_poolings_keep_the_order_of_their_concatenation(made: Made) -> None:
+    flags = read_sentence_config(made(sentence=Sentence(("mean_sqrt_len", "mean", "cls", "max"), "legacy")))
+    assert flags.pooling == ("cls", "max", "mean", "mean_sqrt_len")
+    listed = read_sentence_config(made(sentence=Sentence(("mean", "cls"), "new")))
+    assert listed.pooling == ("mean", "cls")
+    assert listed.reason == "mean + cls, from 1_Pooling/config.json"
+
+
+def test_all_flags_off_means_mean(folder: Path) -> None:
+    change(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=False)
+    assert read_sentence_config(folder).pooling == ("mean",)
+
+
+@pytest.mark.parametrize("style", ["legacy", "new"])
+@pytest.mark.parametrize("mode", ["weightedmean", "lasttoken"])
+def test_poolings_that_are_not_there_are_refused_by_name(made: Made, style: str, mode: str) -> None:
+    with pytest.raises(
+        BertcliError, match=f"1_Pooling/config.json asks for the pooling '{mode}'; bertcli supports cls, max"
+    ):
+        read_sentence_config(made(sentence=Sentence(("mean", mode), style)))
+
+
+@pytest.mark.parametrize("with_folder", [True, False])
+def test_the_entry_alone_normalizes(made: Made, with_folder: bool) -> None:
+    folder = made(sentence=Sentence(normalize=True, normalize_folder=with_folder))
+    assert (folder / "2_Normalize").is_dir() == with_folder
+    assert read_sentence_config(folder).normalize
+    assert not read_sentence_config(made(sentence=Sentence())).normalize
+
+
+def test_limits_and_lower_case(made: Made) -> None:
+    config = read_sentence_config(made(sentence=Sentence(max_seq_length=20, do_lower_case=True)))
+    assert (config.max_seq_length, config.do_lower_case) == (20, True)
+    assert read_sentence_config(made(sentence=Sentence())).max_seq_length is None
+
+
+def test_the_limit_needs_no_other_file_in_order(folder: Path) -> None:
+    modules(folder, "sentence_transformers.sparse_encoder.models.SparseAutoEncoder")
+    assert read_limit(folder) == 20
+    with pytest.raises(BertcliError, match="SparseAutoEncoder"):
+        read_sentence_config(folder)
+
+
+@pytest.mark.parametrize("kind", ["roberta", "distilbert", "xlm-roberta"])
+def test_the_limit_may_be_in_a_file_of_an_older_name(folder: Path, kind: str) -> None:
+    (folder / "sentence_bert_config.json").rename(folder / f"sentence_{kind}_config.json")
+    assert read_sentence_config(folder).max_seq_length == read_limit(folder) == 20
+
+
+@pytest.mark.parametrize("first", ["models.Transformer", "sparse_encoder.models.MLMTransformer"])
+def test_sparse_pooling(tmp_path: Path, first: str) -> None:
+    folder = make(tmp_path)
+    kinds = [first, "sparse_encoder.modules.splade_pooling.SpladePooling"]
+    (folder / "1_SpladePooling").mkdir()
+    modules(folder, *(f"sentence_transformers.{kind}" for kind in kinds))
+    entries = json.loads((folder / "modules.json").read_text())
+    (folder / "modules.json").write_text(json.dumps([entries[0] | {"path": ""}, entries[1]]))
+    assert missing_files(folder) == ["1_SpladePooling/config.json"]
+    file = folder / "1_SpladePooling" / "config.json"
+    change(file, word_embedding_dimension=None)
+    assert read_sentence_config(folder).sparse == SparsePooling("max", "relu")
+    change(file, pooling_strategy="sum", activation_function="log1p_relu")
+    assert read_sentence_config(folder).sparse == SparsePooling("sum", "log1p_relu")
+    for key in ("pooling_strategy", "activation_function"):
+        change(file, pooling_strategy="sum", activation_function="relu")
+        change(file, **{key: "mean"})
+        with pytest.raises(BertcliError, match=f"1_SpladePooling/config.json has the {key} 'mean'; bertcli supports"):
+            read_sentence_config(folder)
+
+
+SIGMOID, TANH, IDENTITY = f"{TORCH}Sigmoid", f"{TORCH}Tanh", "torch.nn.modules.linear.Identity"
+BY_MODEL, BY_CONFIG, BEFORE_4 = "activation_fn", "sentence_transformers", "sbert_ce_default_activation_function"
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "labels", "expected"),
+    [
+        ({}, {}, 1, "sigmoid"),
+        ({}, {}, 3, "identity"),
+        ({BY_MODEL: TANH}, {BY_CONFIG: {BY_MODEL: SIGMOID}}, 1, "tanh"),
+        ({BY_MODEL: None}, {BY_CONFIG: {BY_MODEL: IDENTITY}, BEFORE_4: SIGMOID}, 1, "identity"),
+        ({}, {BEFORE_4: "torch.nn.Identity"}, 1, "identity"),
+        ({}, {BEFORE_4: None, BY_CONFIG: None}, 1, "sigmoid"),
+    ],
+)
+def test_the_activation_of_scores(
+    tmp_path: Path, model: dict[str, Any], config: dict[str, Any], labels: int, expected: str
+) -> None:
+    folder = make(tmp_path)
+    change(folder / "config_sentence_transformers.json", **model)
+    change(folder / "config.json", **config)
+    assert read_cross_encoder(folder, labels) == expected
+
+
+@pytest.mark.parametrize("name", ["os.system", "evil.Sigmoid", f"{TORCH}ReLU", "Sigmoid", 3, []])
+def test_an_activation_of_scores_that_is_not_allowed(tmp_path: Path, name: Any) -> None:
+    folder = make(tmp_path)
+    change(folder / "config.json", sentence_transformers={"activation_fn": name})
+    with pytest.raises(BertcliError, match=r"config\.json asks for the activation .*torch's Identity, Sigmoid, Tanh"):
+        read_cross_encoder(folder, 1)
+
+
+def test_dense_layers_are_chained(made: Made) -> None:
+    layers = (Dense(7), Dense(5, False, "torch.nn.modules.linear.Identity"), Dense(3, True, f"{TORCH}GELU"))
+    config = read_sentence_config(made(sentence=Sentence(("mean", "max"), dense=layers)))
+    assert [dense.weight.shape for dense in config.dense] == [(7, 2 * HIDDEN), (5, 7), (3, 5)]
+    assert [dense.activation for dense in config.dense] == ["tanh", "identity", "gelu"]
+    assert [dense.bias is None for dense in config.dense] == [False, True, False]
+    assert all(dense.weight.dtype == np.float32 for dense in config.dense)
+
+
+def test_the_default_activation_is_tanh(folder: Path) -> None:
+    change(folder / "2_Dense" / "config.json", activation_function=...)
+    assert read_sentence_config(folder).dense[0].activation == "tanh"
+
+
+@pytest.mark.parametrize("name", [f"{TORCH}Softplus", "os.system", "evil.Tanh", "Tanh", None, 3])
+def test_unknown_activations_are_refused_by_name(folder: Path, name: Any) -> None:
+    change(folder / "2_Dense" / "config.json", activation_function=name)
+    with pytest.raises(BertcliError, match=f"2_Dense/config.json has the activation_function .*{name or 'null'}"):
+        read_sentence_config(folder)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"in_features": 31}, r"linear.weight of shape \(7, 32\); .* says \(7, 31\)"),
+        ({"out_features": 8}, r"linear.weight of shape \(7, 32\); .* says \(8, 32\)"),
+        ({"in_features": ...}, r"says \(7, null\)"),
+        ({"bias": 1}, "the bias 1: set it to true or false"),
+        ({"use_residual": True}, "use_residual"),
+        ({"module_input_name": "token_embeddings"}, "module_input_name 'token_embeddings'"),
+        ({"module_output_name": "token_embeddings"}, "module_output_name 'token_embeddings'"),
+    ],
+)
+def test_dense_layers_that_cannot_be_applied_are_refused(folder: Path, keys: dict[str, Any], message: str) -> None:
+    change(folder / "2_Dense" / "config.json", **keys)
+    with pytest.raises(BertcliError, match=message):
+        read_sentence_config(folder)
+
+
+def test_dense_layers_must_fit_what_comes_before(folder: Path) -> None:
+    change(folder / "1_Pooling" / "config.json", pooling_mode_cls_token=True)
+    with pytest.raises(BertcliError, match="takes vectors of length 32, but the previous module gives 64"):
+        read_sentence_config(folder)
+
+
+def test_dense_weights_must_be_there(folder: Path) -> None:
+    weights = folder / "2_Dense" / "model.safetensors"
+    weights.rename(weights.with_name("pytorch_model.bin"))
+    with pytest.raises(BertcliError, match=r"2_Dense has its weights only in pytorch_model.bin, a pickle"):
+        read_sentence_config(folder)
+    weights.with_name("pytorch_model.bin").unlink()
+    with pytest.raises(BertcliError, match="2_Dense holds no weights"):
+        read_sentence_config(folder)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"pooling_mode": []}, r"the pooling_mode \[\]"),
+        ({"pooling_mode": [["mean"]]}, r"the pooling \['mean'\]"),
+        ({"pooling_mode": 1}, "the pooling_mode 1"),
+        ({"pooling_mode_cls_token": "yes"}, "pooling_mode_cls_token 'yes'"),
+        ({"word_embedding_dimension": "32"}, "vectors of length '32'"),
+        ({"word_embedding_dimension": 0}, "vectors of length 0"),
+    ],
+)
+def test_damaged_pooling_is_refused(folder: Path, keys: dict[str, Any], message: str) -> None:
+    change(folder / "1_Pooling" / "config.json", **keys)
+    with pytest.raises(BertcliError, match=f"1_Pooling/config.json .*{message}"):
+        read_sentence_config(folder)
+
+
+@pytest.mark.parametrize(
+    "kind", ["sentence_transformers.models.LSTM", "sentence_transformers.models.Dropout", "my.Pooling"]
+)
+def test_unknown_modules_are_refused_by_name(folder: Path, kind: str) -> None:
+    modules(folder, TRANSFORMER["type"], kind)
+    with pytest.raises(BertcliError, match=f"modules.json lists the module '{kind}', which bertcli does not support"):
+        read_sentence_config(folder)
+
+
+def test_the_names_of_later_versions_are_understood(folder: Path) -> None:
+    base, own = "sentence_transformers.base.modules", "sentence_transformers.sentence_transformer.modules"
+    modules(
+        folder,
+        f"{base}.transformer.Transformer",
+        f"{own}.pooling.Pooling",
+        f"{base}.dense.Dense",
+        f"{base}.normalize.Normalize",
+    )
+    config = read_sentence_config(folder)
+    assert (config.pooling, len(config.dense), config.normalize) == (("mean",), 1, True)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [("Pooling",), ("Transformer", "Pooling", "Normalize", "Dense"), ("Transformer", "Pooling", "Pooling"),
+     ("Transformer", "Dense"), ("Pooling", "Transformer"), ("Transformer", "Transformer"), ()],
+)  # fmt: skip
+def test_other_orders_are_refused(folder: Path, kinds: tuple[str, ...]) -> None:
+    modules(folder, *(f"sentence_transformers.models.{kind}" for kind in kinds))
+    with pytest.raises(
+        BertcliError, match=f"lists the modules {', '.join(kinds)}; bertcli supports one Transformer, one Pool"
+    ):
+        read_sentence_config(folder)
+
+
+@pytest.mark.parametrize("path", ["../1_Pooling", "/1_Pooling", "..", ".", "a/b", "a\\b", "a\0b", ""])
+def test_modules_stay_in_their_folder(folder: Path, path: str) -> None:
+    entry = {"type": "sentence_transformers.models.Pooling", "path": path}
+    (folder / "modules.json").write_text(json.dumps([TRANSFORMER, entry]))
+    with pytest.raises(
+        BertcliError, match="which is not a folder next to it" if path else "a Pooling without a folder"
+    ):
+        read_sentence_config(folder)
+
+
+def test_a_network_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    beside = make(tmp_path / "beside", sentence=Sentence(max_seq_length=9), tokenizer="json")
+    inside = make(tmp_path / "inside", sentence=Sentence(max_seq_length=9), tokenizer="json")
+    (inside / "0_Transformer").mkdir()
+    for path in [path for path in inside.iterdir() if path.is_file() and path.name != "modules.json"]:
+        path.rename(inside / "0_Transformer" / path.name)
+    modules = json.loads((inside / "modules.json").read_text())
+    (inside / "modules.json").write_text(json.dumps([modules[0] | {"path": "0_Transformer"}, *modules[1:]]))
+    assert missing(inside) == missing_files(inside) == []
+    text = "unbelievable tea " * 9
+    found, expected = (load(folder).encode([text], truncation="silent") for folder in (inside, beside))
+    np.testing.assert_array_equal(found, expected)
+    (inside / "0_Transformer" / "tokenizer.json").unlink()
+    (inside / "0_Transformer" / "model.safetensors").unlink()
+    assert missing(inside) == ["0_Transformer/tokenizer.json", "0_Transformer/model.safetensors"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"type": 1, "path": ""}]', '[{"type": "a.b"}]', "[" * 100_000])
+def test_a_damaged_list_of_modules_is_refused(folder: Path, text: str) -> None:
+    (folder / "modules.json").write_text(text)
+    with pytest.raises(BertcliError, match=r"modules\.json"):
+        read_sentence_config(folder)
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, "128", 1.5])
+def test_a_damaged_limit_is_refused(folder: Path, limit: Any) -> None:
+    change(folder / "sentence_bert_config.json", max_seq_length=limit)
+    with pytest.raises(BertcliError, match=f"the max_seq_length '?{str(limit).lower()}"):
+        read_sentence_config(folder)
+
+
+def test_prompts_by_name(folder: Path) -> None:
+    file = folder / "config_sentence_transformers.json"
+    change(file, prompts={"query": "Find: ", "document": None})
+    assert read_sentence_config(folder).prompts == {"query": "Find: ", "document": ""}
+    for prompts in (["query"], {"query": 1}, "query"):
+        change(file, prompts=prompts)
+        with pytest.raises(BertcliError, match=r"has the prompts .* which are not texts by name"):
+            read_sentence_config(folder)
+
+
+def test_a_default_prompt_is_handed_on(folder: Path) -> None:
+    file = folder / "config_sentence_transformers.json"
+    change(file, prompts={"query": "Find: ", "document": ""}, default_prompt_name=None)
+    assert read_sentence_config(folder).prompt == ""
+    change(file, default_prompt_name="query")
+    assert read_sentence_config(folder).prompt == "Find: "
+    told = bertcli("encode", "-m", folder, "tea", "--format", "jsonl")
+    assert "Note: pooling mean, from 1_Pooling/config.json; vectors of length 1; 'Find: ' is prepended to" in told.err
+    change(folder / "1_Pooling" / "config.json", include_prompt=False)
+    assert not read_sentence_config(folder).include_prompt
+    change(file, default_prompt_name="no such")
+    with pytest.raises(BertcliError, match="default_prompt_name 'no such' but no such prompt"):
+        read_sentence_config(folder)
+
+
+def test_missing_files_are_those_of_the_modules(folder: Path) -> None:
+    assert missing_files(folder) == []
+    (folder / "1_Pooling" / "config.json").unlink()
+    (folder / "2_Dense" / "model.safetensors").unlink()
+    assert missing_files(folder) == ["1_Pooling/config.json", "2_Dense/model.safetensors"]
+
+
+words = st.sampled_from(
+    ["", "mean", "1_Pooling", "..", "type", "path", "sentence_transformers.models.Pooling", "pooling_mode"]
+)
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | words | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+)
+NAMES = ["modules.json", "1_Pooling/config.json", "2_Dense/config.json", "sentence_bert_config.json"]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(NAMES), key=st.text(max_size=1) | words, value=anything, whole=st.booleans())
+def test_any_file_is_read_or_refused(folder: Path, name: str, key: str, value: Any, whole: bool) -> None:
+    file = folder / name
+    before = file.read_text()
+    keys = json.loads(before)
+    changed = (
+        [*keys, value] if isinstance(keys, list) else keys | {(sorted(keys) or [key])[len(key) % len(keys)]: value}
+    )
+    try:
+        file.write_text(json.dumps(value if whole else changed))
+        assert isinstance(read_sentence_config(folder), SentenceConfig)
+    except BertcliError:
+        pass
+    finally:
+        file.write_text(before)

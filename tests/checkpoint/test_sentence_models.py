@@ -1,0 +1,108 @@
+"""Sentence models equal sentence-transformers: on other families than BERT, and static ones, a table of vectors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkpoint_files import write_safetensors
+from sentence_folders import FOLDERS, LIMIT, write_folder
+from static_models import LAYOUTS, WIDTH, write_static
+from terminal import bertcli as command
+from vocabulary import pieces
+
+import bertcli
+from bertcli import tasks
+from bertcli.checkpoint.cache import missing
+from bertcli.errors import BertcliError
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "sentence_models.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("family", FOLDERS)
+def test_sentence_models_of_other_families(tmp_path: Path, family: str) -> None:
+    model = bertcli.load(write_folder(tmp_path, family))
+    vectors = model.encode(GOLDEN["long"], truncation="silent")
+    np.testing.assert_allclose(vectors, GOLDEN["families"][family], atol=1e-6)
+    (item,) = [item for block in tasks.encode_blocks(model, GOLDEN["long"][1:]) for item in block.items]
+    assert (len(item.tokens.ids), item.tokens.truncated) == (LIMIT, True)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_static_models_equal_sentence_transformers(tmp_path: Path, layout: str) -> None:
+    write_static(tmp_path, layout)
+    assert missing(tmp_path) == []
+    model = bertcli.load(tmp_path)
+    np.testing.assert_allclose(model.encode(GOLDEN["texts"]), GOLDEN["static"][layout], atol=1e-6)
+    assert (model.heads, model.config.hidden_size, model.notes) == ((), WIDTH, ())
+
+
+def test_static_models_of_model2vec_need_no_modules(tmp_path: Path) -> None:
+    write_static(tmp_path, "model2vec")
+    (tmp_path / "modules.json").unlink()
+    assert missing(tmp_path) == []
+    vectors = bertcli.load(tmp_path).encode(GOLDEN["texts"])
+    np.testing.assert_allclose(vectors, GOLDEN["static"]["model2vec"], atol=1e-6)
+
+
+@pytest.mark.parametrize("layout", ["folder", "model2vec"])
+def test_static_models_put_nothing_around_a_text(tmp_path: Path, layout: str) -> None:
+    write_static(tmp_path, layout)
+    (tokens,) = bertcli.load(tmp_path).tokenizer.encode(["hot tea"])
+    assert tokens.pieces == ["hot", "tea"]
+    shown = command("tokenize", "-m", tmp_path, "hot tea", "--format", "jsonl").out
+    assert json.loads(shown)["tokens"] == ["hot", "tea"]
+    told = command("encode", "-m", tmp_path, "tea", "--format", "jsonl").err
+    assert "mean of the rows of a static model's table" in told
+    assert "embeddings" in command("params", "-m", tmp_path).out
+    assert "embed" in command("trace", "-m", tmp_path, "hot tea").out
+    assert "its heads: none" in command("fill-mask", "-m", tmp_path, "[MASK]").err
+
+
+def test_static_models_lack_what_their_modules_need(tmp_path: Path) -> None:
+    write_static(tmp_path, "folder")
+    for name in ("model.safetensors", "tokenizer.json"):
+        (tmp_path / "0_StaticEmbedding" / name).rename(tmp_path / name)
+        assert missing(tmp_path) == [f"0_StaticEmbedding/{name}"]
+        (tmp_path / name).rename(tmp_path / "0_StaticEmbedding" / name)
+    (tmp_path / "0_StaticEmbedding" / "model.safetensors").unlink()
+    assert missing(tmp_path, weights=False) == []
+
+
+TABLE = np.zeros((3, WIDTH), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ({"other": ("F32", TABLE)}, "neither a tensor embedding.weight nor embeddings"),
+        ({"embeddings": ("F32", TABLE[0])}, r"embeddings of shape \(6,\), which is no table"),
+        (
+            {"embeddings": ("F32", TABLE), "mapping": ("I64", np.array([0, 3]))},
+            "mapping that is not one of tokens to rows",
+        ),
+        ({"embeddings": ("F32", TABLE), "mapping": ("I64", np.array([0, -1]))}, "mapping that is not one of tokens"),
+        ({"embeddings": ("F32", TABLE), "mapping": ("F32", np.zeros(2, np.float32))}, "mapping that is not one"),
+        ({"embeddings": ("F32", TABLE), "weights": ("F32", np.ones(2, np.float32))}, r"weights of shape \(2,\) for 3"),
+        ({"embedding.weight": ("F32", TABLE)}, "vocabulary goes up to id"),
+    ],
+)
+def test_static_models_that_are_damaged_are_refused(tmp_path: Path, tensors: dict[str, Any], message: str) -> None:
+    write_static(tmp_path, "root")
+    write_safetensors(tmp_path / "model.safetensors", tensors)
+    with pytest.raises(BertcliError, match=message) as caught:
+        bertcli.load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_static_models_average_only_the_texts_that_have_tokens(tmp_path: Path) -> None:
+    write_static(tmp_path, "root")
+    texts = ["", "hot", "", "", "tea cup", ""]
+    model = bertcli.load(tmp_path)
+    vectors = model.encode(texts)
+    assert not vectors[[0, 2, 3, 5]].any()
+    np.testing.assert_array_equal(vectors[[1, 4]], model.encode(["hot", "tea cup"]))
+    assert len(pieces()) == model.config.vocab_size

@@ -1,0 +1,480 @@
+"""Mapped safetensors: every dtype and layout read right, and no damaged or hostile file opened."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkpoint_files import narrow, write_safetensors
+from checkpoints import DTYPES, make
+from hypothesis import HealthCheck, event, example, given, settings
+from hypothesis import strategies as st
+from safetensors import deserialize
+from safetensors.numpy import load_file
+
+from bertcli import load
+from bertcli.checkpoint.tensors import INDEX_FILE, SINGLE_FILE, StoredTensor, open_tensors
+from bertcli.errors import BertcliError
+
+MATRIX = np.array([[1.5, -2.25, 3e-5], [0.0, -0.0, 65504.0]])
+
+
+def file_of(header: Any, data: bytes = b"") -> bytes:
+    """A safetensors file with that header: an object to be written as JSON, or the bytes themselves."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def entry(dtype: Any = "F32", shape: Any = (2,), offsets: Any = (0, 8)) -> dict[str, Any]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+
+
+def twice(one: Any, other: Any) -> bytes:
+    """A header that describes tensor `a` twice."""
+    return f'{{"a": {json.dumps(one)}, "a": {json.dumps(other)}}}'.encode()
+
+
+def opened(folder: Path, content: bytes) -> dict[str, StoredTensor]:
+    (folder / SINGLE_FILE).write_bytes(content)
+    return open_tensors(folder)
+
+
+# ------------------------------------------------------------------------------------------------------ what is read
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_float32_is_the_stored_number(tmp_path: Path, dtype: str) -> None:
+    stored = narrow(MATRIX, dtype)
+    write_safetensors(tmp_path / SINGLE_FILE, {"a.weight": (dtype, stored), "scalar": (dtype, stored[0, 0])})
+    tensors = open_tensors(tmp_path)
+    tensor = tensors["a.weight"]
+    assert (tensor.name, tensor.dtype, tensor.shape) == ("a.weight", dtype, (2, 3))
+    assert tensor.nbytes == stored.nbytes
+    assert tensor.file == tmp_path / SINGLE_FILE
+    values = tensor.float32()
+    exact = stored.astype(np.float32) if dtype != "BF16" else (stored.astype(np.uint32) << 16).view(np.float32)
+    np.testing.assert_array_equal(values.view(np.uint32), exact.view(np.uint32))
+    assert values.dtype == np.float32
+    assert values.flags.c_contiguous
+    assert values.flags.aligned
+    assert tensors["scalar"].float32().shape == ()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_nothing_can_be_written(tmp_path: Path, dtype: str) -> None:
+    write_safetensors(tmp_path / SINGLE_FILE, {"a": (dtype, narrow(MATRIX, dtype))})
+    tensor = open_tensors(tmp_path)["a"]
+    for array in (tensor.array, tensor.float32()):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+        tensor.array.setflags(write=True)
+
+
+def test_equal_tensors_are_the_same_numbers_in_any_dtype(tmp_path: Path) -> None:
+    values = {"other": [[1.5, -2.25], [0, 1]], "flat": [1.5, -2.25, 0, 0], "one": 3, "none": np.zeros((0, 2))}
+    stored = {name: ("F32", np.array(value, np.float32)) for name, value in values.items()}
+    stored |= {dtype: (dtype, narrow(MATRIX[:, :2], dtype)) for dtype in ("F32", "F16")}
+    stored["three"] = ("F64", np.array(3.0))
+    write_safetensors(tmp_path / SINGLE_FILE, stored)
+    tensors = open_tensors(tmp_path)
+    assert tensors["F32"].equals(tensors["F16"])
+    assert tensors["one"].equals(tensors["three"])
+    assert tensors["none"].equals(tensors["none"])
+    for other in ("other", "flat", "none", "one"):
+        assert not tensors["F32"].equals(tensors[other])
+
+
+def test_comparing_tensors_takes_no_memory_for_the_whole(tmp_path: Path) -> None:
+    numbers = np.zeros(6_000_000, np.float16)
+    write_safetensors(tmp_path / SINGLE_FILE, {"a": ("F16", numbers), "b": ("F16", numbers)})
+    tensors = open_tensors(tmp_path)
+    tracemalloc.start()
+    assert tensors["a"].equals(tensors["b"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12_000_000
+
+
+def test_every_bfloat16_and_float16(tmp_path: Path) -> None:
+    bits = np.arange(2**16, dtype=np.uint16)
+    write_safetensors(tmp_path / SINGLE_FILE, {"b": ("BF16", bits), "h": ("F16", bits.view(np.float16))})
+    tensors = open_tensors(tmp_path)
+    np.testing.assert_array_equal(tensors["b"].float32().view(np.uint32), bits.astype(np.uint32) << 16)
+    half = tensors["h"].float32()
+    fraction, exponent = (bits & 1023).astype(np.float64), (bits >> 10 & 31).astype(np.int64)
+    size = np.where(exponent == 0, np.ldexp(fraction, -24), np.ldexp(fraction + 1024, exponent - 25))
+    size = np.where(exponent == 31, np.where(fraction == 0, np.inf, np.nan), size)
+    np.testing.assert_array_equal(half, np.where(bits >> 15, -size, size).astype(np.float32))
+
+
+def test_a_double_beyond_float32_is_infinite_not_a_warning(tmp_path: Path) -> None:
+    write_safetensors(tmp_path / SINGLE_FILE, {"a": ("F64", np.array([1e300, -1e300, 1 / 3]))})
+    assert open_tensors(tmp_path)["a"].float32().tolist() == [np.inf, -np.inf, np.float32(1 / 3)]
+
+
+def test_float32_is_the_map_itself_and_a_crooked_file_is_copied_straight(tmp_path: Path) -> None:
+    write_safetensors(tmp_path / SINGLE_FILE, {"a": ("F32", MATRIX.astype(np.float32))})
+    tensor = open_tensors(tmp_path)["a"]
+    assert np.shares_memory(tensor.array, tensor.float32())
+    header = json.dumps({"a": entry(shape=(2,))}).encode()
+    header += b" " * (-len(header) % 8 + 3)  # so that the data begins at no multiple of 4
+    crooked = opened(tmp_path, file_of(header, struct.pack("<2f", 1, 2)))["a"]
+    assert not crooked.array.flags.aligned
+    assert crooked.float32().flags.aligned
+    assert crooked.float32().tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", ["I64", "BOOL", "U8", "F8_E4M3", "U16"])
+def test_other_types_are_listed_but_are_no_weights(tmp_path: Path, dtype: str) -> None:
+    size = {"I64": 8, "U16": 2}.get(dtype, 1)
+    tensor = opened(tmp_path, file_of({"ids": entry(dtype, [3], [0, 3 * size])}, b"\1" * 3 * size))["ids"]
+    assert (tensor.dtype, tensor.shape, tensor.nbytes) == (dtype, (3,), 3 * size)
+    with pytest.raises(BertcliError, match=f"'ids' in .* is stored as {dtype}"):
+        tensor.float32()
+
+
+def test_empty_tensors_and_files_without_any(tmp_path: Path) -> None:
+    header = {"none": entry(shape=[0, 5], offsets=[0, 0]), "huge": entry(shape=[2**40, 0, 2**10], offsets=[0, 0])}
+    tensors = opened(tmp_path, file_of(header))
+    assert tensors["none"].float32().shape == (0, 5)
+    assert tensors["huge"].float32().shape == (2**40, 0, 2**10)
+    assert opened(tmp_path, file_of({"__metadata__": {"format": "pt"}})) == {}
+
+
+def test_opening_440_megabytes_takes_no_memory(tmp_path: Path) -> None:
+    rows = 110_000
+    header = file_of({"a": entry(shape=[rows, 1000], offsets=[0, rows * 4000])})
+    with (tmp_path / SINGLE_FILE).open("wb") as file:
+        file.write(header)
+        file.truncate(len(header) + rows * 4000)  # a hole: takes no disk
+    tracemalloc.start()
+    tensor = open_tensors(tmp_path)["a"]
+    assert tensor.float32()[-1, -1] == 0
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert tensor.nbytes == 440_000_000
+    assert peak < 1_000_000
+
+
+def test_the_reference_reads_the_same(tmp_path: Path) -> None:
+    folder = make(tmp_path, dtype="F16", position_ids_buffer=True)
+    expected = load_file(folder / SINGLE_FILE)
+    tensors = open_tensors(folder)
+    assert set(tensors) == set(expected)
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(tensor.array, expected[name])
+
+
+# ------------------------------------------------------------------------------------------------------------ shards
+
+
+def test_shards_are_one_model(tmp_path: Path) -> None:
+    whole, parts = make(tmp_path / "1"), make(tmp_path / "2", shards=3)
+    expected, tensors = open_tensors(whole), open_tensors(parts)
+    assert set(tensors) == set(expected)
+    assert len({tensor.file.name for tensor in tensors.values()}) == 3
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(tensor.array, expected[name].array)
+
+
+def test_shards_may_be_links_as_in_the_hub_cache(tmp_path: Path) -> None:
+    folder = make(tmp_path / "snapshot", shards=2)
+    for number, shard in enumerate(sorted(folder.glob("*.safetensors"))):
+        shard.rename(tmp_path / f"blob{number}")
+        shard.symlink_to(Path("..") / f"blob{number}")
+    assert open_tensors(folder)
+    (tmp_path / "blob0").unlink()
+    with pytest.raises(BertcliError, match=r"00001-of-00002.safetensors is a link to a file that no longer exists"):
+        open_tensors(folder)
+
+
+def test_a_missing_shard_is_named(tmp_path: Path) -> None:
+    folder = make(tmp_path, shards=3)
+    (folder / "model-00002-of-00003.safetensors").unlink()
+    with pytest.raises(BertcliError, match=r"lacks the shard model-00002-of-00003.safetensors"):
+        open_tensors(folder)
+
+
+def test_a_tensor_that_its_shard_lacks_is_named(tmp_path: Path) -> None:
+    folder = make(tmp_path, shards=2)
+    index = json.loads((folder / INDEX_FILE).read_text())
+    index["weight_map"]["ghost"] = "model-00001-of-00002.safetensors"
+    (folder / INDEX_FILE).write_text(json.dumps(index))
+    with pytest.raises(BertcliError, match=r"model-00001-of-00002.safetensors lacks tensor 'ghost'"):
+        open_tensors(folder)
+
+
+SHARD_NAMES = [
+    "../x.safetensors",
+    "/etc/x.safetensors",
+    "a/x.safetensors",
+    "a\\x.safetensors",
+    "..",
+    "",
+    "x.bin",
+    7,
+    None,
+]
+
+
+@pytest.mark.parametrize("name", [*SHARD_NAMES, "x\0.safetensors", "C:x.safetensors"])
+def test_an_index_stays_in_its_folder(tmp_path: Path, name: Any) -> None:
+    (tmp_path / INDEX_FILE).write_text(json.dumps({"weight_map": {"a": name}}))
+    with pytest.raises(BertcliError, match=r"places tensor 'a' in .* is not a safetensors file in the same folder"):
+        open_tensors(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"weight_map": []}', '{"weight_map": {}, "weight_map": {}}'])
+def test_a_damaged_index_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / INDEX_FILE).write_text(text)
+    with pytest.raises(BertcliError, match=INDEX_FILE):
+        open_tensors(tmp_path)
+
+
+# ------------------------------------------------------------------------------------------------- files not to be read
+
+
+@pytest.mark.parametrize(
+    "name", ["pytorch_model.bin", "pytorch_model-00001-of-00002.bin", "pytorch_model.bin.index.json"]
+)
+def test_a_pickle_is_refused_with_the_way_out(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"never opened")
+    with pytest.raises(
+        BertcliError, match=f"weights only in {name}, a pickle.*can run code.*weights_only=True"
+    ) as caught:
+        open_tensors(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_formats_and_empty_folders_are_named(tmp_path: Path) -> None:
+    with pytest.raises(BertcliError, match=r"holds no weights: there is neither model.safetensors nor"):
+        open_tensors(tmp_path)
+    with pytest.raises(BertcliError, match="There is no folder"):
+        open_tensors(tmp_path / "nowhere")
+    (tmp_path / "tf_model.h5").touch()
+    with pytest.raises(BertcliError, match=r"only in tf_model.h5 \(TensorFlow\)"):
+        open_tensors(tmp_path)
+
+
+def test_what_is_only_an_adapter_or_a_graph_is_named(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").touch()
+    for look in (open_tensors, load):
+        with pytest.raises(
+            BertcliError, match=r"only an adapter \(adapter_config\.json\) for another model: .*merge_and"
+        ):
+            look(tmp_path)
+    (tmp_path / "adapter_config.json").unlink()
+    (tmp_path / "onnx").mkdir()
+    (tmp_path / "onnx" / "model.onnx").touch()
+    with pytest.raises(BertcliError, match=r"weights only in onnx/model\.onnx \(ONNX\)"):
+        open_tensors(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_pointer_of_git_lfs_is_named(tmp_path: Path, name: str) -> None:
+    folder = make(tmp_path, tokenizer="json")
+    (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 133466304\n")
+    with pytest.raises(BertcliError, match=rf"{name} only points to the file \(Git LFS\): run `git lfs pull`"):
+        load(folder)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / SINGLE_FILE
+    path.mkdir()
+    with pytest.raises(BertcliError, match="is not a file"):
+        open_tensors(tmp_path)
+    path.rmdir()
+    os.mkfifo(path)  # opening it would wait for ever
+    with pytest.raises(BertcliError, match="is not a file"):
+        open_tensors(tmp_path)
+    path.unlink()
+    path.symlink_to("gone")
+    with pytest.raises(BertcliError, match="is a link to a file that no longer exists"):
+        open_tensors(tmp_path)
+
+
+def test_a_forbidden_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path)
+
+    def refuse(path: Path, mode: str) -> None:  # by hand: the superuser may read everything
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(BertcliError, match=r"model.safetensors cannot be read: Permission denied\."):
+        open_tensors(tmp_path)
+
+
+# ---------------------------------------------------------------------------------------------------------- the header
+
+DATA = bytes(8)
+HOSTILE = {
+    "empty": b"",
+    "seven bytes": b"1234567",
+    "petabyte": struct.pack("<Q", 10**15) + b"{}",
+    "all ones": b"\xff" * 64,
+    "longer than the file": struct.pack("<Q", 100) + b"{}",
+    "no header": file_of(b""),
+    "list": file_of([]),
+    "half an object": file_of(b'{"a": '),
+    "not UTF-8": file_of(b'{"\xff": 1}'),
+    "deep": file_of(b'{"a":' + b"[" * 200_000),
+    "long number": file_of(b'{"a":' + b"9" * 5000 + b"}"),
+    "NaN": file_of(b'{"a": NaN}'),
+    "twice": file_of(twice(entry(), entry(offsets=[8, 16])), bytes(16)),
+    "metadata": file_of({"__metadata__": {"a": 1}}),
+    "metadata list": file_of({"__metadata__": []}),
+    "surrogate": file_of(b'{"\\ud800": {}}'),
+    "escape": file_of({"\33[2J": entry()}, DATA),
+    "escape at a gap": file_of({"\33[2J": entry(offsets=[8, 16])}, bytes(16)),
+    "no object": file_of({"a": 3}),
+    "dtype": file_of({"a": entry("F31")}, DATA),
+    "dtype list": file_of({"a": entry(["F32"])}, DATA),
+    "four bits": file_of({"a": entry("F4", [16])}, DATA),
+    "no shape": file_of({"a": {"dtype": "F32", "data_offsets": [0, 8]}}, DATA),
+    "shape number": file_of({"a": entry(shape=2)}, DATA),
+    "shape true": file_of({"a": entry("F64", [True])}, DATA),
+    "shape float": file_of({"a": entry(shape=[2.0])}, DATA),
+    "shape negative": file_of({"a": entry(shape=[-1, -2])}, DATA),
+    "shape overflow": file_of({"a": entry(shape=[2**62, 4, 2])}, DATA),
+    "shape overflow of none": file_of({"a": entry(shape=[2**62, 4, 0], offsets=[0, 0])}),
+    "shape too long for an array": file_of({"a": entry(shape=[2**62, 0, 4], offsets=[0, 0])}),
+    "rank": file_of({"a": entry(shape=[1] * 65 + [2])}, DATA),
+    "offsets": file_of({"a": entry(offsets=[8])}, DATA),
+    "offsets text": file_of({"a": entry(offsets=["0", "8"])}, DATA),
+    "backwards": file_of({"a": entry(offsets=[8, 0])}, DATA),
+    "size": file_of({"a": entry(shape=[3])}, DATA),
+    "truncated": file_of({"a": entry()}, DATA[:-1]),
+    "far away": file_of({"a": entry(offsets=[2**50, 2**50 + 8])}, DATA),
+    "gap": file_of({"a": entry(), "b": entry(offsets=[12, 20])}, bytes(20)),
+    "overlap": file_of({"a": entry(), "b": entry(offsets=[4, 12])}, bytes(12)),
+    "same place": file_of({"a": entry(), "b": entry()}, DATA),
+    "tail": file_of({"a": entry()}, DATA + b"!"),
+}
+OUR_REASONS = {
+    "petabyte": "claims a header of 1,000,000,000,000,000 bytes, but at most 10,000,000 are allowed",
+    "escape": "whose name cannot be printed",
+    "four bits": "of the dtype F4",
+    "shape too long for an array": "of the impossible shape",
+    "rank": "of the impossible shape",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_file_is_refused_in_one_line(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(BertcliError, match=r"model\.safetensors.* is not a usable safetensors file") as caught:
+        opened(tmp_path, HOSTILE[kind])
+    assert OUR_REASONS.get(kind, "") in str(caught.value)
+    assert str(caught.value).isprintable()  # one line, and nothing that a terminal would obey
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_tensor_described_twice_alike_is_one_tensor(tmp_path: Path) -> None:
+    assert list(opened(tmp_path, file_of(twice(entry(), entry()), DATA))) == ["a"]
+
+
+def test_the_header_is_not_read_beyond_its_limit(tmp_path: Path) -> None:
+    with (tmp_path / SINGLE_FILE).open("wb") as file:
+        file.write(struct.pack("<Q", 2**40))
+        file.truncate(2**40 + 8)  # a hole
+    with pytest.raises(BertcliError, match="at most 10,000,000 are allowed"):
+        open_tensors(tmp_path)
+
+
+def test_a_header_that_is_there_is_not_parsed_beyond_its_limit(tmp_path: Path) -> None:
+    """Brackets by the million would fill forty times their own room."""
+    text = b'{"a":[' + b"[]," * 3_400_000 + b"[]]}"
+    (tmp_path / SINGLE_FILE).write_bytes(struct.pack("<Q", len(text)) + text)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BertcliError, match="at most 10,000,000 are allowed"):
+            open_tensors(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < len(text)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_long_name_does_not_flood_the_message(tmp_path: Path) -> None:
+    with pytest.raises(BertcliError) as caught:
+        opened(tmp_path, file_of({"a" * 10**6: entry("?")}, DATA))
+    assert len(str(caught.value)) < 1000
+
+
+WHOLE = file_of(
+    {"__metadata__": {"format": "pt"}, "w": entry("F32", [2, 3], [0, 24]), "b": entry("F16", [4], [24, 32])},
+    bytes(range(32)),
+)
+numbers = st.integers(-1, 40) | st.sampled_from([2**31, 2**32, 2**62, 2**63, 2**64, 10**30])
+values = st.recursive(
+    st.none() | st.booleans() | numbers | st.floats() | st.text(max_size=3) | st.sampled_from(["F32", "F16", "I64"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["dtype", "shape", "a"]), inner),
+)
+SIZES = {"F32": 4, "BF16": 2, "I64": 8, "BOOL": 1}
+odd_values: st.SearchStrategy[Any] = values | st.tuples(numbers, numbers).map(sorted)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    """A file with a few tensors, in half of the cases with something odd in its header or at its end."""
+    header: dict[str, Any] = {}
+    end = 0
+    for name in sorted(draw(st.sets(st.text(max_size=3), max_size=4))):
+        dtype, shape = draw(st.sampled_from(list(SIZES))), draw(st.lists(st.integers(0, 4), max_size=3))
+        begin, end = end, end + SIZES[dtype] * int(np.prod(shape))
+        header[name] = entry(dtype, shape, [begin, end])
+    if draw(st.booleans()) and header:
+        odd = header[draw(st.sampled_from(sorted(header)))]
+        odd[draw(st.sampled_from(sorted(odd)))] = draw(odd_values)
+    if draw(st.booleans()):
+        texts: st.SearchStrategy[Any] = st.dictionaries(st.text(max_size=2), st.text(max_size=2))
+        header["__metadata__"] = draw(texts | values)
+    return file_of(header, draw(st.binary(min_size=end, max_size=end + draw(st.sampled_from([0, 0, 0, 1])))))
+
+
+def accepts(folder: Path, content: bytes) -> bool:
+    """Whether the file opens; then every tensor lies inside it and agrees with the reference implementation."""
+    try:
+        tensors = opened(folder, content)
+    except BertcliError:
+        return False
+    assert sum(tensor.nbytes for tensor in tensors.values()) <= len(content)
+    reference = deserialize(content)  # type: ignore[no-untyped-call]
+    expected = {name: (tuple(one["shape"]), one["dtype"], bytes(one["data"])) for name, one in reference}
+    assert {t.name: (t.shape, t.dtype, t.array.tobytes()) for t in tensors.values()} == expected
+    return True
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fuzzed")
+
+
+quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@quick
+@given(content=files())
+@example(content=WHOLE)
+def test_any_header_is_read_or_refused(fuzzed: Path, content: bytes) -> None:
+    event("read" if accepts(fuzzed, content) else "refused")
+
+
+@quick
+@given(
+    edits=st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), max_size=6),
+    size=st.integers(0, len(WHOLE)),
+)
+@example(edits=[], size=len(WHOLE))
+def test_any_damage_is_read_or_refused(fuzzed: Path, edits: list[tuple[int, int]], size: int) -> None:
+    content = bytearray(WHOLE)
+    for position, byte in edits:
+        content[position] = byte
+    readable = accepts(fuzzed, bytes(content))
+    assert readable or edits
+    assert not accepts(fuzzed, bytes(content[:size])) or size == len(WHOLE)

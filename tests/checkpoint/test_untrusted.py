@@ -1,0 +1,82 @@
+"""Damaged and hostile files of a checkpoint: refused in a short message, in little memory."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkpoints import Dense, Sentence, make
+
+from bertcli.checkpoint.families import read_config
+from bertcli.checkpoint.sentence import read_sentence_config
+from bertcli.checkpoint.tensors import open_tensors
+from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT
+from bertcli.errors import BertcliError
+from bertcli.tokens import Tokenizer
+
+BERT = {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+
+
+@pytest.mark.parametrize("key", ["model_type", "position_embedding_type", "hidden_act"])
+@pytest.mark.parametrize("value", ["a" * 5000, ["b" * 5000], {"c" * 5000: 1}])
+def test_untrusted_values_of_a_config_do_not_flood_the_message(key: str, value: Any, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(BERT | {key: value}), encoding="utf-8")
+    with pytest.raises(BertcliError) as caught:
+        read_config(tmp_path / "config.json")
+    assert len(str(caught.value).replace(str(tmp_path), "")) < 400
+
+
+def test_untrusted_architecture_does_not_flood_the_message(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(BERT | {"architectures": ["x" * 5000]}), encoding="utf-8")
+    with pytest.raises(BertcliError) as caught:
+        read_config(tmp_path / "config.json")
+    assert len(str(caught.value).replace(str(tmp_path), "")) < 400
+
+
+def test_untrusted_shape_of_a_dense_layer_does_not_flood_the_message(tmp_path: Path) -> None:
+    make(tmp_path, sentence=Sentence(pooling=("mean",), dense=(Dense(4),)))
+    config = json.loads((tmp_path / "2_Dense/config.json").read_text(encoding="utf-8"))
+    (tmp_path / "2_Dense/config.json").write_text(json.dumps(config | {"in_features": ["a" * 5000]}), encoding="utf-8")
+    with pytest.raises(BertcliError) as caught:
+        read_sentence_config(tmp_path)
+    assert len(str(caught.value).replace(str(tmp_path), "")) < 500
+
+
+def read_small_file(path: Path) -> None:
+    if path.name == "config.json":
+        read_config(path)
+    read_sentence_config(path.parent)
+    Tokenizer.open(path.parent)
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json", "modules.json"]
+)
+def test_untrusted_terabyte_in_a_small_file_s_place_is_not_read(name: str, tmp_path: Path) -> None:
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(1 << 40)  # a hole
+    tracemalloc.start()
+    try:
+        with pytest.raises(BertcliError, match=rf"{name} is larger than [0-9,]+ bytes"):
+            read_small_file(tmp_path / name)
+        assert tracemalloc.get_traced_memory()[1] < 2 * VOCABULARY_LIMIT
+    finally:
+        tracemalloc.stop()
+
+
+def test_untrusted_header_that_claims_a_petabyte_costs_nothing(tmp_path: Path) -> None:
+    entry = {"dtype": "F32", "shape": [10**15 // 4], "data_offsets": [0, 10**15]}
+    header = json.dumps({"a": entry}).encode()
+    claims = ((10**15).to_bytes(8, "little") + b"{}", len(header).to_bytes(8, "little") + header + bytes(64))
+    for content in claims:
+        (tmp_path / "model.safetensors").write_bytes(content)
+        tracemalloc.start()
+        try:
+            with pytest.raises(BertcliError, match="is not a usable safetensors file"):
+                open_tensors(tmp_path)
+            assert tracemalloc.get_traced_memory()[1] < 100_000
+        finally:
+            tracemalloc.stop()

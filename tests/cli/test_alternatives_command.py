@@ -1,0 +1,78 @@
+"""classify --candidates and --choices on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import Made
+from pipelines import same
+from reference import task_cases as cases
+from terminal import bertcli
+
+import bertcli as library
+
+TEXTS = ["Hot tea.", "She sold the house."]
+
+
+@pytest.fixture
+def judge(made: Made) -> Path:
+    return made(**cases.INFERENCE)
+
+
+@pytest.fixture
+def chooser(made: Made) -> Path:
+    return made(**cases.CHOOSER)
+
+
+def test_candidates_give_the_records_of_the_library(judge: Path) -> None:
+    arguments: list[str | Path] = ["classify", "-m", judge, "--candidates", "tea, money", "--format", "jsonl"]
+    model = library.load(judge)
+    assert bertcli(*arguments, *TEXTS).records == model.classify(TEXTS, candidates="tea,money")
+    expected = model.classify(TEXTS, candidates="tea,money", template="{} it is", multi_label=True, top_k=1)
+    more = ["--template", "{} it is", "--multi-label", "--top-k", "1"]
+    assert bertcli(*arguments, *more, stdin="\n".join(TEXTS)).records == expected
+
+
+def test_choices_follow_the_text_or_are_all_arguments(chooser: Path, tmp_path: Path) -> None:
+    choices = ["It was cold.", "It was blue."]
+    expected = library.load(chooser).classify(TEXTS, choices=choices)
+    arguments: list[str | Path] = ["classify", "-m", chooser, "--format", "jsonl"]
+    (alone,) = bertcli(*arguments, TEXTS[0], "--choices", *choices).records
+    same(alone["labels"], expected[0]["labels"])
+    file = tmp_path / "texts.txt"
+    file.write_text("\n".join(TEXTS), encoding="utf-8")
+    assert bertcli(*arguments, "-i", file, "--choices", *choices).records == expected
+    assert bertcli(*arguments, "-i", "-", "--choices", *choices, stdin="\n".join(TEXTS)).records == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["tea", "--candidates", "a"], 2, "there is no bundled model for classify --candidates"),
+        (["tea", "--choices", "a"], 2, "there is no bundled model for classify --choices"),
+        (["-m", "CHOOSER", "tea", "--choices"], 2, "give the text and after it the choices"),
+        (["-m", "JUDGE", "tea", "--candidates", "a,,b"], 1, "There is an empty candidate"),
+        (["-m", "JUDGE", "tea", "--candidates", "a", "--template", "It is."], 1, "has no {}"),
+        (["-m", "JUDGE", "tea", "--template", "It is {}."], 1, "are for candidates (--candidates)"),
+        (["-m", "bert-mini-sentiment", "tea", "--candidates", "a"], 1, "Candidates need a model that tells entailment"),
+        (["-m", "JUDGE", "tea", "--candidates", "a", "--activation", "none"], 1, "exclude each other"),
+        (["-m", "JUDGE", "tea", "--choices", "a"], 1, "needs a multiple-choice head"),
+    ],
+)
+def test_candidates_and_choices_refuse_in_a_line(
+    arguments: list[str], status: int, message: str, judge: Path, chooser: Path
+) -> None:
+    places = {"JUDGE": str(judge), "CHOOSER": str(chooser)}
+    result = bertcli("classify", *(places.get(argument, argument) for argument in arguments))
+    assert result.status == status
+    assert message in " ".join(result.err.replace("│", " ").split())
+    assert result.out == ""
+
+
+def test_candidates_have_no_accuracy(judge: Path, tmp_path: Path) -> None:
+    file = tmp_path / "texts.jsonl"
+    file.write_text('{"text": "tea", "label": "a"}\n', encoding="utf-8")
+    result = bertcli("classify", "-m", judge, "-i", file, "--candidates", "a", "--label-column", "label")
+    assert result.status == 2
+    assert "accuracy is for the model's own labels" in result.err

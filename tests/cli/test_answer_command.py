@@ -1,0 +1,102 @@
+"""answer on the command line: where questions and contexts come from, and what it prints, marks, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Made
+from reference import task_cases as cases
+from terminal import bertcli
+
+import bertcli as library
+
+CONTEXT = "The queen walked to the river, and the king drank tea."
+QUESTIONS = ["Who walked?", "What?"]
+
+
+@pytest.fixture
+def reader(made: Made) -> Path:
+    return made(**cases.READER)
+
+
+def test_answer_gives_the_records_of_the_library(reader: Path, tmp_path: Path) -> None:
+    expected = library.load(reader).answer(QUESTIONS, CONTEXT, top_k=3, no_answer=True)
+    arguments: list[str | Path] = ["answer", "-m", reader, "--top-k", "3", "--no-answer", "--format", "jsonl"]
+    assert bertcli(*arguments, *QUESTIONS, "--context", CONTEXT).records == expected
+    assert bertcli(*arguments, "--context", CONTEXT, stdin="\n".join(QUESTIONS)).records == expected
+    lines, table = tmp_path / "asked.jsonl", tmp_path / "asked.csv"
+    lines.write_text("".join(json.dumps({"question": q, "context": CONTEXT}) + "\n" for q in QUESTIONS))
+    table.write_text("q,story\n" + "".join(f'{q},"{CONTEXT}"\n' for q in QUESTIONS))
+    assert bertcli(*arguments, "-i", lines).records == expected
+    assert bertcli(*arguments, "-i", table, "--column", "q", "--context-column", "story").records == expected
+    assert bertcli(*arguments, "-i", lines, "--context", CONTEXT).records == expected
+
+
+@pytest.mark.parametrize(
+    "option", [["--score", "logits"], ["--max-answer-length", "2"], ["--stride", "3"], ["--max-length", "30"]]
+)
+def test_answer_passes_its_options_on(option: list[str], reader: Path) -> None:
+    name, value = option[0].removeprefix("--").replace("-", "_"), option[1]
+    asked: dict[str, Any] = {name: int(value) if value.isdecimal() else value}
+    expected = library.load(reader).answer(QUESTIONS, CONTEXT * 3, **asked)
+    found = bertcli("answer", "-m", reader, *QUESTIONS, "--context", CONTEXT * 3, *option, "--format", "jsonl").records
+    assert found == expected
+
+
+def test_answer_prints_a_table_or_marks(reader: Path) -> None:
+    (record,) = library.load(reader).answer(QUESTIONS[:1], CONTEXT)
+    (best,) = record["answers"]
+    arguments: list[str | Path] = ["answer", "-m", reader, QUESTIONS[0], "--context", CONTEXT]
+    table = bertcli(*arguments).out
+    assert table.splitlines()[0].split() == ["question", "score", "answer", "start", "end"]
+    assert best["answer"] in table
+    marked = bertcli(*arguments, environment={"FORCE_COLOR": "1"}).out
+    assert f"\x1b[1m{QUESTIONS[0]}\x1b[0m\n" in marked
+    assert f"\x1b[30;46m{best['answer']}\x1b[22m {best['score']:.4f}\x1b[0m" in marked
+    assert marked.endswith(f"{best['score']:.4f}  {best['answer']}\n")
+
+
+def test_answer_writes_a_page(reader: Path, tmp_path: Path) -> None:
+    file = tmp_path / "answers.html"
+    assert bertcli("answer", "-m", reader, "<i>?", "--context", CONTEXT, "--top-k", "9", "-o", file).status == 0
+    text = file.read_text(encoding="utf-8")
+    assert "<h2>&lt;i&gt;?</h2>" in text
+    assert "<mark" in text
+
+
+def test_answer_keeps_going(reader: Path, tmp_path: Path) -> None:
+    file = tmp_path / "asked.jsonl"
+    rows = '{"question": "Who?", "context": ""}\n{"question": "Who?", "context": "The king."}\n'
+    file.write_text(rows)
+    assert "asked.jsonl, line 1 ('Who?') is empty" in bertcli("answer", "-m", reader, "-i", file).error
+    file.write_text(f"{rows}no\n")
+    for more in ([], ["--format", "jsonl"]):
+        result = bertcli("answer", "-m", reader, "-i", file, "--keep-going", *more)
+        assert result.status == 1
+        assert "2 of 3 texts could not be used" in result.err
+    empty, good, unread = result.records
+    assert list(empty) == list(unread) == ["index", "question", "context", "error"]
+    assert (empty["question"], unread["question"]) == ("Who?", None)
+    assert good["answers"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["Who?", "--context", "x"], 2, "there is no bundled model for answer"),
+        (["-m", "READER", "Who?"], 2, "--context: give the text that holds the answer"),
+        (["-m", "READER", "Who?", "--context", ""], 1, "The context of text 0 ('Who?') is empty"),
+        (["-m", "READER", "river " * 60, "--context", "x"], 1, "has 60 tokens, which leaves 0 of a window's 48"),
+        (["-m", "bert-mini-mlm", "Who?", "--context", "x"], 1, "-m deepset/bert-base-cased-squad2"),
+        (["-m", "READER", "Who?", "--context", "x", "--context-column", "y"], 2, "give --context or --context-column"),
+        (["-m", "READER", "Who?", "--context", "x", "--top-k", "0"], 2, "--top-k"),
+    ],
+)
+def test_answer_refuses_in_a_line(arguments: list[str], status: int, message: str, reader: Path) -> None:
+    result = bertcli("answer", *(str(reader) if argument == "READER" else argument for argument in arguments))
+    assert result.status == status
+    assert message in " ".join(result.err.replace("│", " ").split())
+    assert result.out == ""

@@ -1,0 +1,368 @@
+"""Every run command with texts from arguments, files and pipes, alone and in pairs, into every form of output."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkpoint_files import Dense
+from checkpoints import Sentence, make
+from conftest import Made
+from crashes import crashing
+from safetensors.numpy import load_file
+from terminal import bertcli
+
+import bertcli as library
+
+COMMANDS = ("encode", "classify", "fill-mask", "score", "tokenize")
+TEXTS = ("The [MASK] sat on the mat.", 'A "[MASK]", of tea\t—  中国😀', "[MASK]")
+PAIR = "It was hot."
+KEYS = {
+    "encode": ["index", "text", "tokens", "truncated", "embedding"],
+    "classify": ["index", "text", "text_pair", "truncated", "labels"],
+    "fill-mask": ["index", "text", "truncated", "masks"],
+    "score": ["index", "text", "truncated", "tokens", "loss", "pseudo_perplexity"],
+    "tokenize": ["index", "text", "tokens", "ids", "segments", "offsets"],
+}
+
+
+@pytest.fixture
+def model(made: Made) -> Path:
+    return made(head="pretraining", seed=7)
+
+
+def write_jsonl(file: Path, texts: tuple[str, ...], pair: str | None) -> list[str]:
+    lines = [json.dumps({"text": text, "second": pair}) + "\n" for text in texts]
+    file.write_text("".join(lines), encoding="utf-8")
+    return ["--pair-column", "second"] if pair else []
+
+
+def write_table(file: Path, texts: tuple[str, ...], pair: str | None, delimiter: str) -> list[str]:
+    stream = io.StringIO()
+    csv.writer(stream, delimiter=delimiter).writerows([("id", "said", "second"), *((7, text, pair) for text in texts)])
+    file.write_bytes(stream.getvalue().encode())
+    return ["--column", "said", *(["--pair-column", "second"] if pair else [])]
+
+
+def feed(form: str, texts: tuple[str, ...], pair: str | None, folder: Path) -> tuple[list[str], str | None]:
+    """Arguments and standard input that bring these texts to a command."""
+    file = folder / f"input.{form}"
+    by_option = ["--text-pair", pair] if pair else []
+    match form:
+        case "arguments":
+            return [*texts, *by_option], None
+        case "stdin":
+            return by_option, "".join(text + "\n" for text in texts)
+        case "dash":
+            return ["-i", "-", *by_option], "\r\n".join(texts)
+        case "txt":
+            file.write_text("\n".join(texts), encoding="utf-8")
+            return ["--input", str(file), *by_option], None
+        case "jsonl":
+            return ["-i", str(file), *write_jsonl(file, texts, pair)], None
+        case _:
+            return ["-i", str(file), *write_table(file, texts, pair, "," if form == "csv" else "\t")], None
+
+
+@pytest.mark.parametrize("pair", [None, PAIR], ids=["alone", "pairs"])
+@pytest.mark.parametrize("form", ["arguments", "stdin", "dash", "txt", "jsonl", "csv", "tsv"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_texts_from_everywhere(
+    command: str, form: str, pair: str | None, model: Path, made: Made, tmp_path: Path
+) -> None:
+    if command == "classify" and pair is None:  # the next-sentence head of the other checkpoint needs pairs
+        model = made(head="classifier")
+    arguments, stdin = feed(form, TEXTS, pair, tmp_path)
+    result = bertcli(command, "-m", model, "--format", "jsonl", *arguments, stdin=stdin)
+    assert result.status == 0, result.err
+    assert [record["text"] for record in result.records] == list(TEXTS)
+    assert [record["index"] for record in result.records] == [0, 1, 2]
+    assert all(list(record) == KEYS[command] for record in result.records)
+    expected, _ = feed("arguments", TEXTS, pair, tmp_path)
+    assert result.records == bertcli(command, "-m", model, "--format", "jsonl", *expected).records
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_same_records_in_every_form(command: str, model: Path, tmp_path: Path) -> None:
+    arguments = [command, "-m", str(model), *TEXTS, "--text-pair", PAIR]
+    lines = bertcli(*arguments, "--format", "jsonl").records
+    assert json.loads(bertcli(*arguments, "--format", "json").out) == lines
+    for ending in ("json", "jsonl"):
+        file = tmp_path / f"out.{ending}"
+        file.write_text("old", encoding="utf-8")
+        result = bertcli(*arguments, "-o", file)
+        assert (result.status, result.out) == (0, "")
+        text = file.read_text(encoding="utf-8")
+        assert (json.loads(text) if ending == "json" else [json.loads(line) for line in text.splitlines()]) == lines
+        assert "中国😀" in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "out.jsonl"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_same_records_as_from_python(command: str, model: Path) -> None:
+    loaded = library.load(model)
+    calls: dict[str, Callable[[], list[Any]]] = {
+        "encode": lambda: loaded.encode(TEXTS, PAIR).tolist(),
+        "classify": lambda: list(loaded.classify(TEXTS, PAIR)),
+        "fill-mask": lambda: list(loaded.fill_mask(TEXTS)),
+        "score": lambda: list(loaded.score(TEXTS)),
+        "tokenize": lambda: [tokens.ids for tokens in loaded.tokenizer.encode(TEXTS)],
+    }
+    pair = ["--text-pair", PAIR] if command in ("encode", "classify") else []
+    records = bertcli(command, "-m", model, *TEXTS, *pair, "--format", "jsonl").records
+    field = {"encode": "embedding", "tokenize": "ids"}.get(command)
+    assert calls[command]() == ([record[field] for record in records] if field else records)
+
+
+# ------------------------------------------------------------------------------------------------------ what is in them
+
+
+def test_commands_records_of_encode(model: Path) -> None:
+    (record,) = bertcli("encode", "-m", model, "unbelievable", "--format", "jsonl").records
+    assert (record["tokens"], record["truncated"], len(record["embedding"])) == (5, False, 32)
+    (record,) = bertcli("encode", "-m", model, "tea", "--pooling", "none", "--format", "jsonl").records
+    assert list(record) == ["index", "text", "tokens", "truncated", "embeddings"]
+    assert record["tokens"] == ["[CLS]", "tea", "[SEP]"]
+    assert np.shape(record["embeddings"]) == (3, 32)
+    cut = bertcli("encode", "-m", model, "a b c d", "--max-length", "4", "--format", "jsonl")
+    assert (cut.records[0]["tokens"], cut.records[0]["truncated"]) == (4, True)
+
+
+def test_commands_records_of_tokenize(model: Path) -> None:
+    (record,) = bertcli("tokenize", "-m", model, "Unbelievable", "--text-pair", "tea", "--format", "jsonl").records
+    assert record["tokens"] == ["[CLS]", "un", "##believ", "##able", "[SEP]", "tea", "[SEP]"]
+    assert record["segments"] == [0, 0, 0, 0, 0, 1, 1]
+    assert record["offsets"] == [[0, 0], [0, 2], [2, 8], [8, 12], [0, 0], [0, 3], [0, 0]]
+    assert len(record["ids"]) == 7
+    long = bertcli("tokenize", "-m", model, "tea " * 100, "--format", "jsonl").records[0]["ids"]
+    assert len(long) == 102
+    short = bertcli("tokenize", "-m", model, "tea " * 100, "tea", "--max-length", "9", "--format", "jsonl")
+    assert [len(record["ids"]) for record in short.records] == [9, 3]
+    assert "Warning: 1 of 2 texts had more than 9 tokens and lost 93 (see max_length: --max-length)." in short.err
+
+
+def test_commands_tokenize_needs_neither_weights_nor_a_configuration(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_bytes((model / "vocab.txt").read_bytes())
+    assert bertcli("tokenize", "-m", tmp_path, "tea", "--format", "jsonl").records[0]["tokens"][1] == "tea"
+
+
+def test_commands_options_of_fill_mask(model: Path) -> None:
+    text = "The [MASK] and [MASK]."
+    (record,) = bertcli("fill-mask", "-m", model, text, "--top-k", "2", "--format", "jsonl").records
+    assert [len(mask["predictions"]) for mask in record["masks"]] == [2, 2]
+    assert list(record["masks"][0]["predictions"][0]) == ["score", "token", "token_str", "sequence"]
+    (record,) = bertcli("fill-mask", "-m", model, text, "--targets", "tea, unbelievable", "--format", "jsonl").records
+    assert {one["token_str"] for one in record["masks"][1]["predictions"]} == {"tea", "unbelievable"}
+    (record,) = bertcli("fill-mask", "-m", model, text, "--joint", "--format", "jsonl").records
+    assert "[MASK]" not in record["masks"][0]["predictions"][0]["sequence"]
+
+
+def test_commands_options_of_classify(made: Made) -> None:
+    model = made(head="classifier", id2label={0: "bad", 1: "good", 2: "so-so"})
+    (record,) = bertcli("classify", "-m", model, "tea", "--top-k", "1", "--format", "jsonl").records
+    assert len(record["labels"]) == 1
+    assert record["text_pair"] is None
+    (record,) = bertcli("classify", "-m", model, "tea", "--activation", "none", "--format", "jsonl").records
+    assert sum(label["score"] for label in record["labels"]) != pytest.approx(1)
+
+
+def test_commands_target_of_score(model: Path) -> None:
+    arguments = ["score", "-m", str(model), "The [MASK] sat", "--target", "The cat sat", "--format", "jsonl"]
+    (record,) = bertcli(*arguments).records
+    assert [token["token"] for token in record["tokens"]] == ["cat"]
+    assert record["loss"] == pytest.approx(-record["tokens"][0]["log_prob"])
+
+
+@pytest.mark.parametrize("layer", ["0", "-1", "0,1,2", "-1,-2"])
+def test_commands_layers_of_encode(layer: str, model: Path) -> None:
+    (record,) = bertcli("encode", "-m", model, "tea", "--layer", layer, "--format", "jsonl").records
+    numbers = [int(number) for number in layer.split(",")]
+    assert record["embedding"] == library.load(model).encode("tea", layer=numbers)[0].tolist()
+
+
+# --------------------------------------------------------------------------------------------------- files of arrays
+
+
+def read_arrays(file: Path) -> dict[str, Any]:
+    if file.suffix == ".npy":
+        return {"embeddings": np.load(file)}
+    if file.suffix == ".safetensors":
+        return load_file(file)
+    with np.load(file) as arrays:
+        return dict(arrays)
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz", "safetensors"])
+@pytest.mark.parametrize("texts", [(), ("tea",), TEXTS])
+def test_commands_vectors_in_files(texts: tuple[str, ...], ending: str, model: Path, tmp_path: Path) -> None:
+    file = tmp_path / f"v.{ending}"
+    result = bertcli("encode", "-m", model, "-o", file, stdin="".join(text + "\n" for text in texts))
+    assert (result.status, result.out) == (0, "")
+    (array,) = read_arrays(file).values()
+    assert (array.dtype, array.shape) == (np.float32, (len(texts), 32))
+    assert np.array_equal(array, library.load(model).encode(texts))
+
+
+@pytest.mark.parametrize("ending", ["npz", "safetensors"])
+def test_commands_vectors_of_tokens_in_files(ending: str, model: Path, tmp_path: Path) -> None:
+    file = tmp_path / f"v.{ending}"
+    assert bertcli("encode", "-m", model, *TEXTS, "--pooling", "none", "-o", file).status == 0
+    arrays = read_arrays(file)
+    (block,) = library.tasks.encode_blocks(library.load(model), TEXTS, pooling="none")
+    for start, end, vectors in zip(arrays["offsets"], arrays["offsets"][1:], block.vectors, strict=False):
+        assert np.array_equal(arrays["embeddings"][start:end], vectors)
+    assert len(arrays["offsets"]) == len(TEXTS) + 1
+
+
+def test_commands_similarity(model: Path, tmp_path: Path) -> None:
+    arguments = ["encode", "-m", str(model), "--similarity", *TEXTS]
+    records = bertcli(*arguments, "--format", "jsonl").records
+    assert [list(record) for record in records] == [["index", "text", "cosine"]] * 3
+    assert [record["cosine"][record["index"]] for record in records] == [1.0] * 3
+    table = bertcli(*arguments)
+    assert f"{records[0]['cosine'][1]:.4f}" in table.out
+    bertcli(*arguments, "-o", tmp_path / "c.npy")
+    assert np.allclose(np.load(tmp_path / "c.npy"), [record["cosine"] for record in records])
+
+
+# ------------------------------------------------------------------------------------------- notes, warnings, no texts
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(("format", "expected"), [("json", "[]\n"), ("jsonl", "")])
+def test_commands_no_texts_give_an_empty_result(command: str, format: str, expected: str, model: Path) -> None:
+    result = bertcli(command, "-m", model, "--format", format, stdin="")
+    assert (result.status, result.out) == (0, expected)
+    assert bertcli(command, "-m", model, stdin="").status == 0
+
+
+def test_commands_dash_is_a_text_and_where_standard_input_is_read_is_told(model: Path) -> None:
+    result = bertcli("encode", "-m", model, "--format", "jsonl", "-", stdin="not read")
+    assert [record["text"] for record in result.records] == ["-"]
+    assert "use -i - to read standard input." in result.err
+
+
+def test_commands_empty_text_is_a_text(model: Path) -> None:
+    for command in ("encode", "score", "tokenize"):
+        assert len(bertcli(command, "-m", model, "--format", "jsonl", stdin="\n\n").records) == 2
+
+
+def test_commands_bundled_model_is_named(model: Path, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    sentiment = made(head="classifier")
+    monkeypatch.setattr(
+        "bertcli.checkpoint.hub.sample", lambda name: sentiment if name == "bert-mini-sentiment" else model
+    )
+    for arguments, name in (
+        (["classify", "tea"], "bert-mini-sentiment"),
+        (["classify", "--head", "nsp", "tea", "--text-pair", "x"], "bert-mini-mlm"),
+        (["fill-mask", "[MASK]"], "bert-mini-mlm"),
+        (["encode", "tea"], "bert-mini-mlm"),
+        (["score", "tea"], "bert-mini-mlm"),
+        (["tokenize", "tea"], "bert-mini-mlm"),
+    ):
+        result = bertcli(*arguments)
+        assert result.status == 0, result.err
+        assert name in result.err.splitlines()[0]
+
+
+def test_commands_model_may_come_from_the_environment(model: Path) -> None:
+    result = bertcli("score", "tea", environment={"BERTCLI_MODEL": str(model)})
+    assert (result.status, result.err) == (0, "")
+
+
+def test_commands_pooling_and_its_reason_are_told(model: Path, made: Made) -> None:
+    assert "pooling mean, since the checkpoint specifies no pooling" in bertcli("encode", "-m", model, "tea").err
+    other = made(sentence=Sentence(pooling=("cls",), normalize=True))
+    assert "pooling cls, from 1_Pooling/config.json" in bertcli("encode", "-m", other, "tea").err
+    assert "pooling max, as requested" in bertcli("encode", "-m", other, "tea", "--pooling", "max").err
+
+
+@pytest.mark.parametrize(("mode", "status"), [("warn", 0), ("silent", 0), ("error", 1)])
+def test_commands_truncation(mode: str, status: int, model: Path) -> None:
+    arguments = ["score", "-m", str(model), "--max-length", "4", "--truncation", mode, "tea", "a b c", "a b c d"]
+    result = bertcli(*arguments, "--format", "json")
+    assert result.status == status
+    summary = (
+        "Warning: 2 of 3 texts had more than 4 tokens and lost 3 "
+        "(see max_length and truncation: --max-length, --truncation).\n"
+    )
+    if mode == "error":
+        assert "text 1 ('a b c') has 5 tokens" in result.error
+    else:
+        assert result.err == (summary if mode == "warn" else "")
+        assert [record["truncated"] for record in json.loads(result.out)] == [False, True, True]
+
+
+@pytest.mark.parametrize("options", [["--batch-tokens", "1"], ["--batch-tokens", "7"], ["--workers", "2"]])
+def test_commands_work_options_change_nothing(options: list[str], model: Path) -> None:
+    arguments = ["score", "-m", str(model), "The cat sat", "tea", "--format", "jsonl"]
+    expected = bertcli(*arguments).records
+    assert [record["text"] for record in expected] == ["The cat sat", "tea"]
+    found = bertcli(*arguments, *options).records
+    assert options[0] != "--workers" or found == expected
+    for one, other in zip(expected, found, strict=True):
+        assert [token["token"] for token in one["tokens"]] == [token["token"] for token in other["tokens"]]
+        scores = [token["log_prob"] for token in other["tokens"]]
+        assert [token["log_prob"] for token in one["tokens"]] == pytest.approx(scores, abs=1e-5)
+        assert one["loss"] == pytest.approx(other["loss"], abs=1e-5)
+
+
+def test_commands_what_is_left_out_of_the_vectors_of_tokens_is_said(made: Made) -> None:
+    folder = made(sentence=Sentence(("mean",), "legacy", normalize=True, dense=(Dense(16),)))
+    said = bertcli("encode", "-m", folder, "tea", "--pooling", "none").err
+    assert "without the checkpoint's Dense layers and normalization" in said
+
+
+def test_commands_tokenize_says_what_encode_does_before_it(tmp_path: Path) -> None:
+    folder = make(tmp_path / "m", sentence=Sentence(do_lower_case=True), lower_case=False)
+    (folder / "config_sentence_transformers.json").write_text(
+        '{"default_prompt_name": "query", "prompts": {"query": "search: "}}'
+    )
+    said = bertcli("tokenize", "-m", folder, "tea").err
+    assert "encode prepends 'search: ' to a text and lower-cases it" in said
+    assert "encode" not in bertcli("tokenize", "-m", make(tmp_path / "n"), "tea").err
+
+
+def test_commands_chunks_are_named_in_every_form(model: Path, tmp_path: Path) -> None:
+    text = "The cat sat on the mat, and she drank hot tea with milk. " * 3
+    command = ["encode", "-m", str(model), "tea", text, "--chunk", "16,4"]
+    records = bertcli(*command, "--format", "jsonl").records
+    assert [record["index"] for record in records] == [0] + [1] * (len(records) - 1)
+    assert len(records) > 3
+    target = tmp_path / "v.npz"
+    assert bertcli(*command, "-o", target).status == 0
+    with np.load(target) as file:
+        arrays = dict(file)
+    for name in ("index", "chunk", "start", "end"):
+        assert arrays[name].tolist() == [record[name] for record in records]
+    np.testing.assert_allclose(arrays["embeddings"], [record["embedding"] for record in records], rtol=0, atol=1e-6)
+    compared = bertcli(*command, "--similarity", "--format", "json")
+    assert [(one["index"], one["chunk"]) for one in json.loads(compared.out)] == [
+        (record["index"], record["chunk"]) for record in records
+    ]
+    heads = bertcli(*command, "--similarity").out.splitlines()[0].split()
+    assert heads == ["index", "text", "0.0", *(f"1.{number}" for number in range(len(records) - 1))]
+    for wrong in (["-o", tmp_path / "v.npy"], ["--pooling", "none"], ["--chunk", "x"]):
+        assert bertcli(*command, *wrong).status == 2
+
+
+def test_commands_a_run_in_chunks_is_resumed_to_the_same_bytes(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertcli.files.draft.SHORTEST", 0.0)
+    source, whole, target = tmp_path / "in.txt", tmp_path / "w.npz", tmp_path / "v.npz"
+    source.write_text("The cat sat on the mat, and she drank hot tea with milk.\n" * 40, encoding="utf-8")
+    command = ["encode", "-m", str(model), "-i", str(source), "--chunk", "8,2", "--batch-tokens", "60"]
+    assert bertcli(*command, "-o", whole).status == 0
+    with crashing(60):
+        bertcli(*command, "-o", target, "--resume")
+    assert not target.exists()
+    assert "--chunk was [8, 2]" in bertcli(*command, "--chunk", "9", "-o", target, "--resume").error
+    assert bertcli(*command, "-o", target, "--resume").status == 0
+    assert target.read_bytes() == whole.read_bytes()

@@ -1,0 +1,77 @@
+"""What speed depends on: the command that shows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bertcli import doctor
+from bertcli.engine import blas
+
+AVX2 = {"OPENBLAS_CORETYPE": "Haswell"}
+
+
+def run(*arguments: str, **variables: str) -> str:
+    program = "import sys; from bertcli.cli import main; sys.exit(main())"
+    found = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        check=True, capture_output=True, text=True, timeout=120, env={**os.environ, **variables},
+    )  # fmt: skip
+    return found.stdout
+
+
+def test_doctor_table_and_the_record_say_the_same() -> None:
+    record = json.loads(run("doctor", "--format", "json"))
+    table = run("doctor")
+    for name in ("numpy", "blas", "kernel", "threads", "processor"):
+        assert str(record[name]) in table
+    assert record["matrix_gflops"] > 0
+    assert record["memory_gb_per_second"] > 0
+    assert record["threads"] <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize("arguments", [("--version", "--verbose"), ("--verbose", "--version")])
+def test_doctor_verbose_version_says_what_doctor_says(arguments: tuple[str, ...]) -> None:
+    version, *rows = run(*arguments).splitlines()
+    expected, *others = run("doctor").splitlines()
+    assert version.split() == expected.split()
+    names = [row[:26] for row in rows]
+    assert names == [row[:26] for row in others]
+    assert "matrix gflops" in map(str.strip, names)
+
+
+def test_doctor_verbose_without_version_is_refused() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        run("--verbose", "doctor")
+    assert failed.value.returncode == 2
+    assert "--verbose is for --version" in failed.value.stderr
+
+
+@pytest.mark.skipif(blas.kernel() is None or not blas.processor()[1], reason="no OpenBLAS on x86-64 Linux")
+def test_doctor_slow_kernel_that_was_asked_for_stays_and_is_named() -> None:
+    record = json.loads(run("doctor", "--format", "json", **AVX2))
+    assert (record["kernel"], record["kernel_chosen_by"]) == ("Haswell", "the environment")
+    assert (record["advice"] is not None) == (blas.processor()[1] >= blas.AVX512)
+
+
+@pytest.mark.skipif(blas.kernel() is None or not blas.processor()[1], reason="no OpenBLAS on x86-64 Linux")
+def test_doctor_kernel_the_library_does_not_know_was_not_chosen_by_the_environment() -> None:
+    record = json.loads(run("doctor", "--format", "json", **{blas.KERNEL_VARIABLE: "bogus"}))
+    assert record["kernel_chosen_by"] == "the library"
+
+
+def test_doctor_advice_is_given_only_where_something_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(blas.KERNEL_VARIABLE, raising=False)
+    for kernel, features, expected in (
+        ("Haswell", blas.AVX512, "SKYLAKEX"),
+        ("Haswell", frozenset(), None),
+        ("SkylakeX", blas.AVX512, None),
+        (None, blas.AVX512, None),
+    ):
+        monkeypatch.setattr(blas, "kernel", lambda kernel=kernel: kernel)
+        found = doctor.advice(frozenset(features))
+        assert found is None if expected is None else found and expected in found

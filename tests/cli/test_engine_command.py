@@ -1,0 +1,97 @@
+"""--engine, --precision and --device of the run commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Made
+from crashes import crashing
+from terminal import bertcli
+
+from bertcli.engine.onnx import cache
+from bertcli.files import draft
+
+TEXTS = "\n".join(["the cat sat on a mat", "tea", "", "a mat and the cat and hot tea"] * 6) + "\n"
+
+
+@pytest.fixture(autouse=True)
+def graphs(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path_factory.getbasetemp() / "graphs"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("encode", "a fine day", "night", "--format", "jsonl"),
+        ("classify", "a fine day", "a dull one", "--format", "jsonl"),
+        ("fill-mask", "a fine [MASK].", "--format", "jsonl"),
+        ("score", "a fine day.", "--format", "jsonl"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_engine_command_gives_what_numpy_gives(command: tuple[str, ...]) -> None:
+    one, other = bertcli(*command), bertcli(*command, "--engine", "onnx")
+    assert (other.status, other.err) == (0, one.err)
+    assert [near(record) for record in one.records] == other.records
+
+
+def test_engine_command_says_once_that_numpy_computes_other_layers() -> None:
+    done = bertcli("encode", "tea", "--engine", "onnx", "--layer", "1", "--format", "json")
+    assert (done.status, done.err.splitlines()) == (
+        0,
+        [
+            "Note: no model given (-m); using the bundled bert-mini-mlm.",
+            "Note: NumPy computes these layers: the graph of ONNX Runtime only gives the last.",
+            "Note: pooling mean, since the checkpoint specifies no pooling.",
+        ],
+    )
+
+
+def near(value: Any) -> Any:
+    """A record that equals one whose numbers are within 1e-5."""
+    if isinstance(value, dict):
+        return {key: near(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [near(one) for one in value]
+    return pytest.approx(value, abs=1e-5, rel=1e-5) if isinstance(value, float) else value
+
+
+def test_engine_command_resumes_with_the_same_engine_only(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draft, "SHORTEST", 0.0)
+    monkeypatch.setattr(draft, "LONGEST", 0.0)
+    (tmp_path / "texts.txt").write_text(TEXTS, encoding="utf-8")
+    common = ("encode", "-m", made(), "-i", tmp_path / "texts.txt", "--batch-tokens", "20", "--engine", "onnx")
+    assert bertcli(*common, "-o", tmp_path / "whole.npy").status == 0
+    resumed = (*common, "-o", tmp_path / "v.npy", "--resume")
+    with crashing(28):
+        bertcli(*resumed)
+    error = bertcli(*resumed, "--precision", "int8").error
+    assert "Cannot resume" in error
+    assert "--precision was float32 and is now int8; restore that" in error
+    assert bertcli(*resumed).status == 0
+    assert (tmp_path / "v.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--precision", "int8"),
+            "NumPy computes in float32 on the processor: for others use ONNX Runtime (--engine onnx).",
+        ),
+        (("--engine", "onnx", "--device", "gpu"), "There is no device 'gpu': choose from cpu, cuda,"),
+    ],
+)
+def test_engine_command_refuses_in_a_line(options: tuple[str, ...], message: str) -> None:
+    assert message in bertcli("classify", "a", *options).error
+
+
+def test_engine_command_without_the_extra_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertcli.engine.onnx.session.installed", lambda package: False)
+    assert bertcli("classify", "a", "--engine", "onnx").error == (
+        "Error: This needs onnx and onnxruntime: pip install 'bertcli[onnx]'."
+    )

@@ -1,0 +1,286 @@
+"""What goes wrong: one line, the right status, nothing printed, nothing left behind, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+from checkpoints import damaged, make
+from conftest import Made
+from terminal import bertcli
+
+COMMANDS = ("encode", "classify", "fill-mask", "score", "tokenize")
+
+
+@pytest.fixture
+def model(made: Made) -> Path:
+    return made(head="pretraining", seed=7)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("arguments", "stdin"),
+    [
+        (["--format", "xml", "tea"], None),
+        (["--no-such-option", "tea"], None),
+        (["tea", "-i", "x.txt"], None),
+        (["tea", "--column", "a"], None),
+        (["--pair-column", "a"], "tea\n"),
+        (["-i", "x.csv", "--text-pair", "a", "--pair-column", "b"], None),
+        ([], None),
+    ],
+)
+def test_errors_wrong_usage(command: str, arguments: list[str], stdin: str | None, model: Path) -> None:
+    result = bertcli(command, "-m", model, *arguments, stdin=stdin)
+    assert (result.status, result.out) == (2, "")
+    assert "Usage: bertcli" in result.err
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["encode", "x", "--pooling", "sum"],
+        ["encode", "x", "--layer", "a"],
+        ["encode", "x", "--layer", ""],
+        ["encode", "x", "--similarity", "--pooling", "none"],
+        ["encode", "-i", "x.jsonl", "--id-column", "id", "-o", "x.npz"],
+        ["encode", "x", "--truncation", "maybe"],
+        ["encode", "x", "--max-length", "many"],
+        ["encode", "x", "--batch-tokens", "0"],
+        ["encode", "x", "--threads", "0"],
+        ["fill-mask", "[MASK]", "--top-k", "0"],
+        ["classify", "x", "--head", "mlm"],
+        ["classify", "x", "--activation", "relu"],
+        ["no-such-command"],
+    ],
+)
+def test_errors_wrong_usage_of_one_command(arguments: list[str]) -> None:
+    result = bertcli(*arguments)
+    assert (result.status, result.out) == (2, "")
+
+
+@pytest.mark.parametrize(("command", "wanted"), [("encode", "text"), ("neighbors", "word")])
+def test_errors_without_a_text_the_way_out_is_told(command: str, wanted: str, model: Path) -> None:
+    err = " ".join(bertcli(command, "-m", model).err.replace("│", "").split())
+    assert f"give a {wanted}, a file with --input, or pipe {wanted}s in" in err
+
+
+@pytest.mark.parametrize("command", ["encode", "tokenize", "params"])
+def test_errors_empty_name_is_no_model(command: str) -> None:
+    result = bertcli(command, "-m", "", *([] if command == "params" else ["tea"]))
+    assert "'' is neither a folder nor a Hub id" in result.error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["encode", "x", "--max-length", "1"], "max_length (--max-length) 1 is too small: a text needs 2 tokens"),
+        (["encode", "x", "--max-length", "0"], "too small"),
+        (["encode", "x", "--text-pair", "y", "--max-length", "2"], "a text with a pair needs 3"),
+        (["encode", "x", "--max-length", "49"], "more than the 48 positions"),
+        (["encode", "x", "--layer", "3"], "no layer 3"),
+        (["fill-mask", "no mask here"], "There is no [MASK] in text 0 ('no mask here')"),
+        (["fill-mask", "[MASK]", "--targets", "☃☃"], "unknown to the vocabulary"),
+        (["fill-mask", "[MASK]", "--targets", ","], "no targets"),
+        (["fill-mask", "[MASK]", "--targets", "tea,\udcff"], "half a surrogate pair"),
+        (["classify", "x"], "There is no classifier, and the next-sentence head needs a second text"),
+        (["classify", "x", "--head", "nsp"], "Error: The next-sentence head needs a second text"),
+        (["classify", "x", "--head", "classifier"], "its heads: pooler, mlm, nsp"),
+        (["score", "x [MASK]", "--target", "x"], "does not match"),
+        (["encode", "x", "-o", "x.txt"], "the ending must be one of .json, .jsonl, .npy, .npz, .safetensors"),
+        (["score", "x", "-o", "x.npy"], "the ending must be one of .json, .jsonl"),
+        (["encode", "x", "--pooling", "none", "-o", "x.npy"], "the ending must be one of .json, .jsonl, .npz"),
+        (["encode", "x", "-o", "nowhere/x.json"], "there is no folder"),
+        (["score", "-i", "nowhere.txt"], "Cannot read nowhere.txt"),
+        (["score", "-i", "x.doc"], "the ending of an input file"),
+        (["score", "a\udcff"], "not UTF-8"),
+    ],
+)
+def test_errors_what_cannot_be_done_is_said_in_one_line(
+    arguments: list[str], message: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in bertcli(*arguments, "-m", model).error
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("output", ["table", "json", "jsonl", "file.json", "file.jsonl"])
+def test_errors_bad_line_ends_everything(command: str, output: str, model: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.txt", tmp_path / output
+    source.write_bytes(b"a [MASK]\n" * 3 + b"\xff\n")
+    if "." in output:
+        target.write_text("old", encoding="utf-8")
+    arguments = ["-o", str(target)] if "." in output else ["--format", output]
+    result = bertcli(command, "-m", model, "-i", source, "--text-pair", "b", *arguments)
+    assert f"{source}, line 4: not UTF-8" in result.error
+    if "." in output:
+        assert target.read_text(encoding="utf-8") == "old"
+    assert len(list(tmp_path.iterdir())) == (2 if "." in output else 1)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_errors_texts_are_not_written_over(command: str, model: Path, tmp_path: Path) -> None:
+    source, link = tmp_path / "in.jsonl", tmp_path / "link.jsonl"
+    source.write_text('{"text": "a [MASK]"}\n', encoding="utf-8")
+    link.symlink_to(source)
+    for given, target in ((source, source), (tmp_path / "i?.jsonl", link)):
+        result = bertcli(command, "-m", model, "-i", given, "--text-pair", "b", "-o", target)
+        assert f"Cannot write {target}: the texts are read from it" in result.error
+    assert source.read_text(encoding="utf-8") == '{"text": "a [MASK]"}\n'
+
+
+def test_errors_stream_of_lines_may_hold_what_came_before_the_bad_one(model: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_bytes(b"tea\n" * 300 + b"\xff\n")
+    result = bertcli("encode", "-m", model, "-i", source, "--format", "jsonl", "--batch-tokens", "10")
+    assert result.status == 1
+    assert 0 < len(result.records) <= 300
+    assert result.err.count("Error: ") == 1
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz", "safetensors"])
+def test_errors_bad_line_leaves_the_old_vectors(ending: str, model: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.txt", tmp_path / f"v.{ending}"
+    source.write_bytes(b"tea\n" * 300 + b"\xff\n")
+    target.write_text("old", encoding="utf-8")
+    assert "line 301" in bertcli("encode", "-m", model, "-i", source, "-o", target, "--batch-tokens", "10").error
+    assert target.read_text(encoding="utf-8") == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", f"v.{ending}"]
+
+
+def test_errors_output_that_is_a_folder(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.json").mkdir()
+    assert "that is not a file" in bertcli("score", "-m", model, "x", "-o", tmp_path / "x.json").error
+
+
+def test_errors_link_is_followed_and_permissions_stay(model: Path, tmp_path: Path) -> None:
+    target, link = tmp_path / "real.json", tmp_path / "link.json"
+    target.write_text("old", encoding="utf-8")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    assert bertcli("score", "-m", model, "tea", "-o", link).status == 0
+    assert link.is_symlink()
+    assert json.loads(target.read_text(encoding="utf-8"))[0]["text"] == "tea"
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+def test_errors_file_that_is_protected_stays(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "x.json"
+    target.write_text("old", encoding="utf-8")
+    allowed = os.access  # who runs the tests may be allowed everything
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != target and allowed(path, mode))
+    assert "write-protected" in bertcli("score", "-m", model, "tea", "-o", target).error
+    assert target.read_text(encoding="utf-8") == "old"
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl", "npy", "safetensors", "npz"])
+def test_errors_full_disk(ending: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / f"x.{ending}"
+    target.write_text("old", encoding="utf-8")
+    original, room = os.write, 200
+
+    def written(file: int, data: memoryview) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(28, "No space left on device")
+        count = original(file, data[:room])
+        room -= count
+        return count
+
+    monkeypatch.setattr(os, "write", written)
+    error = bertcli("encode", "-m", model, "tea", "milk", "-o", target).error
+    monkeypatch.undo()
+    assert f"Cannot write {target}: No space left on device" in error
+    assert target.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_errors_bug_is_one_line_too_unless_asked(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertcli.tasks.score", lambda *arguments, **options: 1 / 0)
+    assert "Unexpected error, ZeroDivisionError" in bertcli("score", "-m", model, "tea").error
+    result = bertcli("score", "-m", model, "tea", "--debug")
+    assert result.status == 1
+    assert "Traceback" in result.err
+    assert result.err.splitlines()[-1].startswith("Error: ")
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "err"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (MemoryError(), 1, "Error: There is not enough memory"),
+        (RecursionError("deep"), 1, "Error: Unexpected error, RecursionError"),
+    ],
+)
+def test_errors_other_ends(
+    raised: BaseException, status: int, err: str, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise raised
+
+    monkeypatch.setattr("bertcli.tasks.score", interrupted)
+    result = bertcli("score", "-m", model, "tea")
+    assert (result.status, result.out) == (status, "")
+    assert result.err.startswith(err)
+
+
+def test_errors_name_with_a_line_break_stays_in_one_line(model: Path) -> None:
+    assert "a b.txt" in bertcli("score", "-m", model, "-i", "a\nb.txt").error
+
+
+@pytest.mark.parametrize("command", ["encode", "fill-mask", "score"])
+def test_errors_weights_that_are_not_finite(command: str, tmp_path: Path) -> None:
+    folder = damaged(tmp_path / "model", float("nan"))
+    for output in (["--format", "json"], ["--format", "jsonl"], []):
+        assert "the weights are damaged" in bertcli(command, "-m", folder, "a [MASK]", *output).error
+
+
+@pytest.mark.parametrize(
+    "output", [[], ["--format", "csv"], ["--format", "json"], ["-o", "x.svg"], ["-o", "x.html"]], ids=str
+)
+def test_errors_attention_that_is_not_finite(
+    output: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = damaged(tmp_path / "model", float("nan"), "bert.encoder.layer.0.output.LayerNorm.bias")
+    assert "the weights are damaged" in bertcli("trace", "-m", folder, "tea", "--attention", "1", *output).error
+    assert [*tmp_path.iterdir()] == [folder]
+
+
+def test_errors_models_that_cannot_be_opened(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "gone"):
+        assert str(folder) in bertcli("score", "-m", folder, "--offline", "tea").error
+    for command, way_out in (("score", "give the folder of a model"), ("tokenize", "give a model that has its")):
+        assert way_out in bertcli(command, "-m", tmp_path, "tea").error
+    make(tmp_path / "foreign", config={"model_type": "longformer"})
+    assert "longformer" in bertcli("score", "-m", tmp_path / "foreign", "tea").error
+
+
+def test_errors_help_tells_the_real_default() -> None:
+    from bertcli.cli.options import WorkOptions
+    from bertcli.tasks.task import BATCH_TOKENS
+
+    (option,) = get_type_hints(WorkOptions, include_extras=True)["batch_tokens"].__metadata__
+    assert option.help == f"Tokens computed together. (default: {BATCH_TOKENS})"
+
+
+@pytest.mark.parametrize("option", ["--id-column", "--pair-column", "--column"])
+@pytest.mark.parametrize("ending", [".jsonl", ".csv"])
+def test_errors_missing_field_names_its_option(made: Made, tmp_path: Path, option: str, ending: str) -> None:
+    file = tmp_path / f"in{ending}"
+    file.write_text('{"text": "tea"}\n' if ending == ".jsonl" else "text\ntea\n")
+    error = bertcli("encode", "-m", made(), "-i", file, option, "nowhere", "--format", "jsonl").error
+    assert f"{option})" in error
+
+
+def test_errors_label_or_layer_of_thousands_of_digits(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "in.csv"
+    file.write_text(f"text,label\ntea,{'9' * 5000}\n")
+    done = bertcli("classify", "-m", made(head="classifier"), "-i", file, "--label-column", "label")
+    assert (done.status, "no label" in done.error or "label" in done.error) == (1, True)
+    assert bertcli("trace", "-m", made(), "tea", "--attention", "9" * 5000).status == 1

@@ -1,0 +1,274 @@
+"""`bertcli params` as it is typed: formats, exit status, one line of error, and tables that lose nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkpoints import make
+from conftest import Made
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+import bertcli
+from bertcli.cli.app import app
+from bertcli.report import folded
+
+FORMATS = ("table", "json", "csv", "markdown")
+
+
+@pytest.fixture(autouse=True)
+def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "BERTCLI_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["params", *arguments])
+
+
+def result(*arguments: str) -> str:
+    done = run(*arguments)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def error(*arguments: str, status: int = 1) -> str:
+    done = run(*arguments)
+    assert done.exit_code == status, done.output
+    assert done.stdout == ""
+    if status == 1:
+        assert done.stderr.startswith("Error: ")
+        assert done.stderr.count("\n") == 1
+    return " ".join(re.sub("[│╭╮╰╯─]", "", done.stderr).split())
+
+
+def test_params_json_is_the_record() -> None:
+    record = json.loads(result("--variant", "base", "--heads", "mlm,nsp", "--vocab-size", "30000", "--format", "json"))
+    assert record == bertcli.params(bertcli.variant("base", heads="mlm,nsp", vocab_size=30000)).record
+    assert record["total_params"] == 109_705_010
+
+
+def test_params_csv_has_a_line_for_every_row() -> None:
+    rows = list(csv.DictReader(io.StringIO(result("--variant", "tiny", "--heads", "mlm", "--format", "csv"))))
+    summary = bertcli.params(bertcli.variant("tiny", heads="mlm"))
+    assert [row["path"] for row in rows] == [row.path for row in summary.rows]
+    assert sum(int(row["params"]) for row in rows) == summary.total_params
+    assert rows[1]["output_shape"] == "(None, 512, 128)"
+    mlm = {row["path"]: row for row in rows}["mlm"]
+    assert (mlm["connected_to"], mlm["tied_to"]) == ("mlm.norm, embeddings", "embeddings.token")
+
+
+def test_params_markdown_is_a_table_and_the_totals() -> None:
+    lines = result("--variant", "tiny", "--collapse", "--format", "markdown").splitlines()
+    assert lines[0] == "| Layer (type) | Output Shape | Param # | Bytes | % of total |"
+    assert lines[1] == "| --- | --- | ---: | ---: | ---: |"
+    assert r"| encoder.layers.\*.attention (SelfAttention × 2) | (None, 512, 128) | 132,096 | 528,384 | 3.01 |" in lines
+    assert lines[-4:-1] == ["- Total params: 4,385,920", "- Trainable params: 4,385,920", "- Non-trainable params: 0"]
+
+
+def test_params_table_shows_every_number_and_the_footer() -> None:
+    text = result("--variant", "base", "--heads", "mlm,nsp", "--vocab-size", "30000", "--style", "keras", "--formulas")
+    for row in bertcli.params(bertcli.variant("base", heads="mlm,nsp", vocab_size=30000), style="keras").rows:
+        shown = [
+            f"{row.path} ({row.type})",
+            row.output_shape,
+            f"{row.params:,}",
+            ", ".join(row.connected_to),
+            row.formula,
+        ]
+        line = next(line for line in text.splitlines() if line.startswith(f" {shown[0]} "))
+        assert all(cell in line for cell in shown)
+    assert "\nTotal params: 109,705,010\nTrainable params: 109,705,010\nNon-trainable params: 0\n" in text
+    assert "Size: 438,820,040 bytes (418.5 MiB)" in text
+
+
+def unfolded(text: str, names: list[str]) -> str:
+    """The text of a folded table's columns, one after the other, without spaces."""
+    lines = text.split("\n\n")[0].splitlines()
+    rule = next(i for i, line in enumerate(lines) if line.startswith("─"))
+    starts = [0, *(lines[rule - 1].index(name) for name in names[1:]), max(map(len, lines))]
+    columns = ["".join(line[start:end] for line in lines[rule + 1 :]) for start, end in pairwise(starts)]
+    return "".join(columns).replace(" ", "")
+
+
+@pytest.mark.parametrize("width", ["60", "80", "120", "200"])
+def test_params_narrow_terminal_folds_text_and_loses_none(width: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    text = result("--variant", "large", "--style", "keras", "--heads", "mlm,nsp")
+    rows = bertcli.params(bertcli.variant("large", heads="mlm,nsp"), style="keras").rows
+    whole = unfolded(text, ["Layer (type)", "Output Shape", "", "Connected to"])
+    assert "".join(f"{row.path}({row.type})" for row in rows) in whole
+    assert whole.endswith("".join(",".join(row.connected_to) for row in rows))
+    for row in rows:
+        assert re.search(rf"(?<![\d,]){row.params:,}(?![\d,])", text)
+    assert max(map(len, text.splitlines())) <= int(width)
+
+
+@given(st.text(), st.integers(2, 20))
+def test_params_folding_keeps_every_character(text: str, width: int) -> None:
+    text = "".join(one for one in text if one.isprintable())
+    lines = folded(text, width).split("\n")
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
+def test_params_folding_parts_names_where_people_would() -> None:
+    assert folded("encoder.layers.0.attention (SelfAttention)", 20).split("\n") == [
+        "encoder.layers.0.", "attention", "(SelfAttention)",
+    ]  # fmt: skip
+    assert folded("Encoder-1-MultiHeadSelfAttention", 20).split("\n") == ["Encoder-1-MultiHead", "SelfAttention"]
+    assert folded("24·(2·1024·4096 + 4096)", 12).split("\n") == ["24·(2·1024·", "4096 + 4096)"]
+
+
+def test_params_sizes_are_taken_from_the_command_line() -> None:
+    shaped = json.loads(result("--variant", "tiny", "--seq-len", "7", "--batch-size", "2", "--format", "json"))
+    assert shaped["rows"][0]["output_shape"] == "(2, 7, 128)"
+    labelled = json.loads(result("--variant", "tiny", "--heads", "classifier", "--num-labels", "9", "--format", "json"))
+    assert labelled["rows"][-1]["params"] == 9 * 128 + 9
+
+
+def test_params_config_is_enough(made: Made) -> None:
+    folder = made(head="model")
+    record = json.loads(result("--config", str(folder / "config.json"), "--format", "json"))
+    assert record["total_params"] == bertcli.params(bertcli.load(folder)).total_params
+
+
+def test_params_checkpoint_and_its_tensors(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = str(made(head="pretraining", naming="gamma_beta"))
+    total = bertcli.params(bertcli.load(folder)).total_params
+    assert json.loads(result("-m", folder, "--format", "json"))["total_params"] == total
+    listed = json.loads(result("-m", folder, "--tensors", "--format", "json"))
+    assert {one["use"] for one in listed["tensors"]} == {"used", "renamed"}
+    assert "bert.embeddings.LayerNorm.gamma" in result("-m", folder, "--tensors")
+    assert result("-m", folder, "--tensors", "--format", "csv").startswith("name,shape,dtype,bytes,use,path,note\n")
+    monkeypatch.setenv("BERTCLI_MODEL", folder)
+    assert f"Total params: {total:,}" in result()
+    assert "Total params: 4,385,920" in result("--variant", "tiny")  # what is typed outweighs the environment
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_params_two_models_in_every_format(format: str) -> None:
+    text = result("--variant", "base", "--versus", "large", "--format", format)
+    assert "72,413,184" in text.replace("72413184", "72,413,184")  # of the attention
+    assert "3.5544" in text
+    assert ("SelfAttention × 12 → 24" if format in ("table", "markdown") else "SelfAttention × 24") in text
+
+
+def test_params_variant_beside_a_checkpoint(made: Made) -> None:
+    folder = made(head="model")
+    record = json.loads(result("--variant", "tiny", "--versus", str(folder), "--no-collapse", "--format", "json"))
+    assert record["versus"] == str(folder)
+    assert record["versus_total_params"] == bertcli.params(bertcli.load(folder)).total_params
+    assert "encoder.layers.1.attention" in {row["path"] for row in record["rows"]}
+
+
+def test_params_models_beside_each_other_need_no_tokenizer(tmp_path: Path) -> None:
+    folder = make(tmp_path / "model", tokenizer="json")
+    (folder / "tokenizer.json").write_text("damaged", encoding="utf-8")
+    total = bertcli.params(bertcli.load(folder, text=False)).total_params
+    assert f"{total:,}" in result("-m", str(folder), "--versus", str(folder))
+
+
+def test_params_graph_is_drawn_beside_the_table(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.dot"
+    assert "Total params: 4,385,920" in result("--variant", "tiny", "--plot", str(file))
+    assert file.read_text(encoding="utf-8").startswith('digraph "tiny" {')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--variant", "base", "--heads", "lm"], "no head 'lm'; choose from pooler, mlm, nsp, classifier"),
+        (
+            ["--variant", "textbook", "--heads", "nsp"],
+            "no head 'nsp'; choose from pooler, mlm (the heads of the textbook",
+        ),
+        (["--variant", "base", "--seq-len", "0"], "it must be 1 to 512."),
+        (["--variant", "base", "--seq-len", "513"], "it must be 1 to 512."),
+        (["--variant", "base", "--batch-size", "0"], "it must be 1 to 1,048,576."),
+        (["--variant", "base", "--vocab-size", "-1"], "at least 1."),
+        (["--variant", "base", "--vocab-size", "9" * 30], "at most 16777216."),
+        (["--variant", "base", "--depth", "-1"], "or more."),
+        (["--config", "/nowhere/config.json"], "/nowhere/config.json is missing: give the path"),
+        (["--variant", "base", "--plot", "a.pdf"], ".dot, .mmd, .svg, .png."),
+        (["--variant", "base", "--versus", "./nowhere"], "Variants to compare with are tiny"),
+    ],
+)
+def test_params_what_cannot_be_done_is_one_line_that_says_what_can(arguments: list[str], message: str) -> None:
+    assert message in error(*arguments)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"num_attention_heads": 3}, {"hidden_size": 1 << 30}, {"num_hidden_layers": 10**9}, {"vocab_size": 0}],
+    ids=str,
+)
+def test_params_config_of_impossible_sizes_is_refused_at_once(tmp_path: Path, change: dict[str, Any]) -> None:
+    sizes = {
+        "vocab_size": 9,
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 9,
+    }
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({**sizes, **change}))
+    assert next(iter(change)) in error("--config", str(file))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--variant", "base", "--config", "x"],
+        ["-m", "x", "--variant", "base"],
+        ["-m", "x", "--vocab-size", "9"],
+        ["--variant", "base", "--tensors"],
+        ["-m", "x", "--tensors", "--versus", "base"],
+        ["-m", "x", "--tensors", "--formulas"],
+        ["-m", "x", "--tensors", "--style", "keras"],
+        ["-m", "x", "--tensors", "--depth", "1"],
+        ["--variant", "base", "--versus", "large", "--plot", "x.dot"],
+        ["--variant", "base", "--versus", "large", "--formulas"],
+        ["--variant", "huge"],
+        ["--style", "torch"],
+        ["--format", "xml"],
+        ["--seq-len", "many"],
+    ],
+)
+def test_params_wrong_usage_has_status_2(arguments: list[str]) -> None:
+    assert "Error" in error(*arguments, status=2)
+
+
+def test_params_whole_process_needs_neither_tokenizers_nor_the_hub() -> None:
+    code = (
+        "import sys; sys.argv = ['bertcli', 'params', '--variant', 'large']\n"
+        "from bertcli.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "heavy = {'tokenizers', 'huggingface_hub', 'safetensors', 'httpx'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, "COLUMNS": ""}
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Total params: 335,141,888" in done.stdout
+
+
+@pytest.mark.parametrize("style", ["tree", "keras"])
+def test_params_in_python_prints_as_the_command_does(style: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = bertcli.params(bertcli.variant("tiny"), style=style)
+    for columns in ("80", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert f"{summary}\n" == run("--variant", "tiny", "--style", style).stdout
+    assert summary._repr_markdown_() == run("--variant", "tiny", "--style", style, "--format", "markdown").stdout

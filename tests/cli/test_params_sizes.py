@@ -1,0 +1,55 @@
+"""`bertcli params` in narrow terminals, with other sizes, and for configurations alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from terminal import bertcli
+
+import bertcli as library
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+@pytest.mark.parametrize(
+    "arguments",
+    [("--formulas",), ("--versus", "small"), ("--style", "keras"), ("--tensors",)],
+    ids=lambda arguments: arguments[0],
+)
+def test_params_lines_fit_the_terminal_and_lose_nothing(arguments: tuple[str, ...], width: int) -> None:
+    which = () if arguments == ("--tensors",) else ("--variant", "tiny")
+    narrow = bertcli("params", *which, *arguments, environment={"COLUMNS": str(width)}).out
+    assert max(map(cell_len, narrow.splitlines())) <= width
+    whole = bertcli("params", *which, *arguments).out
+    assert Counter(re.findall(r"[\d·²]", narrow)) == Counter(re.findall(r"[\d·²]", whole))
+
+
+def test_params_sizes_are_overridden_by_their_keys_in_config() -> None:
+    args = ("--variant", "distilbert-base", "--set", "dim=96", "--set", "n_layers=2", "--format", "json")
+    found = json.loads(bertcli("params", *args).out)
+    expected = library.params(library.variant("distilbert-base", sizes={"dim": 96, "n_layers": 2}))
+    assert found["total_params"] == expected.total_params
+    assert [row["path"] for row in found["rows"] if row["path"].endswith("attention")] == [
+        "encoder.layers.0.attention",
+        "encoder.layers.1.attention",
+    ]
+    assert "no size" in bertcli("params", "--variant", "tiny", "--set", "dim=3").error
+    assert "no size" in bertcli("params", "--variant", "tiny", "--set", "hidden_act=3").error
+    assert bertcli("params", "--variant", "tiny", "--set", "hidden_size").status == 2
+    assert bertcli("params", "--set", "hidden_size=3").status == 2
+
+
+def test_params_configurations_are_compared_without_weights(tmp_path: Path) -> None:
+    for name, layers in (("a", 2), ("b", 3)):
+        (tmp_path / name).mkdir()
+        sizes = {"hidden_size": 32, "num_hidden_layers": layers, "num_attention_heads": 2, "intermediate_size": 64}
+        written = {"model_type": "bert", "vocab_size": 50, **sizes}
+        (tmp_path / name / "config.json").write_text(json.dumps(written), encoding="utf-8")
+    for other in (tmp_path / "b", tmp_path / "b" / "config.json"):
+        done = bertcli("params", "--config", tmp_path / "a" / "config.json", "--versus", other, "--format", "json")
+        record = json.loads(done.out)
+        assert record["difference"] == 4 * (32 * 32 + 32) + 2 * 32 * 64 + 64 + 32 + 4 * 32

@@ -1,0 +1,223 @@
+"""The command as a process: pipes that close, signals, streams as they come, what an import costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Made
+from deadlines import SECONDS, started
+
+COMMAND = [sys.executable, "-m", "bertcli"]
+MAIN = "from bertcli.cli import main; main()"
+
+
+@pytest.fixture
+def model(made: Made) -> Path:
+    return made(head="pretraining", seed=7)
+
+
+def run(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        env={**os.environ, **environment},
+        check=False,
+        timeout=SECONDS,
+    )
+
+
+def test_process_closed_pipe_ends_quietly(model: Path) -> None:
+    arguments = [*COMMAND, "encode", "-m", str(model), "--format", "jsonl"]
+    with started(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"tea\n" * 10_000)
+        process.stdin.close()
+        assert process.stdout.readline().startswith(b'{"index": 0, "text": "tea"')
+        process.stdout.close()
+        err = process.stderr.read()
+    assert process.returncode == 0
+    assert [line for line in err.splitlines() if not line.startswith(b"Note: ")] == []
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["encode", "--help"], ["params", "--variant", "tiny"]])
+def test_process_pipe_that_nobody_reads_is_no_failure(arguments: list[str]) -> None:
+    command = [sys.executable, "-c", f"import time; time.sleep(0.3); {MAIN}", *arguments]
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(("ending", "status"), [("0", 0), ("sys.exit(3)", 3), ("throw(KeyboardInterrupt)", 130)])
+def test_process_closed_pipe_hides_no_other_end(ending: str, status: int) -> None:
+    code = (
+        "import sys\nimport bertcli.cli.app as application\nfrom bertcli.cli import main\n"
+        "def throw(error):\n    raise error\n"
+        f"application.app = lambda **_: (print('tea'), {ending})\nmain()\n"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, check=False, timeout=SECONDS
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (status, b"")
+
+
+def test_process_streams_that_are_closed_are_done_without(model: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.npy"
+    for closed, more in (("sys.stdout", ["-o", str(target)]), ("sys.stderr", [])):
+        code = f"import os, sys; os.close({closed}.fileno()); {closed} = None; {MAIN}"
+        words = ["encode", "-m", str(model), "tea", *more]
+        result = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, check=False, timeout=SECONDS)
+        assert result.returncode == 0, result.stderr
+        assert b"Note" not in result.stdout
+    assert target.exists()
+
+
+def test_process_each_line_is_answered_before_the_next_is_written(model: Path) -> None:
+    arguments = [*COMMAND, "tokenize", "-m", str(model), "--format", "jsonl"]
+    with started(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for word in (b"tea", b"milk"):
+            process.stdin.write(word + b"\n")
+            process.stdin.flush()
+            assert word in process.stdout.readline()
+        process.stdin.close()
+        assert process.stdout.read() == b""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_process_signals_leave_nothing_behind(number: signal.Signals, status: int, model: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.npy"
+    target.write_text("old", encoding="utf-8")
+    arguments = [*COMMAND, "encode", "-m", str(model), "-o", str(target)]
+    with started(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"tea\n")
+        process.stdin.flush()
+        deadline = time.monotonic() + 30
+        while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(number)
+        err = process.stderr.read()
+        process.wait(10)
+    assert process.returncode == status
+    assert [line for line in err.splitlines() if not line.startswith(b"Note: ")] == []
+    assert list(tmp_path.iterdir()) == [target]
+    assert target.read_text(encoding="utf-8") == "old"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments",
+    [*(["tokenize", "-m", "MODEL", "tea", "--format", one] for one in ("table", "json", "jsonl")), ["--help"]],
+)
+def test_process_full_standard_output(arguments: list[str], buffered: str, model: Path) -> None:
+    command = [*COMMAND, *(str(model) if one == "MODEL" else one for one in arguments)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, env=environment, check=False, timeout=SECONDS
+        )
+    assert result.returncode == 1
+    assert result.stderr == b"Error: No space left on device: while writing the result.\n"
+
+
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(["score", "-m", "/nowhere", "tea"], 1), (["score", "--nope"], 2), (["--help"], 0), (["tokenize", "tea"], 0)],
+)
+def test_process_status_is_told_when_nobody_listens(arguments: list[str], status: int, buffered: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        for stdout in (writer, subprocess.DEVNULL):
+            environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
+            done = subprocess.run(
+                [*COMMAND, *arguments], stdout=stdout, stderr=writer, env=environment, check=False, timeout=SECONDS
+            )
+            assert done.returncode == status
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["encode", "--help"], ["classify", "--format", "x"], ["--show-completion"]]
+)
+def test_process_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom bertcli.cli import main\nsys.argv = ['bertcli', *sys.argv[1:]]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'tokenizers', 'huggingface_hub', 'safetensors'} & set(sys.modules)\n"
+        "sys.exit(f'loaded: {heavy}' if heavy else 0)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=False, timeout=SECONDS)
+    assert result.returncode == 0, result.stderr
+
+
+def test_process_module_and_version() -> None:
+    import bertcli
+
+    result = run("--version")
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"bertcli {bertcli.__version__}\n".encode(), b"")
+
+
+def test_process_completion_offers_commands_and_options() -> None:
+    for words, position, expected in (
+        ("bertcli fill", "1", b"fill-mask"),
+        ("bertcli encode --pool", "2", b"--pooling"),
+        ("bertcli params --variant base-c", "3", b"base-cased\nbase-chinese"),
+    ):
+        result = run(_BERTCLI_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=position)
+        assert expected in result.stdout
+
+
+def test_process_output_that_is_not_utf8_still_takes_any_text(model: Path) -> None:
+    for encoding in ("ascii", "latin-1"):
+        table = run("tokenize", "-m", model, "中国 😀", PYTHONIOENCODING=encoding)
+        assert table.returncode == 0, table.stderr
+        lines = run("tokenize", "-m", model, "中国 😀", "--format", "jsonl", PYTHONIOENCODING=encoding)
+        assert "中国 😀".encode() in lines.stdout
+
+
+def test_process_threads_are_set_before_numpy_is_loaded(model: Path) -> None:
+    counts = "from bertcli.engine import blas, threads; print(blas.threads(), threads.thread_count())"
+    code = f"try:\n    {MAIN}\nfinally:\n    {counts}"
+    for number in ("1", "2"):
+        arguments = ["score", "-m", str(model), "tea", "--format", "jsonl", "--threads", number]
+        result = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, check=False, timeout=SECONDS
+        )
+        assert result.returncode == 0, result.stderr
+        record, counts = result.stdout.decode().splitlines()
+        assert json.loads(record)["text"] == "tea"
+        assert counts in (f"{number} {number}", f"None {number}")  # None: a library of products that does not say
+
+
+@pytest.mark.parametrize("form", ["table", "json", "jsonl"])
+def test_process_result_for_a_closed_stream_is_an_error(made: Made, form: str) -> None:
+    words = ["bertcli", "tokenize", "-m", str(made()), "tea", "--format", form]
+    code = f"import os, sys; os.close(1); sys.stdout = None; sys.argv = {words!r}; from bertcli.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 1
+    assert b"Error: " in done.stderr
+    assert b"Traceback" not in done.stderr

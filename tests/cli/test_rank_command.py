@@ -1,0 +1,106 @@
+"""rank on the command line: where queries and documents come from, and what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from conftest import Made
+from reference import task_cases as cases
+from terminal import bertcli
+
+import bertcli as library
+
+DOCUMENTS = ["The house by the river sold tea.", "She walked all day.", "café"]
+
+
+@pytest.fixture
+def ranker(made: Made) -> Path:
+    return made(**cases.RANKER)
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    file = tmp_path / "pairs.jsonl"
+    rows = [{"query": f"query {i // 4}", "text": f"{DOCUMENTS[i % 3]} {i}"} for i in range(22)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+def test_rank_gives_the_records_of_the_library(ranker: Path, tmp_path: Path) -> None:
+    expected = library.load(ranker).rank("hot tea", DOCUMENTS)
+    arguments: list[str | Path] = ["rank", "-m", ranker, "hot tea"]
+    assert bertcli(*arguments, *DOCUMENTS, "--format", "jsonl").records == expected
+    assert bertcli(*arguments, "--format", "jsonl", stdin="\n".join(DOCUMENTS)).records == expected
+    file = tmp_path / "documents.csv"
+    file.write_text("passage\n" + "".join(f"{document}\n" for document in DOCUMENTS), encoding="utf-8")
+    assert bertcli(*arguments, "-i", file, "--column", "passage", "--format", "jsonl").records == expected
+    assert bertcli(*arguments, *DOCUMENTS, "--top-k", "1", "--format", "jsonl").records == expected[:1]
+    table = bertcli(*arguments, *DOCUMENTS).out
+    assert table.splitlines()[0].split() == ["corpus", "id", "score", "text"]
+    assert table.splitlines()[2].split()[:2] == [str(expected[0]["corpus_id"]), f"{expected[0]['score']:.4f}"]
+
+
+def test_rank_of_a_file_of_pairs_resumes_and_shares_its_work(ranker: Path, pairs: Path, tmp_path: Path) -> None:
+    arguments: list[str | Path] = ["rank", "-m", ranker, "-i", pairs, "--query-column", "query", "--batch-tokens", "24"]
+    found = bertcli(*arguments, "--format", "jsonl").records
+    assert [record["query"] for record in found] == [f"query {i // 4}" for i in range(22)]
+    assert sorted(record["corpus_id"] for record in found) == list(range(22))
+    for one, other in pairwise(found):
+        assert one["query"] != other["query"] or one["score"] >= other["score"]
+    assert bertcli(*arguments, "--format", "jsonl", "--workers", "2").records == found
+    file = tmp_path / "ranked.jsonl"
+    assert bertcli(*arguments, "-o", file, "--resume").status == 0
+    assert [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] == found
+
+
+def test_rank_goes_on_where_an_error_stopped_it(ranker: Path, pairs: Path, tmp_path: Path) -> None:
+    """The ranking that was finished before the bad row is kept, and the one it is in is made anew."""
+    good = pairs.read_text(encoding="utf-8")
+    expected = bertcli("rank", "-m", ranker, "-i", pairs, "--query-column", "query", "--format", "jsonl").records
+    file = tmp_path / "ranked.jsonl"
+    arguments: list[str | Path] = [
+        "rank",
+        "-m",
+        ranker,
+        "-i",
+        pairs,
+        "--query-column",
+        "query",
+        "--batch-tokens",
+        "24",
+        "-o",
+        file,
+    ]
+    pairs.write_text(good + '{"query": "query 9"}\n', encoding="utf-8")
+    assert "there is no field 'text'" in bertcli(*arguments, "--resume").err
+    assert not file.exists()
+    result = bertcli(*arguments, "--keep-going")
+    assert result.status == 1
+    *ranked, bad = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [record["corpus_id"] for record in ranked] == [record["corpus_id"] for record in expected]
+    assert (bad["corpus_id"], bad["text"]) == (22, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["tea", "x"], 2, "there is no bundled model for rank"),
+        (["-m", "RANKER"], 2, "give the query, or the field that holds it"),
+        (["-m", "RANKER", "tea", "-i", "PAIRS", "--query-column", "query"], 2, "give the query or --query-column"),
+        (["-m", "RANKER", "tea", "x", "-i", "PAIRS"], 2, "give texts or --input, not both"),
+        (["-m", "RANKER", "-i", "PAIRS", "--query-column", "q"], 1, "(choose one with --query-column)"),
+        (["-m", "RANKER", "-i", "PAIRS", "--query-column", "query", "--column", "q"], 1, "(choose one with --column)"),
+        (["-m", "RANKER", "tea"], 2, "give a document, a file with --input"),
+        (["-m", "bert-mini-sentiment", "tea", "x"], 1, "needs a classifier with one output"),
+        (["-m", "bert-mini-mlm", "tea", "x"], 1, "-m cross-encoder/ms-marco-MiniLM-L6-v2"),
+    ],
+)
+def test_rank_refuses_in_a_line(arguments: list[str], status: int, message: str, ranker: Path, pairs: Path) -> None:
+    places = {"RANKER": str(ranker), "PAIRS": str(pairs)}
+    result = bertcli("rank", *(places.get(argument, argument) for argument in arguments))
+    assert result.status == status
+    assert message in " ".join(result.err.replace("│", " ").split())
+    assert result.out == ""

@@ -1,0 +1,162 @@
+"""tag on the command line: what it prints, marks, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Made
+from pipelines import same
+from reference import task_cases as cases
+from terminal import bertcli
+
+import bertcli as library
+
+TEXTS = ("The king of France.", "unbelievable <b>&amp; queen", "")
+
+
+@pytest.fixture
+def tagger(made: Made) -> Path:
+    return made(**cases.TAGGER)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    file = tmp_path / "texts.jsonl"
+    rows = [{"said": f"{TEXTS[i % 3]} {'river ' * i}"} for i in range(30)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("aggregation", cases.AGGREGATIONS)
+def test_tag_gives_the_records_of_the_library(aggregation: Any, tagger: Path, tmp_path: Path) -> None:
+    expected = library.load(tagger).tag(TEXTS, aggregation=aggregation)
+    arguments: list[str | Path] = ["tag", "-m", tagger, "--aggregation", aggregation]
+    assert bertcli(*arguments, *TEXTS, "--format", "jsonl").records == expected
+    assert (
+        json.loads(bertcli(*arguments, "--format", "json", stdin="".join(f"{text}\n" for text in TEXTS)).out)
+        == expected
+    )
+    file = tmp_path / "tags.json"
+    assert bertcli(*arguments, *TEXTS, "-o", file).status == 0
+    assert json.loads(file.read_text(encoding="utf-8")) == expected
+
+
+def test_tag_prints_a_table_where_there_is_no_color(tagger: Path) -> None:
+    (record,) = library.load(tagger).tag(TEXTS[:1])
+    for result in (
+        bertcli("tag", "-m", tagger, TEXTS[0]),
+        bertcli("tag", "-m", tagger, TEXTS[0], terminal=True, environment={"NO_COLOR": "1"}),
+        bertcli("tag", "-m", tagger, TEXTS[0], terminal=True, environment={"TERM": "dumb"}),
+    ):
+        heading, _, *rows = result.out.splitlines()
+        assert heading.split() == ["label", "score", "word", "start", "end"]
+        first = record["entities"][0]
+        assert rows[0].split()[:2] == [first["entity_group"], f"{first['score']:.4f}"]
+        assert len(rows) == len(record["entities"])
+
+
+@pytest.mark.parametrize("environment", [{"FORCE_COLOR": "1"}, {"TERM": "xterm"}])
+def test_tag_marks_the_text_where_there_is_color(environment: dict[str, str], tagger: Path) -> None:
+    (record,) = library.load(tagger).tag(TEXTS[:1])
+    out = bertcli(
+        "tag", "-m", tagger, TEXTS[0], terminal="TERM" in environment, environment=environment
+    ).out  # fmt: skip
+    for entity in record["entities"]:
+        words = TEXTS[0][entity["start"] : entity["end"]]
+        assert f"m{words}\x1b[1m {entity['entity_group']}\x1b[22m {entity['score']:.4f}\x1b[0m" in out
+
+
+def test_tag_marks_keep_lines_and_escape_other_controls(tagger: Path) -> None:
+    out = bertcli("tag", "-m", tagger, "king\nof \x1b[31m\r France", environment={"FORCE_COLOR": "1"}).out
+    assert "\x1b[31m" not in out
+    assert "\r" not in out
+    assert out.count("\n") == 2
+
+
+def test_tag_writes_a_page_that_is_safe(tagger: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tags.html"
+    result = bertcli("tag", "-m", tagger, *TEXTS, '<script>alert("x")</script>', "-o", file)
+    assert (result.status, result.out) == (0, "")
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert "<script>" not in text
+    assert "<b>" not in text
+    assert "&lt;" in text
+    assert text.count('<p class="text"') == 4
+    (record, *_) = library.load(tagger).tag(TEXTS)
+    assert text.count("<mark") >= len(record["entities"])
+    assert f">{record['entities'][0]['score']:.4f}</td>" in text
+    assert "://" not in text
+
+
+def test_tag_resumes_and_shares_its_work(tagger: Path, source: Path, tmp_path: Path) -> None:
+    arguments: list[str | Path] = [
+        "tag",
+        "-m",
+        tagger,
+        "-i",
+        source,
+        "--column",
+        "said",
+        "--batch-tokens",
+        "40",
+        "--max-length",
+        "20",
+    ]
+    found = bertcli(*arguments, "--format", "jsonl").records
+    assert [record["index"] for record in found] == list(range(30))
+    file = tmp_path / "tags.jsonl"
+    assert bertcli(*arguments, "-o", file, "--resume").status == 0
+    whole = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert whole == found
+    assert bertcli(*arguments, "--format", "jsonl", "--workers", "2").records == found
+
+
+def test_tag_keeps_going(tagger: Path, tmp_path: Path) -> None:
+    file = tmp_path / "bad.jsonl"
+    file.write_text('{"text": "king"}\n{"text": 3}\n', encoding="utf-8")
+    assert "which is not a text" in bertcli("tag", "-m", tagger, "-i", file).error
+    result = bertcli("tag", "-m", tagger, "-i", file, "--keep-going", "--format", "jsonl")
+    assert result.status == 1
+    assert "1 of 2 texts could not be used" in result.err
+    good, bad = result.records
+    same(good["entities"], library.load(tagger).tag(["king"])[0]["entities"])
+    assert list(bad) == ["index", "text", "error"]
+    assert (
+        "which is not a text"
+        in bertcli("tag", "-m", tagger, "-i", file, "--keep-going", environment={"FORCE_COLOR": "1"}).out
+    )
+
+
+def test_tag_ignores_labels_as_asked(tagger: Path) -> None:
+    every = bertcli("tag", "-m", tagger, TEXTS[0], "--ignore", "", "--format", "jsonl").records
+    same(every[0]["entities"], library.load(tagger).tag(TEXTS[:1], ignore=())[0]["entities"])
+    none = bertcli("tag", "-m", tagger, TEXTS[0], "--ignore", "O,PER, LOC,MISC,ORG", "--format", "jsonl").records
+    assert none[0]["entities"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["tag", "king"], 2, "there is no bundled model for tag"),
+        (["tag", "-m", "bert-mini-mlm", "king"], 1, "Choose a model that has one, such as -m dslim/bert-base-NER."),
+        (["tag", "-m", "TAGGER", "king", "--stride", "46"], 1, "stride (--stride) is 46"),
+        (["tag", "-m", "TAGGER", "king", "--aggregation", "mean"], 2, "--aggregation"),
+        (["tag", "-m", "TAGGER", "king", "-o", "tags.csv"], 1, ".html"),
+        (["tag", "-m", "TAGGER", "king", "--text-pair", "queen"], 2, "No such option"),
+        (["tag", "-m", "TAGGER", "-i", "SOURCE", "-o", "tags.html", "--resume"], 2, "--resume works with .json"),
+    ],
+)
+def test_tag_refuses_in_a_line(
+    arguments: list[str], status: int, message: str, tagger: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(source.parent)
+    places = {"TAGGER": str(tagger), "SOURCE": str(source)}
+    result = bertcli(*(places.get(argument, argument) for argument in arguments))
+    assert result.status == status
+    assert message in " ".join(result.err.replace("│", " ").split())
+    assert result.out == ""
+    assert not list(source.parent.glob("tags.*"))

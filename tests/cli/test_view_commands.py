@@ -1,0 +1,146 @@
+"""explain, lens, heads and diff as commands: tables, records, files, colors, statuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Made
+from reference.view_cases import LABELS, MASKED, MASKS, TEXTS, VECTORS
+from terminal import bertcli
+
+import bertcli as library
+
+
+def test_explain_command_shows_the_text_and_a_table(made: Made) -> None:
+    done = bertcli("explain", "-m", made(**LABELS), TEXTS[2])
+    (found,) = library.explain(library.load(made(**LABELS)), TEXTS[2])
+    first, empty, heading = done.out.splitlines()[:3]
+    plain = first
+    for word in found.words:
+        assert f"{word.word}({word.contribution:+.2f})" in first
+        plain = plain.replace(f"({word.contribution:+.2f})", "", 1)
+    assert (plain, empty) == (TEXTS[2], "")
+    assert heading.split() == ["Word", "Contribution", "Share"]
+    assert done.out.splitlines()[-1].startswith(f"the log-odds of {found.target}: ")
+
+
+def test_explain_command_colors_words_where_it_may(made: Made) -> None:
+    environment = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    done = bertcli("explain", "-m", made(**LABELS), TEXTS[0], terminal=True, environment=environment)
+    text = done.out.splitlines()[0]
+    assert "\x1b[" in text
+    assert "(+" not in text
+    assert "\x1b[" not in bertcli("explain", "-m", made(**LABELS), "\x1b[31mred").out
+
+
+@pytest.mark.parametrize("format", ["json", "jsonl"])
+@pytest.mark.parametrize("name", ["explain", "lens"])
+def test_view_records_go_to_stdout_or_a_file(name: str, format: str, made: Made, tmp_path: Path) -> None:
+    model = library.load(made(**MASKS))
+    texts = [MASKED, "The [MASK] sat."]
+    view = library.explain if name == "explain" else library.lens
+    expected = [one.record for one in view(model, texts)]
+    done = bertcli(name, "-m", made(**MASKS), *texts, "--format", format)
+    assert (json.loads(done.out) if format == "json" else done.records) == expected
+    file = tmp_path / f"records.{format}"
+    assert bertcli(name, "-m", made(**MASKS), *texts, "-o", file).out == ""
+    assert file.read_text(encoding="utf-8") == done.out
+
+
+def test_lens_command_shows_a_row_for_each_layer(made: Made) -> None:
+    lines = bertcli("lens", "-m", made(**MASKS), MASKED, "--top-k", "2").out.splitlines()
+    assert lines[0] == MASKED
+    assert lines[2].split() == ["Layer", "Prediction", "1", "Prediction", "2", "Rank", "Score", "KL"]
+    assert [line.split()[0] for line in lines[4:7]] == ["0", "1", "2"]
+    everything = bertcli("lens", "-m", made(**MASKS), TEXTS[2], "--all").out
+    assert "0 [CLS]" in everything
+
+
+def test_heads_command_sorts_and_cuts(made: Made) -> None:
+    done = bertcli("heads", "-m", made(**LABELS), *TEXTS, "--ablate", "--top", "2", "--format", "json")
+    expected = library.heads(library.load(made(**LABELS)), TEXTS, ablate=True).sorted(None, 2)
+    assert json.loads(done.out) == expected.record
+    table = bertcli("heads", "-m", made(**LABELS), *TEXTS, "--sort", "special").out.splitlines()
+    shares = [float(line.split()[4].rstrip("%")) for line in table[2:6]]
+    assert shares == sorted(shares, reverse=True)
+    assert len(bertcli("heads", "-m", made(**LABELS), *TEXTS, "--format", "csv").out.splitlines()) == 1 + 4
+
+
+def test_diff_command_ends_as_check_says(made: Made, tmp_path: Path) -> None:
+    one, other = made(**VECTORS), made(**{**VECTORS, "seed": 404})
+    same = bertcli("diff", one, one, TEXTS[2], "--check")
+    assert (same.status, same.err) == (0, "")
+    differs = bertcli("diff", one, other, TEXTS[2], "--check")
+    assert differs.status == 1
+    assert differs.err == "Error: embeddings.token is the first step beyond the tolerance of 0.0001.\n"
+    assert "embeddings.token" in differs.out
+    assert bertcli("diff", one, other, TEXTS[2]).status == 0
+    assert bertcli("diff", one, other, TEXTS[2], "--check", "--tolerance", "100").status == 0
+    record = json.loads(bertcli("diff", one, other, TEXTS[2], "--format", "json").out)
+    assert record["first"] == "embeddings.token"
+    file = tmp_path / "diff.json"
+    assert bertcli("diff", one, other, TEXTS[2], "-o", file).out == ""
+    assert json.loads(file.read_text(encoding="utf-8")) == record
+
+
+def test_diff_command_reads_what_trace_saved(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "arrays.npz"
+    assert bertcli("trace", "-m", made(**VECTORS), TEXTS[0], "--save", file).status == 0
+    assert bertcli("diff", made(**VECTORS), file, TEXTS[0], "--check", "--tolerance", "1e-6").status == 0
+    with np.load(file) as stored:
+        np.savez(tmp_path / "other.npz", unknown=stored["embeddings.token"])
+    done = bertcli("diff", made(**VECTORS), tmp_path / "other.npz", TEXTS[0])
+    assert "Known names are those of its trace (embeddings.token, " in done.error
+
+
+def test_diff_command_compares_layers_of_other_architectures(made: Made) -> None:
+    other = made(head="model", seed=8, tokenizer="both", sizes={"num_hidden_layers": 3})
+    done = bertcli("diff", made(**VECTORS), other, *TEXTS, "--format", "markdown")
+    assert done.out.count("\n| ") == 1 + 3
+    assert "different steps" in bertcli("diff", made(**VECTORS), other, TEXTS[0], "--check").error
+
+
+@pytest.mark.parametrize("ending", ["html", "svg", "SVG"])
+def test_view_pictures_are_files_and_nothing_is_printed(ending: str, made: Made, tmp_path: Path) -> None:
+    commands = (
+        ("explain", "-m", made(**LABELS), TEXTS[0]),
+        ("lens", "-m", made(**MASKS), MASKED),
+        ("heads", "-m", made(**LABELS), TEXTS[0], "--ablate"),
+        ("diff", made(**VECTORS), made(**{**VECTORS, "seed": 404}), TEXTS[0]),
+    )
+    for command in commands:
+        file = tmp_path / f"{command[0]}.{ending}"
+        done = bertcli(*command, "-o", file)
+        assert (done.status, done.out) == (0, "")
+        start = "<!DOCTYPE html>" if ending == "html" else "<svg "
+        assert file.read_text(encoding="utf-8").startswith(start)
+
+
+def test_view_commands_used_wrongly(made: Made, tmp_path: Path) -> None:
+    labels, masks = made(**LABELS), made(**MASKS)
+    assert "needs a classifier head" in bertcli("explain", "-m", masks, "x").error
+    assert "its heads: pooler, classifier" in bertcli("lens", "-m", labels, MASKED).error
+    assert "svg" in bertcli("explain", "-m", labels, "x", "y", "-o", tmp_path / "two.svg").error
+    assert "the ending must be one of" in bertcli("heads", "-m", labels, "x", "-o", tmp_path / "x.png").error
+    assert bertcli("explain", "-m", labels, "x", "--label", "a", "--word", "b").status == 2
+    assert bertcli("heads", "-m", labels, "x", "--label", "LABEL_0").status == 2
+    assert bertcli("diff", labels, masks).status == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_view_commands_have_their_bundled_models() -> None:
+    assert "bert-mini-sentiment" in bertcli("explain", "I loved it.").err
+    assert "bert-mini-mlm" in bertcli("explain", "A cup of [MASK].").err
+    assert "bert-mini-mlm" in bertcli("explain", "A cup.", "--with", "tea").err
+    assert "bert-mini-mlm" in bertcli("heads", "A cup.").err
+    assert "bert-mini-sentiment" in bertcli("heads", "A cup.", "--ablate").err
+
+
+@pytest.mark.parametrize(("given", "lacking"), [([], "MODEL"), (["some-model"], "OTHER")])
+def test_diff_command_without_two_models_is_wrong_usage(given: list[str], lacking: str) -> None:
+    done = bertcli("diff", *given)
+    assert (done.status, done.out) == (2, "")
+    assert f"Missing argument '{lacking}'." in done.err

@@ -1,0 +1,37 @@
+"""Every op has an ONNX rule, which takes what the op takes."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from bertcli.engine import kernels
+from bertcli.engine.onnx import rules
+from bertcli.engine.onnx.graph import Graph
+from bertcli.network import ops
+from bertcli.network.module import Op
+
+OPS: list[Op[Any]] = [one for one in vars(ops).values() if isinstance(one, Op)]
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_onnx_rules_take_what_their_op_takes(op: Op[Any]) -> None:
+    assert op.onnx is not None, f"the op {op.name} has no ONNX rule"
+    taken = list(inspect.signature(op.onnx).parameters.values())
+    wanted = [one for name, one in inspect.signature(op.compute).parameters.items() if name != "into"]
+    assert taken[0].name == "graph"
+    assert [(one.name, one.default) for one in taken[1:]] == [(one.name, one.default) for one in wanted]
+
+
+@pytest.mark.parametrize("opset", [18, 20])
+@pytest.mark.parametrize("name", sorted(kernels.ACTIVATIONS))
+def test_onnx_rules_know_every_activation(name: str, opset: int) -> None:
+    graph = Graph({}, opset)
+    assert rules.activate(graph, "x", name) == graph.nodes[-1].output
+
+
+def test_onnx_rules_refuse_an_activation_they_do_not_know() -> None:
+    with pytest.raises(RuntimeError, match="mish"):
+        rules.activate(Graph({}, 20), "x", "mish")

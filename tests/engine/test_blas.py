@@ -1,0 +1,126 @@
+"""The library behind NumPy's products: which kernel it uses, and with how many threads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bertcli
+from bertcli.engine import blas
+
+PROCESSOR = "vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx2 avx512f avx512dq avx512cd avx512bw avx512vl\n\n"
+
+
+def chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, loaded: bool = False) -> str | None:
+    file = tmp_path / "cpuinfo"
+    file.write_text(text)
+    monkeypatch.setattr(blas, "CPU_INFO", str(file))
+    monkeypatch.setattr(sys, "modules", {"numpy": np} if loaded else {})
+    monkeypatch.setattr(blas, "_chosen", {})
+    assert blas.choose_kernel() == (os.environ.get(blas.KERNEL_VARIABLE) == blas.AVX512_KERNEL)
+    return os.environ.get(blas.KERNEL_VARIABLE)
+
+
+def test_blas_kernel_is_chosen_where_it_is_safe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(blas.KERNEL_VARIABLE, "")
+    monkeypatch.delenv(blas.KERNEL_VARIABLE)
+    assert chosen(monkeypatch, tmp_path, PROCESSOR) == "SKYLAKEX"
+    blas.forget_choices()
+    assert blas.KERNEL_VARIABLE not in os.environ  # programs started from here do not inherit it
+    assert chosen(monkeypatch, tmp_path, PROCESSOR.replace("avx512dq ", "")) is None
+    assert chosen(monkeypatch, tmp_path, PROCESSOR.replace("AuthenticAMD", "GenuineIntel")) is None
+    assert chosen(monkeypatch, tmp_path, "") is None
+    assert chosen(monkeypatch, tmp_path, PROCESSOR, loaded=True) is None
+
+
+def test_blas_kernel_the_user_has_named_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(blas.KERNEL_VARIABLE, "Haswell")
+    file = tmp_path / "cpuinfo"
+    file.write_text(PROCESSOR)
+    monkeypatch.setattr(blas, "CPU_INFO", str(file))
+    monkeypatch.setattr(sys, "modules", {})
+    assert not blas.choose_kernel()
+    blas.forget_choices()
+    assert os.environ[blas.KERNEL_VARIABLE] == "Haswell"
+
+
+def test_blas_without_a_processor_to_read_chooses_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(blas, "CPU_INFO", str(tmp_path / "none"))
+    assert blas.processor() == ("", frozenset())
+
+
+def test_blas_uses_one_thread_inside_and_as_many_as_before_after() -> None:
+    before = blas.threads()
+    with blas.single_threaded() as alone, blas.single_threaded():
+        assert alone == (before is not None)
+        assert blas.threads() in (None, 1)
+    assert blas.threads() == before
+
+
+def test_blas_threads_are_restored_whenever_a_signal_handler_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler runs between any two lines of the same thread: here at each of them in turn."""
+    before = blas.threads()
+    if before is None:
+        pytest.skip("this library cannot be told how many threads to use")
+    blas.set_threads(2)
+    lines = 0
+    while lines < 1000:
+        reached = _compute_with_a_handler_at(lines)
+        assert (blas.threads(), blas._inside, blas._outside) == (2, 0, None)
+        if not reached:
+            break
+        lines += 1
+    blas.set_threads(before)
+    assert 10 < lines < 1000
+
+
+def _compute_with_a_handler_at(line: int) -> bool:
+    """Enter and leave `single_threaded`, and once more in between before its line of this number; false if past all."""
+    count = 0
+
+    def watch(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        if frame.f_code.co_filename != blas.__file__:
+            return None
+        if event == "line":
+            count += 1
+            if count == line + 1:
+                sys.settrace(None)
+                with blas.single_threaded():
+                    assert blas.threads() == 1
+                sys.settrace(watch)
+        return watch
+
+    traced = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        with blas.single_threaded():
+            pass
+    finally:
+        sys.settrace(traced)
+    return count > line
+
+
+def test_blas_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blas, "function", lambda name: None)
+    with blas.single_threaded() as alone:
+        assert not alone
+    assert blas.threads() is None
+    assert not blas.set_threads(2)
+    model = bertcli.variant("tiny", weights=0)
+    ids = np.zeros((8, 128), dtype=int)
+    expected = model.forward(ids)
+    monkeypatch.undo()
+    np.testing.assert_allclose(expected, model.forward(ids), rtol=0, atol=1e-6)
+
+
+def test_blas_is_not_loaded_by_importing_bertcli() -> None:
+    program = "import sys, bertcli; sys.exit('numpy' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

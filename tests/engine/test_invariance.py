@@ -1,0 +1,103 @@
+"""A text's numbers do not depend on how its checkpoint is stored, what it is batched with, or who else is asking."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from checkpoints import Sentence
+from conftest import Made
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference import cases
+from vocabulary import WORDS
+
+import bertcli
+from bertcli.engine.array import Array
+from bertcli.engine.threads import set_thread_count
+
+LIMIT = 1e-6  # of a vector's largest number
+LIMIT_OF_A_TOKEN = 2e-6  # for a single token's vector, which averages nothing
+words = st.sampled_from(WORDS.split())
+texts_of_words = st.lists(words, max_size=60).map(" ".join)
+several_texts = st.lists(texts_of_words, min_size=1, max_size=12)
+reuse = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def change(found: Array, expected: Array) -> float:
+    """The largest difference between two vectors [text, width], as a share of the largest number of a vector."""
+    return float((np.abs(found - expected).max(axis=1) / np.abs(expected).max(axis=1)).max())
+
+
+@pytest.mark.parametrize(
+    "habit",
+    [
+        {"naming": "plain"},
+        {"naming": "gamma_beta"},
+        {"naming": "plain_gamma_beta"},
+        {"shards": 4},
+        {"position_ids_buffer": True},
+        {"tied": "stored"},
+        {"decoder_bias": "decoder"},
+        {"decoder_bias": "both"},
+        {"tokenizer": "json"},
+    ],
+)
+def test_invariance_to_how_a_checkpoint_is_stored(habit: dict[str, object], made: Made) -> None:
+    one, other = bertcli.load(made(head="pretraining")), bertcli.load(made(head="pretraining", **habit))
+    assert np.array_equal(one.encode(cases.TEXTS, pooling="pooler"), other.encode(cases.TEXTS, pooling="pooler"))
+    assert list(one.fill_mask(cases.MASKED_TEXTS)) == list(other.fill_mask(cases.MASKED_TEXTS))
+    first, second = zip(*cases.PAIRS, strict=True)
+    assert list(one.classify(first, second)) == list(other.classify(first, second))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "pooler"])
+@given(texts=several_texts, data=st.data())
+@reuse
+def test_invariance_to_batch_order_and_threads(pooling: str, texts: list[str], data: st.DataObject, made: Made) -> None:
+    model = bertcli.load(made(sizes=cases.ODD))
+    alone = np.concatenate([model.encode([text], pooling=pooling) for text in texts])
+    order = data.draw(st.permutations(range(len(texts))))
+    batch_tokens = data.draw(st.sampled_from([None, 1, 7, 50, 100_000]))
+    set_thread_count(data.draw(st.integers(1, 3)))
+    try:
+        together = model.encode([texts[i] for i in order], pooling=pooling, batch_tokens=batch_tokens)
+    finally:
+        set_thread_count(None)
+    assert change(together, alone[order]) <= (LIMIT if pooling in ("mean", "max") else LIMIT_OF_A_TOKEN)
+
+
+@given(lengths=st.lists(st.integers(1, 48), min_size=1, max_size=6), spare=st.integers(0, 5))
+@reuse
+def test_invariance_to_padding(lengths: list[int], spare: int, made: Made) -> None:
+    model = bertcli.load(made(sizes=cases.ODD))
+    batch = cases.mixed_batch(model.config.vocab_size, 2, sum(lengths), tuple(lengths))
+    padding = [(0, 0), (0, min(spare, 48 - max(lengths)))]
+    padded = model.forward(*(np.pad(values, padding) for values in batch))
+    for row, length in enumerate(lengths):
+        alone = model.forward(batch.ids[row : row + 1, :length], batch.segments[row : row + 1, :length])
+        assert change(padded[row, :length], alone[0]) <= LIMIT_OF_A_TOKEN
+
+
+def test_invariance_among_threads_that_share_a_model(made: Made) -> None:
+    model = bertcli.load(made(sentence=Sentence(pooling=("mean", "max"))))
+    expected = model.encode(cases.TEXTS)
+    with ThreadPoolExecutor(2) as threads:
+        for found in threads.map(model.encode, [cases.TEXTS] * 8):
+            assert np.array_equal(found, expected)
+
+
+def test_invariance_of_scores_to_the_batch(made: Made) -> None:
+    model = bertcli.load(made(head="pretraining"))
+    together = [record["loss"] for record in model.score(cases.SCORED_TEXTS)]
+    alone = [next(iter(model.score([text])))["loss"] for text in cases.SCORED_TEXTS]
+    assert together == [None if loss is None else pytest.approx(loss, abs=LIMIT) for loss in alone]
+
+
+def test_what_is_too_long_is_cut_as_asked(made: Made) -> None:
+    model = bertcli.load(made())
+    text = " ".join(cases.TEXTS * 30)
+    with pytest.raises(bertcli.BertcliError, match="tokens"):
+        model.encode([text], truncation="error")
+    assert np.array_equal(model.encode([text], truncation="silent"), model.encode([text]))

@@ -1,0 +1,256 @@
+"""How many threads there are, and how they share the pieces of one step."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Made
+
+import bertcli
+from bertcli.engine import threads
+
+HERE = threads.cores()
+FORKED = """
+import os, signal, sys, threading
+from bertcli.engine import blas, threads
+blas.set_threads(2)
+threads.set_thread_count(2)
+threads.share(lambda _: None, range(4))
+before, inside = blas.threads(), threading.Event()
+
+def stay() -> None:
+    with blas.single_threaded(), threads._making, blas._lock:
+        inside.set()
+        threading.Event().wait()
+
+threading.Thread(target=stay, daemon=True).start()
+assert inside.wait(30)
+child = os.fork()
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+signal.alarm(30)  # what hangs ends
+both, names = threading.Barrier(2, timeout=10), []
+
+def work(_: int) -> None:
+    both.wait()  # breaks unless another thread is here as well
+    names.append(threading.current_thread().name)
+
+threads.share(work, range(2))
+assert sorted(names) == ["MainThread", "bertcli_0"], names
+assert blas.threads() == before
+with blas.single_threaded():
+    assert blas.threads() in (None, 1)
+assert blas.threads() == before
+"""
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    threads.set_thread_count(2)
+    yield
+    threads.set_thread_count(None)
+
+
+# --------------------------------------------------------------------------------------------------------- how many
+
+
+def first_version(folder: str, microseconds: int) -> dict[str, str]:
+    """The files of the first version of control groups."""
+    return {f"{folder}/cpu.cfs_quota_us": f"{microseconds}\n", f"{folder}/cpu.cfs_period_us": "100000\n"}
+
+
+def limited(monkeypatch: pytest.MonkeyPatch, folder: Path, groups: str, files: dict[str, str]) -> float | None:
+    """The limit of a process in these control groups, with these files."""
+    (folder / "groups").write_text(groups)
+    for name, text in files.items():
+        file = folder / "mount" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    monkeypatch.setattr(threads, "GROUPS", str(folder / "groups"))
+    monkeypatch.setattr(threads, "MOUNT", str(folder / "mount"))
+    return threads.cpu_quota()
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "limit"),
+    [
+        ("0::/\n", {"cpu.max": "150000 100000\n"}, 1.5),
+        ("0::/\n", {"cpu.max": "max 100000\n"}, None),
+        ("0::/\n", {}, None),
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "50000 100000\n"}, 0.5),
+        ("0::/a/b\n", {"a/b/cpu.max": "300000 100000\n", "a/cpu.max": "400000 100000\n"}, 3.0),
+        ("0::/../b\n", {"cpu.max": "200000 100000\n"}, 2.0),
+        ("5:memory:/m\n4:cpu,cpuacct:/d/x\n0::/\n", first_version("cpu", 250_000), 2.5),
+        ("4:cpu:/d\n", first_version("cpu/d", 50_000), 0.5),
+        ("2:cpu:/d\n", first_version("cpu/d", -1), None),
+        ("3:cpuset:/\n2:cpuacct:/\n", first_version("cpu", 100_000), None),
+        ("0::/\n", {"cpu.max": "100000 0\n"}, None),
+        ("0::/\n", {"cpu.max": ""}, None),
+        ("nonsense\n", {"cpu.max": "100000 100000\n"}, None),
+    ],
+)  # fmt: skip
+def test_threads_limit_of_a_container(
+    groups: str, files: dict[str, str], limit: float | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert limited(monkeypatch, tmp_path, groups, files) == limit
+
+
+@pytest.mark.parametrize(
+    ("time", "usable"), [("10000", 1), ("100000", 1), ("110000", min(2, HERE)), ("99900000", HERE)]
+)
+def test_threads_a_part_of_a_core_is_one_more(
+    time: str, usable: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    limited(monkeypatch, tmp_path, "0::/\n", {"cpu.max": f"{time} 100000\n"})
+    assert threads.usable_cores() == usable
+
+
+def test_threads_without_control_groups_all_cores_are_usable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(threads, "GROUPS", str(tmp_path / "none"))
+    assert threads.cpu_quota() is None
+    assert threads.usable_cores() == HERE
+
+
+PROGRAM = """
+import json, os, sys
+from bertcli.engine import blas, threads
+threads.GROUPS, threads.MOUNT = sys.argv[1:]
+chosen = threads.choose_threads()
+import bertcli.engine.kernels
+names = [name for name in threads.THREAD_VARIABLES if name in os.environ]
+json.dump([chosen, blas.threads(), threads.core_count(), names], sys.stdout)
+"""
+
+
+@pytest.mark.skipif(HERE < 2, reason="this machine has one core")
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [({}, [True, 1, 1, []]), ({"OMP_NUM_THREADS": "2"}, [False, 2, 1, ["OMP_NUM_THREADS"]])],
+)
+def test_threads_limit_is_kept_from_the_first_product(
+    said: dict[str, str], found: list[object], tmp_path: Path
+) -> None:
+    (tmp_path / "groups").write_text("0::/\n")
+    (tmp_path / "cpu.max").write_text("100000 100000\n")
+    environment = {name: value for name, value in os.environ.items() if name not in threads.THREAD_VARIABLES}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "groups"), str(tmp_path)],
+        capture_output=True, text=True, check=True, timeout=60, env=environment | said,
+    )  # fmt: skip
+    reported = json.loads(done.stdout)
+    if reported[1] is None:
+        pytest.skip("this NumPy's library does not say how many threads it uses")
+    assert reported == found
+
+
+def test_threads_cannot_be_chosen_once_numpy_is_loaded() -> None:
+    assert "numpy" in sys.modules
+    assert not threads.choose_threads()
+
+
+# ---------------------------------------------------------------------------------------------------------- sharing
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_do_every_piece_once() -> None:
+    for count in (0, 1, 2, 3, 100):
+        done: list[int] = []
+        threads.share(done.append, range(count))
+        assert sorted(done) == list(range(count))
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_work_at_the_same_time_and_know_it() -> None:
+    both = threading.Barrier(2, timeout=30)
+
+    def work(_: int) -> None:
+        both.wait()  # breaks unless another thread is here as well
+        assert threads.sharing()
+
+    threads.share(work, range(2))
+    assert not threads.sharing()
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_do_work_within_work_in_place() -> None:
+    names: list[bool] = []
+
+    def work(_: int) -> None:
+        here = threading.current_thread()
+        threads.share(lambda _: names.append(threading.current_thread() is here), range(5))
+
+    threads.share(work, range(4))
+    assert names == [True] * 20
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("failing", [0, 7])
+def test_threads_raise_an_error_and_end_the_work(failing: int) -> None:
+    begun: list[int] = []
+
+    def work(piece: int) -> None:
+        begun.append(piece)
+        if piece == failing:
+            raise ValueError(f"piece {piece}")
+
+    with pytest.raises(ValueError, match=f"piece {failing}"):
+        threads.share(work, range(1000))
+    assert len(begun) < 1000
+    threads.share(begun.append, range(3))  # and the team goes on
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_have_numpys_error_settings() -> None:
+    def work(_: int) -> None:
+        assert np.geterr()["over"] == "raise"
+
+    with np.errstate(over="raise"):
+        threads.share(work, range(20))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_threads_of_a_forked_child_are_its_own() -> None:
+    """And finds no lock taken: of threads that do not cross the fork, one is in the middle of everything."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=60)
+
+
+# ---------------------------------------------------------------------------------------------------------- the model
+
+
+@pytest.mark.parametrize("shape", [(8, 128), (3, 200), (1, 500), (9, 61)])
+def test_threads_and_watching_leave_a_batch_what_it_is(shape: tuple[int, int]) -> None:
+    model = bertcli.variant("mini", weights=3)
+    generator = np.random.default_rng(0)
+    ids = generator.integers(0, model.config.vocab_size, shape)
+    mask = np.arange(shape[1]) < generator.integers(shape[1] // 2, shape[1] + 1, (shape[0], 1))
+    alone = np.concatenate([model.forward(one[None, :][:, seen])[0] for one, seen in zip(ids, mask, strict=True)])
+    largest = np.abs(alone).max(axis=1, keepdims=True)
+    for count in (1, 2, 3):
+        threads.set_thread_count(count)
+        found = model.forward(ids, mask=mask)
+        assert np.array_equal(model.forward(ids, mask=mask), found)
+        with bertcli.trace(model):
+            watched = model.forward(ids, mask=mask)
+        for batch in (found, watched):
+            assert (np.abs(batch[mask] - alone) <= 2e-6 * largest).all()
+            assert not batch[~mask].any()
+    threads.set_thread_count(None)
+
+
+def test_threads_leave_results_their_numbers_when_the_model_runs_again(made: Made) -> None:
+    model = bertcli.load(made())
+    ids = np.random.default_rng(0).integers(0, model.config.vocab_size, (40, 48))
+    first = [model.forward(ids), *(np.asarray(one) for one in model.outputs(ids) if one is not None)]
+    before = [one.copy() for one in first]
+    for _ in range(3):
+        model.forward(ids[::-1])
+        model.outputs(ids[::-1])
+    assert all(np.array_equal(one, other) for one, other in zip(first, before, strict=True))

@@ -1,0 +1,90 @@
+"""Arrays come back from every kind of file as they were given, however many rows came at a time."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
+
+from bertcli.errors import BertcliError
+from bertcli.files.arrays import ENDINGS, SEVERAL_ENDINGS, ArrayFile, Rows, save_arrays
+from bertcli.files.draft import Draft
+
+Arrays = Mapping[str, NDArray[Any]]
+few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SPECS = [Rows("embeddings", "<f4", (3,)), Rows("scales", "<f2"), Rows("offsets", "<i8"), Rows("bits", "|u1", (2, 2))]
+
+
+def load(file: Path) -> dict[str, NDArray[Any]]:
+    if file.suffix == ".npy":
+        return {"embeddings": np.load(file)}
+    if file.suffix == ".safetensors":
+        return dict(load_file(file))
+    with zipfile.ZipFile(file) as archive:
+        assert archive.testzip() is None
+    with np.load(file) as arrays:
+        return dict(arrays)
+
+
+def same(found: Arrays, expected: Arrays) -> bool:
+    return found.keys() == expected.keys() and all(
+        (found[name].dtype, found[name].shape) == (array.dtype, array.shape) and np.array_equal(found[name], array)
+        for name, array in expected.items()
+    )
+
+
+@given(sizes=st.lists(st.integers(0, 5), max_size=5), ending=st.sampled_from(ENDINGS))
+@few
+def test_arrays_that_grow_come_back(sizes: list[int], ending: str, tmp_path: Path) -> None:
+    specs = SPECS[: 1 if ending == ".npy" else None]
+    random = np.random.default_rng(0)
+    blocks = [{s.name: random.integers(0, 9, (n, *s.row)).astype(s.dtype) for s in specs} for n in [0, *sizes]]
+    file = tmp_path / f"v{ending}"
+    with Draft(str(file)) as draft:
+        written = ArrayFile(draft, specs)
+        for number, block in enumerate(blocks):
+            written.append(block)
+            assert written.rows() == [sum(sizes[:number])] * len(specs)
+        written.finish()
+    assert same(load(file), {s.name: np.concatenate([block[s.name] for block in blocks]) for s in specs})
+    assert list(tmp_path.iterdir()) == [file]
+    first = file.read_bytes()
+    with Draft(str(file)) as draft:
+        whole = ArrayFile(draft, specs)
+        whole.append({s.name: np.concatenate([block[s.name] for block in blocks]) for s in specs})
+        whole.finish()
+    assert file.read_bytes() == first
+    file.unlink()
+
+
+@pytest.mark.parametrize("ending", SEVERAL_ENDINGS)
+def test_arrays_of_any_shape_and_name_come_back(ending: str, tmp_path: Path) -> None:
+    arrays = {
+        "encoder/layer.0/query": np.arange(6, dtype=np.float32).reshape(2, 3).T,
+        "loss": np.full((), 0.5, np.float32),
+        "none": np.empty((0, 4), np.float32),
+        "é": np.ones((1, 2, 3, 4), np.float32),
+    }
+    file = tmp_path / f"v{ending}"
+    save_arrays(str(file), arrays)
+    assert same(load(file), arrays)
+
+
+def test_arrays_that_are_several_do_not_fit_one(tmp_path: Path) -> None:
+    with pytest.raises(BertcliError, match=r"A \.npy file holds one array, but this result has several"):
+        save_arrays(str(tmp_path / "v.npy"), {"a": np.ones(1, np.float32)})
+
+
+def test_arrays_of_safetensors_are_aligned(tmp_path: Path) -> None:
+    file = tmp_path / "v.safetensors"
+    for count in range(1, 9):
+        save_arrays(str(file), {"x" * i: np.ones(i, np.float32) for i in range(1, count + 1)})
+        assert int.from_bytes(file.read_bytes()[:8], "little") % 8 == 0

@@ -1,0 +1,180 @@
+"""--keep-going: a text that cannot be used has an error in its place, all others are as without it, the status is 1."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Made
+from safetensors.numpy import load_file
+from terminal import bertcli
+
+ROWS = [
+    b'{"text": "The cat [MASK] on the mat."}',
+    b'{"text": "bad \xff [MASK]"}',
+    b'{"text": "tea"}',
+    b"{nonsense",
+    b'{"txt": "tea [MASK]"}',
+    b'{"text": 7}',
+    b'{"text": "She drank hot tea with [MASK]."}',
+    b'{"text": "the cat sat on the mat with tea and [MASK]"}',
+]
+BAD_ROWS = {1: "not UTF-8", 3: "not valid JSON", 4: "no field 'text'", 5: "which is not a text"}
+WITH_TASK = {**BAD_ROWS, 2: "There is no [MASK]", 7: "lie beyond the cut"}
+
+
+@pytest.fixture
+def model(made: Made) -> Path:
+    return made(head="pretraining", seed=7)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b"\n".join(ROWS) + b"\n")
+    return path
+
+
+def good(tmp_path: Path, bad: dict[int, str]) -> Path:
+    path = tmp_path / "good.jsonl"
+    path.write_bytes(b"".join(row + b"\n" for index, row in enumerate(ROWS) if index not in bad))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("command", "bad"), [("encode", BAD_ROWS), ("score", BAD_ROWS), ("fill-mask", WITH_TASK), ("classify", BAD_ROWS)]
+)
+@pytest.mark.parametrize("output", ["jsonl", "json", "file"])
+def test_keep_going_puts_errors_in_their_places(
+    command: str, bad: dict[int, str], output: str, model: Path, source: Path, tmp_path: Path
+) -> None:
+    more = ["--text-pair", "x"] if command == "classify" else ["--max-length", "9"] if command == "fill-mask" else []
+    target = tmp_path / "out.jsonl"
+    where = ["-o", str(target)] if output == "file" else ["--format", output]
+    result = bertcli(command, "-m", model, "-i", source, *more, "--keep-going", *where)
+    assert result.status == 1
+    assert f"Error: {len(bad)} of 8 texts could not be used; each one's record says why" in result.err
+    text = target.read_text(encoding="utf-8") if output == "file" else result.out
+    records = json.loads(text) if output == "json" else [json.loads(line) for line in text.splitlines()]
+    assert [record["index"] for record in records] == list(range(8))
+    failed = {record["index"]: record for record in records if "error" in record}
+    assert failed.keys() == bad.keys()
+    for index, message in bad.items():
+        assert list(failed[index]) == ["index", "text", "error"]
+        assert message in failed[index]["error"]
+        assert f"{source}, line {index + 1}" in failed[index]["error"]
+        assert (failed[index]["text"] is None) == (index in BAD_ROWS)
+    alone = bertcli(command, "-m", model, "-i", good(tmp_path, bad), *more, "--format", "jsonl").records
+    assert [drop_index(record) for record in records if "error" not in record] == [drop_index(one) for one in alone]
+
+
+def drop_index(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key != "index"}
+
+
+def test_keep_going_left_out_ends_at_the_first_bad_row(model: Path, source: Path) -> None:
+    error = bertcli("encode", "-m", model, "-i", source, "--format", "json").error
+    assert f"{source}, line 2: not UTF-8" in error
+
+
+@pytest.mark.parametrize("command", ["encode", "score", "fill-mask", "classify"])
+def test_keep_going_shows_errors_in_a_table(command: str, model: Path, source: Path) -> None:
+    result = bertcli(command, "-m", model, "-i", source, "--keep-going", "--text-pair", "x")
+    assert result.status == 1
+    assert "not valid JSON" in result.out
+
+
+def test_keep_going_leaves_zeros_in_arrays_and_a_list_beside(model: Path, source: Path, tmp_path: Path) -> None:
+    for ending in ("npy", "safetensors"):
+        target = tmp_path / f"v.{ending}"
+        listed = tmp_path / f"v.{ending}.errors.jsonl"
+        result = bertcli("encode", "-m", model, "-i", source, "--keep-going", "-o", target)
+        assert result.status == 1
+        assert f"4 of 8 texts could not be used; their vectors are zeros, and {listed} says why" in result.err
+        rows = np.load(target) if ending == "npy" else load_file(target)["embeddings"]
+        assert [index for index, row in enumerate(rows) if not row.any()] == list(BAD_ROWS)
+        found = [json.loads(line) for line in listed.read_text(encoding="utf-8").splitlines()]
+        assert [record["index"] for record in found] == list(BAD_ROWS)
+        assert bertcli("encode", "-m", model, "-i", good(tmp_path, BAD_ROWS), "--keep-going", "-o", target).status == 0
+        assert not listed.exists()
+
+
+def test_keep_going_leaves_no_vectors_of_tokens(model: Path, source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.npz"
+    bertcli("encode", "-m", model, "-i", source, "--keep-going", "-o", target, "--pooling", "none", "--dtype", "int8")
+    with np.load(target) as arrays:
+        counts = np.diff(arrays["offsets"])
+        assert [index for index, count in enumerate(counts) if not count] == list(BAD_ROWS)
+        assert arrays["offsets"][-1] == len(arrays["embeddings"]) == len(arrays["scales"])
+
+
+def test_keep_going_keeps_the_ids_of_rows(model: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.jsonl", tmp_path / "v.parquet"
+    rows = ['{"id": 7, "text": "tea"}', '{"id": 8, "txt": "tea"}', '{"id": 9, "text": 1}', '{"id": [], "text": "tea"}']
+    source.write_text("\n".join(rows))
+    arguments = ["encode", "-m", str(model), "-i", str(source), "--id-column", "id", "--keep-going"]
+    records = [json.loads(line) for line in bertcli(*arguments, "--format", "jsonl").out.splitlines()]
+    assert [record.get("id") for record in records] == [7, 8, 9, None]
+    assert ["error" in record for record in records] == [False, True, True, True]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert bertcli(*arguments, "-o", str(target)).status == 1
+    assert parquet.read_table(target).column("id").to_pylist() == [7, 8, 9, None]
+    source.write_text("\n".join([*rows, f'{{"id": {10**30}, "text": "tea"}}']))
+    assert bertcli(*arguments, "-o", str(target)).status == 1
+    assert parquet.read_table(target).column("id").to_pylist() == ["7", "8", "9", None, f"{10**30}"]
+
+
+def test_keep_going_leaves_nulls_in_parquet(model: Path, source: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    target = tmp_path / "v.parquet"
+    assert bertcli("encode", "-m", model, "-i", source, "--keep-going", "-o", target).status == 1
+    rows = parquet.read_table(target).to_pylist()
+    assert [index for index, row in enumerate(rows) if row["embedding"] is None] == list(BAD_ROWS)
+    assert [row["error"] is None for row in rows] == [index not in BAD_ROWS for index in range(8)]
+    assert rows[0]["text"] == "The cat [MASK] on the mat."
+    assert [row["id"] for row in rows] == list(range(8))
+    vectors = [row["embedding"] for row in rows if row["embedding"] is not None]
+    bertcli("encode", "-m", model, "-i", good(tmp_path, BAD_ROWS), "-o", tmp_path / "good.npy")
+    assert np.array_equal(np.array(vectors, np.float32), np.load(tmp_path / "good.npy"))
+    # lists of one size cannot be null in many versions of pyarrow: they read no such file
+    assert str(parquet.read_schema(target).field("embedding").type) == "list<element: float>"
+    bertcli("encode", "-m", model, "-i", good(tmp_path, BAD_ROWS), "-o", target, "--keep-going")
+    assert str(parquet.read_schema(target).field("embedding").type) == "fixed_size_list<element: float>[32]"
+
+
+def test_keep_going_may_go_on_with_what_was_begun_without(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertcli.files.draft.SHORTEST", 0.0)
+    monkeypatch.setattr("bertcli.files.draft.LONGEST", 0.0)
+    source, target = tmp_path / "in.txt", tmp_path / "v.jsonl"
+    source.write_bytes(b"tea\n" * 100 + b"\xff\n" + b"milk\n" * 5)
+    arguments = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--batch-tokens", "50", "--resume"]
+    first = bertcli(*arguments)
+    assert "line 101: not UTF-8" in first.error
+    assert "texts are done and kept" in first.err
+    assert bertcli(*arguments, "--keep-going").status == 1
+    assert [("error" in json.loads(line)) for line in target.read_text().splitlines()] == [i == 100 for i in range(106)]
+
+
+def test_parquet_is_not_written_without_pyarrow(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert bertcli("encode", "-m", model, "tea", "-o", tmp_path / "v.parquet").error == (
+        f"Error: {tmp_path / 'v.parquet'}: Parquet needs pyarrow: pip install 'bertcli[parquet]'."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_of_a_column_without_a_name(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"": "tea", "text": null}\n', encoding="utf-8")
+    (record,) = bertcli("encode", "-m", model, "-i", file, "--column", "", "--format", "jsonl").records
+    assert record["text"] == "tea"
+    assert "the field 'text' is null, which is not a text." in bertcli("encode", "-m", model, "-i", file).error
+    file.write_text('{"text": true}\n', encoding="utf-8")
+    assert "the field 'text' is true" in bertcli("encode", "-m", model, "-i", file).error
+    assert "there is no field ''; fields are 'text'" in bertcli("encode", "-m", model, "-i", file, "--column", "").error

@@ -1,0 +1,83 @@
+"""Records: the same in every form, on standard output or in a file; nothing is printed or left after an error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertcli.errors import BertcliError
+from bertcli.files.draft import Draft
+from bertcli.files.records import RecordFile, record_output
+from bertcli.files.table import Table
+from bertcli.report import Column, as_json
+
+RECORDS: list[dict[str, Any]] = [{"text": "é\n"}, {"text": "b", "score": 1e-7}, {"text": None}]
+
+
+def table() -> Table:
+    return Table((Column("text"),), lambda record: [(record["text"],)])
+
+
+def write(format: str, file: Path | None, records: list[dict[str, Any]]) -> None:
+    with record_output(format, None if file is None else str(file), table()) as put:
+        for record in records:
+            put(record)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_records_are_the_same_in_every_form(count: int, tmp_path: Path, capsysbinary: Any) -> None:
+    for format in ("json", "jsonl"):
+        write(format, None, RECORDS[:count])
+        printed = capsysbinary.readouterr().out
+        write("table", tmp_path / f"v.{format}", RECORDS[:count])
+        assert (tmp_path / f"v.{format}").read_bytes() == printed
+        assert capsysbinary.readouterr().out == b""
+        found = json.loads(printed) if format == "json" else [json.loads(line) for line in printed.splitlines()]
+        assert found == RECORDS[:count]
+
+
+def test_records_of_a_resumed_file_follow_those_there(tmp_path: Path) -> None:
+    for ending in ("json", "jsonl"):
+        whole, file = tmp_path / f"whole.{ending}", tmp_path / f"v.{ending}"
+        write("table", whole, RECORDS)
+        for first in (0, 1, 3):
+            (tmp_path / f".v.{ending}.part").unlink(missing_ok=True)
+            with Draft(str(file)) as draft:
+                RecordFile(draft).append(RECORDS[:first])
+                records = RecordFile(draft)  # as another process sees the part
+                records.append(RECORDS[first:])
+                records.finish()
+            assert file.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize("format", ["json", "table"])
+def test_records_before_an_error_are_not_shown(format: str, tmp_path: Path, capsysbinary: Any) -> None:
+    for file in (None, tmp_path / "v.json", tmp_path / "v.jsonl"):
+        with pytest.raises(ZeroDivisionError):
+            _fail(format, file)
+        assert capsysbinary.readouterr().out == b""
+        assert list(tmp_path.iterdir()) == []
+
+
+def _fail(format: str, file: Path | None) -> None:
+    with record_output(format, None if file is None else str(file), table()) as put:
+        put(RECORDS[0])
+        raise ZeroDivisionError
+
+
+def test_records_of_lines_come_at_once(capsysbinary: Any) -> None:
+    with record_output("jsonl", None, table()) as put:
+        put(RECORDS[0])
+        assert capsysbinary.readouterr().out == '{"text": "é\\n"}\n'.encode()
+    sys.stdout.flush()
+
+
+def test_records_hold_no_number_that_json_lacks() -> None:
+    for number in (float("nan"), float("inf")):
+        with pytest.raises(BertcliError, match="the weights are damaged"):
+            as_json({"score": number})
+    assert as_json({"label": "\ud800"}) == b'{"label": "\\ud800"}'

@@ -1,0 +1,328 @@
+"""Whatever happens between any two writes, `--resume` makes of it what an unbroken run gives, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Made
+from crashes import crashing
+from deadlines import started
+from terminal import Result, bertcli
+
+from bertcli.files import draft
+from bertcli.files.draft import Draft, State
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
+FORMS = {
+    "npy": ["encode"],
+    "npz": ["encode", "--pooling", "none", "--dtype", "int8"],
+    "safetensors": ["encode", "--pooling", "none"],
+    "parquet": ["encode", "--id-column", "id", "--dtype", "int8"],
+    "json": ["encode", "--keep-going"],
+    "jsonl": ["fill-mask", "--keep-going", "--top-k", "2"],
+}
+
+
+@pytest.fixture
+def model(made: Made) -> Path:
+    return made(head="pretraining", seed=7)
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every window goes to the disk, and then the state."""
+    monkeypatch.setattr(draft, "SHORTEST", 0.0)
+    monkeypatch.setattr(draft, "LONGEST", 0.0)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    choose = random.Random(0)
+    path = tmp_path / "in.jsonl"
+    rows = ({"id": i, "text": " ".join(choose.choices(WORDS, k=choose.randint(0, 30)))} for i in range(24))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def command(form: str, model: Path, source: Path, target: Path, *more: str) -> list[str | Path]:
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    return [*FORMS[form], "-m", model, "-i", source, "-o", target, "--batch-tokens", "20", "--resume", *more]
+
+
+def leftovers(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
+
+
+def test_resume_has_something_to_crash(model: Path, source: Path, tmp_path: Path) -> None:
+    for form in FORMS:
+        with crashing(None) as disk:
+            bertcli(*command(form, model, source, tmp_path / f"v.{form}"))
+        assert disk.calls > 25, form
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("power_cut", [False, True], ids=["kill", "power cut"])
+@pytest.mark.parametrize("form", FORMS)
+def test_resume_after_a_crash_between_any_two_writes(
+    form: str, power_cut: bool, model: Path, source: Path, tmp_path: Path
+) -> None:
+    whole, target = tmp_path / f"whole.{form}", tmp_path / f"v.{form}"
+    arguments = command(form, model, source, target)
+    with crashing(None) as disk:
+        first = bertcli(*command(form, model, source, whole))
+    expected = whole.read_bytes()
+    step = 1 if form == "npy" and not power_cut else 11
+    for last in [*range(len(form), disk.calls - 8, step), *range(disk.calls - 8, disk.calls)]:
+        target.write_bytes(b"old")
+        with crashing(last, power_cut):
+            bertcli(*arguments)
+        assert target.read_bytes() in (b"old", expected), last
+        assert bertcli(*arguments).status == first.status, last
+        assert target.read_bytes() == expected, last
+        assert leftovers(tmp_path) == []
+
+
+def test_resume_after_crash_after_crash(model: Path, source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.safetensors"
+    arguments = command("safetensors", model, source, target)
+    bertcli(*arguments)
+    expected = target.read_bytes()
+    choose = random.Random(1)
+    for _ in range(3):
+        target.unlink()
+        for _ in range(5):
+            with crashing(choose.randint(5, 20), power_cut=choose.random() < 0.5):
+                bertcli(*arguments)
+        bertcli(*arguments)
+        assert target.read_bytes() == expected
+
+
+def unfinished(arguments: list[str | Path]) -> None:
+    with crashing(20):
+        bertcli(*arguments)
+
+
+def test_resume_does_not_begin_again(
+    model: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "v.npy"
+    arguments = command("npy", model, source, target)
+    with crashing(28):
+        bertcli(*arguments)
+    seen: list[int] = []
+    step = Draft.step
+
+    def watched(self: Draft, state: State) -> None:
+        seen.append(state["texts"])
+        step(self, state)
+
+    monkeypatch.setattr(Draft, "step", watched)
+    assert bertcli(*arguments).status == 0
+    assert seen[0] > 5
+    assert len(np.load(target)) == 24
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--pooling", "cls"], "--pooling was auto and is now cls"),
+        (["--max-length", "9"], "--max-length was not given and is now 9"),
+        (["--text-pair", "x"], "--text-pair was not given and is now x"),
+        (["--batch-tokens", "30"], "--batch-tokens was 20 and is now 30"),
+        (["--column", "id"], "--column was not given and is now id"),
+    ],
+)
+def test_resume_with_other_options_is_refused(
+    change: list[str], message: str, model: Path, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "v.npy"
+    arguments = command("npy", model, source, target)
+    unfinished(arguments)
+    before = {name: (tmp_path / name).read_bytes() for name in leftovers(tmp_path)}
+    assert f"Cannot resume {target}: {message}; restore that" in bertcli(*arguments, *change).error
+    assert {name: (tmp_path / name).read_bytes() for name in leftovers(tmp_path)} == before != {}
+    assert not target.exists()
+    assert bertcli(*arguments).status == 0
+
+
+def test_resume_with_another_input_is_refused(model: Path, source: Path, tmp_path: Path) -> None:
+    arguments = command("npy", model, source, tmp_path / "v.npy")
+    unfinished(arguments)
+    text = source.read_text(encoding="utf-8")
+    for changed in (text + text[:40], text[:-9], text.replace("23", "32")):
+        source.write_text(changed, encoding="utf-8")
+        assert "the input has changed" in bertcli(*arguments).error
+    source.write_text(text, encoding="utf-8")
+    assert bertcli(*arguments).status == 0
+
+
+def test_resume_with_another_model_is_refused(model: Path, made: Made, source: Path, tmp_path: Path) -> None:
+    arguments = command("npy", model, source, tmp_path / "v.npy")
+    unfinished(arguments)
+    assert "the model has changed" in bertcli(*arguments, "-m", made(head="pretraining", seed=8)).error
+
+
+def test_resume_left_out_replaces_what_was_there(model: Path, source: Path, tmp_path: Path) -> None:
+    arguments = command("npy", model, source, tmp_path / "v.npy")
+    unfinished(arguments)
+    arguments.remove("--resume")
+    assert "Note: replacing what an unfinished run left of" in bertcli(*arguments).err
+    assert leftovers(tmp_path) == []
+    assert "Note: replacing" not in bertcli(*arguments).err
+
+
+def test_resume_of_nothing_says_so(model: Path, source: Path, tmp_path: Path) -> None:
+    arguments = command("npy", model, source, tmp_path / "v.npy")
+    assert "starts over" not in bertcli(*arguments).err
+    assert "v.npy to resume, so this one starts over." in bertcli(*arguments).err
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_resume_beside_another_process_is_refused(resume: bool, model: Path, source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.npy"
+    arguments = command("npy", model, source, target)
+    if not resume:
+        arguments.remove("--resume")
+    with Draft(str(target), None, resume=False):
+        message = bertcli(*arguments).error
+        link = tmp_path / "link.npy"
+        link.symlink_to(target)
+        assert "is writing" in bertcli(*arguments, "-o", link).error
+    assert f"Process {os.getpid()} is writing {target} right now" in message
+    assert leftovers(tmp_path) == []
+    assert bertcli(*arguments).status == 0
+
+
+def test_resume_of_a_pipe_is_refused(model: Path, tmp_path: Path) -> None:
+    arguments = ["encode", "-m", str(model), "--resume"]
+    assert "A pipe cannot be read a second time" in bertcli(*arguments, "-o", tmp_path / "v.npy", stdin="tea\n").error
+    assert bertcli(*arguments, "tea").status == 2
+    assert bertcli(*arguments, "tea", "-o", tmp_path / "v.npy").status == 0
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("damage", ["part", "gone", "state", "nothing"])
+def test_resume_trusts_no_damaged_leftover(damage: str, model: Path, source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.npy"
+    arguments = command("npy", model, source, target)
+    bertcli(*arguments)
+    expected = target.read_bytes()
+    target.unlink()
+    unfinished(arguments)
+    part, state = tmp_path / ".v.npy.part", tmp_path / ".v.npy.state"
+    if damage == "part":
+        part.write_bytes(part.read_bytes()[:200])
+    elif damage == "gone":
+        part.unlink()
+    elif damage == "state":
+        state.write_bytes(state.read_bytes()[:-30].replace(b"windows", b"windowz", 2))
+    result = bertcli(*arguments)
+    assert ("is damaged, so this one starts over" in result.err) == (damage in ("part", "gone"))
+    assert target.read_bytes() == expected
+
+
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """A disk with room for some bytes."""
+    original, room = os.write, 4000
+
+    def write(file: int, data: memoryview) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(28, "No space left on device")
+        count = original(file, data[:room])
+        room -= count
+        return count
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "write", write)
+        yield patch
+
+
+def test_resume_after_a_full_disk(full: pytest.MonkeyPatch, model: Path, source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.jsonl"
+    arguments = ["encode", *command("jsonl", model, source, target)[4:]]
+    result = bertcli(*arguments)
+    assert "No space left on device" in result.error
+    assert "texts are done and kept: repeat the command with --resume to continue" in result.err
+    assert not target.exists()
+    full.undo()
+    assert bertcli(*arguments).status == 0
+    again = target.read_bytes()
+    bertcli(*arguments)
+    assert target.read_bytes() == again
+    assert len(again.splitlines()) == 24
+
+
+def test_resume_goes_on_with_accuracy(made: Made, tmp_path: Path) -> None:
+    model = made(head="classifier", id2label={0: "bad", 1: "good"})
+    source, target = tmp_path / "in.csv", tmp_path / "v.jsonl"
+    rows = "".join(f"{' '.join(WORDS[i % 7 :])},{i % 2}\n" for i in range(30))
+    source.write_text(f"text,label\n{rows}", encoding="utf-8")
+    arguments: list[str | Path] = [
+        "classify", "-m", model, "-i", source, "-o", target, "--label-column", "label",
+        "--batch-tokens", "20", "--resume",
+    ]  # fmt: skip
+
+    def run() -> Result:
+        return bertcli(*arguments)
+
+    expected = run()
+    whole = target.read_bytes()
+    for last in (16, 19, 26):
+        with crashing(last):
+            run()
+        assert run() == expected
+        assert target.read_bytes() == whole
+
+
+def test_resume_after_ctrl_c(model: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.txt", tmp_path / "v.npy"
+    source.write_text("She drank hot tea with milk.\n" * 20_000, encoding="utf-8")
+    code = "import bertcli.files.draft as d; d.SHORTEST = d.LONGEST = 0.0; from bertcli.cli import main; main()"
+    arguments = [sys.executable, "-c", code, "encode", "-m", model, "-i", source, "-o", target, "--resume"]
+    with started([*map(str, arguments)], stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        state = tmp_path / ".v.npy.state"
+        deadline = time.monotonic() + 60
+        while not (state.exists() and b"sizes" in state.read_bytes()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert f"Process {process.pid} is writing {target} right now" in bertcli(*map(str, arguments[3:])).error
+        process.send_signal(signal.SIGINT)
+        err = process.stderr.read().decode()
+    assert process.returncode == 130
+    assert "texts are done and kept: repeat the command with --resume to continue" in err
+    assert not target.exists()
+    assert bertcli(*map(str, arguments[3:])).status == 0
+    assert len(np.load(target)) == 20_000
+
+
+@pytest.mark.parametrize(
+    ("ending", "how"),
+    [*((ending, "--chunk=8,2") for ending in ("npz", "safetensors", "parquet")), ("npz", "--sparse"),
+     ("parquet", "--sparse")],
+)  # fmt: skip
+def test_resume_goes_on_with_several_arrays(ending: str, how: str, model: Path, source: Path, tmp_path: Path) -> None:
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    whole, target = tmp_path / f"whole.{ending}", tmp_path / f"v.{ending}"
+    arguments: list[str | Path] = ["encode", "-m", model, "-i", source, how, "--batch-tokens", "20", "--resume", "-o"]
+    with crashing(None) as disk:
+        assert bertcli(*arguments, whole).status == 0
+    for last in range(5, disk.calls, 37):
+        with crashing(last):
+            bertcli(*arguments, target)
+        assert bertcli(*arguments, target).status == 0
+        assert target.read_bytes() == whole.read_bytes()
+        assert leftovers(tmp_path) == []

@@ -1,0 +1,195 @@
+"""Fields of JSON lines and of tables are found by name; a row that cannot be used is named, or kept in its place."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reading import refusal, refusal_of, rows_of, texts_of
+
+from bertcli.errors import BertcliError
+from bertcli.files.inputs import from_files
+from bertcli.files.lines import LONGEST
+
+reuse = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+characters = st.characters(codec="utf-8")
+WORDS = ["one", "", "dr–é 😀", "four"]
+CONTENT = {
+    "txt": "".join(f"{word}\n" for word in WORDS),
+    "jsonl": "".join(json.dumps({"text": word, "id": i}) + "\n" for i, word in enumerate(WORDS)),
+    "csv": "id,text\n" + "".join(f"{i},{word}\n" for i, word in enumerate(WORDS)),
+    "tsv": "id\ttext\n" + "".join(f"{i}\t{word}\n" for i, word in enumerate(WORDS)),
+}
+
+
+def test_rows_of_json_lines(tmp_path: Path) -> None:
+    data = '{"text": "a", "other": [1, NaN]}\r\n{"id": 7, "text": ""}\n{"text": "\\u2028\\n\\ud83d\\ude00"}'
+    assert texts_of(tmp_path, "t.jsonl", data) == ["a", "", "\u2028\n😀"]
+    found = rows_of(tmp_path, "t.jsonl", '{"a": "x", "b": "y"}\n', column="a", pair_column="b")
+    assert [(text.text, text.pair) for text in found] == [("x", "y")]
+    assert found[0].place is not None
+    assert found[0].place.endswith("t.jsonl, line 1")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
+        ('{"text": "a"} x', "not valid JSON (Extra data at column 15)"),
+        ("7", "not a JSON object but 7"),
+        ('["a"]', "not a JSON object"),
+        ('{"txt": "a"}', "there is no field 'text'; fields are 'txt'"),
+        ('{"text": 7}', "the field 'text' is 7, which is not a text"),
+        ('{"text": null}', "the field 'text' is null"),
+        ('{"text": "\\ud800"}', "which is not a text"),
+        ("[" * 100_000, "not usable JSON"),
+        ('{"text": ' + "9" * 5000 + "}", "not usable JSON"),
+    ],
+)
+def test_rows_of_bad_json_are_named(line: str, message: str, tmp_path: Path) -> None:
+    found = refusal_of(tmp_path, "t.jsonl", '{"text": "fine"}\n' + line + "\n")
+    assert found.startswith("t.jsonl, line 2: ")
+    assert message in found
+    assert len(found) < 300
+
+
+def test_rows_without_the_pair_are_refused(tmp_path: Path) -> None:
+    assert "no field 'b'" in refusal_of(tmp_path, "t.jsonl", '{"text": "a"}\n', pair_column="b")
+
+
+def test_rows_written_by_json_come_back(tmp_path: Path) -> None:
+    values = ["", "a\nb", "\u2028", "😀", '"']
+    for ascii_only in (True, False):
+        data = "".join(json.dumps({"text": value}, ensure_ascii=ascii_only) + "\n" for value in values)
+        assert texts_of(tmp_path, "t.jsonl", data) == values
+
+
+@given(values=st.lists(st.tuples(st.text(characters), st.text(characters)), max_size=8), tabs=st.booleans())
+@reuse
+def test_rows_written_by_csv_come_back(values: list[tuple[str, str]], tabs: bool, tmp_path: Path) -> None:
+    stream = io.StringIO()
+    writer = csv.writer(stream, delimiter="\t" if tabs else ",")
+    writer.writerows([("first", "text"), *values])
+    kept = [pair for pair in values if not tabs or "\n" not in "".join(pair)]
+    if kept == values:
+        found = rows_of(tmp_path, "t.tsv" if tabs else "t.csv", stream.getvalue(), pair_column="first")
+        assert [(text.pair, text.text) for text in found] == values
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ("", []),
+        ("text\n", []),
+        ("\ufefftext\r\na\r\n", ["a"]),
+        ("text\na\n\nb\n", ["a", "", "b"]),
+        ('id,text\n1,"a, ""b""\nc"\n2,d\n', ['a, "b"\nc', "d"]),
+        ("id,text\n1,a\rb\n", ["a\rb"]),
+        ('text\n"' + "x" * 200_000 + '"\n', ["x" * 200_000]),
+        ('text\n5" nail\n', ['5" nail']),
+    ],
+)
+def test_rows_separated_by_commas(data: str, expected: list[str], tmp_path: Path) -> None:
+    assert texts_of(tmp_path, "t.csv", data) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("1\ta, b", "a, b"),
+        ('1\t" catch me " is fun', '" catch me " is fun'),
+        ('1\t"open', '"open'),
+        ('1\t"a ""b"" c"', 'a "b" c'),
+        ('1\t5" nail', '5" nail'),
+        ("1\ta\rb", "a\rb"),
+    ],
+)
+def test_rows_separated_by_tabs(line: str, expected: str, tmp_path: Path) -> None:
+    assert texts_of(tmp_path, "t.tsv", "label\ttext\n" + line + "\n") == [expected]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("a,b\n1,2\n", "t.csv, line 1: there is no column 'text'; columns are 'a', 'b' (see --column)"),
+        ("text,text\n1,2\n", "t.csv, line 1: there is more than one column 'text'"),
+        ("id,text\n1,2\n3\n", "t.csv, line 3: 1 field(s) where the header has 2"),
+        ("id,text\n1,2,3\n", "t.csv, line 2: 3 field(s) where the header has 2"),
+        ('id,text\n1,"a\nb"\n2\n', "t.csv, line 4: 1 field(s)"),
+        ('text\nfine\n"open\nand on\n', "t.csv, line 3: not comma-separated values"),
+        ('text\n"a" b\n', "t.csv, line 2: not comma-separated values"),
+    ],
+)
+def test_rows_that_do_not_fit_the_header_are_named(data: str, message: str, tmp_path: Path) -> None:
+    assert refusal_of(tmp_path, "t.csv", data).startswith(message)
+
+
+def test_rows_whose_quotation_mark_never_closes_do_not_fill_the_memory(tmp_path: Path) -> None:
+    (tmp_path / "t.csv.gz").write_bytes(
+        gzip.compress(b'text\nfine\n"open\n' + (b"x" * 99 + b"\n") * (LONGEST // 90), 1)
+    )
+    assert refusal(tmp_path / "t.csv.gz").startswith("t.csv.gz, line 3: a quotation mark opens here and does not close")
+
+
+@pytest.mark.parametrize(("ending", "kind"), [("jsonl", int), ("csv", str), ("tsv", str)])
+def test_rows_may_have_an_id(ending: str, kind: type, tmp_path: Path) -> None:
+    file = tmp_path / f"t.{ending}"
+    file.write_text(CONTENT[ending], encoding="utf-8")
+    assert [row.id for row in from_files([str(file)], id_column="id")] == [kind(i) for i in range(4)]
+
+
+def test_rows_have_a_text_or_a_whole_number_as_id(tmp_path: Path) -> None:
+    values: tuple[Any, ...] = (1.5, True, None, [])
+    for value in values:
+        (tmp_path / "t.jsonl").write_text(json.dumps({"text": "a", "id": value}), encoding="utf-8")
+        assert "which is not a text or whole number" in refusal(tmp_path / "t.jsonl", id_column="id")
+
+
+def test_rows_may_have_a_label(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    values = ["good", 1, 0.5, True]
+    file.write_text("".join(json.dumps({"text": "a", "is": value}) + "\n" for value in values), encoding="utf-8")
+    assert [row.label for row in from_files([str(file)], label_column="is")] == ["good", "1", "0.5", "true"]
+    file.write_text('{"text": "a", "is": null}', encoding="utf-8")
+    assert "the field 'is' is null, which is not a text or number" in refusal(file, label_column="is")
+    file.write_text('{"text": 5}', encoding="utf-8")
+    assert "which is not a text." in refusal(file, label_column="text")
+
+
+@pytest.mark.parametrize("options", [{}, {"id_column": "other"}, {"label_column": "other"}])
+def test_rows_may_hold_a_number_beyond_every_float(options: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"text": ' + "9" * 400 + ', "other": 1}', encoding="utf-8")
+    with pytest.raises(BertcliError, match=r"line 1: the field 'text' is 9999.*, which is not a text"):
+        list(from_files([str(tmp_path / "t.jsonl")], None, None, None, **options))  # type: ignore[arg-type]
+    (tmp_path / "t.jsonl").write_text('{"text": "a", "other": ' + "9" * 400 + "}", encoding="utf-8")
+    (row,) = from_files([str(tmp_path / "t.jsonl")], **options)  # type: ignore[arg-type]
+    assert [value for value in (row.id, row.label) if value is not None] in ([], [int("9" * 400)], ["9" * 400])
+
+
+BAD = {
+    "txt": (b"one\n\xff\nthree\n", ["one", None, "three"]),
+    "jsonl": (b'{"text": "one"}\n{"text": 2}\n\xff\n{\n7\n{}\n{"text": "x"}\n', ["one", *[None] * 5, "x"]),
+    "csv": (b'id,text\n1,one\n2\n3,"a" b\n4,\xff\n5,five\n', ["one", None, None, None, "five"]),
+    "tsv": (b"id\ttext\n1\tone\n2\n3\t\xff\n4\tfour\n", ["one", None, None, "four"]),
+}
+
+
+@pytest.mark.parametrize("ending", BAD)
+def test_rows_that_are_bad_keep_their_place_when_asked(ending: str, tmp_path: Path) -> None:
+    data, expected = BAD[ending]
+    file = tmp_path / f"t.{ending}"
+    file.write_bytes(data)
+    rows = list(from_files([str(file)], keep_going=True))
+    assert [None if row.error else row.text for row in rows] == expected
+    assert all(row.error is None or row.error.startswith(f"{row.place}: ") for row in rows)
+    first = next(row.error for row in rows if row.error)
+    assert refusal(file) == first.replace(str(tmp_path) + os.sep, "")

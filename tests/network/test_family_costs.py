@@ -1,0 +1,45 @@
+"""Parameters and multiply-accumulates of every family's variants, as PyTorch counts them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bertcli
+from bertcli.analysis.trace.watcher import run_shapes
+from bertcli.checkpoint.families import family, variants
+
+CASES = json.loads((Path(__file__).parents[1] / "reference" / "family_costs.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['variant']}.{case['head']}.{case['sequence']}")
+def test_families_cost_what_pytorch_counts(case: dict[str, Any]) -> None:
+    heads = {"model": None, "sop": "mlm,sop"}.get(case["head"], case["head"])
+    model = bertcli.variant(case["variant"], heads=heads)
+    assert bertcli.params(model).total_params == case["params"]
+    totals = run_shapes(model, case["batch"], case["sequence"]).totals
+    assert totals.matmul_flops == case["matmul_flops"]
+    assert totals.params == case["params"]
+
+
+def test_families_every_variant_is_counted() -> None:
+    counted = {case["variant"] for case in CASES}
+    assert {name for name, config in variants().items() if config.model_type not in ("bert", "textbook")} == counted
+
+
+FEW = ("tiny", "roberta-base", "mpnet-base", "electra-small", "modernbert-base", "deberta-v2-xlarge", "albert-base")
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_families_formulas_stand_for_their_numbers(name: str) -> None:
+    """Also where layers differ (ModernBERT's first, DeBERTa's convolution) or are one layer (ALBERT's)."""
+    powers = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+    model = bertcli.variant(name, heads=family(variants()[name].model_type).head_names)
+    for collapse, depth in ((False, 2), (True, 2), (True, 6)):
+        for row in bertcli.params(model, collapse=collapse, depth=depth).rows:
+            numbers = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda power: f"**{power[0].translate(powers)}", row.numbers)
+            assert eval(numbers.replace("·", "*") or "0") == row.params, row

@@ -1,0 +1,50 @@
+"""Texts that files hold, and what is said of files that hold none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertcli.errors import BertcliError
+from bertcli.files.inputs import from_files
+from bertcli.files.texts import Text
+
+
+def texts(*files: Path | str, **options: Any) -> list[str]:
+    """The texts in these files, one file after another."""
+    return [text.text for text in from_files([str(file) for file in files], **options)]
+
+
+def refusal(*files: Path | str, **options: Any) -> str:
+    """What is said of these files, without the names of folders."""
+    with pytest.raises(BertcliError) as caught:
+        texts(*files, **options)
+    message = str(caught.value)
+    for file in files:
+        message = message.replace(str(Path(file).parent) + os.sep, "")
+    return message
+
+
+def written(folder: Path, name: str, data: bytes | str) -> Path:
+    """A file of this name and content."""
+    path = folder / name
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def rows_of(folder: Path, name: str, data: bytes | str, **options: Any) -> list[Text]:
+    """The rows of a file of this name and content."""
+    return list(from_files([str(written(folder, name, data))], **options))
+
+
+def texts_of(folder: Path, name: str, data: bytes | str, **options: Any) -> list[str]:
+    """The texts that a file of this name and content holds."""
+    return [text.text for text in rows_of(folder, name, data, **options)]
+
+
+def refusal_of(folder: Path, name: str, data: bytes | str, **options: Any) -> str:
+    """What is said of a file of this name and content."""
+    return refusal(written(folder, name, data), **options)

@@ -1,0 +1,74 @@
+"""Sentence folders with prompts, and SPLADE folders: what is recorded of sentence-transformers, and compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from checkpoints import Sentence, make
+from reference.task_cases import make_task
+
+TEXTS = ("The cat sat on the mat.", "", "Tea", "She poured a cup of hot coffee, and he drank it with milk.")
+PROMPTS = {"query": "Find the House: ", "passage": "a text:", "none": ""}
+
+# pooling, whether the prompt's tokens are pooled, lower-cased by the folder, the default prompt's name, the options
+PROMPTED: dict[str, tuple[tuple[str, ...], bool, bool, str | None, dict[str, str]]] = {
+    "default": (("mean",), True, False, "query", {}),
+    "named": (("mean",), True, False, None, {"prompt_name": "passage"}),
+    "given": (("cls", "max"), True, False, "query", {"prompt": "hot "}),
+    "empty": (("mean",), False, False, "query", {"prompt": ""}),
+    "mean left out": (("mean",), False, False, None, {"prompt_name": "query"}),
+    "cls left out": (("cls",), False, False, "passage", {}),
+    "all left out": (("mean_sqrt_len", "mean", "max", "cls"), False, True, None, {"prompt": "The Cat"}),
+}
+
+# family and head, pooling strategy, activation; None: a model without a SpladePooling, which gets max and relu
+SPARSE: dict[str, tuple[str, str, str] | None] = {
+    "plain": None,
+    "max": ("mlm", "max", "relu"),
+    "sum": ("pretraining", "sum", "relu"),
+    "max log1p": ("mlm", "max", "log1p_relu"),
+    "sum log1p": ("mlm", "sum", "log1p_relu"),
+    "distilbert": ("distilbert", "max", "relu"),
+    "roberta": ("roberta", "sum", "relu"),
+}
+
+
+def prompted(folder: Path, name: str) -> Path:
+    """A folder with PROMPTS."""
+    pooling, included, lower, default, _ = PROMPTED[name]
+    make(folder, sentence=Sentence(pooling, "new", do_lower_case=lower), seed=len(name), lower_case=not lower)
+    change(folder / "1_Pooling/config.json", include_prompt=included)
+    (folder / "config_sentence_transformers.json").write_text(
+        json.dumps({"prompts": PROMPTS, "default_prompt_name": default}), encoding="utf-8"
+    )
+    return folder
+
+
+def sparse(folder: Path, name: str) -> Path:
+    """A masked language model, in most cases with a SpladePooling."""
+    settings = SPARSE[name]
+    head = settings[0] if settings else "mlm"
+    if head in ("distilbert", "roberta"):
+        make_task(folder, head, "mlm")
+    else:
+        make(folder, head=head, seed=len(name), tokenizer="both")
+    if settings is None:
+        return folder
+    kinds = {"": "sparse_encoder.models.MLMTransformer", "1_SpladePooling": "sparse_encoder.models.SpladePooling"}
+    modules = [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.{kind}"}
+               for i, (path, kind) in enumerate(kinds.items())]  # fmt: skip
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 40, "do_lower_case": False}))
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"model_type": "SparseEncoder"}))
+    (folder / "1_SpladePooling").mkdir()
+    (folder / "1_SpladePooling/config.json").write_text(
+        json.dumps({"pooling_strategy": settings[1], "activation_function": settings[2]}), encoding="utf-8"
+    )
+    return folder
+
+
+def change(file: Path, **settings: Any) -> None:
+    """Set keys of a JSON file."""
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | settings), encoding="utf-8")

@@ -1,0 +1,111 @@
+"""What is recorded and compared of the families that are not BERT: checkpoints and inputs. NumPy only."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from family_checkpoints import FAMILIES
+from numpy.typing import NDArray
+from reference.cases import Batch, ids_of
+
+LENGTHS = (7, 2, 12)
+DTYPES = ("F32", "F16", "BF16", "F64")
+COLUMNS = slice(3, None, 11)  # of the vocabulary
+
+
+class Case(NamedTuple):
+    """A checkpoint (the keywords of `make_family`) and the texts it is run on."""
+
+    family: str
+    head: str
+    checkpoint: dict[str, Any]
+    lengths: tuple[int, ...] = LENGTHS
+    segments: bool = False  # whether the later half of each sentence is the second segment
+    padding: tuple[tuple[int, int], ...] = ()  # (sentence, token): where a text has the id of padding
+
+    def batch(self) -> Batch:
+        """Ids that are no special ones, padded on the right."""
+        shape = (len(self.lengths), max(self.lengths))
+        pad = self.checkpoint.get("config", {}).get("pad_token_id", PADS[self.family])
+        batch = Batch(np.full(shape, pad, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+        for row, length in enumerate(self.lengths):
+            batch.ids[row, :length] = np.array(ids_of(length, 115, len(self.head) + row)) + 4
+            batch.segments[row, (length + 1) // 2 : length] = self.segments
+            batch.mask[row, :length] = 1
+        for row, token in self.padding:
+            batch.ids[row, token] = pad
+        return batch
+
+
+PADS = dict.fromkeys(FAMILIES, 1) | {"distilbert": 0, "electra": 0, "modernbert": 0, "deberta-v2": 0, "albert": 0}
+
+
+def every_head(family: str, **more: Any) -> dict[str, Case]:
+    """A case of each head of a family; types of weights go round, and the base model is saved without its prefix."""
+    found = {}
+    for number, head in enumerate(FAMILIES[family].heads):
+        checkpoint = {"dtype": DTYPES[number % 4], "bare": head == "model", "seed": number}
+        found[f"{family}.{head}"] = Case(family, head, checkpoint, **more)
+    return found
+
+
+OLD_KEYS = {"global_attn_every_n_layers": 2, "global_rope_theta": 2000.0, "local_rope_theta": 2000.0}
+NEW_KEYS = {
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention", "full_attention"],
+    "rope_parameters": {
+        "full_attention": {"rope_type": "default", "rope_theta": 5000.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 300.0},
+    },
+}
+VERSION_2 = {
+    "position_biased_input": True, "type_vocab_size": 2, "position_buckets": 0, "norm_rel_ebd": None,
+    "share_att_key": False, "pos_att_type": ["c2p", "p2c"], "conv_kernel_size": 3, "conv_act": "gelu",
+}  # fmt: skip
+CASES: dict[str, Case] = {
+    **every_head("roberta"),
+    "roberta.padding-inside": Case("roberta", "mlm", {"seed": 20}, padding=((0, 3), (2, 0), (2, 11))),
+    "roberta.other-padding": Case("roberta", "model", {"seed": 21, "config": {"pad_token_id": 3}}),
+    "roberta.relu": Case("roberta", "mlm", {"seed": 22, "config": {"hidden_act": "relu"}}),
+    "roberta.limit": Case("roberta", "model", {"seed": 23}, lengths=(62, 61)),
+    "xlm-roberta.mlm": Case("xlm-roberta", "mlm", {"seed": 24}),
+    "camembert.classifier": Case("camembert", "classifier", {"seed": 25}),
+    **every_head("distilbert"),
+    "distilbert.relu": Case("distilbert", "mlm", {"seed": 30, "config": {"activation": "relu"}}),
+    "distilbert.limit": Case("distilbert", "model", {"seed": 31}, lengths=(64, 3)),
+    **every_head("mpnet"),
+    "mpnet.beyond-its-buckets": Case("mpnet", "mlm", {"seed": 40, "sizes": {"P": 402}}, lengths=(400, 9, 129, 9)),
+    **every_head("electra", segments=True),
+    "electra.projected": Case("electra", "mlm", {"seed": 50, "sizes": {"E": 16}, "config": {"hidden_act": "relu"}}),
+    "electra.projected-rtd": Case("electra", "rtd", {"seed": 51, "sizes": {"E": 16}, "config": {"hidden_act": "relu"}}),
+    **every_head("modernbert"),
+    "modernbert.mean": Case("modernbert", "classifier", {"seed": 60, "config": {"classifier_pooling": "mean"}}),
+    "modernbert.mean-choice": Case(
+        "modernbert", "multiple_choice", {"seed": 61, "config": {"classifier_pooling": "mean"}}
+    ),
+    "modernbert.old-keys": Case("modernbert", "mlm", {"seed": 62, "config": OLD_KEYS}),
+    "modernbert.new-keys": Case("modernbert", "mlm", {"seed": 63, "config": NEW_KEYS}),
+    "modernbert.far": Case("modernbert", "model", {"seed": 64, "sizes": {"P": 400}}, lengths=(300, 9, 73, 72)),
+    **every_head("deberta-v2"),
+    "deberta-v2.old": Case("deberta-v2", "mlm", {"seed": 70, "sizes": {"E": 16}, "config": VERSION_2}, segments=True),
+    "deberta-v2.old-classifier": Case("deberta-v2", "classifier", {"seed": 71, "config": VERSION_2}, segments=True),
+    "deberta-v2.one-term": Case(
+        "deberta-v2", "model", {"seed": 72, "config": {"pos_att_type": ["c2p"], "share_att_key": False}}
+    ),
+    "deberta-v2.other-term": Case(
+        "deberta-v2", "model", {"seed": 73, "config": {"pos_att_type": ["p2c"], "share_att_key": False}}
+    ),
+    "deberta-v2.far": Case("deberta-v2", "model", {"seed": 74, "sizes": {"P": 200}}, lengths=(190, 9, 70, 9)),
+    **every_head("albert", segments=True),
+    "albert.two-groups": Case(
+        "albert", "classifier", {"seed": 80, "sizes": {"G": 2, "L": 5, "E": 16}, "config": {"hidden_act": "gelu"}}
+    ),
+    "mpnet.other-padding": Case("mpnet", "model", {"seed": 41, "config": {"pad_token_id": 0}}),
+}
+
+
+def recorded_rows(batch: Batch) -> NDArray[np.int64]:
+    """The packed rows of the first and last token of every sentence."""
+    lengths = batch.mask.sum(axis=1)
+    ends = np.cumsum(lengths)
+    return np.unique(np.stack([ends - lengths, ends - 1]))

@@ -1,0 +1,72 @@
+"""Record parameters and matrix products of every family's variants as PyTorch counts them:
+`python tests/reference/record_family_costs.py`, with torch and transformers (recorded with transformers 5.23.0, torch
+2.13.0). Models are built on the meta device: no weights are needed.
+"""
+
+# mypy: disable-error-code="import-not-found"
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from torch.utils.flop_counter import FlopCounterMode
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
+
+from family_checkpoints import FAMILIES, architecture  # noqa: E402
+
+from bertcli.checkpoint.families import variants  # noqa: E402
+
+UNCOUNTED = ("modernbert", "multiple_choice")  # its code looks at numbers, which the meta device does not have
+SHAPES = ((1, 16), (2, 128))
+FINE_TUNED = ("classifier", "token_classifier", "multiple_choice")
+
+
+def cases() -> Iterator[tuple[str, Any, str]]:
+    """Every variant's base model, and every head of the first of each model_type."""
+    seen = set()
+    for name, config in variants().items():
+        if config.model_type in FAMILIES:
+            heads = ("model",) if config.model_type in seen else FAMILIES[config.model_type].heads
+            yield from ((name, config, head) for head in heads if (config.model_type, head) != UNCOUNTED)
+            seen.add(config.model_type)
+
+
+def counted(config: Any, head: str, batch: int, sequence: int) -> dict[str, int]:
+    """Parameters, shared ones once, and FLOPs of all matrix products in one pass, two for a multiply-accumulate."""
+    keys = {key: value for key, value in vars(config).items() if key != "id2label" and value not in (None, ())}
+    keys = {key: list(value) if isinstance(value, tuple) else value for key, value in keys.items()}
+    keys |= {"num_labels": 2, "attn_implementation": "eager"}
+    if config.model_type == "deberta-v2":
+        keys["pad_token_id"] = None  # else it looks for padding in ids that have no numbers here
+    settings = transformers.AutoConfig.for_model(**keys)
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        model = getattr(transformers, architecture(config.model_type, head))(settings).eval()
+        ids = torch.zeros((batch, sequence), dtype=torch.long)
+        with torch.no_grad():
+            model(ids[:, None] if head == "multiple_choice" else ids)
+    params = sum(parameter.numel() for parameter in model.parameters())
+    # ModernBERT's angles, an outer product of positions and rates, are written as a matrix product there.
+    angles = [sum(ops.values()) for name, ops in counter.get_flop_counts().items() if name.endswith("rotary_emb")]
+    return {"params": params, "matmul_flops": int(counter.get_total_flops() - sum(angles))}
+
+
+def main() -> None:
+    lines = []
+    for name, config, head in cases():
+        for batch, sequence in SHAPES[: 1 + (head == "model")]:
+            what = {"variant": name, "head": head, "batch": batch, "sequence": sequence}
+            lines.append(json.dumps(what | counted(config, head, batch, sequence)))
+    (HERE / "family_costs.json").write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+    print(f"{len(lines)} cases")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Record what sentence-transformers makes of texts with static models and with other families, in sentence_models.json.
+
+`python tests/reference/record_sentence_models.py` with torch, transformers and sentence-transformers (recorded with
+transformers 5.23.0 and sentence-transformers 6.2.0).
+"""
+# mypy: disable-error-code="import-not-found"
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+import torch  # noqa: E402
+from sentence_folders import FOLDERS, write_folder  # noqa: E402
+from sentence_transformers import SentenceTransformer  # noqa: E402
+from static_models import LAYOUTS, write_static  # noqa: E402
+
+torch.set_num_threads(1)
+TEXTS = ["The hot tea", "", "unbelievable xqz!", "[MASK] [CLS] tea"]
+LONG = ["The hot tea was good", "unbelievable coffee in Paris! " * 8]
+
+
+def vectors(folder: str, texts: list[str]) -> list[list[float]]:
+    model = SentenceTransformer(folder, device="cpu").float()  # in half precision an empty text is NaN
+    return [[round(number, 7) for number in vector] for vector in model.encode(texts).tolist()]
+
+
+def record() -> dict[str, dict[str, list[list[float]]]]:
+    static, families = {}, {}
+    for name in (*LAYOUTS, *FOLDERS):
+        with tempfile.TemporaryDirectory() as folder:
+            if name in FOLDERS:
+                families[name] = vectors(str(write_folder(Path(folder), name)), LONG)
+            else:
+                write_static(Path(folder), name)
+                static[name] = vectors(folder, TEXTS)
+    return {"static": static, "families": families}
+
+
+if __name__ == "__main__":
+    text = json.dumps({"texts": TEXTS, "long": LONG, **record()}, separators=(",", ":"))
+    (HERE / "sentence_models.json").write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,113 @@
+"""answer against transformers' question-answering pipeline (tests/reference/tasks.json), and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from conftest import Made
+from hypothesis import given
+from hypothesis import strategies as st
+from pipelines import SAID, same
+from reference import task_cases as cases
+
+import bertcli
+from bertcli import tasks
+from bertcli.errors import BertcliError
+from bertcli.model import Model
+
+
+@pytest.fixture(scope="module")
+def reader(made: Made) -> Model:
+    return bertcli.load(made(**cases.READER))
+
+
+@pytest.mark.parametrize("setting", cases.ANSWER_SETTINGS)
+def test_answer_equals_the_pipeline(setting: tuple[int, int, bool], reader: Model) -> None:
+    top_k, longest, no_answer = setting
+    questions, contexts = zip(*cases.QUESTIONS, strict=True)
+    records = list(
+        tasks.answer(reader, questions, contexts, top_k=top_k, max_answer_length=longest, no_answer=no_answer)
+    )
+    first = cases.ANSWER_SETTINGS.index(setting) * len(cases.QUESTIONS)
+    for record, expected in zip(records, SAID["answer"][first:][: len(records)], strict=True):
+        assert list(record) == ["index", "question", "context", "answers"]
+        same(record["answers"], expected)
+        for one in record["answers"]:
+            assert record["context"][one["start"] : one["end"]] == one["answer"]
+
+
+def test_answer_takes_one_context_for_all_questions(reader: Model) -> None:
+    records = reader.answer(["Who?", "What?"], "The queen sold it.")
+    assert [record["question"] for record in records] == ["Who?", "What?"]
+    assert {record["context"] for record in records} == {"The queen sold it."}
+
+
+def test_answer_reads_windows_of_384_tokens_that_share_128(made: Made) -> None:
+    model = bertcli.load(made(head="qa", seed=306, sizes={"max_position_embeddings": 512}))
+    context = cases.LONG_TEXT * 8
+    assert len(model.tokenizer.encode([context])[0].ids) > 480
+    assert model.answer(["Who?"], context, top_k=5) == model.answer(
+        ["Who?"], context, top_k=5, max_length=384, stride=128
+    )
+    assert model.answer(["Who?"], context) != model.answer(["Who?"], context, max_length=512)
+
+
+@given(question=st.text(max_size=20), context=st.text(max_size=80), scoring=st.sampled_from(["probability", "logits"]))
+def test_answers_are_ranges_of_any_context(question: str, context: str, scoring: Any, reader: Model) -> None:
+    (record,) = tasks.answer(reader, [question], [context], top_k=9, no_answer=True, score=scoring, keep_going=True)
+    if "error" in record:
+        assert "is empty" in record["error"]
+        return
+    scores = [one["score"] for one in record["answers"]]
+    assert scores == sorted(scores, reverse=True)
+    texts = [one["answer"] for one in record["answers"]]
+    assert texts == [context[one["start"] : one["end"]] for one in record["answers"]]
+    assert len({text.lower() for text in texts if text}) == len([text for text in texts if text])
+    assert scoring == "logits" or sum(scores) <= 1 + 1e-9
+
+
+def test_answer_by_logits_compares_windows(reader: Model) -> None:
+    question, context = cases.QUESTIONS[3]
+    (record,) = reader.answer([question], context, score="logits", no_answer=True, top_k=500)
+    scores = [one["score"] for one in record["answers"]]
+    assert scores == sorted(scores, reverse=True)
+    (empty,) = (one for one in record["answers"] if not one["answer"])
+    assert empty == {"score": 0.0, "start": 0, "end": 0, "answer": ""}
+
+
+def test_answer_finds_room_for_the_context_of_a_long_question(reader: Model) -> None:
+    question = "river " * 36  # of 48 tokens three are special: nine are left, fewer than windows share otherwise
+    (record,) = reader.answer([question], "The queen sold it to the king of France and went home. " * 3)
+    assert record["answers"][0]["answer"]
+
+
+@pytest.mark.parametrize(
+    ("question", "context", "options", "message"),
+    [
+        ("river " * 45, "The queen.", {}, "The question of text 0 (.*) has 45 tokens, which leaves 0 of a window's 48"),
+        ("river " * 60, "The queen.", {}, "has 60 tokens, which leaves 0 of a window's 48 for the context"),
+        ("Who?", "", {}, "The context of text 0 .* is empty"),
+        ("Who?", " \n", {}, "The context of text 0 .* is empty"),
+        ("", "The queen.", {}, "The question of text 0 .* is empty"),
+        ("Who?", None, {}, r"has no context to find an answer in: give one \(--context\)"),
+        ("Who?", "The queen.", {"score": "sum"}, "There is no score 'sum'; choose from probability, logits"),
+        ("Who?", "The queen.", {"top_k": 0}, "top_k is 0; it must be at least 1"),
+        ("Who?", "The queen.", {"stride": -1}, "must be at least 0"),
+        ("Who?", "The queen.", {"stride": 44}, "--stride"),
+    ],
+)
+def test_answer_refuses(question: str, context: str | None, options: Any, message: str, reader: Model) -> None:
+    with pytest.raises(BertcliError, match=message):
+        reader.answer([question], [context], **options)
+
+
+def test_answer_goes_on_after_an_empty_context(reader: Model) -> None:
+    records = list(tasks.answer(reader, ["Who?", "Who?"], ["", "The queen."], keep_going=True))
+    assert "is empty" in records[0]["error"]
+    assert records[1]["answers"]
+
+
+def test_answer_names_a_model_where_the_head_is_missing() -> None:
+    with pytest.raises(BertcliError, match="-m deepset/bert-base-cased-squad2"):
+        bertcli.load().answer(["Who?"], "The queen.")

@@ -1,0 +1,51 @@
+"""Batches of texts on several threads: of one size, and really at the same time."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertcli.engine import blas, threads
+from bertcli.engine.packing import LEAST_TOKENS
+from bertcli.tasks.task import even_batches, in_micro_batches
+
+
+@pytest.fixture(autouse=True)
+def set_threads() -> Iterator[Callable[[int], None]]:
+    """Sets the number of threads, in one test."""
+    yield threads.set_thread_count
+    threads.set_thread_count(None)
+
+
+@pytest.mark.skipif(blas.threads() is None, reason="this library of products cannot be told to use one thread")
+@pytest.mark.parametrize("count", [2, 3])
+def test_batches_every_thread_has_a_batch_at_the_same_time(count: int, set_threads: Callable[[int], None]) -> None:
+    set_threads(count)
+    every = threading.Barrier(count, timeout=10)
+
+    def run(batch: list[int]) -> list[int]:
+        every.wait()  # breaks unless all threads are here
+        return batch
+
+    lengths = [16] * (count * LEAST_TOKENS // 16)
+    assert in_micro_batches(lengths, 100 * LEAST_TOKENS, run) == list(range(len(lengths)))
+
+
+@given(
+    lengths=st.lists(st.integers(1, 100), min_size=1, max_size=200),
+    limit=st.integers(1000, 4000),
+    count=st.integers(1, 8),
+)
+def test_batches_come_to_an_end_together(lengths: list[int], limit: int, count: int) -> None:
+    threads.set_thread_count(count)
+    batches = even_batches(lengths, limit)
+    assert sorted(itertools.chain(*batches)) == list(range(len(lengths)))
+    sizes = [sum(lengths[i] for i in batch) for batch in batches]
+    assert max(sizes) <= limit
+    assert len(batches) >= min(count, sum(lengths) // LEAST_TOKENS)
+    assert max(sizes) - min(sizes) <= 2 * max(lengths)

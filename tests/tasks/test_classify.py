@@ -1,0 +1,95 @@
+"""classify: scores from logits, and which head they come from."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Made
+
+import bertcli
+from bertcli import tasks
+from bertcli.errors import BertcliError
+from bertcli.model import Model
+
+
+def test_classify_labels_best_first(classifier: Model) -> None:
+    (record,) = tasks.classify(classifier, ["tea"], ["coffee"])
+    assert list(record) == ["index", "text", "text_pair", "truncated", "labels"]
+    assert record["text_pair"] == "coffee"
+    scores = [label["score"] for label in record["labels"]]
+    assert scores == sorted(scores, reverse=True)
+    assert sum(scores) == pytest.approx(1)
+    (best,) = tasks.classify(classifier, ["tea"], ["coffee"], top_k=1)
+    assert best["labels"] == record["labels"][:1]
+
+
+@pytest.mark.parametrize(
+    ("config", "labels", "expected"),
+    [
+        ({}, 3, "softmax"),
+        ({}, 1, "sigmoid"),
+        ({"problem_type": "multi_label_classification"}, 3, "sigmoid"),
+        ({"problem_type": "single_label_classification"}, 3, "softmax"),
+        ({"problem_type": "regression"}, 1, "none"),
+        ({"problem_type": "regression"}, 3, "none"),
+    ],
+)
+def test_classify_activations(config: dict[str, str], labels: int, expected: Any, made: Made) -> None:
+    model = bertcli.load(made(head="classifier", num_labels=labels, config=config))
+
+    def scores(activation: Any) -> dict[str, float]:
+        (record,) = tasks.classify(model, ["tea"], activation=activation)
+        return {label["label"]: label["score"] for label in record["labels"]}
+
+    logits = scores("none")
+    assert set(logits) == {f"LABEL_{i}" for i in range(labels)}
+    assert scores("sigmoid") == pytest.approx({key: 1 / (1 + math.exp(-x)) for key, x in logits.items()})
+    total = sum(map(math.exp, logits.values()))
+    assert scores("softmax") == pytest.approx({key: math.exp(x) / total for key, x in logits.items()})
+    assert scores(None) == scores(expected)
+
+
+@pytest.mark.parametrize(("name", "scored"), [("Identity", lambda x: x), ("Tanh", math.tanh)])
+def test_classify_uses_the_activation_of_a_cross_encoder(name: str, scored: Any, made: Made) -> None:
+    named = {"sentence_transformers": {"activation_fn": f"torch.nn.{name}"}}
+    model = bertcli.load(made(head="classifier", num_labels=1, config=named))
+
+    def score(**options: Any) -> float:
+        (record,) = tasks.classify(model, ["tea"], ["hot"], **options)
+        return float(record["labels"][0]["score"])
+
+    assert score() == pytest.approx(scored(score(activation="none")))
+    assert score() == pytest.approx(model.rank("tea", ["hot"])[0]["score"])
+    assert score(activation="sigmoid") == pytest.approx(1 / (1 + math.exp(-score(activation="none"))))
+
+
+@pytest.mark.parametrize(
+    ("head", "command"), [("token_classifier", "tag"), ("qa", "answer"), ("multiple_choice", "classify --choices")]
+)
+def test_classify_says_what_another_head_is_for(head: str, command: str, made: Made) -> None:
+    model = bertcli.load(made(head=head))
+    with pytest.raises(BertcliError, match=rf"classify needs a classifier head.*{head} \(for {command}\)"):
+        tasks.classify(model, ["tea"])
+
+
+def test_classify_scores_of_extreme_logits() -> None:
+    from bertcli.tasks.activation import activated
+
+    logits = np.array([[-1e4, 0.0, 1e4]])
+    assert activated(logits, "sigmoid").tolist() == [[0.0, 0.5, 1.0]]
+    assert activated(logits, "softmax").tolist() == [[0.0, 0.0, 1.0]]
+
+
+def test_classify_next_sentence_head(mlm: Model, made: Made) -> None:
+    (record,) = tasks.classify(mlm, ["tea"], "coffee")
+    assert {label["label"] for label in record["labels"]} == {"is_next", "not_next"}
+    assert record == next(tasks.classify(mlm, ["tea"], "coffee", head="nsp"))
+    with pytest.raises(BertcliError, match=r"needs a second text, and text 1 \('tea'\) has none"):
+        list(tasks.classify(mlm, ["tea", "tea"], ["coffee", None]))
+    with pytest.raises(BertcliError, match=r"needs a classifier head.*its heads: mlm"):
+        tasks.classify(bertcli.load(made(head="mlm")), ["tea"])
+    with pytest.raises(BertcliError, match="needs a next-sentence head"):
+        tasks.classify(bertcli.load(made(head="classifier")), ["tea"], "x", head="nsp")

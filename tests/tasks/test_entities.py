@@ -1,0 +1,112 @@
+"""How labels of pieces become entities: words, groups and windows, in numbers that can be followed by hand."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertcli.tasks.entities import Aggregation, Entity, Piece, continues, entities, merged, merged_pieces
+
+LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC", "E-ORG")
+
+
+def row_of(label: str, probability: float = 0.9) -> list[float]:
+    rest = (1 - probability) / (len(LABELS) - 1)
+    return [probability if one == label else rest for one in LABELS]
+
+
+def found(labels: list[str], ignore: tuple[str, ...] = ("O",), aggregation: Aggregation = "simple") -> list[Entity]:
+    """Entities of words a, b, c … that have these labels with a probability of 0.9."""
+    pieces = [Piece(i + 1, 2 * i, 2 * i + 1, "abcdefgh"[i], False) for i in range(len(labels))]
+    return entities(pieces, np.array([row_of(label) for label in labels]), LABELS, aggregation, ignore, " ".join)
+
+
+@pytest.mark.parametrize(
+    ("labels", "tags"),
+    [
+        (["B-PER", "I-PER"], ["PER a b"]),
+        (["I-PER", "I-PER"], ["PER a b"]),
+        (["O", "I-PER"], ["PER b"]),
+        (["B-PER", "B-PER"], ["PER a", "PER b"]),
+        (["B-PER", "I-LOC"], ["PER a", "LOC b"]),
+        (["B-PER", "I-PER", "O", "I-PER"], ["PER a b", "PER d"]),
+        (["MISC", "MISC", "B-LOC", "I-LOC"], ["MISC a b", "LOC c d"]),
+        (["E-ORG", "E-ORG"], ["ORG a b"]),
+        (["O", "O"], []),
+    ],
+)
+def test_entities_group_neighbors_of_one_tag(labels: list[str], tags: list[str]) -> None:
+    assert [f"{entity.label} {entity.word}" for entity in found(labels)] == tags
+
+
+def test_entities_leave_labels_out_after_grouping() -> None:
+    assert [entity.label for entity in found(["O", "MISC", "O"], ignore=())] == ["O", "MISC", "O"]
+    assert [entity.word for entity in found(["MISC", "O", "MISC"], ignore=("O", "PER"))] == ["a", "c"]
+    assert [entity.label for entity in found(["B-PER", "I-PER", "O"], ("O", "I-PER"), "none")] == ["B-PER"]
+
+
+def test_entities_of_no_pieces_are_none() -> None:
+    for aggregation in ("none", "simple", "first", "max", "average"):
+        assert entities([], np.empty((0, len(LABELS))), LABELS, aggregation, (), " ".join) == []
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "label", "score"),
+    [("first", "A", 0.6), ("max", "B", 0.8), ("average", "B", 0.55)],
+)
+def test_entities_give_a_word_the_label_of_its_pieces(aggregation: Aggregation, label: str, score: float) -> None:
+    pieces = [Piece(1, 0, 2, "un", False), Piece(2, 2, 6, "##able", True), Piece(3, 7, 8, "x", False)]
+    probabilities = np.array([[0.6, 0.3, 0.1], [0.1, 0.8, 0.1], [0.0, 0.0, 1.0]])
+    word, other = entities(pieces, probabilities, ("A", "B", "C"), aggregation, (), " ".join)
+    assert (word.label, word.start, word.end, word.word) == (label, 0, 6, "un ##able")
+    assert word.score == pytest.approx(score)
+    assert other == Entity("C", 1.0, "x", 7, 8, 3)
+
+
+@pytest.mark.parametrize(
+    ("piece", "text", "start", "end", "prefix", "expected"),
+    [
+        ("able", "unable", 2, 6, "##", False),
+        ("##able", "unable", 2, 6, "##", True),
+        ("able", "unable", 2, 6, None, True),
+        ("un", "unable", 0, 2, None, False),
+        ("able", "un able", 3, 7, None, False),
+        ("Ġable", "un able", 2, 7, None, False),
+        ("able", "un\nable", 3, 7, None, True),
+    ],
+)
+def test_entities_know_which_pieces_continue_a_word(
+    piece: str, text: str, start: int, end: int, prefix: str | None, expected: bool
+) -> None:
+    assert continues(piece, text, start, end, prefix) is expected
+
+
+def test_entities_of_overlapping_windows_keep_the_longer_then_the_likelier() -> None:
+    short, long = Entity("PER", 0.9, "", 4, 8, 2), Entity("LOC", 0.2, "", 2, 9, 1)
+    later, likelier = Entity("PER", 0.5, "", 20, 25, 5), Entity("LOC", 0.6, "", 20, 25, 5)
+    assert merged([[short, later], [long, likelier]]) == [long, likelier]
+    assert merged([[long], [later]]) == [long, later]
+    assert merged([[short, long]]) == [short, long]  # of one window nothing is taken away
+
+
+spans = st.tuples(st.integers(0, 30), st.integers(1, 6), st.sampled_from([0.1, 0.5, 0.9])).map(
+    lambda span: Entity("X", span[2], "", span[0], span[0] + span[1], span[0])
+)
+
+
+@given(st.lists(st.lists(spans), min_size=2))
+def test_entities_of_several_windows_never_overlap_and_none_is_made_up(windows: list[list[Entity]]) -> None:
+    kept, every = merged(windows), [entity for window in windows for entity in window]
+    assert all(one.end <= other.start for one, other in pairwise(kept))
+    assert set(kept) <= set(every)
+    assert not every or max(entity.end - entity.start for entity in every) in [e.end - e.start for e in kept]
+
+
+def test_entities_of_pieces_in_two_windows_are_there_once() -> None:
+    one, other = Entity("B-PER", 0.4, "a", 0, 1, 3), Entity("B-LOC", 0.7, "a", 0, 1, 3)
+    last = Entity("MISC", 0.5, "b", 0, 1, 4)  # the same range: a character that is two pieces
+    assert merged_pieces([[one], [other, last]]) == [other, last]

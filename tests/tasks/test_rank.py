@@ -1,0 +1,119 @@
+"""rank against sentence-transformers' CrossEncoder (tests/reference/tasks.json), and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkpoints import make
+from conftest import Made
+from hypothesis import given
+from hypothesis import strategies as st
+from pipelines import SAID, same
+from reference import task_cases as cases
+
+import bertcli
+from bertcli import tasks
+from bertcli.errors import BertcliError
+from bertcli.files.texts import Text, Texts
+from bertcli.model import Model
+from bertcli.tasks.rank import ByQuery, with_query
+
+
+@pytest.fixture(scope="module")
+def ranker(made: Made) -> Model:
+    return bertcli.load(made(**cases.RANKER))
+
+
+@pytest.mark.parametrize("name", cases.ACTIVATIONS)
+def test_rank_equals_cross_encoder(name: str, tmp_path: Path) -> None:
+    setting = cases.ACTIVATIONS[name]
+    path = make(tmp_path, **cases.RANKER, config=setting["config"])
+    if "activation_fn" in setting:
+        (path / "modules.json").write_text(json.dumps(cases.MODULES))
+        (path / "sentence_bert_config.json").write_text(json.dumps(cases.TRANSFORMER))
+        settings = {"model_type": "CrossEncoder", "activation_fn": setting["activation_fn"]}
+        (path / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    records = bertcli.load(path).rank(cases.QUERY, cases.DOCUMENTS, truncation="silent")
+    expected = SAID[f"rank.{name}"]
+    same(records, [{"query": cases.QUERY, **one, "text": cases.DOCUMENTS[one["corpus_id"]]} for one in expected])
+    assert list(records[0]) == ["query", "corpus_id", "score", "text"]
+
+
+def test_rank_of_pairs_ranks_each_querys_documents(ranker: Model) -> None:
+    queries = ["tea"] * 4 + ["river"] * 2
+    together = ranker.rank(queries, cases.DOCUMENTS, truncation="silent", batch_tokens=8)
+    tea = ranker.rank("tea", cases.DOCUMENTS[:4], truncation="silent")
+    river = ranker.rank("river", cases.DOCUMENTS[4:], truncation="silent")
+    expected = [*tea, *({**record, "corpus_id": record["corpus_id"] + 4} for record in river)]
+    same(together, expected)
+
+
+def test_rank_gives_the_best_of_each_query(ranker: Model) -> None:
+    queries = ["tea"] * 4 + ["river"] * 2
+    every = ranker.rank(queries, cases.DOCUMENTS, truncation="silent")
+    best = ranker.rank(queries, cases.DOCUMENTS, top_k=1, truncation="silent")
+    assert best == [every[0], every[4]]
+
+
+rows = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40)), max_size=30)
+
+
+@given(rows, st.integers(1, 30), st.integers(1, 4))
+def test_rank_windows_end_where_a_query_does_or_hold_one_query(
+    drawn: list[tuple[int, int]], tokens: int, span: int
+) -> None:
+    pairs = [Text(f"q{query}", "x" * length) for query, length in sorted(drawn)]
+    windows = list(ByQuery(Texts(pairs)).grouped(tokens, span))
+    assert [text for window in windows for text in window] == pairs
+    for window, following in pairwise(windows):
+        goes_on = following[0].text == window[-1].text
+        assert not goes_on or len({text.text for text in window}) == 1
+
+
+def test_rank_resumes_where_an_earlier_run_stopped(ranker: Model) -> None:
+    queries = [query for query in ("tea", "river", "sun") for _ in range(5)]
+    documents = [f"word {i}" for i in range(15)]
+    blocks = list(tasks.rank(ranker, queries, documents, batch_tokens=8).blocks)
+    assert len(blocks) > 1
+    for done in range(len(blocks)):
+        earlier = [record for block in blocks[: done + 1] for record in block.records]
+        start = blocks[done].progress
+        rest = tasks.rank(ranker, queries, documents, batch_tokens=8, start=start)
+        assert [*earlier, *rest] == [record for block in blocks for record in block.records]
+
+
+def test_rank_keeps_going_past_rows_that_cannot_be_used(ranker: Model) -> None:
+    pairs = [Text("tea", "hot"), Text("", place="p:2", error="p:2: bad."), Text("tea", "cold"), Text("sun", "red")]
+    records = list(tasks.rank(ranker, Texts(pairs), keep_going=True))
+    assert [record["query"] for record in records] == ["tea", "tea", "tea", "sun"]
+    assert records[2] == {"query": "tea", "corpus_id": 1, "text": None, "error": "p:2: bad."}
+    (failed,) = tasks.rank(ranker, with_query("tea", Texts(pairs[1:2])), keep_going=True)
+    assert failed == {**records[2], "corpus_id": 0}
+
+
+def test_rank_refuses_a_query_in_two_places(ranker: Model) -> None:
+    with pytest.raises(BertcliError, match=r"the query 'tea' comes again after another one.*sort them"):
+        ranker.rank(["tea", "sun", "tea"], ["a", "b", "c"])
+
+
+def test_rank_refuses(ranker: Model, made: Made) -> None:
+    two = bertcli.load(made(head="classifier", num_labels=2))
+    with pytest.raises(BertcliError, match=r"needs a classifier with one output, and .* has 2 labels: classify"):
+        two.rank("tea", ["hot"])
+    with pytest.raises(BertcliError, match="-m cross-encoder/ms-marco-MiniLM-L6-v2"):
+        bertcli.load().rank("tea", ["hot"])
+    with pytest.raises(BertcliError, match="There are fewer pairs than texts"):
+        ranker.rank(["tea", "sun"], ["a"])
+    with pytest.raises(BertcliError, match="a query without a document"):
+        list(tasks.rank(ranker, Texts([Text("tea")])))
+
+
+@pytest.mark.parametrize("path", ["os.system", "torch.nn.ReLU", "evil.Sigmoid", 3])
+def test_rank_refuses_activations_that_are_not_allowed(path: Any, tmp_path: Path) -> None:
+    model = bertcli.load(make(tmp_path, **cases.RANKER, config={"sbert_ce_default_activation_function": path}))
+    with pytest.raises(BertcliError, match=r"asks for the activation .* supports torch's Identity, Sigmoid, Tanh"):
+        model.rank("tea", ["hot"])

@@ -1,0 +1,122 @@
+"""Sparse vectors equal SparseEncoder's; records, files and workers hold the same."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Made
+from reference.encode_cases import SPARSE, TEXTS, sparse
+from terminal import bertcli
+
+from bertcli import tasks
+from bertcli.errors import BertcliError
+from bertcli.model import load
+from bertcli.tasks.sparse import SparseVector
+
+with np.load(Path(__file__).parents[1] / "reference" / "encode.npz") as file:
+    GOLDENS = dict(file)
+
+
+def dense(vectors: list[SparseVector], width: int) -> Any:
+    found = np.zeros((len(vectors), width), np.float32)
+    for row, vector in zip(found, vectors, strict=True):
+        assert (np.diff(vector.indices) > 0).all()
+        assert (vector.values > 0).all()
+        row[vector.indices] = vector.values
+    return found
+
+
+@pytest.mark.parametrize("case", SPARSE)
+@pytest.mark.parametrize("together", [1, 1 << 22])
+def test_sparse_vectors_are_those_of_sentence_transformers(
+    case: str, together: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertcli.tasks.sparse.NUMBERS_TOGETHER", together)
+    model = load(sparse(tmp_path, case))
+    found = dense(model.encode_sparse(TEXTS), model.config.vocab_size)
+    np.testing.assert_allclose(found, GOLDENS[f"sparse.{case}"], rtol=0, atol=1e-5)
+
+
+def test_sparse_vectors_need_a_head_and_dense_ones_a_pooling(tmp_path: Path, made: Made) -> None:
+    with pytest.raises(BertcliError, match="A sparse vector needs a masked-language-model head"):
+        load(made(head="classifier")).encode_sparse(["tea"])
+    model = load(sparse(tmp_path, "max"))
+    with pytest.raises(BertcliError, match="add --sparse"):
+        model.encode(["tea"])
+    assert model.encode(["tea"], pooling="mean").shape == (1, 32)
+
+
+def test_sparse_vectors_are_the_same_whoever_makes_them(tmp_path: Path) -> None:
+    model = load(sparse(tmp_path, "sum"))
+    texts = [" ".join(TEXTS), *TEXTS] * 6
+    how: dict[str, Any] = {"batch_tokens": 60, "chunk": (12, 3), "words": True}
+    one, two = (list(tasks.encode_sparse(model, texts, workers=n, **how).records()) for n in (1, 2))
+    assert one == two
+    assert max(record["chunk"] for record in one) > 1
+    (vector,) = model.encode_sparse([one[0]["text"]])
+    np.testing.assert_allclose(one[0]["values"], vector.values, rtol=0, atol=1e-5)
+    assert one[0]["words"] == [model.tokenizer.piece(id) for id in vector.indices]
+
+
+@pytest.mark.parametrize("ending", [".npz", ".jsonl", ".parquet"])
+def test_sparse_files_hold_what_records_hold(ending: str, tmp_path: Path) -> None:
+    folder, source, target = sparse(tmp_path / "m", "max"), tmp_path / "in.jsonl", tmp_path / f"out{ending}"
+    rows = [{"id": f"t{i}", "text": text} for i, text in enumerate(TEXTS)]
+    source.write_text("".join(json.dumps(row) + "\n" for row in [rows[0], {"id": "bad"}, *rows[1:]]), encoding="utf-8")
+    ids = [] if ending == ".npz" else ["--id-column", "id"]
+    result = bertcli("encode", "--sparse", "-m", folder, "-i", source, "-o", target, "--keep-going", *ids)
+    assert (result.status, "1 of 5 texts could not be used" in result.err) == (1, True)
+    expected = load(folder).encode_sparse(TEXTS)
+    if ending == ".npz":
+        with np.load(target) as file:
+            arrays = dict(file)
+        assert arrays["shape"].tolist() == [5, load(folder).config.vocab_size]
+        ends = arrays["indptr"].tolist()
+        assert ends[1] == ends[2]  # the text that failed has no entries
+        kept = [(start, end) for row, (start, end) in enumerate(pairwise(ends)) if row != 1]
+        found = [(arrays["indices"][start:end], arrays["data"][start:end]) for start, end in kept]
+    elif ending == ".jsonl":
+        records = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+        assert [record["id"] for record in records] == ["t0", "bad", "t1", "t2", "t3"]
+        found = [(record["indices"], record["values"]) for record in records if "error" not in record]
+    else:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        table = parquet.read_table(target).to_pylist()
+        assert [row["id"] for row in table] == ["t0", "bad", "t1", "t2", "t3"]
+        found = [(row["indices"], row["values"]) for row in table if row["error"] is None]
+    for (indices, values), vector in zip(found, expected, strict=True):
+        assert list(indices) == vector.indices.tolist()
+        np.testing.assert_allclose(values, vector.values, rtol=0, atol=1e-6)
+
+
+def test_sparse_table_shows_the_heaviest_words(tmp_path: Path) -> None:
+    folder = sparse(tmp_path, "max")
+    result = bertcli("encode", "--sparse", "-m", folder, "tea")
+    (vector,) = load(folder).encode_sparse(["tea"])
+    heaviest = load(folder).tokenizer.piece(int(vector.indices[vector.values.argmax()]))
+    assert f"{heaviest} {vector.values.max():.3f}" in result.out
+    assert "the max over tokens of ln(1 + relu)." in result.err
+    assert "words" not in bertcli("encode", "--sparse", "-m", folder, "tea", "--format", "jsonl").records[0]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--pooling", "mean"],
+        ["--layer", "0"],
+        ["--normalize"],
+        ["--truncate-dim", "3"],
+        ["--dtype", "int8"],
+        ["--similarity"],
+        ["--query", "tea", "--against", "x.npy"],
+    ],
+)
+def test_sparse_refuses_what_is_for_dense_vectors(arguments: list[str], tmp_path: Path) -> None:
+    texts = [] if "--query" in arguments else ["tea"]
+    assert bertcli("encode", "--sparse", *texts, *arguments).status == 2
+    assert bertcli("encode", "--tokens", "tea").status == 2

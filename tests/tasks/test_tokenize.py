@@ -1,0 +1,14 @@
+"""tokenize: records of pieces."""
+
+from __future__ import annotations
+
+from conftest import Made
+
+import bertcli
+
+
+def test_tokenize_takes_any_texts(made: Made) -> None:
+    from bertcli.tasks.tokenize import tokenize
+
+    (record,) = tokenize(bertcli.load(made()).tokenizer, ["tea"])
+    assert record["tokens"] == ["[CLS]", "tea", "[SEP]"]

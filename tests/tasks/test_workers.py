@@ -1,0 +1,424 @@
+"""Worker processes and the window tokenized ahead: the same results in the same order, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Made
+from deadlines import started as in_time
+from terminal import bertcli as run
+
+import bertcli
+from bertcli import tasks
+from bertcli.engine import blas, threads
+from bertcli.errors import BertcliError
+from bertcli.files.inputs import from_files
+from bertcli.files.texts import Text, from_values
+from bertcli.model import Model
+from bertcli.tasks import run as running
+from bertcli.tasks import workers as processes
+from bertcli.tasks.encode import Block
+from bertcli.tasks.task import Reading, Records, Task, Window
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
+choose = random.Random(0)
+TEXTS = [" ".join(["[MASK]"] * (i % 9 > 0) + choose.choices(WORDS, k=choose.randint(0, 60))) for i in range(40)]
+SMALL = {"batch_tokens": 60, "keep_going": True, "truncation": "silent"}  # seven windows; texts too long for the model
+Doing = Callable[[Model, Any], Any]
+DOINGS: dict[str, Doing] = {
+    "encode": lambda model, more: list(tasks.encode_blocks(model, TEXTS, **more)),
+    "encode, cls": lambda model, more: list(tasks.encode_blocks(model, TEXTS, pooling="cls", layer=-1, **more)),
+    "encode, none": lambda model, more: list(tasks.encode_blocks(model, TEXTS, pooling="none", **more)),
+    "classify": lambda model, more: list(tasks.classify(model, TEXTS, "tea", **more).blocks),
+    "fill-mask": lambda model, more: list(tasks.fill_mask(model, TEXTS, top_k=2, **more).blocks),
+    "score": lambda model, more: list(tasks.score(model, TEXTS[:12], **{**more, "batch_tokens": 20}).blocks),
+}
+
+
+@pytest.fixture
+def model(made: Made) -> Model:
+    return bertcli.load(made(head="pretraining", seed=7))
+
+
+@pytest.fixture(autouse=True)
+def two_threads() -> Iterator[None]:
+    threads.set_thread_count(2)
+    yield
+    threads.set_thread_count(None)
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseProcess]]:
+    """The worker processes that were started; they are killed after a minute, so that nothing waits for ever."""
+    found: list[BaseProcess] = []
+    original = processes.workers
+
+    @contextmanager
+    def noted(task: Task[Any], count: int) -> Iterator[processes.Begin[Any]]:
+        def kill() -> None:
+            for process in multiprocessing.active_children():
+                process.kill()
+
+        timer = threading.Timer(60, kill)
+        timer.start()
+        try:
+            with original(task, count) as begin:
+                try:
+                    yield begin
+                finally:
+                    found.extend(multiprocessing.active_children())
+        finally:
+            timer.cancel()
+
+    monkeypatch.setattr(processes, "workers", noted)
+    yield found
+    assert multiprocessing.active_children() == []
+
+
+def plain(result: Any) -> Any:
+    """A block or records as values that can be compared."""
+    if not isinstance(result, Block):
+        return result
+    items = [
+        (item.index, item.text, item.tokens.ids, item.tokens.segments, item.tokens.lost, item.tokens.lost_masks,
+         item.tokens.pieces, item.tokens.offsets, item.tokens.sides)
+        for item in result.items
+    ]  # fmt: skip
+    return items, [np.asarray(one).tolist() for one in result.vectors], list(result.failures), result.progress
+
+
+def threads_of_windows() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("bertcli tokenizing")]
+
+
+# ----------------------------------------------------------------------------------------------------------- the same
+
+
+@pytest.mark.parametrize(("doing", "count"), [*((name, 2) for name in DOINGS), ("encode", 3)])
+def test_workers_change_nothing(doing: str, count: int, model: Model, started: list[BaseProcess]) -> None:
+    alone = DOINGS[doing](model, {**SMALL, "workers": 1})
+    assert started == []
+    assert len(alone) >= 5
+    assert doing != "fill-mask" or alone[-1].progress.failed
+    shared = DOINGS[doing](model, {**SMALL, "workers": count})
+    assert [plain(one) for one in shared] == [plain(one) for one in alone]
+    assert len(started) == count
+    assert threads_of_windows() == []
+
+
+@pytest.mark.skipif(blas.kernel() is None, reason="this NumPy does not multiply with OpenBLAS")
+def test_workers_multiply_with_the_kernel_of_whoever_asks() -> None:
+    """Also where NumPy was there first, so that bertcli could not choose the kernel."""
+    program = (
+        "import os, numpy as np, bertcli\nfrom bertcli.engine import threads\n"
+        "os.environ.pop('OPENBLAS_CORETYPE', None)\n"
+        "threads.set_thread_count(2)\nmodel = bertcli.load()\n"
+        "texts = ['the cat sat on the mat ' * (i % 5 + 1) for i in range(30)]\n"
+        "one, two = (model.encode(texts, pooling='cls', batch_tokens=20, workers=n) for n in (1, 2))\n"
+        "assert np.array_equal(one, two)\n"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != blas.KERNEL_VARIABLE}
+    if "sse4_2" in blas.processor()[1]:
+        environment[blas.KERNEL_VARIABLE] = "Nehalem"  # which no library chooses any more
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, env=environment)
+
+
+def test_workers_is_told_the_kernel_and_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blas, "kernel", lambda: "Haswell")
+    names = (blas.KERNEL_VARIABLE, *threads.THREAD_VARIABLES)
+    before = {name: os.environ.get(name) for name in names}
+    program = f"import os; print([os.environ[name] for name in {names}])"
+    with processes._started_with(processes._environment(3)):
+        out = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
+    assert out.decode() == f"{['Haswell', *['3'] * len(threads.THREAD_VARIABLES)]}\n"
+    assert before == {name: os.environ.get(name) for name in names}
+
+
+def test_workers_imports_nothing_from_the_folder_it_runs_in(model: Model, tmp_path: Path) -> None:
+    for name in ("signal", "selectors", "multiprocessing", "numpy"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from here')", encoding="utf-8")
+    (tmp_path / "in.txt").write_text("tea with rain\n" * 60, encoding="utf-8")
+    command = [sys.executable, "-P", "-m", "bertcli", "encode", "-m", str(model.path), "-i", "in.txt", "-o", "v.npy"]
+    subprocess.run([*command, "--workers", "2", "--batch-tokens", "60"], check=True, timeout=60, cwd=tmp_path)
+    assert len(np.load(tmp_path / "v.npy")) == 60
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no signals to block on this system")
+def test_workers_ctrl_c_is_nothing_to_a_worker_from_its_first_moment() -> None:
+    with processes._started_with({}):
+        process = subprocess.Popen([sys.executable, "-c", "print('done')"], stdout=subprocess.PIPE)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30)[0] == b"done\n"
+    assert process.returncode == 0
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_workers_process_that_cannot_be_started_is_one_line(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def submit(*arguments: Any) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor.submit", submit)
+    with pytest.raises(BertcliError, match=r"cannot be started \(Resource temporarily unavailable\): set workers"):
+        model.encode(TEXTS, workers=2, batch_tokens=60)
+
+
+def test_workers_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_number(
+    model: Model, started: list[BaseProcess], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source, whole, target = tmp_path / "in.jsonl", tmp_path / "whole.npy", tmp_path / "v.npy"
+    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), encoding="utf-8")
+    assert model.path is not None
+    arguments: list[str | Path] = ["encode", "-m", model.path, "-i", source, "--truncation", "silent"]
+    arguments += ["--batch-tokens", "60"]
+    assert run(*arguments, "-o", whole, "--workers", "1").status == 0
+    original = processes.workers
+
+    @contextmanager
+    def fatal(task: Task[Any], count: int) -> Iterator[processes.Begin[Any]]:
+        with original(task, count) as begin:
+
+            def killing(texts: Sequence[Text], first: int) -> Any:
+                if first > 20:
+                    for process in multiprocessing.active_children():
+                        process.kill()
+                return begin(texts, first)
+
+            yield killing
+
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "workers", fatal)
+        broken = run(*arguments, "-o", target, "--workers", "2", "--resume")
+    assert (broken.status, target.exists()) == (1, False)
+    errors = [line for line in broken.err.splitlines() if not line.startswith("Note: ")]
+    assert errors == [
+        "Error: A worker process ended unexpectedly, perhaps for lack of memory: try again with fewer workers "
+        '(--workers). A script needs `if __name__ == "__main__":` around what it does with workers.'
+    ]
+    assert "texts are done and kept: repeat the command with --resume" in broken.err
+    resumed = run(*arguments, "-o", target, "--workers", "2", "--resume")
+    assert resumed.status == 0, resumed.err
+    assert target.read_bytes() == whole.read_bytes()
+
+
+# ----------------------------------------------------------------------------------------------------------- in order
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_error_comes_after_what_is_before_it(workers: int, model: Model, tmp_path: Path) -> None:
+    """One of a text, and one of reading it, which happens before the windows in front are computed."""
+    source = tmp_path / "in.jsonl"
+    rows = [json.dumps({"text": "tea with rain"})] * 30
+    for row, message in (("{", "line 31: not valid JSON"), (json.dumps({"text": "rain " * 60}), "tokens, more than")):
+        source.write_text("".join(line + "\n" for line in [*rows, row, *rows]), encoding="utf-8")
+        blocks = iter(
+            tasks.encode_blocks(model, from_files([str(source)]), batch_tokens=20, truncation="error", workers=workers)
+        )
+        before: list[int] = []
+        with pytest.raises(BertcliError, match=message):
+            before.extend(block.progress.texts for block in blocks)
+        assert before[0] < before[-1] <= 30
+        assert next(blocks, None) is None
+
+
+@dataclass(frozen=True, eq=False)
+class Noting(Task[Records]):
+    """Gives the text of each window; notes what happens, and waits in a window for what is to happen meanwhile."""
+
+    events: list[str]
+    meanwhile: Callable[[Noting, int], object]
+
+    def window(self, group: Sequence[Text], first: int) -> Window:
+        self.events.append(f"tokenize {first}")
+        return super().window(group, first)
+
+    def compute(self, window: Window) -> Records:
+        first = window.items[0].index
+        self.meanwhile(self, first)
+        self.events.append(f"compute {first}")
+        return window.records({"index": item.index} for item in window.items)
+
+
+def nothing(task: Noting, first: int) -> None: ...
+
+
+def wait_for(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 30
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return condition()
+
+
+def test_workers_next_window_is_tokenized_while_one_is_computed(model: Model) -> None:
+    def meanwhile(task: Noting, first: int) -> None:
+        if first + 10 < 40:
+            assert wait_for(lambda: f"tokenize {first + 10}" in task.events)
+
+    texts = ["tea with rain and tea with rain"] * 40  # each is taken for ten tokens
+    task = Noting(model, Reading(batch_tokens=100), 1, [], meanwhile)
+    found = list(running.results(task, from_values(texts)))
+    assert [one.progress.texts for one in found] == [10, 20, 30, 40]
+    assert [event for event in task.events if event[0] == "c"] == [f"compute {first}" for first in (0, 10, 20, 30)]
+    assert threads_of_windows() == []
+
+
+def test_workers_one_window_starts_nothing(
+    model: Model, started: list[BaseProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def submit(*arguments: object) -> None:
+        raise AssertionError("a thread was started")
+
+    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", submit)
+    for workers in (None, 1, 2):
+        assert len(list(tasks.fill_mask(model, ["[MASK] sat", "hot [MASK]"], workers=workers))) == 2
+    assert started == []
+
+
+# ---------------------------------------------------------------------------------------------------- as they come in
+
+
+@pytest.mark.parametrize("workers", [None, 1])
+def test_workers_no_iterator_is_read_before_what_is_done_is_given_out(workers: int | None, model: Model) -> None:
+    task = Noting(model, Reading(batch_tokens=100, workers=workers), 1, [], nothing)
+
+    def texts() -> Iterator[str]:
+        for index in range(30):
+            if index % 10 == 0:
+                task.events.append(f"read {index}")
+            yield "tea with rain and tea with rain"
+
+    for found in running.results(task, from_values(texts())):
+        task.events.append(f"given {found.progress.texts}")
+    expected = [(f"read {i}", f"tokenize {i}", f"compute {i}", f"given {i + 10}") for i in (0, 10, 20)]
+    assert task.events == [event for events in expected for event in events]
+
+
+def test_workers_pipe_is_answered_before_it_is_written_on(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = os.pipe()
+    with open(read, encoding="utf-8") as stdin, open(write, "wb", buffering=0) as pipe:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        blocks = iter(tasks.encode_blocks(model, from_files(["-"]), batch_tokens=20, workers=2))
+        for number in range(4):
+            pipe.write(b"tea with rain\n" * 20)
+            done = 0
+            while done < 20 * (number + 1):
+                done = next(blocks).progress.texts
+        pipe.close()
+        assert next(blocks, None) is None
+
+
+# ---------------------------------------------------------------------------------------------------- nothing is left
+
+
+def test_workers_end_when_no_more_is_wanted(model: Model, started: list[BaseProcess]) -> None:
+    for more in ({"workers": 2}, {"workers": 1}):
+        blocks = tasks.encode_blocks(model, TEXTS * 20, batch_tokens=60, truncation="silent", **more).blocks  # type: ignore[arg-type]
+        for _ in range(4):
+            next(blocks)
+        assert threads_of_windows() or more["workers"] == 2
+        del blocks
+        assert threads_of_windows() == []
+    assert len(started) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="no process groups on this system")
+@pytest.mark.parametrize(("number", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGKILL", -9)])
+def test_workers_end_with_signals(number: str, status: int, model: Model, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("tea with rain\n" * 200_000, encoding="utf-8")
+    command = [sys.executable, "-m", "bertcli", "score", "-m", str(model.path), "-i", str(source)]
+    with in_time(
+        [*command, "--workers", "2", "--batch-tokens", "100", "--format", "jsonl"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for _ in range(200):
+            assert process.stdout.readline()
+        if number == "SIGINT":  # from a terminal it goes to the workers too
+            os.killpg(process.pid, signal.SIGINT)
+        else:
+            process.send_signal(getattr(signal, number))
+        process.stdout.close()
+        errors = process.stderr.read().decode()  # which ends when nobody has it any more, no worker either
+    assert process.returncode == status
+    assert errors == ""
+    assert wait_for(lambda: not _alive(process.pid))
+
+
+def _alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+# ------------------------------------------------------------------------------------------------------- how many
+
+
+def test_workers_by_itself_it_is_one_process_for_every_eight_cores(
+    model: Model, started: list[BaseProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "PATIENCE", 0.0)
+    how: dict[str, Any] = {"batch_tokens": 20, "truncation": "silent", "workers": "auto"}
+    expected = list(tasks.score(model, TEXTS[:12], **how))
+    assert started == []
+    monkeypatch.setattr(running, "core_count", lambda: 9)
+    assert list(tasks.score(model, TEXTS[:12], **{**how, "workers": None})) == expected
+    assert started == []
+    assert list(tasks.score(model, TEXTS[:12], **how)) == expected
+    assert len(started) == 2
+    assert list(tasks.score(model, iter(TEXTS[:12]), **how)) == expected
+    monkeypatch.setattr(running, "PATIENCE", 1000.0)
+    assert list(tasks.score(model, TEXTS[:12], **how)) == expected
+    assert len(started) == 2
+
+
+def test_workers_cores_are_shared_out(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+
+    class Pool:
+        def __init__(self, count: int, context: Any, set_up: Any, setup: tuple[Any, ...]) -> None:
+            given.append((count, *setup[2:]))
+
+        def shutdown(self, cancel_futures: bool) -> None: ...
+
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", Pool)
+    task = Noting(model, Reading(), 1, [], nothing)
+    for total, count, share in ((8, 2, 4), (8, 3, 2), (2, 5, 1)):
+        threads.set_thread_count(total)
+        with processes.workers(task, count):
+            assert given.pop() == (count, share, threads.thread_count())
+
+
+def test_workers_what_cannot_be_opened_elsewhere_is_computed_here(model: Model, started: list[BaseProcess]) -> None:
+    changed = replace(model, name="changed")
+    assert len(changed.encode(TEXTS, batch_tokens=60)) == len(TEXTS)
+    with pytest.raises(BertcliError, match=r"'changed' is not as bertcli\.load\(\) opened it"):
+        changed.encode(TEXTS, workers=2)
+    with pytest.raises(BertcliError, match="workers is 0; it must be at least 1"):
+        model.encode(TEXTS, workers=0)
+    assert started == []
+
+
+def test_workers_trace_sees_all_of_it(model: Model, started: list[BaseProcess]) -> None:
+    with bertcli.trace(model) as trace:
+        model.encode(TEXTS[:4], workers=2, batch_tokens=20)
+    assert trace.steps
+    assert started == []

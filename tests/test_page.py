@@ -1,0 +1,99 @@
+"""Web pages: nothing in a text becomes markup, nothing is loaded, only the script that was given may run."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertcli.page import UNSAFE, Mark, element, marked, page, safe, table
+
+NASTY = ["</script><script>alert(1)</script>", "<!--", "&amp;\"'", "{{data}}", "\x1b[31m\x07", "\u202eabc", "\ud800"]
+texts = st.text(st.characters(), max_size=20) | st.sampled_from(NASTY)
+
+
+class Found(HTMLParser):
+    """What a browser would find: elements, attributes by name, and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[str] = []
+        self.attributes: dict[str, list[str | None]] = {}
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        for name, value in attrs:
+            self.attributes.setdefault(name, []).append(value)
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+@given(text=texts, title=texts)
+def test_page_elements_hold_any_text_as_text(text: str, title: str) -> None:
+    found = Found(element("p", text, title=title))
+    assert found.elements == ["p"]
+    assert found.attributes == {"title": [safe(title)]}
+    assert "".join(found.text) == safe(text)
+    assert not UNSAFE.search(safe(text))
+
+
+def test_page_elements_nest_and_leave_attributes_out() -> None:
+    inner = element("b", "<1>", hidden=True, id=None, class_="x", aria_label='"')
+    assert element("p", inner, "&") == '<p><b hidden class="x" aria-label="&quot;">&lt;1&gt;</b>&amp;</p>'
+
+
+@given(text=texts, cuts=st.lists(st.integers(0, 20), max_size=6))
+def test_page_marks_keep_every_character_of_the_text(text: str, cuts: list[int]) -> None:
+    ends = sorted(min(cut, len(text)) for cut in cuts)
+    marks = [Mark(start, end, -0.5) for start, end in zip(ends[::2], ends[1::2], strict=False)]
+    found = Found(marked(text, marks))
+    assert "".join(found.text) == safe(text)
+    assert found.elements == ["p", *["mark"] * len(marks)]
+
+
+def test_page_marks_say_side_and_strength() -> None:
+    shown = marked("good <bad>", [Mark(0, 4, 0.25, title="+1"), Mark(5, 10, -3.0, label="NO")])
+    assert '<mark class="for" style="--shade: 0.250" title="+1">good</mark> ' in shown
+    assert '<mark class="against" style="--shade: 1.000">&lt;bad&gt;<small>NO</small></mark>' in shown
+    with pytest.raises(ValueError, match="overlaps"):
+        marked("good", [Mark(0, 3), Mark(2, 4)])
+    with pytest.raises(ValueError, match="ends after"):
+        marked("good", [Mark(0, 5)])
+
+
+def test_page_tables_have_headings_for_screen_readers() -> None:
+    found = Found(table("Words", [("word", False), ("share", True)], [["<a>", "1"], ["b", "2"]]))
+    assert found.attributes["scope"] == ["col", "col", "row", "row"]
+    assert found.attributes["tabindex"] == ["0"]
+    assert found.attributes["aria-label"] == ["Words"]
+    assert found.text == ["Words", "word", "share", "<a>", "1", "b", "2"]
+
+
+def test_page_runs_only_its_own_script_and_loads_nothing() -> None:
+    script = "const data = JSON.parse(document.getElementById('data').textContent);"
+    text = page("<title>", element("p", *NASTY), lead="What it <means>.", script=script, data={"pieces": NASTY})
+    found = Found(text)
+    (policy,) = (one for one in found.attributes["content"] if one and "script-src" in one)
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    assert found.elements.count("script") == text.count("<script") == text.count("</script>") == 2
+    assert json.loads(text.partition('id="data">')[2].partition("</script>")[0]) == {"pieces": NASTY}
+    assert not {"src", "href", "srcset", "action", "onload"} & found.attributes.keys()
+    assert not re.search(r"https?:|@import|url\(", text)
+    assert found.attributes["lang"] == ["en"]
+
+
+def test_page_without_a_script_allows_none() -> None:
+    assert "script-src 'none'" in page("title", lead="")
+    with pytest.raises(ValueError, match="script element"):
+        page("title", lead="", script="'</script>'")

@@ -1,0 +1,68 @@
+"""What a terminal shows: progress, and nothing that a terminal would obey."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+import unicodedata
+from pathlib import Path
+
+import pytest
+from conftest import Made
+from terminal import bertcli
+
+from bertcli.report import Pace, as_json, duration, visible
+
+BIDI = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+OBEYED = [
+    character
+    for character in map(chr, range(sys.maxunicode + 1))
+    if unicodedata.category(character) in ("Cc", "Zl", "Zp")
+    or unicodedata.bidirectional(character) in BIDI
+    or character in "\u061c\u200e\u200f"  # marks of direction, which have that of letters
+]
+
+
+def test_report_shows_no_character_that_a_terminal_obeys() -> None:
+    text = "".join(OBEYED)
+    assert not set(visible(text)) & set(OBEYED)
+    assert set(as_json({text: [text]}).decode()) & set(OBEYED) == set()
+    assert json.loads(as_json({text: [text]})) == {text: [text]}
+    kept = "漢 é 😀 \u200d\ufe0f ­-"
+    assert visible(kept) == kept
+    assert as_json(kept) == f'"{kept}"'.encode()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["params"],
+        ["params", "--tensors"],
+        ["params", "--format", "markdown"],
+        ["params", "--format", "json"],
+        ["trace", "tea"],
+        ["trace", "tea", "--attention", "0"],
+        ["encode", "tea"],
+        ["fill-mask", "[MASK]"],
+        ["tokenize", "tea"],
+        ["neighbors", "tea"],
+        ["classify", "tea"],  # an error that names the model
+    ],
+    ids=" ".join,
+)
+def test_report_shows_no_escape_in_the_name_of_a_model(command: list[str], made: Made, tmp_path: Path) -> None:
+    folder = tmp_path / "\x1b[31mred\u061c\x9b"
+    shutil.copytree(made(head="pretraining"), folder)
+    result = bertcli(*command, "-m", folder)
+    assert not set(result.out + result.err) & (set(OBEYED) - {"\n"})
+
+
+def test_progress_says_rate_share_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    pace = Pace()
+    assert pace.state(1.0, 100, 0.1) == "100 texts  10%"  # 90 of them may have been there before
+    assert pace.state(2.0, 1100, 0.2) == "1,100 texts  1,000/s  20%  0:08 left"
+    assert pace.state(3.0, 2100, None) == "2,100 texts  1,000/s"
+    assert [duration(seconds) for seconds in (0, 61, 3661)] == ["0:00", "1:01", "1:01:01"]

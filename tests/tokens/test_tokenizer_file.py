@@ -1,0 +1,134 @@
+"""Damaged and hostile tokenizer.json: refused in one short line."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkpoints import make
+from conftest import Made
+
+import bertcli
+from bertcli.errors import BertcliError
+from bertcli.tokens import Tokenizer
+from bertcli.tokens.opening import library_errors
+
+
+def test_tokenizer_file_error_does_not_flood_the_message(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": "a" * 5000}), encoding="utf-8")
+    with pytest.raises(BertcliError, match="cannot be read as a tokenizer") as caught:
+        Tokenizer.open(tmp_path)
+    assert len(str(caught.value).replace(str(tmp_path), "")) < 500
+
+
+@pytest.mark.parametrize(
+    ("step", "allowed"),
+    [
+        ({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}, 13),
+        ({"type": "Replace", "pattern": {"Regex": "x*"}, "content": "y"}, 13),
+        ({"type": "Prepend", "prepend": "▁▁▁"}, 6),
+        ({"type": "Replace", "pattern": {"String": "``"}, "content": '"'}, 100),
+        ({"type": "Lowercase"}, 100),
+    ],
+)
+def test_tokenizer_file_may_not_make_texts_much_longer(step: dict[str, Any], allowed: int, tmp_path: Path) -> None:
+    make(tmp_path, tokenizer="json")
+    document = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    for count in (allowed, 40):
+        document["normalizer"] = {"type": "Sequence", "normalizers": [step] * count}
+        (tmp_path / "tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+        if count <= allowed:
+            assert Tokenizer.open(tmp_path).encode(["a cat"])[0].ids
+        else:
+            with pytest.raises(BertcliError, match="makes texts more than 10,000 times as long"):
+                Tokenizer.open(tmp_path)
+
+
+def with_template(folder: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    make(folder, tokenizer="json")
+    document = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    change(document["post_processor"])
+    (folder / "tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    return folder
+
+
+def test_tokenizer_file_template_without_its_special_tokens(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BertcliError, match=r"tokenizer\.json puts '\[SEP\]' around texts but gives it no id"):
+        Tokenizer.open(with_template(tmp_path, lambda template: template["special_tokens"].pop("[SEP]")))
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("place", [1, 3])
+def test_tokenizer_file_template_that_omits_a_text(place: int, tmp_path: Path) -> None:
+    with pytest.raises(BertcliError, match="template omits a text, or has it twice"):
+        Tokenizer.open(with_template(tmp_path, lambda template: template["pair"].pop(place)))
+
+
+def test_tokenizer_file_panic_of_the_library_is_one_line() -> None:
+    panic = type("PanicException", (BaseException,), {})
+    with (
+        pytest.raises(BertcliError, match=r"The tokenizer failed \(no entry found\)"),
+        library_errors("The tokenizer failed"),
+    ):
+        raise panic("no entry found")
+    with pytest.raises(KeyboardInterrupt), library_errors("The tokenizer failed"):
+        raise KeyboardInterrupt
+
+
+class Stopped(Exception):
+    """What a handler of signals raises."""
+
+
+def stop(number: int, frame: object) -> None:
+    raise Stopped
+
+
+def encode_for_ever(words: Tokenizer) -> None:
+    while True:
+        words.encode(["the cat sat on the mat " * 50] * 4)
+
+
+def test_tokenizer_errors_of_a_signal_handler_are_its_own(made: Made) -> None:
+    words = bertcli.load(made()).tokenizer
+    earlier = signal.signal(signal.SIGALRM, stop)
+    try:
+        for _ in range(20):
+            signal.setitimer(signal.ITIMER_REAL, 0.003)
+            with pytest.raises(Stopped):
+                encode_for_ever(words)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, earlier)
+
+
+@pytest.mark.parametrize("part", [{"type": "BertProcessing", "sep": ["[SEP]", 7777], "cls": ["[CLS]", 6]}, None])
+def test_tokenizer_file_template_with_ids_beyond_the_vocabulary(part: Any, tmp_path: Path) -> None:
+    folder = make(tmp_path, tokenizer="json")
+    file = folder / "tokenizer.json"
+    data = json.loads(file.read_text(encoding="utf-8"))
+    if part is None:
+        data["post_processor"]["special_tokens"]["[SEP]"]["ids"] = [7777]
+    else:
+        data["post_processor"] = part
+    file.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(BertcliError, match="puts the id 7777 around texts, but the model has embeddings for ids up to"):
+        bertcli.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("tokenizer_config.json", {"mask_token": "\ud800"}),
+        ("tokenizer_config.json", {"additional_special_tokens": ["a\udfff"]}),
+        ("tokenizer_config.json", {"added_tokens_decoder": {"5": "\udc00"}}),
+        ("added_tokens.json", {"\udc00": 351}),
+    ],
+)
+def test_tokenizer_file_with_half_a_surrogate_pair(file: str, content: Any, tmp_path: Path) -> None:
+    (make(tmp_path) / file).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(BertcliError, match="which is not a token"):
+        bertcli.load(tmp_path)

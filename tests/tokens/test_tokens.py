@@ -1,0 +1,283 @@
+"""Tokenizers as they are in the wild: every file form, special tokens, limits, damage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkpoints import make
+from conftest import Made
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from vocabulary import SPECIAL, pieces, write_tokenizer_json, write_vocabulary
+
+import bertcli
+from bertcli.checkpoint.families.bert import BertConfig
+from bertcli.errors import BertcliError
+from bertcli.tokens import Tokenizer
+
+SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##believ", "##able", "a", "b", "c"]
+Edit = Callable[[dict[str, Any]], Any]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def from_vocabulary(folder: Path, vocabulary: list[str] = SMALL, **config: Any) -> Tokenizer:
+    write_vocabulary(folder, vocabulary)
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return Tokenizer.open(folder)
+
+
+def from_json(folder: Path, edit: Edit = lambda data: None, config: dict[str, Any] | None = None) -> Tokenizer:
+    """A tokenizer.json changed by `edit`."""
+    write_tokenizer_json(folder, SMALL)
+    file = folder / "tokenizer.json"
+    data = json.loads(file.read_text(encoding="utf-8"))
+    edit(data)
+    file.write_text(json.dumps(data), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(json.dumps(config or {}), encoding="utf-8")
+    return Tokenizer.open(folder)
+
+
+def pieces_of(tokenizer: Tokenizer, text: str, pair: str | None = None, max_length: int | None = None) -> list[str]:
+    (tokens,) = tokenizer.encode([text], [pair], max_length)
+    assert [tokenizer.piece(id) for id in tokens.ids] == tokens.pieces
+    return tokens.pieces
+
+
+# ------------------------------------------------------------------------------------------------------------- tokens
+
+
+def test_the_worked_example(folder: Path) -> None:
+    tokenizer = from_vocabulary(folder)
+    (tokens,) = tokenizer.encode(["Unbelievable"])
+    assert tokens.pieces == ["[CLS]", "un", "##believ", "##able", "[SEP]"]
+    assert tokens.offsets == [(0, 0), (0, 2), (2, 8), (8, 12), (0, 0)]
+    assert tokens.sides == [None, 0, 0, 0, None]
+    assert (tokens.lost, tokens.truncated) == (0, False)
+
+
+def test_pairs_have_two_segments(folder: Path) -> None:
+    (tokens,) = from_vocabulary(folder).encode(["a b"], ["c"])
+    assert tokens.pieces == ["[CLS]", "a", "b", "[SEP]", "c", "[SEP]"]
+    assert tokens.segments == [0, 0, 0, 0, 1, 1]
+    assert tokens.sides == [None, 0, 0, None, 1, None]
+    assert tokens.offsets[4] == (0, 1)
+
+
+def test_texts_with_and_without_a_pair_together(folder: Path) -> None:
+    found = from_vocabulary(folder).encode(["a", "b", "c"], [None, "a", None])
+    assert [len(tokens.ids) for tokens in found] == [3, 5, 3]
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=9), st.lists(st.sampled_from("abc"), max_size=9), st.integers(3, 20))
+@settings(deadline=None)
+def test_what_is_lost_is_counted(made: Made, first: list[str], second: list[str], limit: int) -> None:
+    tokenizer = bertcli.load(made()).tokenizer
+    (tokens,) = tokenizer.encode([" ".join(first)], [" ".join(second)], limit)
+    assert len(tokens.ids) == min(limit, len(first) + len(second) + 3)
+    assert tokens.lost == len(first) + len(second) + 3 - len(tokens.ids)
+    assert len(tokens.ids) == len(tokens.segments) == len(tokens.pieces) == len(tokens.offsets) == len(tokens.sides)
+
+
+def test_lost_masks_are_counted(folder: Path) -> None:
+    tokenizer = from_vocabulary(folder)
+    (tokens,) = tokenizer.encode(["[MASK] a [MASK] [MASK]"], None, 4)
+    assert tokens.pieces == ["[CLS]", "[MASK]", "a", "[SEP]"]
+    assert tokens.lost_masks == 2
+
+
+def test_texts_may_be_cut_on_the_left(folder: Path) -> None:
+    assert pieces_of(from_vocabulary(folder, truncation_side="left"), "a b c", None, 4) == ["[CLS]", "b", "c", "[SEP]"]
+
+
+@pytest.mark.parametrize("baked", [None, 6])
+def test_padding_and_truncation_of_tokenizer_json_are_off(baked: int | None, folder: Path) -> None:
+    write_tokenizer_json(folder, SMALL, baked=baked)
+    assert len(pieces_of(Tokenizer.open(folder), "a b c " * 9)) == 29
+
+
+# ----------------------------------------------------------------------------------------------------- special tokens
+
+
+@pytest.mark.parametrize("form", ["vocab", "json"])
+def test_special_tokens_in_a_text_are_recognized(form: str, folder: Path) -> None:
+    tokenizer = from_vocabulary(folder) if form == "vocab" else from_json(folder)
+    assert pieces_of(tokenizer, "a[MASK]b [SEP]") == ["[CLS]", "a", "[MASK]", "b", "[SEP]", "[SEP]"]
+    assert [tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.unk_id] == [
+        4,
+        2,
+        3,
+        0,
+        1,
+    ]
+
+
+@pytest.mark.parametrize("value", ["<mask>", {"content": "<mask>", "lstrip": True, "__type": "AddedToken"}])
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "special_tokens_map.json"])
+def test_special_tokens_of_other_names(value: Any, file: str, folder: Path) -> None:
+    vocabulary = [{"[MASK]": "<mask>"}.get(piece, piece) for piece in SMALL]
+    write_vocabulary(folder, vocabulary)
+    (folder / file).write_text(json.dumps({"mask_token": value}), encoding="utf-8")
+    tokenizer = Tokenizer.open(folder)
+    assert (tokenizer.mask_token, tokenizer.mask_id) == ("<mask>", 4)
+    assert pieces_of(tokenizer, "a <mask>") == ["[CLS]", "a", "<mask>", "[SEP]"]
+
+
+def test_special_tokens_beyond_the_five(folder: Path) -> None:
+    config = {"additional_special_tokens": ["[X]"], "added_tokens_decoder": {"12": {"content": "[Y]", "special": True}}}
+    tokenizer = from_vocabulary(folder, [*SMALL, "[X]", "[Y]"], **config)
+    assert pieces_of(tokenizer, "a[X][Y]") == ["[CLS]", "a", "[X]", "[Y]", "[SEP]"]
+
+
+def test_a_vocabulary_without_a_mask_token(folder: Path) -> None:
+    tokenizer = from_vocabulary(folder, [piece for piece in SMALL if piece != "[MASK]"])
+    assert pieces_of(tokenizer, "a") == ["[CLS]", "a", "[SEP]"]
+    with pytest.raises(BertcliError, match=r"no mask token \[MASK\]"):
+        _ = tokenizer.mask_id
+
+
+def test_the_post_processor_of_tokenizer_json_is_used(folder: Path) -> None:
+    def other_frame(data: dict[str, Any]) -> None:
+        special = {"[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}}
+        single = [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "[SEP]", "type_id": 0}}]
+        pair = [*single, {"Sequence": {"id": "B", "type_id": 1}}]
+        data["post_processor"] = {
+            "type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special
+        }  # fmt: skip
+
+    tokenizer = from_json(folder, other_frame)
+    assert pieces_of(tokenizer, "a b") == ["a", "b", "[SEP]"]
+    assert pieces_of(tokenizer, "a", "b c") == ["a", "[SEP]", "b", "c"]
+    assert pieces_of(tokenizer, "a b c", None, 3) == ["a", "b", "[SEP]"]
+
+
+def test_without_a_post_processor_there_is_berts_frame(folder: Path) -> None:
+    tokenizer = from_json(folder, lambda data: data.update(post_processor=None))
+    assert pieces_of(tokenizer, "a", "b") == ["[CLS]", "a", "[SEP]", "b", "[SEP]"]
+
+
+# --------------------------------------------------------------------------------------------------- limits, segments
+
+
+@pytest.mark.parametrize(
+    ("value", "limit"), [(None, None), (1e30, None), (10**30, None), (512, 512), (512.0, 512), (10**9, None)]
+)
+def test_model_max_length(value: Any, limit: int | None, folder: Path) -> None:
+    assert from_vocabulary(folder, model_max_length=value).model_max_length == limit
+
+
+@pytest.mark.parametrize("max_length", [1, 0, -5])
+def test_a_limit_too_small_for_the_special_tokens(max_length: int, folder: Path) -> None:
+    with pytest.raises(BertcliError, match="needs 2 tokens"):
+        from_vocabulary(folder).encode(["a"], None, max_length)
+    with pytest.raises(BertcliError, match="needs 3 tokens"):
+        from_vocabulary(folder).encode(["a"], ["b"], 2)
+
+
+def test_a_model_of_one_segment_is_given_no_other(folder: Path) -> None:
+    write_vocabulary(folder, SMALL)
+    (tokens,) = Tokenizer.open(folder, BertConfig(vocab_size=len(SMALL), type_vocab_size=1)).encode(["a"], ["b"])
+    assert tokens.segments == [0, 0, 0, 0, 0]
+
+
+def test_segments_are_given_where_the_files_ask_for_them(folder: Path) -> None:
+    (tokens,) = from_vocabulary(folder, model_input_names=["input_ids", "attention_mask"]).encode(["a"], ["b"])
+    assert tokens.segments == [0, 0, 0, 0, 0]
+
+
+# ------------------------------------------------------------------------------------------------------- words, pieces
+
+
+def test_words_and_their_pieces(folder: Path) -> None:
+    tokenizer = from_vocabulary(folder)
+    assert tokenizer.pieces_of("Unbelievable") == (5, 6, 7)
+    assert tokenizer.pieces_of("##able") == (7,)
+    assert tokenizer.pieces_of("zzz") == (1,)
+    assert tokenizer.pieces_of(" ") == ()
+    assert tokenizer.spelling(["un", "##believ", "##able"]) == ("unbelievable", "unbelievable")
+    assert tokenizer.spelling(["##able"]) == ("##able", "able")
+    assert tokenizer.piece(99) == "[row 99]"
+    assert tokenizer.id_of("nothing") is None
+    assert tokenizer.vocab_size == len(SMALL)
+
+
+# -------------------------------------------------------------------------------------------------------------- damage
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb"])
+def test_half_a_surrogate_pair_is_no_text(text: str, folder: Path) -> None:
+    with pytest.raises(BertcliError, match="half a surrogate pair"):
+        from_vocabulary(folder).encode(["fine", text])
+
+
+def test_a_text_is_a_string(folder: Path) -> None:
+    with pytest.raises(BertcliError, match="must be a string, but 7 is not"):
+        from_vocabulary(folder).encode(["fine", 7])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"nonsense", b"\xff", b'{"model": {"type": "WordPiece"}}', b"[1"])
+def test_a_tokenizer_json_that_cannot_be_read_is_no_reason_to_take_another(content: bytes, folder: Path) -> None:
+    write_vocabulary(folder, SMALL)
+    (folder / "tokenizer.json").write_bytes(content)
+    with pytest.raises(BertcliError, match=r"tokenizer\.json cannot be read as a tokenizer"):
+        Tokenizer.open(folder)
+
+
+def test_a_tokenizer_json_that_is_a_folder(folder: Path) -> None:
+    write_vocabulary(folder, SMALL)
+    (folder / "tokenizer.json").mkdir()
+    with pytest.raises(BertcliError, match="is not a file"):
+        Tokenizer.open(folder)
+
+
+def test_no_tokenizer_at_all(folder: Path) -> None:
+    with pytest.raises(BertcliError, match=r"neither tokenizer\.json nor vocab\.txt"):
+        Tokenizer.open(folder)
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "message"),
+    [([], "is empty|lacks"), (["a", "b"], r"lacks \[CLS\], \[SEP\]"), (["[CLS]", "[SEP]"], "Missing .UNK. token")],
+)
+def test_a_vocabulary_that_cannot_work(vocabulary: list[str], message: str, folder: Path) -> None:
+    with pytest.raises(BertcliError, match=message):
+        from_vocabulary(folder, vocabulary).encode(["zzz"])
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"do_lower_case": "yes"},
+        {"strip_accents": 1},
+        {"model_max_length": "512"},
+        {"model_max_length": True},
+        {"model_max_length": 0},
+        {"mask_token": 7},
+        {"mask_token": {}},
+        {"mask_token": ""},
+        {"additional_special_tokens": "x"},
+        {"added_tokens_decoder": [1]},
+    ],
+)
+def test_a_tokenizer_config_that_makes_no_sense(config: dict[str, Any], folder: Path) -> None:
+    with pytest.raises(BertcliError, match=r"tokenizer_config\.json"):
+        from_vocabulary(folder, **config)
+
+
+@pytest.mark.parametrize("form", ["vocab", "json"])
+def test_a_vocabulary_larger_than_the_embeddings(form: str, tmp_path: Path) -> None:
+    vocabulary = pieces()
+    make(tmp_path, vocabulary=vocabulary, tokenizer=form, sizes={"vocab_size": len(vocabulary) - 1})
+    with pytest.raises(BertcliError, match=f"goes up to id {len(vocabulary) - 1}, but the model has embeddings"):
+        _ = bertcli.load(tmp_path).tokenizer
+
+
+def test_the_made_vocabulary_holds_what_these_tests_need() -> None:
+    assert set(SPECIAL) < set(pieces())
