@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from traceback import walk_tb
 from typing import Any, NamedTuple
 
 from tokenizers import AddedToken, decoders, normalizers, pre_tokenizers, processors
@@ -177,21 +176,17 @@ def special_tokens(backend: Backend, settings: Settings) -> dict[str, SpecialTok
 
 @contextmanager
 def library_errors(what: str) -> Iterator[None]:
-    """Turn whatever the library raises into a BertcliError that begins with `what`: it has no class but Exception."""
+    """Turn what the library raises into a BertcliError that begins with `what`.
+
+    The library has no class of its own for errors. Subclasses of those it uses are not its errors: they come from Python
+    code that ran meanwhile, such as a handler of signals.
+    """
     try:
         yield
-    except (BertcliError, TypeError):
-        raise
     except BaseException as error:
-        if not (isinstance(error, Exception) or type(error).__name__ == PANIC) or not _is_of_library(error):
+        if type(error) not in (Exception, ValueError) and type(error).__name__ != PANIC:
             raise
         raise BertcliError(f"{what} ({error!s:.300}): try another text, or fetch the model again.") from None
-
-
-def _is_of_library(error: BaseException) -> bool:
-    """Whether a call of the library raised this, and not Python code that ran meanwhile: a handler of signals."""
-    frames = [frame for frame, _ in walk_tb(error.__traceback__)][2:]  # after the manager's, and that of its block
-    return not frames or frames[-1].f_globals.get("__name__", "").startswith("bertcli.tokens.")
 
 
 def _from_json(file: Path) -> Backend:
