@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bertcli.cli.app import app
+from bertcli.cli.app import application
 
 
 class Result(NamedTuple):
@@ -70,6 +70,6 @@ def bertcli(
         for name, value in (environment or {}).items():
             patch.setenv(name, value)
         with pytest.raises(SystemExit) as left:
-            app([str(argument) for argument in arguments], prog_name="bertcli")
+            application(*map(str, arguments[:1]))([str(argument) for argument in arguments], prog_name="bertcli")
     code = left.value.code
     return Result(code if isinstance(code, int) else 0, out.text(), err.text())

@@ -20,12 +20,12 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that lacks a character still gets the table
     try:
-        from bertcli.cli.app import app
+        from bertcli.cli.app import application
         from bertcli.report import spell_out
 
         spell_out()
         try:
-            app(prog_name="bertcli")
+            application(*sys.argv[1:2])(prog_name="bertcli")
         finally:
             sys.stdout.flush()
     except (KeyboardInterrupt, OSError, SystemExit) as left:

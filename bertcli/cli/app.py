@@ -2,53 +2,51 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 import bertcli
-from bertcli.cli.answer import answer
-from bertcli.cli.classify import classify
-from bertcli.cli.diff import diff
-from bertcli.cli.doctor import doctor, print_findings
-from bertcli.cli.encode import encode
-from bertcli.cli.explain import explain
-from bertcli.cli.export import export
-from bertcli.cli.fill_mask import fill_mask
-from bertcli.cli.heads import heads
-from bertcli.cli.lens import lens
-from bertcli.cli.neighbors import neighbors
-from bertcli.cli.params import params
-from bertcli.cli.rank import rank
-from bertcli.cli.score import score
-from bertcli.cli.tag import tag
-from bertcli.cli.tokenize import tokenize
-from bertcli.cli.trace import trace
 
-app = typer.Typer(
-    name="bertcli",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for one in (encode, classify, fill_mask, score, tag, answer, rank):
-    one.register(app, panel="Run")
-for one in (params, trace, neighbors, explain, lens, heads, diff):
-    one.register(app, panel="Analyse")
-for one in (tokenize, doctor):
-    one.register(app, panel="Look")
-export.register(app, panel="Make")
+PANELS = {  # of --help: the commands in each, which are modules of this package
+    "Run": ("encode", "classify", "fill-mask", "score", "tag", "answer", "rank"),
+    "Analyse": ("params", "trace", "neighbors", "explain", "lens", "heads", "diff"),
+    "Look": ("tokenize", "doctor"),
+    "Make": ("export",),
+}
+
+
+@cache
+def application(command: str = "") -> typer.Typer:
+    """The application with this command alone, so that it begins sooner; with all if there is none of that name."""
+    app = typer.Typer(
+        name="bertcli",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(bert)
+    known = any(command in commands for commands in PANELS.values())
+    for panel, commands in PANELS.items():
+        for name in commands:
+            if name == command or not known:
+                function = name.replace("-", "_")
+                getattr(import_module(f"bertcli.cli.{function}"), function).register(app, panel)
+    return app
 
 
 def _print_version(context: typer.Context, wanted: bool) -> None:
     if wanted:
         typer.echo(f"bertcli {bertcli.__version__}")
         if context.params["verbose"]:
+            from bertcli.cli.doctor import print_findings
+
             print_findings(without="bertcli")
         raise typer.Exit
 
 
-@app.callback()
 def bert(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, help="Print the version and exit.")

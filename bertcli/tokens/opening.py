@@ -178,8 +178,8 @@ def special_tokens(backend: Backend, settings: Settings) -> dict[str, SpecialTok
 def library_errors(what: str) -> Iterator[None]:
     """Turn what the library raises into a BertcliError that begins with `what`.
 
-    The library has no class of its own for errors. Subclasses of those it uses are not its errors: they come from Python
-    code that ran meanwhile, such as a handler of signals.
+    The library has no class of its own for errors. Subclasses of those it uses are not its errors: they come from
+    Python code that ran meanwhile, such as a handler of signals.
     """
     try:
         yield

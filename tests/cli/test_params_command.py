@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 import bertcli
-from bertcli.cli.app import app
+from bertcli.cli.app import application
 from bertcli.report import folded
 
 FORMATS = ("table", "json", "csv", "markdown")
@@ -34,7 +34,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["params", *arguments])
+    return CliRunner().invoke(application("params"), ["params", *arguments])
 
 
 def result(*arguments: str) -> str:

@@ -65,7 +65,7 @@ def test_process_closed_pipe_hides_no_other_end(ending: str, status: int) -> Non
     code = (
         "import sys\nimport bertcli.cli.app as application\nfrom bertcli.cli import main\n"
         "def throw(error):\n    raise error\n"
-        f"application.app = lambda **_: (print('tea'), {ending})\nmain()\n"
+        f"application.application = lambda *_: lambda **_: (print('tea'), {ending})\nmain()\n"
     )
     reader, writer = os.pipe()
     os.close(reader)
@@ -221,3 +221,14 @@ def test_process_result_for_a_closed_stream_is_an_error(made: Made, form: str) -
     assert done.returncode == 1
     assert b"Error: " in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_process_loads_only_the_command_that_is_named() -> None:
+    code = (
+        "import sys; from bertcli.cli.app import application; application(*sys.argv[1:])\n"
+        "print(*sorted(name[12:] for name in sys.modules if name in "
+        "('bertcli.cli.encode', 'bertcli.cli.fill_mask', 'bertcli.cli.trace')))"
+    )
+    for command, loaded in (("fill-mask", "fill_mask"), ("fillmask", "encode fill_mask trace")):
+        done = subprocess.run([sys.executable, "-c", code, command], capture_output=True, check=True, timeout=SECONDS)
+        assert done.stdout.decode().strip() == loaded
