@@ -73,11 +73,16 @@ def peak_memory(process: int | str) -> float:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a process that imports the checkout beside this file, and what stands here."""
+    """The environment of a process that imports the checkout beside this file, and what stands here.
+
+    Its compiled modules are kept from the first run, as those of an installed package are.
+    """
     here = Path(__file__).parent
     before = os.environ.get("PYTHONPATH")
     places = [str(here.parents[1]), str(here.parent), *([before] if before else [])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    found.pop("PYTHONDONTWRITEBYTECODE", None)
+    return found
 
 
 def shown(measured: tuple[float, float] | None) -> Record:
