@@ -1,14 +1,16 @@
 """What the configurations of all families share: config.json's keys as fields, read and checked.
 
 A family's configuration (`families/`) is a frozen dataclass whose fields are config.json's own keys with the defaults
-of the family's code. Keys that are not fields are not read; older files lack most of them.
+of the family's code. A field says which values it may have, and a size of which axis it is. Keys that are not fields
+are not read; older files lack most of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import Any, ClassVar, Self, get_args, get_type_hints
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 from bertcli.engine.kernels import ACTIVATIONS
 from bertcli.errors import BertcliError, shown
@@ -16,22 +18,53 @@ from bertcli.errors import BertcliError, shown
 MOST_LAYERS = 1000
 LARGEST_SIZE = 1 << 24  # far above any encoder; anything larger is a mistake, or an attempt to exhaust memory
 MOST_SENTENCES = 1 << 20
+AXES = "VHLADFPTCEKW"  # as they are listed
 
 
-def count(default: int, *, needed: bool = False, most: int = LARGEST_SIZE) -> Any:
-    """Field: a whole number from 1 to `most`; with `needed` a config.json without it is refused."""
-    return field(default=default, metadata={"most": most, "needed": needed})
+def count(
+    default: int | None, axis: str = "", *, least: int = 1, most: int = LARGEST_SIZE, needed: bool = False
+) -> Any:
+    """Field: a whole number from `least` to `most`, the size of an axis (the glossary is in network/module.py).
+
+    With `needed` a config.json without it is refused.
+    """
+    return field(default=default, metadata={"axis": axis, "range": (least, most), "needed": needed})
+
+
+def layers(default: int) -> Any:
+    """Field: the number of encoder layers."""
+    return count(default, "L", most=MOST_LAYERS, needed=True)
+
+
+def choice(*values: Any) -> Any:
+    """Field: one of these values, of which the first is the default."""
+    return field(default=values[0], metadata={"known": values})
+
+
+def activation(default: str = "gelu") -> Any:
+    """Field: the name of an activation."""
+    return choice(default, *(name for name in ACTIVATIONS if name != default))
+
+
+def number(default: float, least: float, most: float) -> Any:
+    """Field: a number from `least` to `most`."""
+    return field(default=default, metadata={"range": (least, most)})
+
+
+def eps(default: float) -> Any:
+    """Field: what a norm adds to the variance."""
+    return number(default, 1e-30, 0.1)
 
 
 @dataclass(frozen=True)
 class Config:
     """The keys that all families have, and what the rest of the package asks any configuration for."""
 
-    vocab_size: int = count(30522, needed=True)
+    vocab_size: int = count(30522, "V", needed=True)
     _: KW_ONLY
     pad_token_id: int = 0
     tie_word_embeddings: bool = True
-    num_labels: int = count(2)
+    num_labels: int = count(2, "C")
     id2label: Mapping[int, str] = field(default_factory=dict)
     problem_type: str | None = None
     model_type: str = ""
@@ -42,48 +75,40 @@ class Config:
     contextual: ClassVar[bool] = True  # whether a token's vector depends on the tokens around it
 
     def __post_init__(self) -> None:
+        axes = {item.metadata.get("axis"): item.name for item in fields(self)}
         for item in fields(self):
-            if (most := item.metadata.get("most")) is None:
-                continue
-            if getattr(self, item.name) < 1:
-                raise BertcliError(f"{item.name} is {getattr(self, item.name)}; it must be at least 1.")
-            if getattr(self, item.name) > most:
-                raise BertcliError(f"{item.name} is {getattr(self, item.name)}; it must be at most {most}.")
+            kind = str(item.type).removesuffix(" | None")
+            if kind in KINDS and getattr(self, item.name) is not None:
+                _check(item.name, getattr(self, item.name), kind, item.metadata, self.title)
+        if self.sizes["H"] % self.sizes["A"]:
+            size, number = self.sizes["H"], self.sizes["A"]
+            divisors = [n for n in range(1, size + 1) if size % n == 0]
+            near = sorted(divisors, key=lambda n: abs(n - number))[:3]
+            raise BertcliError(
+                f"{axes['H']} {size} cannot be split over {axes['A']} {number}; "
+                f"possible numbers are, for example, {', '.join(map(str, sorted(near)))}."
+            )
         self.check()
 
     def check(self) -> None:
         """Raise BertcliError for values that do not fit together."""
 
-    def check_heads(self, hidden: str, heads: str) -> None:
-        """Refuse a hidden size (the key `hidden`) that does not split evenly over the attention heads."""
-        size, number = getattr(self, hidden), getattr(self, heads)
-        if size % number:
-            divisors = [n for n in range(1, size + 1) if size % n == 0]
-            near = sorted(divisors, key=lambda n: abs(n - number))[:3]
-            raise BertcliError(
-                f"{hidden} {size} cannot be split over {heads} {number}; "
-                f"possible numbers are, for example, {', '.join(map(str, sorted(near)))}."
-            )
-
-    def check_activation(self, key: str) -> None:
-        """Refuse an activation that is not known."""
-        if getattr(self, key) not in ACTIVATIONS:
-            raise BertcliError(f"{key} {shown(getattr(self, key))} is unknown; known are {', '.join(ACTIVATIONS)}.")
-
-    def check_eps(self, key: str) -> None:
-        """Refuse an eps that is none."""
-        if not 0 < getattr(self, key) < 1:
-            raise BertcliError(f"{key} is {getattr(self, key)}; it must be between 0 and 1.")
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Size of every axis by its symbol."""
+        found = {item.metadata.get("axis"): getattr(self, item.name) for item in fields(self)}
+        found["D"] = found["H"] // found["A"]
+        return {axis: found[axis] for axis in AXES if axis in found}
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """Size of every axis by its symbol (the glossary is in network/module.py)."""
-        raise NotImplementedError
+    def has_projection(self) -> bool:
+        """Whether embeddings are projected to the width of the layers."""
+        return self.sizes.get("E", self.sizes["H"]) != self.sizes["H"]
 
     @property
     def aliases(self) -> dict[str, str]:
         """Symbols of axes that are another axis in this model."""
-        return {}
+        return {} if self.has_projection else {"E": "H"}
 
     @property
     def max_tokens(self) -> int:
@@ -139,17 +164,11 @@ class Config:
     def parse(cls, data: Mapping[str, Any]) -> Self:
         """The configuration from config.json's keys; BertcliError for keys that are missing or make no sense."""
         cls._refuse_what_does_not_run(data)
-        values: dict[str, Any] = {}
-        kinds = get_type_hints(cls)
         data = cls.prepared(data)
-        for item in fields(cls):
-            value, kind = data.get(item.name), _plain(kinds[item.name])
-            if value is not None and (kind is not None or isinstance(value, tuple)):  # a tuple is from `prepared`
-                values[item.name] = value if kind is None else checked(item.name, value, kind)
-        values["architectures"] = texts(data, "architectures")
-        values["id2label"] = _labels(data.get("id2label"))
+        values = {item.name: data[item.name] for item in fields(cls) if data.get(item.name) is not None}
+        values |= {"architectures": texts(data, "architectures"), "id2label": _labels(data.get("id2label"))}
         if values["id2label"]:
-            values["num_labels"] = max(values["id2label"]) + 1
+            values["num_labels"] = len(values["id2label"])
         return cls(**values)
 
     @classmethod
@@ -173,32 +192,35 @@ class Config:
             raise BertcliError(f"{', '.join(missing)} {verb} missing: this is not the config.json of {cls.title}.")
 
 
-def checked(key: str, value: Any, kind: type) -> Any:
-    """A value of config.json that must be a number, a text or true or false."""
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise BertcliError(f"{key} is {shown(value)}, which is not {_WORDS[kind]}.")
-    if isinstance(value, int) and abs(value) > 2**31:
-        raise BertcliError(f"{key} is {shown(value)}, which is not a possible size.")
-    return value
-
-
 def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """A value of config.json that must be a list of texts."""
     value = data.get(key) or []
-    if not isinstance(value, list):
-        raise BertcliError(f"{key} is {shown(value)}, which is not a list.")
-    return tuple(checked(key, one, str) for one in value)
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise BertcliError(f"{key} is {shown(value)}, which is not a list of texts.")
+    return tuple(value)
 
 
-_WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+# By how a field is annotated: what its values are, and what that is called. Lists and mappings are checked elsewhere.
+KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "int": (int, "a whole number"),
+    "float": ((int, float), "a number"),
+    "str": (str, "a text"),
+    "bool": (bool, "true or false"),
+}
 
 
-def _plain(hint: Any) -> type | None:
-    """int, float, str or bool, of `X` or `X | None`; None for fields that are lists or mappings."""
-    kinds = [kind for kind in (get_args(hint) or (hint,)) if kind in _WORDS]
-    return kinds[0] if len(kinds) == 1 and getattr(hint, "__origin__", None) is None else None
+def _check(key: str, value: Any, kind: str, allowed: Mapping[str, Any], title: str) -> None:
+    """Raise BertcliError for a value that is not of its kind, or not among those that its field allows."""
+    types, words = KINDS[kind]
+    if not isinstance(value, types) or (isinstance(value, bool) and kind != "bool"):
+        raise BertcliError(f"{key} is {shown(value)}, which is not {words}.")
+    least, most = allowed.get("range", (-(2**31), 2**31))
+    if not isinstance(value, str) and not least <= value <= most:
+        must = f"at least {least}" if value < least else f"at most {most}"
+        raise BertcliError(f"{key} is {shown(value)}; it must be {must}.")
+    if value not in allowed.get("known", (value,)):
+        known = ", ".join(shown(one).strip("'") for one in allowed["known"])
+        raise BertcliError(f"{key} is {shown(value)}; bertcli runs {title} with {known}.")
 
 
 def _labels(value: Any) -> dict[int, str]:

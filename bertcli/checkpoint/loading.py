@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.checkpoint.config import Config
-from bertcli.checkpoint.families import family, parse_heads, read_config, tensors_of_others
-from bertcli.checkpoint.family import Family, Place
+from bertcli.checkpoint.families import Family, Place, family, parse_heads, read_config, tensors_of_others
 from bertcli.checkpoint.lacking import other_weights
 from bertcli.checkpoint.sentence import network_place
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors
@@ -24,7 +23,20 @@ from bertcli.network.network import Network
 UNUSED = "not part of this model"
 COPY = "a second copy of"
 DIFFERENT = "its values differ from those of"
-OLD_NORM_NAMES = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+OTHER_NAMES = {  # an ending -> what other files have instead; of a file with both, what is used
+    "LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta",
+    "predictions.bias": "predictions.decoder.bias", "lm_head.bias": "lm_head.decoder.bias",
+    "embedding.weight": "embeddings",
+}  # fmt: skip
+CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")  # that some versions of transformers stored
+
+# How the architecture in config.json ends for models with a head. Those of FINE_TUNED are trained one at a time, and
+# their tensors may have the same names: where it does not say which it is, it is the first in the family's table.
+ARCHITECTURES = {
+    "nsp": ("ForPreTraining", "ForNextSentencePrediction"), "sop": ("ForPreTraining",),
+    "classifier": ("ForSequenceClassification",), "token_classifier": ("ForTokenClassification",),
+    "multiple_choice": ("ForMultipleChoice",), "qa": ("ForQuestionAnswering",),
+}  # fmt: skip
 FINE_TUNED = ("classifier", "token_classifier", "multiple_choice", "qa")
 BASE = ("embeddings", "encoder", "pooler")  # parts of a network whose tensors have the family's prefix
 
@@ -96,7 +108,7 @@ def _open(folder: Path) -> tuple[Config, Mapping[str, StoredTensor]]:
             f"{folder} has no config.json: give the folder of a model, or fetch this one again."
         )
     config = read_config(folder / "config.json")
-    if not family(config.model_type).stored:
+    if not family(config.model_type).names:
         raise BertcliError(f"{folder} holds {config.title}; it has sizes, but there are no checkpoints of it.")
     return config, open_tensors(folder)
 
@@ -163,9 +175,7 @@ class _Loader:
 
     def _find(self, name: str) -> list[str]:
         """The stored tensors known by this name, starting with the one to use."""
-        other = self.family.other_names.get(name)
-        candidates = [] if other is None else [other]
-        candidates += [name, *(name.replace(new, old) for new, old in OLD_NORM_NAMES.items() if new in name)]
+        candidates = [*(name.replace(one, other) for one, other in OTHER_NAMES.items() if one in name), name]
         candidates += [self.prefix + one for one in candidates] if self.prefix else []
         return [one for one in candidates if one in self.stored]
 
@@ -192,7 +202,7 @@ class _Loader:
     def account(self) -> tuple[TensorUse, ...]:
         """Every tensor of the file, in file order, with its use; then the missing ones."""
         for name in self.stored.keys() - self.taken.keys():
-            note = "a constant" if name.removeprefix(self.family.prefix) in self.family.buffers else UNUSED
+            note = "a constant" if name.removeprefix(self.family.prefix) in CONSTANTS else UNUSED
             self._take(self.stored[name], "ignored", None, note)
         missing = [name for name in self.taken if name not in self.stored]
         return tuple(self.taken[name] for name in [*self.stored, *missing])
@@ -201,16 +211,15 @@ class _Loader:
 def _heads_in(stored: Mapping[str, StoredTensor], config: Config, of: Family) -> tuple[str, ...]:
     """The heads a file holds. A head that is only partly stored counts; its missing tensor is an error later."""
     names = [name.removeprefix(of.prefix) for name in stored]
-    found = [head for head, how in of.heads.items() if any(name.startswith(how.prefix) for name in names)]
+    named = {head for head, ends in ARCHITECTURES.items() if any(one.endswith(ends) for one in config.architectures)}
+    found = [head for head, begin in of.heads.items() if any(name.startswith(begin) for name in names)]
     if "pooler" in of.heads and "pooler" not in found:
-        reading = [head for head in found if head in of.network.pooled]
-        if any(of.heads[head].named(config) for head in reading):
-            found.append("pooler")  # a file without it is damaged
-        else:
-            found = [head for head in found if head not in reading]
-    rivals = [head for head in found if head in FINE_TUNED and of.heads[head].prefix != "qa_outputs."]
-    chosen = next((head for head in rivals if of.heads[head].named(config)), rivals[0] if rivals else None)
-    found = [head for head in found if head not in rivals or head == chosen]  # their tensors have the same names
+        reading = of.network.pooled.intersection(found)
+        # Without the pooler that its own architecture has, a file is damaged; without one, such a head cannot be run.
+        found = [*found, "pooler"] if reading & named else [head for head in found if head not in reading]
+    rivals = [head for head in found if head in FINE_TUNED and of.heads[head] != "qa_outputs."]
+    chosen = next((head for head in rivals if head in named), rivals[0] if rivals else None)
+    found = [head for head in found if head not in rivals or head == chosen]
     return tuple(head for head in of.head_names if head in found)
 
 

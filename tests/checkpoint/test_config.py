@@ -43,7 +43,7 @@ def test_labels_come_from_id2label_whose_keys_are_strings() -> None:
     [
         ({"model_type": "gpt2"}, "'gpt2', which bertcli does not run; it runs BERT"),
         ({"architectures": ["GPT2LMHeadModel"]}, "'GPT2LMHeadModel', which bertcli does not run"),
-        ({"hidden_act": "mish"}, "hidden_act 'mish' is unknown; known are gelu"),
+        ({"hidden_act": "mish"}, "hidden_act is 'mish'; bertcli runs BERT with gelu"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key'"),
         ({"is_decoder": True}, "is_decoder is true"),
         (
@@ -56,8 +56,8 @@ def test_labels_come_from_id2label_whose_keys_are_strings() -> None:
         ({"hidden_size": True}, "hidden_size is true, which is not a whole number"),
         ({"hidden_size": 0}, "at least 1"),
         ({"num_hidden_layers": -1}, "at least 1"),
-        ({"vocab_size": 10**20}, "not a possible size"),
-        ({"layer_norm_eps": 0}, "layer_norm_eps is 0.0"),
+        ({"vocab_size": 10**20}, "at most 16777216"),
+        ({"layer_norm_eps": 0}, "layer_norm_eps is 0; it must be at least"),
         ({"id2label": {"0": "a", "2": "b"}}, "id2label"),
         ({"id2label": ["a"]}, "id2label"),
         ({"architectures": "BertModel"}, "architectures is"),

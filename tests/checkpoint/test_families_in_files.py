@@ -69,7 +69,7 @@ def test_families_in_files_every_file_has_a_mark_of_its_tensors() -> None:
         ({"model_type": "roberta", **OLD, "pad_token_id": -1}, "pad_token_id is -1; it must be 0 to 99"),
         ({"model_type": "roberta", **OLD, "is_decoder": True}, "this RoBERTa is a decoder"),
         ({"model_type": "distilbert", **OLD}, "dim, n_layers, n_heads, hidden_dim are missing: .* of DistilBERT"),
-        ({"model_type": "electra", **OLD, "summary_type": "mean"}, "summary_type is 'mean'; .* ELECTRA with 'first'"),
+        ({"model_type": "electra", **OLD, "summary_type": "mean"}, "summary_type is 'mean'; .* ELECTRA with first"),
         ({**MODERN, "rope_scaling": {"rope_type": "yarn"}}, "rope_scaling has rope_type 'yarn'; .* 'default' only"),
         ({**MODERN, "rope_parameters": {"full_attention": {"rope_type": "linear"}}}, "full_attention has .* 'linear'"),
         ({**MODERN, "rope_parameters": []}, None),

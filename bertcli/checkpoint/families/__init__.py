@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bertcli.checkpoint.config import Config, texts
-from bertcli.checkpoint.family import Family
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError, shown
+from bertcli.network.module import optional_parts
+from bertcli.network.network import Network
 
 # model_type in config.json -> the file here that describes it, and how the names of its classes begin
 FILES = {
@@ -45,6 +48,41 @@ RUNS = (
     "BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, MPNet, ELECTRA, ModernBERT, DeBERTa-v2 and v3, ALBERT and "
     "static embeddings"
 )
+
+
+class Place(NamedTuple):
+    """A tensor's name, without prefix, and which of its equal parts, along the first axis, a parameter is."""
+
+    name: str
+    number: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family: one page of the network, one configuration, and one table of names (none: it is in no files)."""
+
+    config: type[Config]
+    network: type[Network]
+    prefix: str  # of the tensors of the base model; one that is saved alone lacks it
+    names: tuple[tuple[str, str], ...]  # pattern of our whole path, the checkpoint's name (`[1/3]`: its second third)
+    heads: Mapping[str, str]  # a head -> how the name of a tensor begins that a file with this head holds
+    variants: Mapping[str, Config]
+    hints: Mapping[str, str] = field(default_factory=dict)  # of a head that is missing, what to do
+
+    def place_of(self, path: str) -> Place:
+        """Where files hold the parameter at a path of the network."""
+        for pattern, name in self.names:
+            match = re.fullmatch(pattern, path)
+            if match:
+                name, _, part = match.expand(name).removesuffix("]").partition("[")
+                return Place(name, *map(int, part.split("/"))) if part else Place(name)
+        raise KeyError(path)
+
+    @cached_property
+    def head_names(self) -> tuple[str, ...]:
+        """The heads that models of this family may have."""
+        return optional_parts(self.network)
 
 
 def family(model_type: str) -> Family:

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from bertcli.checkpoint.config import MOST_LAYERS, count
-from bertcli.checkpoint.families.bert import BUFFERS, EMBEDDINGS, FINE_TUNED, BertConfig
-from bertcli.checkpoint.family import Family, Head
+from bertcli.checkpoint.config import activation, choice, count, layers
+from bertcli.checkpoint.families import Family
+from bertcli.checkpoint.families.bert import EMBEDDINGS, FINE_TUNED, BertConfig
 from bertcli.errors import BertcliError
 from bertcli.network.albert import Albert
 
@@ -17,32 +17,25 @@ from bertcli.network.albert import Albert
 class AlbertConfig(BertConfig):
     """An ALBERT configuration with config.json's own keys; the defaults are those of ALBERT's code."""
 
-    vocab_size: int = count(30000, needed=True)
-    hidden_size: int = count(4096, needed=True)
-    num_hidden_layers: int = count(12, needed=True, most=MOST_LAYERS)
-    num_attention_heads: int = count(64, needed=True)
-    intermediate_size: int = count(16384, needed=True)
-    hidden_act: str = "gelu_new"
-    embedding_size: int = count(128)
+    vocab_size: int = count(30000, "V", needed=True)
+    hidden_size: int = count(4096, "H", needed=True)
+    num_hidden_layers: int = layers(12)
+    num_attention_heads: int = count(64, "A", needed=True)
+    intermediate_size: int = count(16384, "F", needed=True)
+    hidden_act: str = activation("gelu_new")
+    embedding_size: int = count(128, "E")
     num_hidden_groups: int = count(1)
-    inner_group_num: int = count(1)
+    inner_group_num: int = choice(1)
     model_type: str = field(default="albert", kw_only=True)
 
     title: ClassVar[str] = "ALBERT"
 
     def check(self) -> None:
-        super().check()
-        if self.inner_group_num != 1:
-            raise BertcliError(f"inner_group_num is {self.inner_group_num}; bertcli runs ALBERT with 1 only.")
         if self.num_hidden_groups > self.num_hidden_layers:
             raise BertcliError(
                 f"num_hidden_groups is {self.num_hidden_groups}; it must be at most num_hidden_layers, "
                 f"{self.num_hidden_layers}."
             )
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        return super().sizes | {"E": self.embedding_size}
 
     @property
     def groups(self) -> tuple[int, ...]:
@@ -82,16 +75,14 @@ FAMILY = Family(
         (r"sop\.output\.(\w+)", r"sop_classifier.classifier.\1"),
         *FINE_TUNED,
     ),
-    other_names={"predictions.bias": "predictions.decoder.bias"},
-    buffers=BUFFERS,
     heads={
-        "pooler": Head("pooler."),
-        "mlm": Head("predictions.dense."),
-        "sop": Head("sop_classifier.", "ForPreTraining"),
-        "classifier": Head("classifier.", "ForSequenceClassification"),
-        "token_classifier": Head("classifier.", "ForTokenClassification"),
-        "multiple_choice": Head("classifier.", "ForMultipleChoice"),
-        "qa": Head("qa_outputs.", "ForQuestionAnswering"),
+        "pooler": "pooler.",
+        "mlm": "predictions.dense.",
+        "sop": "sop_classifier.",
+        "classifier": "classifier.",
+        "token_classifier": "classifier.",
+        "multiple_choice": "classifier.",
+        "qa": "qa_outputs.",
     },
     variants={
         "albert-base": _published(12, 768, 12),

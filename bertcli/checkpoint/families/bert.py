@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from bertcli.checkpoint.config import MOST_LAYERS, Config, count
-from bertcli.checkpoint.family import Family, Head
+from bertcli.checkpoint.config import Config, activation, count, eps, layers
+from bertcli.checkpoint.families import Family
 from bertcli.network.bert import Bert
 
 
@@ -14,30 +14,17 @@ from bertcli.network.bert import Bert
 class BertConfig(Config):
     """A BERT configuration with config.json's own keys; the defaults are those of BERT-base uncased."""
 
-    hidden_size: int = count(768, needed=True)
-    num_hidden_layers: int = count(12, needed=True, most=MOST_LAYERS)
-    num_attention_heads: int = count(12, needed=True)
-    intermediate_size: int = count(3072, needed=True)
-    hidden_act: str = "gelu"
-    layer_norm_eps: float = 1e-12
-    max_position_embeddings: int = count(512)
-    type_vocab_size: int = count(2)
+    hidden_size: int = count(768, "H", needed=True)
+    num_hidden_layers: int = layers(12)
+    num_attention_heads: int = count(12, "A", needed=True)
+    intermediate_size: int = count(3072, "F", needed=True)
+    hidden_act: str = activation()
+    layer_norm_eps: float = eps(1e-12)
+    max_position_embeddings: int = count(512, "P")
+    type_vocab_size: int = count(2, "T")
     model_type: str = field(default="bert", kw_only=True)
 
     title: ClassVar[str] = "BERT"
-
-    def check(self) -> None:
-        self.check_heads("hidden_size", "num_attention_heads")
-        self.check_activation("hidden_act")
-        self.check_eps("layer_norm_eps")
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        return {
-            "V": self.vocab_size, "H": self.hidden_size, "L": self.num_hidden_layers, "A": self.num_attention_heads,
-            "D": self.hidden_size // self.num_attention_heads, "F": self.intermediate_size,
-            "P": self.max_position_embeddings, "T": self.type_vocab_size, "C": self.num_labels,
-        }  # fmt: skip
 
     @property
     def has_segments(self) -> bool:
@@ -71,7 +58,6 @@ FINE_TUNED = (
     (r"(?:classifier|token_classifier|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
     (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
 )
-BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 
 def sized(layers: int, hidden: int, vocab: int = 30522) -> BertConfig:
@@ -98,16 +84,14 @@ FAMILY = Family(
         (r"nsp\.output\.(\w+)", r"cls.seq_relationship.\1"),
         *FINE_TUNED,
     ),
-    other_names={"cls.predictions.bias": "cls.predictions.decoder.bias"},
-    buffers=BUFFERS,
     heads={
-        "pooler": Head("pooler.dense."),
-        "mlm": Head("cls.predictions.transform."),
-        "nsp": Head("cls.seq_relationship.", "ForPreTraining", "ForNextSentencePrediction"),
-        "classifier": Head("classifier.", "ForSequenceClassification"),
-        "token_classifier": Head("classifier.", "ForTokenClassification"),
-        "multiple_choice": Head("classifier.", "ForMultipleChoice"),
-        "qa": Head("qa_outputs.", "ForQuestionAnswering"),
+        "pooler": "pooler.dense.",
+        "mlm": "cls.predictions.transform.",
+        "nsp": "cls.seq_relationship.",
+        "classifier": "classifier.",
+        "token_classifier": "classifier.",
+        "multiple_choice": "classifier.",
+        "qa": "qa_outputs.",
     },
     variants={
         "tiny": sized(2, 128),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
-from bertcli.checkpoint.config import LARGEST_SIZE, MOST_LAYERS, Config, count, texts
-from bertcli.checkpoint.families.bert import BUFFERS, EMBEDDINGS, FINE_TUNED, LAYER, MLM
-from bertcli.checkpoint.family import Family, Head
-from bertcli.engine.kernels import ACTIVATIONS
+from bertcli.checkpoint.config import Config, activation, choice, count, eps, layers, texts
+from bertcli.checkpoint.families import Family
+from bertcli.checkpoint.families.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
 from bertcli.errors import BertcliError, shown
 from bertcli.network.deberta import Deberta
 
@@ -20,27 +20,27 @@ TERMS = ("c2p", "p2c")
 class DebertaConfig(Config):
     """A DeBERTa-v2 configuration with config.json's own keys; the defaults are those of DeBERTa-v2's code."""
 
-    vocab_size: int = count(128100, needed=True)
-    hidden_size: int = count(1536, needed=True)
-    num_hidden_layers: int = count(24, needed=True, most=MOST_LAYERS)
-    num_attention_heads: int = count(24, needed=True)
-    intermediate_size: int = count(6144, needed=True)
-    hidden_act: str = "gelu"
-    layer_norm_eps: float = 1e-7
-    max_position_embeddings: int = count(512)
-    type_vocab_size: int = 0
-    embedding_size: int | None = None  # None: hidden_size
+    vocab_size: int = count(128100, "V", needed=True)
+    hidden_size: int = count(1536, "H", needed=True)
+    num_hidden_layers: int = layers(24)
+    num_attention_heads: int = count(24, "A", needed=True)
+    intermediate_size: int = count(6144, "F", needed=True)
+    hidden_act: str = activation()
+    layer_norm_eps: float = eps(1e-7)
+    max_position_embeddings: int = count(512, "P")
+    type_vocab_size: int = count(0, "T", least=0)
+    embedding_size: int | None = count(None)  # None: hidden_size
     position_biased_input: bool = True
     relative_attention: bool = False
-    max_relative_positions: int = -1
-    position_buckets: int = -1
-    norm_rel_ebd: str = "none"
+    max_relative_positions: int = count(-1, least=-1)
+    position_buckets: int = count(-1, least=-1)
+    norm_rel_ebd: str = choice("none", "layer_norm")
     share_att_key: bool = False
     pos_att_type: tuple[str, ...] = ()
-    conv_kernel_size: int = 0
-    conv_groups: int = 1
-    conv_act: str = "tanh"
-    pooler_hidden_act: str = "gelu"
+    conv_kernel_size: int = count(0, "W", least=0)
+    conv_groups: int = choice(1)
+    conv_act: str = activation("tanh")
+    pooler_hidden_act: str = activation()
     pooler_hidden_size: int | None = None
     attention_head_size: int | None = None
     model_type: str = field(default="deberta-v2", kw_only=True)
@@ -55,62 +55,32 @@ class DebertaConfig(Config):
         return {**data, "pos_att_type": tuple(term.strip() for term in listed if term.strip())}
 
     def check(self) -> None:
-        self.check_heads("hidden_size", "num_attention_heads")
-        for key in ("hidden_act", "pooler_hidden_act"):
-            self.check_activation(key)
-        self.check_eps("layer_norm_eps")
-        only: dict[str, Any] = {
-            "relative_attention": True,
-            "conv_groups": 1,
-            "pooler_hidden_size": self.hidden_size,
-            "attention_head_size": self.sizes["D"],
-        }
-        for key, value in only.items():
+        for key, value in (
+            ("relative_attention", True),
+            ("pooler_hidden_size", self.hidden_size),
+            ("attention_head_size", self.sizes["D"]),
+        ):
             if getattr(self, key) not in (value, None):
                 raise BertcliError(f"{key} is {shown(getattr(self, key))}; bertcli runs DeBERTa with {shown(value)}.")
         for term in self.pos_att_type:
             if term not in TERMS:
                 raise BertcliError(f"pos_att_type has {shown(term)}; known are {', '.join(TERMS)}.")
-        if self.norm_rel_ebd not in ("none", "layer_norm"):
-            raise BertcliError(f"norm_rel_ebd is {shown(self.norm_rel_ebd)}; known are 'none' and 'layer_norm'.")
-        if self.has_convolution and (self.conv_kernel_size % 2 == 0 or self.conv_act not in ACTIVATIONS):
-            raise BertcliError(
-                f"conv_kernel_size is {self.conv_kernel_size} and conv_act {shown(self.conv_act)}; bertcli runs odd "
-                f"sizes with {', '.join(ACTIVATIONS)}."
-            )
-        for key, size, least in (("type_vocab_size", self.type_vocab_size, 0), ("embedding_size", self.sizes["E"], 1),
-                                 ("max_relative_positions", self.farthest, 1)):  # fmt: skip
-            if not least <= size <= LARGEST_SIZE:
-                raise BertcliError(f"{key} is {size}; it must be {least} to {LARGEST_SIZE}.")
+        if self.has_convolution and self.conv_kernel_size % 2 == 0:
+            raise BertcliError(f"conv_kernel_size is {self.conv_kernel_size}; bertcli runs odd sizes.")
         if self.position_buckets == 1 or self.position_buckets // 2 >= self.farthest - 1:
             raise BertcliError(
                 f"position_buckets is {self.position_buckets}; with {self.farthest} relative positions it must be 2 to "
                 f"{2 * self.farthest - 3}, or -1 for none."
             )
 
-    @property
+    @cached_property
     def sizes(self) -> dict[str, int]:
-        return {
-            "V": self.vocab_size, "H": self.hidden_size, "L": self.num_hidden_layers, "A": self.num_attention_heads,
-            "D": self.hidden_size // self.num_attention_heads, "F": self.intermediate_size, "C": self.num_labels,
-            "P": self.max_position_embeddings, "T": self.type_vocab_size,
-            "E": self.hidden_size if self.embedding_size is None else self.embedding_size,
-            "K": 2 * (self.position_buckets if self.position_buckets > 0 else self.farthest),
-            "W": self.conv_kernel_size,
-        }  # fmt: skip
+        relative = 2 * (self.position_buckets if self.position_buckets > 0 else self.farthest)
+        return super().sizes | {"E": self.embedding_size or self.hidden_size, "K": relative}
 
     @property
     def has_segments(self) -> bool:
         return self.type_vocab_size > 0
-
-    @property
-    def aliases(self) -> dict[str, str]:
-        return {} if self.has_projection else {"E": "H"}
-
-    @property
-    def has_projection(self) -> bool:
-        """Whether embeddings are projected to the width of the layers."""
-        return self.sizes["E"] != self.hidden_size
 
     @property
     def has_relative_norm(self) -> bool:
@@ -189,18 +159,16 @@ FAMILY = Family(
         (r"(?:classifier|multiple_choice)\.dense\.(\w+)", r"pooler.dense.\1"),
         *FINE_TUNED,
     ),
-    other_names={"cls.predictions.bias": "cls.predictions.decoder.bias"},
-    buffers=BUFFERS,
     hints={
         "mlm": "DeBERTa fills masks with cls.predictions.*; files with lm_predictions.* instead were trained for "
         "something else, so use another model."
     },
     heads={
-        "mlm": Head("cls.predictions.transform."),
-        "classifier": Head("pooler.dense.", "ForSequenceClassification"),
-        "multiple_choice": Head("pooler.dense.", "ForMultipleChoice"),
-        "token_classifier": Head("classifier.", "ForTokenClassification"),
-        "qa": Head("qa_outputs.", "ForQuestionAnswering"),
+        "mlm": "cls.predictions.transform.",
+        "classifier": "pooler.dense.",
+        "multiple_choice": "pooler.dense.",
+        "token_classifier": "classifier.",
+        "qa": "qa_outputs.",
     },
     variants={
         "deberta-v3-xsmall": _version_3(12, 384),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from bertcli.checkpoint.config import MOST_LAYERS, Config, count
-from bertcli.checkpoint.families.bert import BUFFERS, EMBEDDINGS
-from bertcli.checkpoint.family import Family, Head
+from bertcli.checkpoint.config import Config, activation, count, layers
+from bertcli.checkpoint.families import Family
+from bertcli.checkpoint.families.bert import EMBEDDINGS
 from bertcli.network.distilbert import DistilBert
 
 
@@ -15,32 +15,21 @@ from bertcli.network.distilbert import DistilBert
 class DistilBertConfig(Config):
     """A DistilBERT configuration with config.json's own keys; the defaults are those of distilbert-base-uncased."""
 
-    dim: int = count(768, needed=True)
-    n_layers: int = count(6, needed=True, most=MOST_LAYERS)
-    n_heads: int = count(12, needed=True)
-    hidden_dim: int = count(3072, needed=True)
-    activation: str = "gelu"
-    max_position_embeddings: int = count(512)
+    dim: int = count(768, "H", needed=True)
+    n_layers: int = layers(6)
+    n_heads: int = count(12, "A", needed=True)
+    hidden_dim: int = count(3072, "F", needed=True)
+    activation: str = activation()
+    max_position_embeddings: int = count(512, "P")
     model_type: str = field(default="distilbert", kw_only=True)
 
     title: ClassVar[str] = "DistilBERT"
     layer_norm_eps: ClassVar[float] = 1e-12  # not in config.json: the code has no other
 
-    def check(self) -> None:
-        self.check_heads("dim", "n_heads")
-        self.check_activation("activation")
-
     @property
     def hidden_act(self) -> str:
         """What BERT calls `activation`."""
         return self.activation
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        return {
-            "V": self.vocab_size, "H": self.dim, "L": self.n_layers, "A": self.n_heads, "D": self.dim // self.n_heads,
-            "F": self.hidden_dim, "P": self.max_position_embeddings, "C": self.num_labels,
-        }  # fmt: skip
 
 
 FAMILY = Family(
@@ -65,13 +54,12 @@ FAMILY = Family(
         (r"(?:classifier|token_classifier|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
         (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
     ),
-    buffers=BUFFERS,
     heads={
-        "mlm": Head("vocab_transform."),
-        "classifier": Head("pre_classifier.", "ForSequenceClassification"),
-        "multiple_choice": Head("pre_classifier.", "ForMultipleChoice"),
-        "token_classifier": Head("classifier.", "ForTokenClassification"),
-        "qa": Head("qa_outputs.", "ForQuestionAnswering"),
+        "mlm": "vocab_transform.",
+        "classifier": "pre_classifier.",
+        "multiple_choice": "pre_classifier.",
+        "token_classifier": "classifier.",
+        "qa": "qa_outputs.",
     },
     variants={
         "distilbert-base": DistilBertConfig(),

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from bertcli.checkpoint.config import MOST_LAYERS, count
-from bertcli.checkpoint.families.bert import ATTENTION, BUFFERS, EMBEDDINGS, LAYER, BertConfig
-from bertcli.checkpoint.family import Family, Head
-from bertcli.errors import BertcliError, shown
+from bertcli.checkpoint.config import choice, count, layers
+from bertcli.checkpoint.families import Family
+from bertcli.checkpoint.families.bert import ATTENTION, EMBEDDINGS, LAYER, BertConfig
 from bertcli.network.electra import Electra
 
 
@@ -16,36 +15,17 @@ from bertcli.network.electra import Electra
 class ElectraConfig(BertConfig):
     """An ELECTRA configuration with config.json's own keys; the defaults are those of ELECTRA's code."""
 
-    hidden_size: int = count(256, needed=True)
-    num_hidden_layers: int = count(12, needed=True, most=MOST_LAYERS)
-    num_attention_heads: int = count(4, needed=True)
-    intermediate_size: int = count(1024, needed=True)
-    embedding_size: int = count(128)
-    summary_type: str = "first"
-    summary_use_proj: bool = True
-    summary_activation: str = "gelu"
+    hidden_size: int = count(256, "H", needed=True)
+    num_hidden_layers: int = layers(12)
+    num_attention_heads: int = count(4, "A", needed=True)
+    intermediate_size: int = count(1024, "F", needed=True)
+    embedding_size: int = count(128, "E")
+    summary_type: str = choice("first")
+    summary_use_proj: bool = choice(True)
+    summary_activation: str = choice("gelu")
     model_type: str = field(default="electra", kw_only=True)
 
     title: ClassVar[str] = "ELECTRA"
-
-    def check(self) -> None:
-        super().check()
-        for key, value in (("summary_type", "first"), ("summary_use_proj", True), ("summary_activation", "gelu")):
-            if getattr(self, key) != value:
-                raise BertcliError(f"{key} is {shown(getattr(self, key))}; bertcli runs ELECTRA with {shown(value)}.")
-
-    @property
-    def aliases(self) -> dict[str, str]:
-        return {} if self.has_projection else {"E": "H"}
-
-    @property
-    def has_projection(self) -> bool:
-        """Whether embeddings are projected to the width of the layers."""
-        return self.embedding_size != self.hidden_size
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        return super().sizes | {"E": self.embedding_size}
 
 
 def _published(layers: int, hidden: int, embedding: int, inner: int) -> ElectraConfig:
@@ -79,15 +59,14 @@ FAMILY = Family(
         (r"(?:token_classifier|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
         (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
     ),
-    buffers=BUFFERS,
     hints={"mlm": "Of ELECTRA's two models only the generator fills masks, as in -m google/electra-small-generator."},
     heads={
-        "mlm": Head("generator_predictions."),
-        "rtd": Head("discriminator_predictions."),
-        "classifier": Head("classifier.dense.", "ForSequenceClassification"),
-        "multiple_choice": Head("sequence_summary.", "ForMultipleChoice"),
-        "token_classifier": Head("classifier.weight", "ForTokenClassification"),
-        "qa": Head("qa_outputs.", "ForQuestionAnswering"),
+        "mlm": "generator_predictions.",
+        "rtd": "discriminator_predictions.",
+        "classifier": "classifier.dense.",
+        "multiple_choice": "sequence_summary.",
+        "token_classifier": "classifier.weight",
+        "qa": "qa_outputs.",
     },
     variants={
         "electra-small": _published(12, 256, 128, 1024),

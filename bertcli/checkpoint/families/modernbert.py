@@ -6,34 +6,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from bertcli.checkpoint.config import MOST_LAYERS, Config, checked, count, texts
-from bertcli.checkpoint.family import Family, Head
+from bertcli.checkpoint.config import Config, activation, choice, count, eps, layers, number, texts
+from bertcli.checkpoint.families import Family
 from bertcli.errors import BertcliError, shown
 from bertcli.network.modernbert import ModernBert
 
 GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope_parameters
-NO_BIASES = ("norm_bias", "attention_bias", "mlp_bias", "classifier_bias")
 
 
 @dataclass(frozen=True)
 class ModernBertConfig(Config):
     """A ModernBERT configuration with config.json's own keys; the defaults are those of ModernBERT-base."""
 
-    vocab_size: int = count(50368, needed=True)
-    hidden_size: int = count(768, needed=True)
-    num_hidden_layers: int = count(22, needed=True, most=MOST_LAYERS)
-    num_attention_heads: int = count(12, needed=True)
-    intermediate_size: int = count(1152, needed=True)
-    hidden_activation: str = "gelu"
-    norm_eps: float = 1e-5
-    max_position_embeddings: int = count(8192)
+    vocab_size: int = count(50368, "V", needed=True)
+    hidden_size: int = count(768, "H", needed=True)
+    num_hidden_layers: int = layers(22)
+    num_attention_heads: int = count(12, "A", needed=True)
+    intermediate_size: int = count(1152, "F", needed=True)
+    hidden_activation: str = activation()
+    norm_eps: float = eps(1e-5)
+    max_position_embeddings: int = count(8192, "P")
     local_attention: int = count(128)
     global_attn_every_n_layers: int = count(3)
-    global_rope_theta: float = 160000.0
-    local_rope_theta: float = 10000.0
+    global_rope_theta: float = number(160000.0, 2, 1e12)
+    local_rope_theta: float = number(10000.0, 2, 1e12)
     layer_types: tuple[str, ...] = ()
-    classifier_pooling: str = "cls"
-    classifier_activation: str = "gelu"
+    classifier_pooling: str = choice("cls", "mean")
+    classifier_activation: str = activation()
+    norm_bias: bool = choice(False)
+    attention_bias: bool = choice(False)
+    mlp_bias: bool = choice(False)
+    classifier_bias: bool = choice(False)
+    decoder_bias: bool = choice(True)
     pad_token_id: int = field(default=50283, kw_only=True)
     model_type: str = field(default="modernbert", kw_only=True)
 
@@ -43,11 +47,6 @@ class ModernBertConfig(Config):
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With newer files' layer_types and rope_parameters, which override the older keys."""
-        for key in NO_BIASES:
-            if data.get(key):
-                raise BertcliError(f"{key} is true; bertcli runs ModernBERT without these biases.")
-        if data.get("decoder_bias") is False:
-            raise BertcliError("decoder_bias is false; bertcli runs ModernBERT with a bias in its decoder.")
         found = dict(data) | {"layer_types": texts(data, "layer_types")}
         _check_rope("rope_scaling", data.get("rope_scaling"))
         ropes = data.get("rope_parameters") or {}
@@ -61,29 +60,13 @@ class ModernBertConfig(Config):
         return found
 
     def check(self) -> None:
-        self.check_heads("hidden_size", "num_attention_heads")
-        self.check_activation("hidden_activation")
-        self.check_activation("classifier_activation")
-        self.check_eps("norm_eps")
         if self.sizes["D"] % 2:
             raise BertcliError(f"A head has {self.sizes['D']} numbers; rotary positions need an even number.")
-        if min(self.global_rope_theta, self.local_rope_theta) <= 1:
-            raise BertcliError("A rope_theta must be greater than 1.")
-        if self.classifier_pooling not in ("cls", "mean"):
-            raise BertcliError(f"classifier_pooling is {shown(self.classifier_pooling)}; known are 'cls' and 'mean'.")
         if self.layer_types and len(self.layer_types) != self.num_hidden_layers:
             raise BertcliError(f"layer_types names {len(self.layer_types)} of {self.num_hidden_layers} layers.")
         for kind in self.layer_types:
             if kind not in (GLOBAL, LOCAL):
                 raise BertcliError(f"layer_types has {shown(kind)}; known are '{GLOBAL}' and '{LOCAL}'.")
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        return {
-            "V": self.vocab_size, "H": self.hidden_size, "L": self.num_hidden_layers, "A": self.num_attention_heads,
-            "D": self.hidden_size // self.num_attention_heads, "F": self.intermediate_size, "C": self.num_labels,
-            "P": self.max_position_embeddings,
-        }  # fmt: skip
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -114,8 +97,6 @@ def _check_rope(key: str, rope: Any) -> None:
     kind = (rope or {}).get("rope_type", (rope or {}).get("type", "default"))
     if kind != "default":
         raise BertcliError(f"{key} has rope_type {shown(kind)}; bertcli runs ModernBERT with 'default' only.")
-    if (rope or {}).get("rope_theta") is not None:
-        checked(f"{key}.rope_theta", rope["rope_theta"], float)
 
 
 LAYER = r"encoder\.layers\.(\d+)\."
@@ -143,11 +124,11 @@ FAMILY = Family(
         (TRANSFORMED + r"output\.(\w+)", r"classifier.\1"),
     ),
     heads={
-        "mlm": Head("decoder."),
-        "classifier": Head("classifier.", "ForSequenceClassification"),
-        "token_classifier": Head("classifier.", "ForTokenClassification"),
-        "qa": Head("classifier.", "ForQuestionAnswering"),
-        "multiple_choice": Head("classifier.", "ForMultipleChoice"),
+        "mlm": "decoder.",
+        "classifier": "classifier.",
+        "token_classifier": "classifier.",
+        "qa": "classifier.",
+        "multiple_choice": "classifier.",
     },
     variants={
         "modernbert-base": ModernBertConfig(),

@@ -6,35 +6,24 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from bertcli.checkpoint.config import count
-from bertcli.checkpoint.families.bert import BUFFERS, EMBEDDINGS, POOLER, BertConfig
-from bertcli.checkpoint.families.roberta import FINE_TUNED, HEADS, LM_HEAD
-from bertcli.checkpoint.family import Family
-from bertcli.errors import BertcliError
+from bertcli.checkpoint.families import Family
+from bertcli.checkpoint.families.bert import EMBEDDINGS, POOLER
+from bertcli.checkpoint.families.roberta import FINE_TUNED, HEADS, LM_HEAD, RobertaConfig
 from bertcli.network.mpnet import MPNet
 
 
 @dataclass(frozen=True)
-class MPNetConfig(BertConfig):
+class MPNetConfig(RobertaConfig):
     """An MPNet configuration with config.json's own keys; the defaults are those of MPNet's code."""
 
-    vocab_size: int = count(30527, needed=True)
-    pad_token_id: int = field(default=1, kw_only=True)
+    vocab_size: int = count(30527, "V", needed=True)
     model_type: str = field(default="mpnet", kw_only=True)
 
     title: ClassVar[str] = "MPNet"
 
-    def check(self) -> None:
-        super().check()
-        if self.max_tokens < 1:
-            raise BertcliError(f"max_position_embeddings is {self.max_position_embeddings}; it must be at least 3.")
-
     @property
     def max_tokens(self) -> int:
         return self.max_position_embeddings - 2  # positions begin at 2, whatever pad_token_id says
-
-    @property
-    def has_segments(self) -> bool:
-        return False
 
 
 FAMILY = Family(
@@ -55,8 +44,6 @@ FAMILY = Family(
         *LM_HEAD,
         *FINE_TUNED,
     ),
-    other_names={"lm_head.bias": "lm_head.decoder.bias"},
-    buffers=BUFFERS,
     heads=HEADS,
     variants={"mpnet-base": MPNetConfig(layer_norm_eps=1e-5, max_position_embeddings=514)},
 )

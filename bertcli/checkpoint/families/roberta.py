@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from bertcli.checkpoint.config import count
-from bertcli.checkpoint.families.bert import ATTENTION, BUFFERS, EMBEDDINGS, LAYER, POOLER, BertConfig
-from bertcli.checkpoint.family import Family, Head
+from bertcli.checkpoint.families import Family
+from bertcli.checkpoint.families.bert import ATTENTION, EMBEDDINGS, LAYER, POOLER, BertConfig
 from bertcli.errors import BertcliError
 from bertcli.network.roberta import Roberta
 
@@ -24,12 +24,12 @@ FINE_TUNED = (
     (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
 )
 HEADS = {
-    "pooler": Head("pooler.dense."),
-    "mlm": Head("lm_head.dense."),
-    "classifier": Head("classifier.dense.", "ForSequenceClassification"),
-    "token_classifier": Head("classifier.weight", "ForTokenClassification"),
-    "multiple_choice": Head("classifier.weight", "ForMultipleChoice"),
-    "qa": Head("qa_outputs.", "ForQuestionAnswering"),
+    "pooler": "pooler.dense.",
+    "mlm": "lm_head.dense.",
+    "classifier": "classifier.dense.",
+    "token_classifier": "classifier.weight",
+    "multiple_choice": "classifier.weight",
+    "qa": "qa_outputs.",
 }
 
 
@@ -37,14 +37,13 @@ HEADS = {
 class RobertaConfig(BertConfig):
     """A RoBERTa configuration with config.json's own keys; the defaults are those of RoBERTa's code."""
 
-    vocab_size: int = count(50265, needed=True)
+    vocab_size: int = count(50265, "V", needed=True)
     pad_token_id: int = field(default=1, kw_only=True)
     model_type: str = field(default="roberta", kw_only=True)
 
     title: ClassVar[str] = "RoBERTa"
 
     def check(self) -> None:
-        super().check()
         if not 0 <= self.pad_token_id < self.vocab_size:
             raise BertcliError(f"pad_token_id is {self.pad_token_id}; it must be 0 to {self.vocab_size - 1}.")
         if self.max_tokens < 1:
@@ -81,8 +80,6 @@ FAMILY = Family(
     network=Roberta,
     prefix="roberta.",
     names=(*EMBEDDINGS, *ATTENTION, *LAYER, *POOLER, *LM_HEAD, *FINE_TUNED),
-    other_names={"lm_head.bias": "lm_head.decoder.bias"},
-    buffers=BUFFERS,
     heads=HEADS,
     variants={
         "roberta-base": _published(50265),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.checkpoint.config import Config, count
-from bertcli.checkpoint.family import Family
+from bertcli.checkpoint.families import Family
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors
 from bertcli.errors import BertcliError, shown
 from bertcli.network.static import Static
@@ -24,13 +25,13 @@ LONGEST = 1_000_000  # tokens of a text; model2vec's own limit. There are no pos
 class StaticConfig(Config):
     """The sizes of the table; there is no config.json of which they could be read."""
 
-    hidden_dim: int = count(256)
+    hidden_dim: int = count(256, "H")
     model_type: str = field(default="model2vec", kw_only=True)
 
     title: ClassVar[str] = "a static model"
     contextual: ClassVar[bool] = False
 
-    @property
+    @cached_property
     def sizes(self) -> dict[str, int]:
         return {"V": self.vocab_size, "H": self.hidden_dim, "L": 0, "A": 1, "P": LONGEST, "C": self.num_labels}
 
@@ -78,7 +79,6 @@ FAMILY = Family(
     network=Static,
     prefix="",
     names=((r"embeddings\.token", TABLE),),
-    other_names={TABLE: MODEL2VEC},
     heads={},
     variants={},
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from bertcli.checkpoint.config import activation, eps
+from bertcli.checkpoint.families import Family
 from bertcli.checkpoint.families.bert import BertConfig
-from bertcli.checkpoint.family import Family
 from bertcli.network.textbook import Textbook
 
 
@@ -14,8 +15,8 @@ from bertcli.network.textbook import Textbook
 class TextbookConfig(BertConfig):
     """BERT's keys; a model without segments, whose activation and eps are fixed."""
 
-    hidden_act: str = "relu"
-    layer_norm_eps: float = 1e-5
+    hidden_act: str = activation("relu")
+    layer_norm_eps: float = eps(1e-5)
     model_type: str = field(default="textbook", kw_only=True)
 
     title: ClassVar[str] = "the textbook model"
@@ -28,5 +29,4 @@ FAMILY = Family(
     names=(),
     heads={},
     variants={"textbook": TextbookConfig()},
-    stored=False,
 )
