@@ -25,7 +25,7 @@ def read_vectors(folder: Path) -> None:
     """A file that opens has rows whose cosines are cosines, or is refused."""
     (file,) = folder.iterdir()
     stored = open_vectors(str(file))
-    width = 8 * stored.width if stored.binary else stored.width
+    width = stored.vectors.shape[1] * (8 if stored.vectors.dtype == np.uint8 else 1)
     if not 0 < width < 10_000 or stored.rows > 10**6:
         raise BertcliError("too large for a case")
     found = nearest(np.ones((1, width)), stored, 3)

@@ -13,7 +13,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.draft import check_output
 from bertcli.files.inputs import from_files
 from bertcli.files.records import record_output
-from bertcli.files.search import Vectors, nearest, open_vectors
+from bertcli.files.search import StoredVectors, nearest, open_vectors
 from bertcli.files.table import Cell, Table
 from bertcli.files.texts import Text, Texts
 from bertcli.files.vectors import ORIGIN
@@ -71,16 +71,16 @@ def search_stored(search: SearchOptions, job: Job, id_column: str | None, **opti
             )
 
 
-def _source(job: Job, id_column: str | None, stored: Vectors) -> Texts | None:
+def _source(job: Job, id_column: str | None, stored: StoredVectors) -> Texts | None:
     """The texts of the rows: those of --input, else those stored with the vectors in a Parquet file."""
     if job.texts.input:
         return read_texts(job.texts, job.output, id_column, keep_going=True)
-    if "text" not in stored.names:
+    if "text" not in stored.arrays:
         return None
-    return from_files([str(stored.file)], id_column="id" if "id" in stored.names else None, keep_going=True)
+    return from_files([str(stored.file)], id_column="id" if "id" in stored.arrays else None, keep_going=True)
 
 
-def _hits(rows: Sequence[int], stored: Vectors, source: Texts | None, whole: bool) -> dict[int, dict[str, Any]]:
+def _hits(rows: Sequence[int], stored: StoredVectors, source: Texts | None, whole: bool) -> dict[int, dict[str, Any]]:
     """What is known of rows: which chunk of a text each is, if it is one, then id and text; `whole`: of whole texts."""
     *origins, last = stored.origins([*rows, stored.rows - 1]) or [{} for _ in range(len(rows) + 1)]
     numbers = [origin.get("index", row) if whole else row for row, origin in zip(rows, origins, strict=True)]
@@ -92,7 +92,7 @@ def _hits(rows: Sequence[int], stored: Vectors, source: Texts | None, whole: boo
     }
 
 
-def _texts(source: Texts, numbers: Collection[int], count: int, stored: Vectors) -> dict[int, Text]:
+def _texts(source: Texts, numbers: Collection[int], count: int, stored: StoredVectors) -> dict[int, Text]:
     """The texts of these numbers; BertcliError when there are not as many as the file was made from."""
     found, number = {}, 0
     for number, text in enumerate(source, 1):

@@ -60,18 +60,24 @@ class Stored(NamedTuple):
     data: Iterable[bytes] = ()
 
 
-class Collected:
-    """Arrays that grow in parts of a draft, where a resumed one has its earlier rows.
+class ArrayFile:
+    """Arrays that grow in a draft, where a resumed one has its earlier rows.
 
-    header: the first array follows this in the result itself; without it, every array has a part of its own.
+    `append({name: rows, …})` any number of times, and at the end `finish`, which writes the file and publishes it. Of
+    a .npy file, which holds one array, and of .safetensors the first array follows its header in the result itself;
+    otherwise every array has a part of its own, which `stored` and `blocks` read.
     """
 
-    def __init__(self, draft: Draft, arrays: Sequence[Rows], header: bytes = b"") -> None:
+    def __init__(self, draft: Draft, arrays: Sequence[Rows]) -> None:
+        self._draft = draft
         self.arrays = arrays
-        self._header = header
-        self._parts = [draft.part("" if header and not number else str(number)) for number in range(len(arrays))]
-        if header and not self._parts[0].size:
-            self._parts[0].write(header)
+        self._header = HEADERS.get(Path(draft.file).suffix.lower())
+        head = self._header([Stored(one.name, one.dtype, (0, *one.row)) for one in arrays]) if self._header else b""
+        self._head = len(head)
+        self._main = draft.part(head=self._head)
+        self._parts = [self._main if head and not number else draft.part(str(number)) for number in range(len(arrays))]
+        if not self._main.size:
+            self._main.write(head)
 
     def append(self, arrays: Arrays) -> None:
         """Append any number of rows to each of the arrays."""
@@ -80,16 +86,9 @@ class Collected:
 
     def rows(self) -> list[int]:
         """How many rows each array has so far."""
-        sizes = [self._parts[0].size - len(self._header), *(part.size for part in self._parts[1:])]
+        sizes = [part.size - (self._head if part is self._main else 0) for part in self._parts]
         each = [array.row_bytes for array in self.arrays]
         return [size // one if one else 0 for size, one in zip(sizes, each, strict=True)]
-
-    def stored(self) -> list[Stored]:
-        """The arrays as they are now; the first has no data where they stand in the result already."""
-        return [
-            Stored(array.name, array.dtype, (rows, *array.row), () if self._header and not i else part.chunks())
-            for i, (array, rows, part) in enumerate(zip(self.arrays, self.rows(), self._parts, strict=True))
-        ]
 
     def blocks(self, rows: int) -> Iterator[dict[str, NDArray[Any]]]:
         """The next so many rows of each array, fewer at the end; of those that are listed, the items of these rows."""
@@ -104,54 +103,40 @@ class Collected:
                 item = end
             yield block
 
-
-class ArrayFile:
-    """`append({name: rows, …})` any number of times, and at the end `finish`, which publishes the file.
-
-    The ending of the draft's file is one of ENDINGS; a .npy file holds one array.
-    """
-
-    def __init__(self, draft: Draft, arrays: Sequence[Rows]) -> None:
-        self._draft = draft
-        self._main = draft.part()
-        self._header = HEADERS.get(Path(draft.file).suffix.lower())
-        none_yet = [Stored(array.name, array.dtype, (0, *array.row)) for array in arrays]
-        self._collected = Collected(draft, arrays, self._header(none_yet) if self._header else b"")
-        self.append, self.rows = self._collected.append, self._collected.rows
-
-    def finish(self, *beside: str, more: Sequence[Stored] = ()) -> None:
-        """Write what is left, and `more` arrays (in a .npz), and give the file its name; `beside` is for `publish`."""
-        arrays = [*self._collected.stored(), *more]
-        if self._header is None:
-            write_npz(self._main, arrays)
-        else:
+    def finish(self, more: Sequence[Stored] = ()) -> None:
+        """Write what is left, and `more` arrays (in a .npz), and give the file its name."""
+        arrays = [
+            Stored(array.name, array.dtype, (rows, *array.row), () if part is self._main else part.chunks())
+            for array, rows, part in zip(self.arrays, self.rows(), self._parts, strict=True)
+        ]
+        if self._header:
             for array in arrays:
                 for data in array.data:
                     self._main.write(data)
             self._main.seek(0)
             self._main.write(self._header(arrays))
-        self._draft.publish(*beside)
+        else:
+            _write_npz(self._main, [*arrays, *more])
+        self._draft.publish()
 
 
 def save_arrays(file: str, arrays: Mapping[str, NDArray[np.float32]]) -> None:
     """Write float32 arrays to a .npz or .safetensors file; BertcliError if that is not possible."""
     ending = check_output(file, SEVERAL_ENDINGS)
-    stored = [
-        Stored(name, "<f4", array.shape, map(np.ndarray.tobytes, [np.asarray(array, "<f4")]))
-        for name, array in arrays.items()
-    ]
+    found = {name: np.asarray(array, "<f4") for name, array in arrays.items()}
+    stored = [Stored(name, "<f4", array.shape, (one.tobytes() for one in [array])) for name, array in found.items()]
     with Draft(file) as draft:
+        part = draft.part()
         if ending == ".npz":
-            write_npz(draft.part(), stored)
+            _write_npz(part, stored)
         else:
-            draft.part().write(safetensors_header(stored))
-            for array in stored:
-                for data in array.data:
-                    draft.part().write(data)
+            part.write(safetensors_header(stored))
+            for array in found.values():
+                part.write(array.tobytes())
         draft.publish()
 
 
-def write_npz(part: Part, arrays: Iterable[Stored]) -> None:
+def _write_npz(part: Part, arrays: Iterable[Stored]) -> None:
     """An uncompressed zip of .npy files, the same bytes for the same arrays."""
     with zipfile.ZipFile(cast(IO[bytes], part), "w", zipfile.ZIP_STORED) as archive:
         for array in arrays:

@@ -1,12 +1,14 @@
 """A result on its way to its file: written beside its place, renamed when it is whole, resumable in between.
 
     .v.npy.part    what is written so far; further parts, such as .v.npy.1.part, where a format needs them
-    .v.npy.state   how much of the parts is safely on disk, and of which run: replaced by a rename, so always whole
+    .v.npy.state   how much of the parts is safely on disk, with checksums, and of which run: replaced by a rename, so
+                   always whole
     .v.npy.lock    held by the process that is at work; its content is that process's number
 
 From time to time the parts are brought to the disk, and after them the state. Whatever happens in between, the state
-says what is safe: another run truncates the parts to that and continues from there. A link in any of these places is
-never followed; a link in the result's place is (the file that it points to is replaced).
+says what is safe: another run truncates the parts to that and continues from there, unless a checksum says that they
+are damaged. A link, hard or symbolic, or a pipe in any of these places is never followed or waited for; a link in the
+result's place is followed (the file that it points to is replaced).
 """
 
 from __future__ import annotations
@@ -16,14 +18,14 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from bertcli.errors import BertcliError
-from bertcli.files.part import Lock, Part, mode_of, sync_folder, writing
+from bertcli.files.part import Lock, Part, checksum, is_own, mode_of, sync_folder, writing
 
 logger = logging.getLogger("bertcli")
 
@@ -34,6 +36,7 @@ TEXTS = "texts"  # the part that holds texts until they are written in columns
 PARTS = ("", ERRORS, TEXTS, *"0123456")  # "" is the result; arrays have numbers
 SHORTEST, LONGEST = 1.0, 30.0  # seconds between states: a hundredth of the time so far, within these limits
 KEPT = 10.0  # seconds of work from which results are kept after an error even without --resume
+STATE = {"fingerprint", "sizes", "checksums", "state", "whole"}  # the keys of a state file
 MODEL_FILES = (".json", ".txt", ".safetensors", ".model")
 FOLDERS_DEEP = 2  # a checkpoint's own folder, and those of sentence-transformers modules in it
 
@@ -76,7 +79,7 @@ class Draft:
         self._resume = resume
         self._saved: dict[str, Any] | None = None  # the state file's content
         self._parts: dict[str, Part] = {}
-        self._pending: tuple[State, dict[str, int]] | None = None
+        self._pending: dict[str, Any] | None = None  # what the next state file will say, but for the fingerprint
         self._published = False
 
     def __enter__(self) -> Draft:
@@ -90,31 +93,33 @@ class Draft:
                 raise
         return self
 
-    def part(self, name: str = "") -> Part:
-        """The part of this name, one of PARTS, with as many bytes as an earlier run safely wrote."""
+    def part(self, name: str = "", head: int = 0) -> Part:
+        """The part of this name, one of PARTS, with as many bytes as an earlier run safely wrote; `head`: see Part."""
         assert name in PARTS
         if name not in self._parts:
             size = self._saved["sizes"].get(name, 0) if self._saved else 0
-            self._parts[name] = Part(self._part_path(name), self.file, size, mode_of(self.path))
+            sum = self._saved["checksums"][name][1] if self._saved and size else 0
+            self._parts[name] = Part(self._part_path(name), self.file, size, mode_of(self.path), head, sum)
         return self._parts[name]
 
     def step(self, state: State) -> None:
         """Note that a block is written, up to `state`; from time to time this is brought to the disk."""
-        self._pending = state, {name: part.size for name, part in self._parts.items()}
+        self._pending = {**_safe(self._parts), "state": state, "whole": False}
         now = time.monotonic()
         if now - self._synced >= min(max(SHORTEST, (now - self._begun) / 100), LONGEST):
             self._save_pending()
             self._synced = time.monotonic()
 
-    def publish(self, *beside: str) -> None:
-        """Give the result its name, and the parts `beside` theirs: v.npy.errors.jsonl, or none where they are empty."""
+    def publish(self) -> None:
+        """Give the result its name, and the list of errors its own: v.npy.errors.jsonl, or none where it is empty."""
+        published = {name: part for name, part in self._parts.items() if name in ("", ERRORS)}
         with writing(self.file):
             for part in self._parts.values():
                 part.seal()
-            sizes = {name: self._parts[name].size for name in (*beside, "")}
             if self._saved:  # else the run was short and can simply be repeated
-                self._save({**self._saved, "state": self._pending and self._pending[0], "sizes": sizes, "whole": True})
-            self._rename(sizes)
+                state = self._pending and self._pending["state"]
+                self._save({**self._saved, **_safe(published), "state": state, "whole": True})
+            self._rename({name: part.size for name, part in published.items()})
         self._published = True
 
     # -------------------------------------------------------------------------------------------- beginning and end
@@ -125,7 +130,7 @@ class Draft:
             self._check(self._saved["fingerprint"])
             if self._is_there(self._saved):
                 self.state, self.whole = self._saved["state"], self._saved["whole"]
-                self._pending = None if self.state is None else (self.state, self._saved["sizes"])
+                self._pending = None if self.state is None else self._saved
                 if self.whole:
                     self._rename(self._saved["sizes"])
                     self._published = True
@@ -149,14 +154,16 @@ class Draft:
                 )
 
     def _is_there(self, saved: dict[str, Any]) -> bool:
-        """Whether every part exists and is long enough; those of a whole result may have their names already."""
+        """Whether every part is what the state says; those of a whole result may have their names already."""
         for name, size in saved["sizes"].items():
             path = self._part_path(name)
             if saved["whole"] and not path.exists():
                 path = self._place(name)
                 if name and not size:
                     continue
-            if not path.is_file() or path.stat().st_size < size:
+            head, known = saved["checksums"][name]
+            found = _status(path)
+            if found is None or found.st_size < size or known not in (None, checksum(path, head, size)):
                 return False
         return True
 
@@ -173,14 +180,13 @@ class Draft:
         """Bring the parts to the disk, then the state: never the other way round."""
         if self._pending is None or self._fingerprint is None:
             return
-        state, sizes = self._pending
         with writing(self.file):
             for part in self._parts.values():
                 part.sync()
             if self._saved is None:
                 sync_folder(self.path.parent)
             known = self._saved["fingerprint"] if self._saved else self._fingerprint()
-            self._save({"fingerprint": known, "sizes": sizes, "state": state, "whole": False})
+            self._save({**self._pending, "fingerprint": known})
 
     def _save(self, saved: dict[str, Any]) -> None:
         new = Part(self._beside("state.new"), self.file)
@@ -238,13 +244,29 @@ def save(file: str, data: bytes) -> None:
         draft.publish()
 
 
+def _safe(parts: Mapping[str, Part]) -> dict[str, Any]:
+    """What a state says of parts: the size of each, how many of its bytes the checksum leaves out, and that."""
+    return {
+        "sizes": {name: part.size for name, part in parts.items()},
+        "checksums": {name: (part.head, part.checksum) for name, part in parts.items()},
+    }
+
+
 def _read_state(path: Path) -> dict[str, Any] | None:
     """A state file's content; None if there is none, or what is there is not one of ours."""
     try:
-        saved = None if path.is_symlink() else json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):
+        saved = None if _status(path) is None else json.loads(path.read_bytes())
+    except ValueError:
         return None
-    return saved if isinstance(saved, dict) and saved.keys() == {"fingerprint", "sizes", "state", "whole"} else None
+    return saved if isinstance(saved, dict) and saved.keys() == STATE else None
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """The status of a file that is nothing but a file of its own; None for anything else, or nothing."""
+    with suppress(FileNotFoundError):
+        found = os.lstat(path)
+        return found if is_own(found) else None
+    return None
 
 
 # ------------------------------------------------------------------------------------------------- the fingerprint

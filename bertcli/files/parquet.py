@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
-from itertools import islice
+from itertools import islice, repeat
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, shown
-from bertcli.files.arrays import Arrays, Collected, Rows
+from bertcli.files.arrays import ArrayFile, Arrays, Rows
 from bertcli.files.draft import TEXTS, Draft
 from bertcli.files.lines import LONGEST, check_readable
 from bertcli.files.rows import Wanted, no_column, unusable
@@ -31,7 +32,10 @@ UNPACKED, RATIO = 1 << 26, 1000  # bytes that a column of a row group may unpack
 NAMES = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what a row of a table has
 TYPES = {"<f4": "float32", "<f2": "float16", "|i1": "int8", "|u1": "uint8", "<i8": "int64", "<i4": "int32"}
 
-Row = dict[str, str | int | None]
+NONE = {"null"}  # the kinds of a column without values
+
+Value = str | int | float | None
+Row = Mapping[str, Value]
 
 
 def pyarrow(file: str) -> tuple[Any, Any]:
@@ -81,7 +85,7 @@ class ParquetRows:
                 names = [field.name for field in wanted.fields]
                 metadata, schema = parquet.read_metadata(file), parquet.read_schema(file)
                 _check_columns(schema, wanted, self.name, arrow.types)
-                check_sizes(self.name, metadata, names)
+                check_pages(self.name, file, metadata, names)
                 self._row, self._rows = 0, metadata.num_rows
                 options = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": names}
                 opened = parquet.ParquetFile(file, metadata=metadata, **options)
@@ -90,7 +94,7 @@ class ParquetRows:
                     for values in zip(*(map(_value, batch.column(name)) for name in names), strict=True):
                         self._row += 1
                         yield self._text(wanted, values)
-            except (arrow.ArrowException, OSError, EOFError, zlib.error) as error:
+            except (arrow.ArrowException, OSError, EOFError, ValueError, zlib.error) as error:
                 raise BertcliError(f"{self.name} cannot be read as Parquet: {first_line(error)}.") from None
 
     def _text(self, wanted: Wanted, values: Sequence[Any]) -> Text:
@@ -101,20 +105,74 @@ class ParquetRows:
         return wanted.row(place, values)
 
 
-def check_sizes(file: str, metadata: Any, names: Sequence[str]) -> None:
+def check_pages(name: str, file: IO[bytes], metadata: Any, columns: Sequence[str]) -> None:
     """Refuse a column that unpacks to UNPACKED bytes or more from a thousandth: neither texts nor vectors do.
 
-    These are the sizes that the file states; one that states others is damaged, or lies, and may take more memory.
+    What counts are the sizes in the header of each page, which is what the reader allocates; those that the file states
+    of a whole column need not be true. Errors: BertcliError; ValueError for a header that none can read.
     """
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
-            path, packed, unpacked = column.path_in_schema, column.total_compressed_size, column.total_uncompressed_size
-            wanted = any(path == name or path.startswith(f"{name}.") for name in names)
-            if wanted and unpacked > max(UNPACKED, RATIO * packed):
+            path = column.path_in_schema
+            if not any(path == one or path.startswith(f"{one}.") for one in columns):
+                continue
+            packed, unpacked = _page_sizes(file, column)
+            if unpacked > max(UNPACKED, RATIO * packed):
                 raise BertcliError(
-                    f"{file}: the column {shown(path)} unpacks to {unpacked:,} bytes from {packed:,}, which is not "
+                    f"{name}: the column {shown(path)} unpacks to {unpacked:,} bytes from {packed:,}, which is not "
                     "data but a trap: do not use this file."
                 )
+
+
+def _page_sizes(file: IO[bytes], column: Any) -> tuple[int, int]:
+    """Bytes of a column's pages in a row group as they stand in the file, and unpacked."""
+    starts = [column.data_page_offset, *[column.dictionary_page_offset] * column.has_dictionary_page]
+    begin = min(start for start in starts if start)
+    end, unpacked = begin + column.total_compressed_size, 0
+    file.seek(begin)
+    while file.tell() < end:
+        header = _thrift(file)
+        large, small = header.get(2), header.get(3)  # uncompressed_page_size, compressed_page_size
+        if not (type(large) is type(small) is int and large >= 0 and small >= 0):
+            raise ValueError("a page without a size")
+        unpacked += large
+        file.seek(small, os.SEEK_CUR)
+    return column.total_compressed_size, unpacked
+
+
+def _thrift(file: IO[bytes], depth: int = 3) -> dict[int, Any]:
+    """The fields of a structure in Thrift's compact protocol, by their numbers, as far as a page's header uses it."""
+
+    def whole() -> int:
+        value = shift = 0
+        while (byte := file.read(1)[0]) & 0x80 and shift < 63:
+            value, shift = value | (byte & 0x7F) << shift, shift + 7
+        return value | byte << shift
+
+    def signed() -> int:
+        value = whole()
+        return value >> 1 ^ -(value & 1)
+
+    def content(kind: int) -> Any:
+        if kind in (1, 2):  # true, false
+            return kind == 1
+        if kind in (4, 5, 6):
+            return signed()
+        if kind == 8:
+            return file.seek(whole(), os.SEEK_CUR)  # a text, which nobody needs
+        if kind == 12 and depth:
+            return _thrift(file, depth - 1)
+        raise ValueError(f"a page with a field of type {kind}")
+
+    fields: dict[int, Any] = {}
+    number = 0
+    try:
+        while byte := file.read(1)[0]:
+            number = number + (byte >> 4) if byte >> 4 else signed()
+            fields[number] = content(byte & 15)
+    except IndexError:
+        raise ValueError("a page that the file does not hold") from None
+    return fields
 
 
 def _seekable(file: str) -> IO[bytes]:
@@ -155,51 +213,50 @@ def _value(scalar: Any) -> Any:
 
 
 class ParquetFile:
-    """Columns of text, given as rows, next to arrays; null where a text could not be used.
+    """Columns of text or numbers, given as rows, next to arrays; null where a text could not be used.
 
-    texts: names of the text columns, each a string or (if all values are whole numbers) an int64. arrays: numbers, or
-    lists, of one size [rows, size] or listed. A writer of Parquet cannot be resumed once it has died, so rows are kept
-    in parts and become Parquet at the end.
+    names: of the columns given as rows; each has one type of Parquet, string where its values have several. arrays:
+    numbers, or lists, of one size [rows, size] or listed. A writer of Parquet cannot be resumed once it has died, so
+    rows are kept in parts and become Parquet at the end.
     """
 
-    def __init__(self, draft: Draft, arrays: Sequence[Rows], texts: Sequence[str]) -> None:
+    def __init__(self, draft: Draft, names: Sequence[str], arrays: Sequence[Rows] = ()) -> None:
         self._arrow, self._parquet = pyarrow(draft.file)
         self._draft = draft
-        self._names = texts
-        self._main, self._rows = draft.part(), draft.part(TEXTS)
-        self._collected = Collected(draft, arrays)
+        self._names = names
+        self._rows = draft.part(TEXTS)
+        self._store = ArrayFile(draft, arrays)
+        self.rows = self._store.rows
         self._ends = arrays[-1].name if any(array.listed for array in arrays) else None
         self._columns = [array for array in arrays if array.name != self._ends]
 
-    def append(self, arrays: Arrays, rows: Sequence[Row]) -> None:
-        """Append rows of text, and as many rows of each array."""
+    def append(self, rows: Sequence[Row], arrays: Arrays | None = None) -> None:
+        """Append rows, and as many of each array."""
         for row in rows:
             self._rows.write(json.dumps(row).encode() + b"\n")
-        self._collected.append(arrays)
-
-    def rows(self) -> list[int]:
-        """How many rows each array has so far."""
-        return self._collected.rows()
+        self._store.append(arrays or {})
 
     def finish(self) -> None:
         """Write the file and give it its name."""
         schema = self._schema()
-        sink = self._arrow.PythonFile(self._main, "w")
+        sink = self._arrow.PythonFile(self._draft.part(), "w")
         with self._parquet.ParquetWriter(sink, schema, use_dictionary=False) as writer:
             lines, before = self._lines(), 0
-            for arrays in self._collected.blocks(ROWS_WRITTEN):
-                rows = list(islice(lines, len(arrays[self._collected.arrays[-1].name])))
+            blocks = self._store.blocks(ROWS_WRITTEN) if self._columns else repeat({})
+            for rows, arrays in zip(iter(lambda: list(islice(lines, ROWS_WRITTEN)), []), blocks, strict=False):
                 if self._ends:
                     arrays[self._ends], before = np.diff(arrays[self._ends], prepend=before), arrays[self._ends][-1]
                 writer.write_table(self._table(schema, rows, arrays))
         self._draft.publish()
 
     def _schema(self) -> Any:
-        arrow, fields = self._arrow, []
-        for name in self._names:
-            kinds = {_kind(row[name]) for row in self._lines()} - {None}
-            fields.append((name, arrow.int64() if kinds == {int} else arrow.string()))
-        nulls = "error" in self._names and any(row["error"] for row in self._lines())
+        arrow = self._arrow
+        kinds: dict[str, set[str]] = {name: set() for name in self._names}
+        for row in self._lines():
+            for name in self._names:
+                kinds[name].add(_kind(row[name]))
+        fields = [(name, getattr(arrow, _common(kinds[name]))()) for name in self._names]
+        nulls = "string" in kinds.get("error", ())
         for array in self._columns:
             kind = getattr(arrow, TYPES[array.dtype])()
             if array.row or array.listed:  # pyarrow before 26 cannot read fixed-size lists with nulls
@@ -213,7 +270,8 @@ class ParquetFile:
         columns = []
         for name in self._names:
             kind, values = schema.field(name).type, [row[name] for row in rows]
-            columns.append(arrow.array([v if v is None or kind == arrow.int64() else str(v) for v in values], kind))
+            textual = kind == arrow.string()
+            columns.append(arrow.array([str(v) if textual and v is not None else v for v in values], kind))
         for array in self._columns:
             kind, numbers = schema.field(NAMES.get(array.name, array.name)).type, arrays[array.name]
             if array.listed:
@@ -241,8 +299,18 @@ class ParquetFile:
             yield from map(json.loads, lines)
 
 
-def _kind(value: str | int | None) -> type | None:
-    """int for a value that fits an int64, str for one written as text, None for null."""
+def _kind(value: Value) -> str:
+    """The type of Parquet that holds a value; text holds whole numbers that do not fit an int64."""
     if value is None:
-        return None
-    return int if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else str
+        return "null"
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return "string"
+    return {bool: "bool_", int: "int64", float: "float64"}.get(type(value), "string")
+
+
+def _common(kinds: set[str]) -> str:
+    """The type of Parquet that holds values of all these types."""
+    found = kinds - NONE
+    if found == {"int64", "float64"}:
+        return "float64"
+    return found.pop() if len(found) == 1 else "string"

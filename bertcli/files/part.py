@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 TOGETHER = 1 << 20  # bytes gathered before they are written
-ONLY_THIS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+ONLY_THIS = sum(getattr(os, f"O_{how}", 0) for how in ("NOFOLLOW", "NONBLOCK", "BINARY", "CLOEXEC"))
 LOCKED = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)  # by another process
 FAR = 1 << 40  # offset of the byte to lock on Windows, where a locked byte cannot be read
 
@@ -34,11 +35,16 @@ def writing(file: str) -> Iterator[None]:
 class Part:
     """An unfinished file: it keeps its first `size` bytes and is written to through a buffer, at its end or anywhere.
 
-    `target` is the result's name, for messages. Errors: BertcliError.
+    checksum: CRC-32 of what follows the `head`, which is written once more at the end; None after any other write that
+    is not at the end. `target` is the result's name, for messages. Errors: BertcliError.
     """
 
-    def __init__(self, path: Path, target: str, size: int = 0, mode: int | None = None) -> None:
+    def __init__(
+        self, path: Path, target: str, size: int = 0, mode: int | None = None, head: int = 0, checksum: int | None = 0
+    ) -> None:
         self.path = path
+        self.head = head
+        self.checksum = checksum
         self.size = self._written = self._at = size
         self._target = target
         self._mode = mode
@@ -54,10 +60,14 @@ class Part:
     def write(self, data: bytes | memoryview) -> int:
         """Write at the current place; `size` includes what is still in memory."""
         if self._at == self.size:
+            if self.size >= self.head and self.checksum is not None:
+                self.checksum = zlib.crc32(data, self.checksum)
             self._waiting.append(bytes(data))
             self.size += len(data)
         else:
             self.flush()
+            if self._at >= self.head:
+                self.checksum = None
             with writing(self._target):
                 self._put(self._at, data)
             self.size = self._written = max(self.size, self._at + len(data))
@@ -66,10 +76,9 @@ class Part:
             self.flush()
         return len(data)
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+    def seek(self, offset: int) -> None:
         """Where to write next."""
-        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence]
-        return self._at
+        self._at = offset
 
     def tell(self) -> int:
         return self._at
@@ -88,6 +97,14 @@ class Part:
         self._waiting = []
         self._written = self.size
 
+    def seal(self) -> None:
+        """Save everything to disk, give the file its permissions and close it."""
+        self.sync()
+        if self._mode is not None:
+            with writing(self._target):
+                os.chmod(self.path, self._mode)
+        self.close()
+
     def sync(self) -> None:
         """Wait until everything is on disk."""
         self.flush()
@@ -97,6 +114,12 @@ class Part:
             except OSError:  # some systems drop what they could not write, and report it only once
                 self._doubtful = True
                 raise
+
+    def close(self) -> None:
+        """Close the file; what is still in memory is dropped."""
+        if self._file >= 0:
+            file, self._file = self._file, -1
+            os.close(file)
 
     def read(self, offset: int, count: int) -> bytes:
         """So many bytes from `offset` on, fewer at the end."""
@@ -110,23 +133,19 @@ class Part:
         for offset in range(0, self.size, TOGETHER):
             yield self.read(offset, TOGETHER)
 
-    def seal(self) -> None:
-        """Save everything to disk, give the file its permissions and close it."""
-        self.sync()
-        if self._mode is not None:
-            with writing(self._target):
-                os.chmod(self.path, self._mode)
-        self.close()
-
-    def close(self) -> None:
-        """Close the file; what is still in memory is dropped."""
-        if self._file >= 0:
-            file, self._file = self._file, -1
-            os.close(file)
-
     def _put(self, offset: int, data: bytes | memoryview) -> None:
         os.lseek(self._file, offset, os.SEEK_SET)
         put(self._file, data)
+
+
+def checksum(path: Path, begin: int, end: int) -> int:
+    """CRC-32 of these bytes of a file, or of those that there are. Errors: OSError."""
+    found = 0
+    with path.open("rb") as file:
+        for place in range(begin, end, TOGETHER):
+            file.seek(place)
+            found = zlib.crc32(file.read(min(TOGETHER, end - place)), found)
+    return found
 
 
 class Lock:
@@ -139,6 +158,9 @@ class Lock:
         self._path = path
         while True:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | ONLY_THIS, 0o666)
+            if not is_own(os.fstat(self._file)):
+                os.close(self._file)
+                raise BertcliError(f"Cannot write {target}: {path} is not a file of bertcli's own; remove it.")
             if not locked(self._file):
                 number = os.read(self._file, 20)
                 os.close(self._file)
@@ -182,6 +204,11 @@ def locked(file: int) -> bool:
     except OSError as error:
         return error.errno not in LOCKED
     return True
+
+
+def is_own(found: os.stat_result) -> bool:
+    """Whether this is a file of one name, which no other file's content can be: no link of any kind, pipe or device."""
+    return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
 
 
 def put(file: int, data: bytes | memoryview) -> None:

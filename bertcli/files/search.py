@@ -1,7 +1,6 @@
-"""Exact search in a file of vectors: every row is compared with the query, a chunk of rows at a time.
+"""Exact search in a file of vectors: every row is compared with the query, a block of rows at a time.
 
-No size that a file states is trusted for an allocation. .npy and .safetensors are memory-mapped, .npz (compressed or
-not) and .parquet are streamed.
+No size that a file states is trusted for an allocation: .safetensors is memory-mapped, all others are streamed.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from bertcli.checkpoint.tensors import open_file
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, shown
-from bertcli.files.parquet import check_sizes, first_line, pyarrow
-from bertcli.files.quantize import quantize, stored_width
-from bertcli.files.vectors import ORIGIN
+from bertcli.files.parquet import check_pages, first_line, pyarrow
+from bertcli.files.vectors import ORIGIN, quantize, stored_width
 
 NAME = "embeddings"  # of the array, if a file has several
 SINGULAR = "embedding"  # of the column of a table
@@ -32,21 +31,11 @@ ENDS = "offsets"  # an array stored with vectors of tokens: where each text ends
 TYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", "float64", "int8", "uint8")]
 WHOLE = np.dtype(np.int64)  # of ORIGIN
 SAFETENSORS_TYPES = ("F16", "F32", "F64", "I8", "U8", "I64")  # others are not what NumPy takes them for
-LISTS = ("fixed_size_list", "list", "large_list")
 MOST = 1 << 48  # rows, or numbers per row: more than any file holds
-NUMBERS = 1 << 22  # in a chunk: 32 MiB in float64
-BAD_ZIP = (
-    zipfile.BadZipFile,
-    NotImplementedError,
-    RuntimeError,
-    ValueError,
-    EOFError,
-    OSError,
-    zlib.error,
-    struct.error,
-)
+NUMBERS = 1 << 22  # in a block: 32 MiB in float64
+BAD_ZIP = (zipfile.BadZipFile, RuntimeError, ValueError, EOFError, OSError, zlib.error, struct.error)
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-Chunk = NDArray[Any]
+Numbers = NDArray[Any]
 Scores = NDArray[np.float64]
 
 
@@ -57,64 +46,65 @@ class Nearest(NamedTuple):
     scores: Scores
 
 
-class Vectors(NamedTuple):
-    """The vectors of a file [rows, width]; `binary`: a row is `width` bytes of bits. `chunks(n)`: n rows at a time.
-
-    names: of all arrays or columns of the file; `array` opens one.
-    """
-
-    file: Path
-    rows: int
-    width: int
-    binary: bool
-    chunks: Callable[[int], Iterator[Chunk]]
-    names: Sequence[str] = ()
-    array: Callable[[str], OpenArray] | None = None
-
-    def origins(self, rows: Sequence[int]) -> list[dict[str, int]] | None:
-        """Of which text these rows are, and which part of it: ORIGIN; None where a row is a whole text."""
-        if self.array is None or not set(ORIGIN) <= set(self.names):
-            return None
-        found = {name: self.array(name) for name in ORIGIN}
-        if any(array.shape != (self.rows,) or array.dtype != WHOLE for array in found.values()):
-            raise no_vectors(self.file, f"has other arrays {', '.join(ORIGIN)} than a whole number for each vector")
-        numbers = {name: np.concatenate([*array.chunks(NUMBERS)]) for name, array in found.items()} if self.rows else {}
-        return [{name: int(array[row]) for name, array in numbers.items()} for row in rows]
-
-
-class OpenArray(NamedTuple):
-    """An array of a file: `chunks(n)` gives n rows at a time."""
+class Array(NamedTuple):
+    """An array of a file: `blocks(n)` gives n rows at a time."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    chunks: Callable[[int], Iterator[Chunk]]
+    blocks: Callable[[int], Iterator[Numbers]]
 
 
-def nearest(queries: NDArray[np.floating[Any]], stored: Vectors, top_k: int) -> Nearest:
+Arrays = Mapping[str, Callable[[], Array]]  # what opens each of a file's arrays or columns
+
+
+class StoredVectors(NamedTuple):
+    """The vectors of a file [rows, width], or (uint8) rows of bits, eight in a byte; and all arrays of that file."""
+
+    file: Path
+    vectors: Array
+    arrays: Arrays
+
+    @property
+    def rows(self) -> int:
+        return self.vectors.shape[0]
+
+    def origins(self, rows: Sequence[int]) -> list[dict[str, int]] | None:
+        """Of which text these rows are, and which part of it: ORIGIN; None where a row is a whole text."""
+        if not set(ORIGIN) <= set(self.arrays):
+            return None
+        found = {name: self.arrays[name]() for name in ORIGIN}
+        if any(array.shape != (self.rows,) or array.dtype != WHOLE for array in found.values()):
+            raise _no_vectors(self.file, f"has other arrays {', '.join(ORIGIN)} than a whole number for each vector")
+        numbers = {name: np.concatenate([*array.blocks(NUMBERS)]) for name, array in found.items()} if self.rows else {}
+        return [{name: int(array[row]) for name, array in numbers.items()} for row in rows]
+
+
+def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: int) -> Nearest:
     """The rows with the largest cosine(query, row); queries [query, width].
 
     A zero vector has cosine 0 with everything. int8 rows are compared as stored: a scale per row changes no cosine.
     Rows of bits are compared with the signs of the query: 1 − 2 · (bits that differ) / width, the cosine of vectors of
     ±1. Errors: BertcliError if the widths differ, and for rows that are NaN or infinite.
     """
-    width = queries.shape[1]
-    if stored.width != stored_width(width, "binary" if stored.binary else "float32"):
-        what = f"{8 * stored.width} bits" if stored.binary else f"{stored.width} numbers"
+    width, binary = queries.shape[1], stored.vectors.dtype == np.uint8
+    held = stored.vectors.shape[1]
+    if held != stored_width(width, "binary" if binary else "float32"):
+        what = f"{8 * held} bits" if binary else f"{held} numbers"
         raise BertcliError(
             f"{stored.file} has vectors of {what}, but this model gives {width}: use the model and the settings that "
             "made them (layer, pooling, truncated dimensions)."
         )
-    compare = _bits(queries) if stored.binary else _cosines(queries)
+    compare = _bits(queries) if binary else _cosines(queries)
     best = Nearest(np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0)))
     begin = 0
-    for chunk in stored.chunks(max(1, NUMBERS // max(1, width))):
-        scores = compare(chunk)
+    for block in stored.vectors.blocks(max(1, NUMBERS // max(1, width))):
+        scores = compare(block)
         bad = np.flatnonzero(~np.isfinite(scores).all(axis=0))
         if bad.size:
             raise BertcliError(f"{stored.file}, row {begin + bad[0]}: NaN or infinite numbers; create the file again.")
-        rows = np.broadcast_to(np.arange(begin, begin + len(chunk)), scores.shape)
+        rows = np.broadcast_to(np.arange(begin, begin + len(block)), scores.shape)
         best = _first(np.concatenate([best.rows, rows], 1), np.concatenate([best.scores, scores], 1), top_k)
-        begin += len(chunk)
+        begin += len(block)
     return best
 
 
@@ -123,13 +113,13 @@ def _first(rows: NDArray[np.int64], scores: Scores, count: int) -> Nearest:
     return Nearest(np.take_along_axis(rows, order, 1), np.take_along_axis(scores, order, 1))
 
 
-def _cosines(queries: NDArray[np.floating[Any]]) -> Callable[[Chunk], Scores]:
+def _cosines(queries: NDArray[np.floating[Any]]) -> Callable[[Numbers], Scores]:
     directions = queries.astype(np.float64)
     directions /= _lengths(directions)[:, None]
 
-    def compare(chunk: Chunk) -> Scores:
+    def compare(block: Numbers) -> Scores:
         with np.errstate(all="ignore"):  # non-finite numbers show in the result
-            wide = chunk.astype(np.float64)
+            wide = block.astype(np.float64)
             return np.asarray(directions @ wide.T / _lengths(wide)).clip(-1, 1)
 
     return compare
@@ -141,12 +131,12 @@ def _lengths(vectors: Scores) -> Scores:
     return np.where(lengths == 0, 1.0, lengths)
 
 
-def _bits(queries: NDArray[np.floating[Any]]) -> Callable[[Chunk], Scores]:
+def _bits(queries: NDArray[np.floating[Any]]) -> Callable[[Numbers], Scores]:
     signs, width = quantize(queries, "binary").values, queries.shape[1]
 
-    def compare(chunk: Chunk) -> Scores:
-        different = [np.bitwise_count(chunk ^ query).sum(axis=1, dtype=np.int64) for query in signs]
-        shares: Scores = np.array(different, np.float64).reshape(len(signs), len(chunk)) / width
+    def compare(block: Numbers) -> Scores:
+        different = [np.bitwise_count(block ^ query).sum(axis=1, dtype=np.int64) for query in signs]
+        shares: Scores = np.array(different, np.float64).reshape(len(signs), len(block)) / width
         return 1 - 2 * shares
 
     return compare
@@ -155,7 +145,7 @@ def _bits(queries: NDArray[np.floating[Any]]) -> Callable[[Chunk], Scores]:
 # ----------------------------------------------------------------------------------------------------- stored vectors
 
 
-def open_vectors(file: str) -> Vectors:
+def open_vectors(file: str) -> StoredVectors:
     """Open a file written by `bertcli encode -o`, or one like it: its array "embeddings", or its only array of rows.
 
     Errors: BertcliError for a file that is missing, damaged, or holds no vectors.
@@ -165,164 +155,171 @@ def open_vectors(file: str) -> Vectors:
         raise BertcliError(f"{file}: a file of vectors ends in {', '.join(OPENERS)}.")
     if not path.exists():
         raise BertcliError(f"{file} is missing: give an existing file of vectors, such as encode -o writes.")
-    names, array = OPENERS[ending](path)
-    if ENDS in names:
-        raise no_vectors(path, "holds a row for each token, not for each text")
-    name = next((name for name in (NAME, SINGULAR) if name in names), names[0] if len(names) == 1 else None)
+    arrays = OPENERS[ending](path)
+    if ENDS in arrays:
+        raise _no_vectors(path, "holds a row for each token, not for each text")
+    only = arrays if len(arrays) == 1 else ()
+    name = next((name for name in (NAME, SINGULAR, *only) if name in arrays), None)
     if name is None:
-        raise no_vectors(path, f"has no array '{NAME}' or column '{SINGULAR}' but {shown(names)}")
-    shape, dtype, chunks = array(name)
-    if len(shape) != 2:
-        raise _no_rows(path, shape)
-    _check_type(path, dtype, TYPES)
-    return Vectors(path, *shape, dtype == np.uint8, chunks, names, array)
+        raise _no_vectors(path, f"has no array '{NAME}' or column '{SINGULAR}' but {shown([*arrays])}")
+    vectors = arrays[name]()
+    if len(vectors.shape) != 2:
+        raise _no_rows(path, vectors.shape)
+    _check_type(path, vectors.dtype, TYPES)
+    return StoredVectors(path, vectors, arrays)
 
 
-def in_memory(array: Chunk) -> OpenArray:
-    """An array in memory, or in a memory-mapped file."""
-
-    def chunks(count: int) -> Iterator[Chunk]:
-        for begin in range(0, len(array), count):
-            yield array[begin : begin + count]
-
-    return OpenArray(array.shape, array.dtype, chunks)
-
-
-def no_vectors(path: Path, what: str) -> BertcliError:
+def _no_vectors(path: Path, what: str) -> BertcliError:
     """The error for a file that cannot be searched."""
     return BertcliError(f"{path} {what}: it is not a usable file of vectors.")
 
 
 def _no_rows(path: Path, shape: tuple[int, ...]) -> BertcliError:
-    return no_vectors(path, f"holds an array {shown(shape)}, not rows of numbers one after another")
+    return _no_vectors(path, f"holds an array {shown(shape)}, not rows of numbers one after another")
 
 
-def _check_type(path: Path, dtype: np.dtype[Any], types: Sequence[np.dtype[Any]] = (*TYPES, WHOLE)) -> None:
+def _check_type(path: Path, dtype: np.dtype[Any], types: Sequence[np.dtype[Any]]) -> None:
     if dtype not in types:
-        raise no_vectors(path, f"holds numbers of the type {shown(dtype.str)}, not of {', '.join(map(str, TYPES))}")
+        raise _no_vectors(path, f"holds numbers of the type {shown(dtype.str)}, not of {', '.join(map(str, TYPES))}")
 
 
-Opened = tuple[list[str], Callable[[str], OpenArray]]  # the names of arrays, and what opens one
+Opened = Callable[[], AbstractContextManager[tuple[IO[bytes], int]]]  # a .npy file's content, and its size
 
 
-def _npy(path: Path) -> Opened:
-    with open_regular(path) as file:
-        shape, dtype = _header(path, file, os.fstat(file.fileno()).st_size)
-        if math.prod(shape):
-            array = np.asarray(np.memmap(file, dtype, "r", offset=file.tell(), shape=shape))
-        else:  # an empty range cannot be mapped
-            array = np.empty(shape, dtype)
-    return [NAME], lambda name: in_memory(array)
-
-
-def _npz(path: Path) -> Opened:
+def _npy(path: Path) -> Arrays:
     @contextmanager
-    def opened() -> Iterator[zipfile.ZipFile]:
+    def opened() -> Iterator[tuple[IO[bytes], int]]:
+        with open_regular(path) as file:
+            yield file, os.fstat(file.fileno()).st_size
+
+    return {NAME: partial(_streamed, path, opened)}
+
+
+def _npz(path: Path) -> Arrays:
+    @contextmanager
+    def archive() -> Iterator[zipfile.ZipFile]:
         try:
-            with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-                yield archive
+            with open_regular(path) as file, zipfile.ZipFile(file) as found:
+                yield found
         except BAD_ZIP as error:
-            raise no_vectors(path, f"cannot be read as a zip of arrays ({first_line(error):.80})") from None
+            raise _no_vectors(path, f"cannot be read as a zip of arrays ({first_line(error):.80})") from None
 
-    def array(name: str) -> OpenArray:
-        member = f"{name}.npy"
-        with opened() as archive, archive.open(member) as file:
-            size = archive.getinfo(member).file_size
-            shape, dtype = _header(path, file, size)
-        row_bytes = math.prod(shape[1:]) * dtype.itemsize
+    @contextmanager
+    def opened(member: str) -> Iterator[tuple[IO[bytes], int]]:
+        with archive() as found, found.open(member) as file:
+            yield file, found.getinfo(member).file_size
 
-        def chunks(count: int) -> Iterator[Chunk]:
-            with opened() as archive, archive.open(member) as file:
-                _header(path, file, size)
-                for begin in range(0, shape[0], count):
-                    rows = min(count, shape[0] - begin)
-                    data = file.read(rows * row_bytes)
-                    if len(data) < rows * row_bytes:
-                        raise no_vectors(path, "ends before its data do")
-                    yield np.frombuffer(data, dtype).reshape(rows, *shape[1:])
-
-        return OpenArray(shape, dtype, chunks)
-
-    with opened() as archive:
-        return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")], array
+    with archive() as found:
+        members = [name for name in found.namelist() if name.endswith(".npy")]
+    return {name.removesuffix(".npy"): partial(_streamed, path, partial(opened, name)) for name in members}
 
 
-def _header(path: Path, file: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of the array in a .npy file of `size` bytes, which must end where its data end."""
+def _streamed(path: Path, opened: Opened) -> Array:
+    """The array in a .npy file, which must end where its data end."""
+    with opened() as (file, size):
+        shape, dtype = _header(path, file)
+        start = file.tell()
+    row, row_bytes = shape[1:], math.prod(shape[1:]) * dtype.itemsize
+    if shape[0] * row_bytes != size - start:
+        raise _no_vectors(path, f"needs {shape[0] * row_bytes:,} bytes for its rows but has {size - start:,}")
+
+    def blocks(count: int) -> Iterator[Numbers]:
+        with opened() as (file, _):
+            file.seek(start)
+            for begin in range(0, shape[0], count):
+                rows = min(count, shape[0] - begin)
+                data = file.read(rows * row_bytes)
+                if len(data) < rows * row_bytes:
+                    raise _no_vectors(path, "ends before its data do")
+                yield np.frombuffer(data, dtype).reshape(rows, *row)
+
+    return Array(shape, dtype, blocks)
+
+
+def _header(path: Path, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the array in a .npy file."""
     try:
         read = HEADERS[np.lib.format.read_magic(file)]
     except (*BAD_ZIP, KeyError):
-        raise no_vectors(path, "does not begin like a .npy file") from None
+        raise _no_vectors(path, "does not begin like a .npy file") from None
     try:
         shape, by_columns, dtype = read(file)
     except Exception as error:  # the header is a Python literal, and Python's parser has many ways to fail
         why = f"has a header that does not describe rows of numbers ({first_line(error):.200})"
-        raise no_vectors(path, why) from None
+        raise _no_vectors(path, why) from None
     if not shape or by_columns or not 0 <= min(shape) <= max(shape) < MOST:
         raise _no_rows(path, shape)
-    _check_type(path, dtype)
-    needed, held = math.prod(shape) * dtype.itemsize, size - file.tell()
-    if needed != held:
-        raise no_vectors(path, f"needs {needed:,} bytes for its rows but has {held:,}")
+    _check_type(path, dtype, (*TYPES, WHOLE))
     return shape, dtype
 
 
-def _safetensors(path: Path) -> Opened:
+def _safetensors(path: Path) -> Arrays:
     tensors = open_file(path)
 
-    def array(name: str) -> OpenArray:
+    def opened(name: str) -> Array:
         tensor = tensors[name]
         if tensor.dtype not in SAFETENSORS_TYPES:
             types = ", ".join(SAFETENSORS_TYPES)
-            raise no_vectors(path, f"holds an array {tensor.shape} of {tensor.dtype}, not of {types}")
+            raise _no_vectors(path, f"holds an array {tensor.shape} of {tensor.dtype}, not of {types}")
         return in_memory(tensor.array)
 
     rows = [name for name, tensor in tensors.items() if len(tensor.shape) == 2]
-    return (rows if len(rows) == 1 and not set(tensors) & {NAME, ENDS} else list(tensors)), array
+    only = len(rows) == 1 and not set(tensors) & {NAME, ENDS}
+    return {name: partial(opened, name) for name in (rows if only else tensors)}
 
 
-def _parquet(path: Path) -> Opened:
+def in_memory(array: Numbers) -> Array:
+    """An array in memory, or in a memory-mapped file."""
+
+    def blocks(count: int) -> Iterator[Numbers]:
+        for begin in range(0, len(array), count):
+            yield array[begin : begin + count]
+
+    return Array(array.shape, array.dtype, blocks)
+
+
+def _parquet(path: Path) -> Arrays:
     """Columns of whole numbers, or of lists that all have one length; a list that is null counts as zeros."""
     arrow, parquet = pyarrow(str(path))
-    errors = (arrow.ArrowException, OSError, ValueError)
 
     @contextmanager
-    def opened() -> Iterator[Any]:
+    def table() -> Iterator[tuple[IO[bytes], Any]]:
         try:
-            with open_regular(path) as file, parquet.ParquetFile(file, pre_buffer=False) as columns:
-                yield columns
-        except errors as error:
-            raise no_vectors(path, f"cannot be read as Parquet ({first_line(error)})") from None
+            with open_regular(path) as file, parquet.ParquetFile(file, pre_buffer=False) as found:
+                yield file, found
+        except (arrow.ArrowException, OSError, ValueError) as error:
+            raise _no_vectors(path, f"cannot be read as Parquet ({first_line(error)})") from None
 
-    def array(name: str) -> OpenArray:
-        with opened() as columns:
-            kind, rows = columns.schema_arrow.field(name).type, columns.metadata.num_rows
-            listed = any(getattr(arrow.types, f"is_{kind_of_list}")(kind) for kind_of_list in LISTS)
-            check_sizes(str(path), columns.metadata, [name])
-            width = _width(columns, name) if listed else 0
+    def opened(name: str) -> Array:
+        with table() as (file, found):
+            kind, rows = found.schema_arrow.field(name).type, found.metadata.num_rows
+            listed = hasattr(kind, "value_field")
+            check_pages(str(path), file, found.metadata, [name])
+            width = _width(found, name) if listed else 0
             of = kind.value_type if listed else kind
             dtype = next((one for one in [*TYPES, WHOLE] if of == getattr(arrow, one.name)()), None)
         if dtype is None:
-            raise no_vectors(path, f"holds a column {shown(name)} of {kind}, not lists of {', '.join(map(str, TYPES))}")
+            types = ", ".join(map(str, TYPES))
+            raise _no_vectors(path, f"holds a column {shown(name)} of {kind}, not lists of {types}")
 
-        def chunks(count: int) -> Iterator[Chunk]:
-            with opened() as columns:
-                for batch in columns.iter_batches(count, columns=[name], use_threads=False):
+        def blocks(count: int) -> Iterator[Numbers]:
+            with table() as (_, found):
+                for batch in found.iter_batches(count, columns=[name], use_threads=False):
                     column = batch.column(name)
                     yield _rows(path, column, width, dtype) if listed else column.to_numpy(zero_copy_only=False)
 
-        return OpenArray((rows, width) if listed else (rows,), dtype, chunks)
+        return Array((rows, width) if listed else (rows,), dtype, blocks)
 
-    with opened() as columns:
-        names = columns.schema_arrow.names
-    return [name for name in names if names.count(name) == 1], array
+    with table() as (_, found):
+        names = found.schema_arrow.names
+    return {name: partial(opened, name) for name in names if names.count(name) == 1}
 
 
-def _rows(path: Path, lists: Any, width: int, dtype: np.dtype[Any]) -> Chunk:
+def _rows(path: Path, lists: Any, width: int, dtype: np.dtype[Any]) -> Numbers:
     if lists.flatten().null_count:
-        raise no_vectors(path, "has vectors with nulls in them")
+        raise _no_vectors(path, "has vectors with nulls in them")
     if set(lists.value_lengths().to_pylist()) - {width, None}:
-        raise no_vectors(path, f"has vectors of different lengths; the first has {width} numbers")
+        raise _no_vectors(path, f"has vectors of different lengths; the first has {width} numbers")
     vectors = np.zeros((len(lists), width), dtype)
     there = lists.is_valid().to_numpy(zero_copy_only=False)
     vectors[there] = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)

@@ -8,65 +8,72 @@ FILE.errors.jsonl (in Parquet the column "error") says why.
     one a token       embeddings [token, width]; offsets [text + 1]: text i has the rows offsets[i] to offsets[i + 1]
     sparse            data, indices, indptr as in the CSR form of scipy.sparse, which can load the .npz
     chunks            also index (of the text), chunk (its number), start, end (its characters in the text)
+
+They may be quantized, each vector on its own, so a stream gives the same result as one array:
+
+    float16           the nearest value: relative error at most 2⁻¹¹ (absolute error at most 2⁻²⁵ below 2⁻¹⁴)
+    int8              x ≈ scale · q with scale = max|x| / 127: off by at most scale / 2 in every number (and 2⁻¹⁴³ where
+                      float32 has few digits for the scale); cosines need no scale
+    binary            one bit per number, 1 where x > 0; eight in a byte, the first in its highest bit (`np.packbits`,
+                      called ubinary in sentence-transformers); zeros fill the last byte
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.errors import BertcliError
 from bertcli.files.arrays import ArrayFile, Rows, Stored
 from bertcli.files.draft import ERRORS, Draft
 from bertcli.files.parquet import ENDING as PARQUET
-from bertcli.files.parquet import ParquetFile, Row
-from bertcli.files.quantize import quantize, stored_width
+from bertcli.files.parquet import ParquetFile
 from bertcli.files.records import RecordWriter
-from bertcli.files.texts import Chunk, Failure, Text
+
+if TYPE_CHECKING:
+    from bertcli.tasks import Block, SparseBlock
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
+LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
 ORIGIN = ("index", "chunk", "start", "end")  # what a chunk is called in a file
 Arrays = dict[str, NDArray[Any]]
 
 
-class Used(Protocol):
-    """A text, or (`chunk`) a part of one, that has vectors: its number in the input, and what is `shown` of it."""
+class Quantized(NamedTuple):
+    """`values` [row, width], or (binary) uint8 [row, ⌈width / 8⌉]; `scales` float32 [row] for int8, else None."""
 
-    @property
-    def index(self) -> int: ...
-    @property
-    def text(self) -> Text: ...
-    @property
-    def chunk(self) -> Chunk | None: ...
-    @property
-    def shown(self) -> str: ...
+    values: NDArray[Any]
+    scales: NDArray[np.float32] | None = None
 
 
-class Sparse(Protocol):
-    """The entries of a vector that are not 0, in ascending order."""
+def quantize(vectors: NDArray[np.floating[Any]], dtype: str) -> Quantized:
+    """Vectors [row, width] as `dtype`; BertcliError for numbers beyond float16's 65504 and for an unknown dtype."""
+    if dtype == "float32":
+        return Quantized(np.asarray(vectors, np.float32))
+    if dtype == "float16":
+        with np.errstate(over="ignore"):
+            halves = vectors.astype(np.float16)
+        if not np.isfinite(halves).all():
+            raise BertcliError(
+                "A vector has numbers that float16 cannot hold (above 65504): use another dtype (--dtype)."
+            )
+        return Quantized(halves)
+    if dtype == "binary":
+        return Quantized(np.packbits(vectors > 0, axis=1))
+    if dtype == "int8":
+        largest = np.abs(vectors.astype(np.float64)).max(axis=1, keepdims=True, initial=0)
+        steps = vectors * (LEVELS / np.where(largest > 0, largest, 1))
+        return Quantized(np.rint(steps).astype(np.int8), (largest[:, 0] / LEVELS).astype(np.float32))
+    raise BertcliError(f"There is no dtype '{dtype}'; choose from {', '.join(TYPES)}.")
 
-    @property
-    def indices(self) -> NDArray[np.int32]: ...
-    @property
-    def values(self) -> NDArray[np.float32]: ...
 
-
-class Block(Protocol):
-    """Consecutive texts: those with vectors, and the others.
-
-    vectors: an array [text, width], or for each text one [token, width], or (sparse) a Sparse.
-    """
-
-    @property
-    def items(self) -> Sequence[Used]: ...
-    @property
-    def vectors(self) -> NDArray[Any] | Sequence[NDArray[Any]] | Sequence[Sparse]: ...
-    @property
-    def failures(self) -> Sequence[Failure]: ...
+def stored_width(width: int, dtype: str) -> int:
+    """How many numbers, or (binary) bytes, a vector of this width takes."""
+    return -(-width // 8) if dtype == "binary" else width
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,7 @@ class VectorForm:
         found += [Rows(name, "<i8") for name in ORIGIN] * (self.chunked and ending != PARQUET)
         return [*found, *([Rows(self.ends, "<i8")] if self.ends else [])]
 
-    def rows(self, block: Block, before: int) -> Arrays:
+    def rows(self, block: Block | SparseBlock, before: int) -> Arrays:
         """The rows of a block's texts in order; `before` them there are so many of one a token, or so many entries."""
         places, origins = _order(block)
         values, lengths = self._values(block.vectors)
@@ -122,7 +129,7 @@ class VectorForm:
         return {"embeddings": values, **({} if scales is None else {"scales": scales})}, [len(v) for v in vectors]
 
 
-def _order(block: Block) -> tuple[list[int], list[tuple[int, int, int, int]]]:
+def _order(block: Block | SparseBlock) -> tuple[list[int], list[tuple[int, int, int, int]]]:
     """Which row each item of a block has, and what each row is: ORIGIN, zeros after the index of a whole text."""
     chunks = [item.chunk for item in block.items]
     parts = [(chunk.number, chunk.start, chunk.end) if chunk else (0, 0, 0) for chunk in chunks]
@@ -169,7 +176,7 @@ class VectorFile:
             none: Arrays = {array.name: np.empty((0, *array.row), array.dtype) for array in arrays}
             self._file.append({**none, form.ends: np.zeros(1, np.int64)})
 
-    def append(self, block: Block) -> None:
+    def append(self, block: Block | SparseBlock) -> None:
         self._file.append(self._form.rows(block, self._file.rows()[0]))
         for failure in block.failures:
             self._errors.write(failure.record())
@@ -179,7 +186,7 @@ class VectorFile:
         if self._form.sparse:
             shape = np.array([self._file.rows()[-1] - 1, self._form.width], "<i8")
             more = [Stored("shape", "<i8", (2,), [shape.tobytes()]), Stored("format", "|S3", (), [b"csr"])]
-        self._file.finish(ERRORS, more=more)
+        self._file.finish(more)
 
 
 class VectorTable:
@@ -189,11 +196,11 @@ class VectorTable:
         self._form = form
         origin = ORIGIN if form.chunked else ()
         names = ["id", *origin, "text", *["text_pair"] * form.paired, *["error"] * form.keep_going]
-        self._file = ParquetFile(draft, form.arrays(PARQUET), names)
+        self._file = ParquetFile(draft, names, form.arrays(PARQUET))
 
-    def append(self, block: Block) -> None:
+    def append(self, block: Block | SparseBlock) -> None:
         places, origins = _order(block)
-        rows: list[Row] = [{**dict(zip(ORIGIN, origin, strict=True)), "id": origin[0]} for origin in origins]
+        rows: list[dict[str, Any]] = [{**dict(zip(ORIGIN, origin, strict=True)), "id": origin[0]} for origin in origins]
         for place, item in zip(places, block.items, strict=True):
             rows[place] |= {"text": item.shown, "text_pair": item.text.pair, "error": None}
             rows[place] |= {} if item.text.id is None else {"id": item.text.id}
@@ -201,7 +208,7 @@ class VectorTable:
         for failure in block.failures:
             rows[at[failure.index]] |= {"text": None, "text_pair": None, "error": failure.error}
             rows[at[failure.index]] |= {"id": failure.text.id} if self._form.own_ids else {}
-        self._file.append(self._form.rows(block, self._file.rows()[0] if self._form.ends else 0), rows)
+        self._file.append(rows, self._form.rows(block, self._file.rows()[0] if self._form.ends else 0))
 
     def finish(self) -> None:
         self._file.finish()

@@ -67,6 +67,53 @@ def test_draft_believes_no_state_that_is_not_whole(damage: str, tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("damage", ["part", "errors.jsonl.part"])
+def test_draft_believes_no_part_that_is_damaged(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "v.json"
+    with suppress(KeyboardInterrupt), unfinished(file) as begun:
+        begun.part(draft.ERRORS).write(b"error")
+        begun.part(head=4).write(b"head")
+        begun.part().write(b"tea")
+        begun.step({"texts": 1})
+        begun.part().seek(0)
+        begun.part().write(b"HEAD")  # as at the end, before the result is whole
+        raise KeyboardInterrupt
+    with suppress(KeyboardInterrupt), unfinished(file) as resumed:
+        assert resumed.state == {"texts": 1}
+        raise KeyboardInterrupt
+    path = tmp_path / f".v.json.{damage}"
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+    with unfinished(file) as resumed:
+        assert resumed.state is None
+        assert resumed.part().size == 0
+    assert f"what an earlier run left of {file} is damaged, so this one starts over" in caplog.text
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.skipif(os.name == "nt", reason="no pipes with a name")
+@pytest.mark.parametrize("beside", ["part", "state"])
+@pytest.mark.parametrize("planted", ["hard link", "link", "pipe"])
+def test_draft_believes_nothing_that_is_another_file(beside: str, planted: str, tmp_path: Path) -> None:
+    file, path, other = tmp_path / "v.json", tmp_path / f".v.json.{beside}", tmp_path / "other"
+    interrupt(file)
+    path.rename(other)
+    content = other.read_bytes()
+    match planted:
+        case "hard link":
+            path.hardlink_to(other)
+        case "link":
+            path.symlink_to(other)
+        case "pipe":
+            os.mkfifo(path)
+    with unfinished(file) as resumed:
+        assert resumed.state is None
+        resumed.part().write(b"new")
+        resumed.publish()
+    assert (file.read_bytes(), other.read_bytes()) == (b"new", content)
+    assert sorted(tmp_path.iterdir()) == [other, file]
+
+
+@pytest.mark.usefixtures("eager")
 def test_draft_without_resume_leaves_nothing_of_an_earlier_one(tmp_path: Path) -> None:
     file = tmp_path / "v.json"
     interrupt(file)
@@ -104,7 +151,7 @@ def test_draft_lists_beside_it_only_what_there_is(tmp_path: Path) -> None:
         with Draft(str(file)) as written:
             written.part().write(b"tea")
             written.part(draft.ERRORS).write(errors)
-            written.publish(draft.ERRORS)
+            written.publish()
         assert listed.exists() == bool(errors)
     assert list(tmp_path.iterdir()) == [file]
 
@@ -118,7 +165,7 @@ def test_part_is_written_at_its_end_and_anywhere(tmp_path: Path) -> None:
     written.seek(0)
     written.write(b"old")
     assert (written.tell(), written.size) == (3, 7)
-    written.seek(0, os.SEEK_END)
+    written.seek(written.size)
     written.write(b" with milk")
     assert b"".join(written.chunks()) == b"old tea with milk"
     written.close()
@@ -196,11 +243,14 @@ def test_lock_that_is_deleted_before_it_is_held_is_none(
     assert not path.exists()
 
 
+@pytest.mark.parametrize("plant", [os.symlink, os.link])
 @pytest.mark.parametrize("beside", ["part", "lock", "state", "state.new", "errors.jsonl.part"])
-def test_draft_does_not_write_through_a_planted_link(beside: str, tmp_path: Path) -> None:
+def test_draft_does_not_write_through_a_planted_link(
+    beside: str, plant: Callable[[Path, Path], None], tmp_path: Path
+) -> None:
     victim, link = tmp_path / "victim", tmp_path / f".out.npz.{beside}"
     victim.write_text("precious")
-    link.symlink_to(victim)
+    plant(victim, link)
     if beside == "lock":
         with pytest.raises(BertcliError, match="Cannot write"):
             save(str(tmp_path / "out.npz"), b"new")
@@ -208,7 +258,7 @@ def test_draft_does_not_write_through_a_planted_link(beside: str, tmp_path: Path
     else:
         save(str(tmp_path / "out.npz"), b"new")
         assert (tmp_path / "out.npz").read_bytes() == b"new"
-        assert not link.is_symlink()
+        assert not link.exists()
     assert victim.read_text() == "precious"
 
 

@@ -102,5 +102,28 @@ def test_parquet_that_unpacks_to_what_no_data_do_is_refused(name: str, tmp_path:
         "row_group_size": 1 << 30,
     }
     file = parquet_file(tmp_path, {name: values}, **plain)
-    with pytest.raises(BertcliError, match=r"unpacks to [0-9,]+ bytes from [0-9,]+, which is not data but a trap"):
-        next(iter(from_files([str(file)]))) if name == "text" else open_vectors(str(file))
+    for size in (None, 1000):
+        if size is not None:
+            _state_another_size(file, size)
+        with pytest.raises(BertcliError, match=r"unpacks to [0-9,]+ bytes from [0-9,]+, which is not data but a trap"):
+            next(iter(from_files([str(file)]))) if name == "text" else open_vectors(str(file))
+
+
+def _state_another_size(file: Path, size: int) -> None:
+    """Make the file say of every column that it unpacks to so many bytes, which is not true."""
+    metadata = pytest.importorskip("pyarrow.parquet").read_metadata(file)
+    content = file.read_bytes()
+    begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    footer = content[begin:]
+    for group in range(metadata.num_row_groups):
+        stated = _varint(2 * metadata.row_group(group).column(0).total_uncompressed_size)
+        footer = footer.replace(stated, _varint(2 * size, len(stated)))
+    file.write_bytes(content[:begin] + footer)
+    found = pytest.importorskip("pyarrow.parquet").read_metadata(file)
+    assert found.row_group(0).column(0).total_uncompressed_size == size
+
+
+def _varint(number: int, length: int = 0) -> bytes:
+    """A whole number as Thrift writes it, filled up to a length."""
+    digits = [number >> 7 * i & 0x7F for i in range(max(length, -(-number.bit_length() // 7)))]
+    return bytes([*(digit | 0x80 for digit in digits[:-1]), digits[-1]])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.files.quantize import DTYPES, Quantized, quantize, stored_width
+from bertcli.files.vectors import TYPES, Quantized, quantize, stored_width
 from bertcli.tasks.encode import unit
 
 Vectors = NDArray[np.float32]
@@ -67,7 +67,7 @@ def test_quantize_to_binary_keeps_the_signs_in_order(x: Vectors) -> None:
         assert not np.unpackbits(bits)[len(row) :].any()
 
 
-@given(x=vectors, dtype=st.sampled_from(DTYPES), cut=st.integers(0, 20))
+@given(x=vectors, dtype=st.sampled_from(sorted(TYPES)), cut=st.integers(0, 20))
 @quick
 def test_quantize_takes_each_vector_by_itself(x: Vectors, dtype: str, cut: int) -> None:
     whole = quantize(x, dtype)

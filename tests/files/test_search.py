@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from bertcli.errors import BertcliError
-from bertcli.files.quantize import quantize
-from bertcli.files.search import Nearest, Vectors, in_memory, nearest, open_vectors
+from bertcli.files.search import Nearest, StoredVectors, in_memory, nearest, open_vectors
+from bertcli.files.vectors import quantize
 
 Array = NDArray[Any]
 VECTORS = np.random.default_rng(3).normal(size=(200, 20)).astype(np.float32)
@@ -42,10 +42,9 @@ def save(folder: Path, ending: str, array: Array, name: str = "embeddings") -> s
     return str(file)
 
 
-def stored(vectors: Array) -> Vectors:
+def stored(vectors: Array) -> StoredVectors:
     """Vectors as if from a file."""
-    rows, width = vectors.shape
-    return Vectors(Path("v"), rows, width, vectors.dtype == np.uint8, in_memory(vectors).chunks)
+    return StoredVectors(Path("v"), in_memory(vectors), {})
 
 
 def by_hand(queries: Array, rows: Array, count: int) -> Nearest:
@@ -67,7 +66,7 @@ def test_search_finds_the_nearest_rows_of_every_file(
     for together in (1 << 22, 20 * 64, 1):
         monkeypatch.setattr("bertcli.files.search.NUMBERS", together)
         stored = open_vectors(save(tmp_path, ending, values))
-        assert (stored.rows, stored.width, stored.binary) == (200, values.shape[1], dtype == "binary")
+        assert (stored.vectors.shape, stored.vectors.dtype) == (values.shape, values.dtype)
         found = nearest(QUERIES, stored, 200)
         assert np.allclose(found.scores, expected.scores, atol=1e-12)
         assert np.array_equal(found.rows[:, 0], [7, 50])
@@ -111,7 +110,7 @@ def test_search_reads_no_mapped_file_into_memory(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         stored = open_vectors(str(tmp_path / "big.npy"))
-        assert next(stored.chunks(10)).shape == (10, 128)
+        assert next(stored.vectors.blocks(10)).shape == (10, 128)
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
@@ -229,7 +228,7 @@ def test_search_refuses_a_damaged_array_in_a_zip(place: int, tmp_path: Path) -> 
     data[place : place + 8] = bytes(8)
     (tmp_path / "v.npz").write_bytes(data)
     with pytest.raises(BertcliError, match="it is not a usable file of vectors"):
-        list(open_vectors(str(tmp_path / "v.npz")).chunks(10))
+        list(open_vectors(str(tmp_path / "v.npz")).vectors.blocks(10))
 
 
 def test_search_refuses_rows_that_no_file_holds(tmp_path: Path) -> None:

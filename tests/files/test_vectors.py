@@ -63,7 +63,7 @@ def blocks(counts: list[int], cut: int, one: Any) -> list[Block]:
     return found
 
 
-def written(file: Path, form: VectorForm, given_blocks: list[Block]) -> Any:
+def written(file: Path, form: VectorForm, given_blocks: list[Any]) -> Any:
     """The file's arrays, or a table's rows."""
     with Draft(str(file)) as draft:
         result = vector_file(draft, form)
