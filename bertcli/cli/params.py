@@ -138,13 +138,11 @@ def _rows(model: Model, analyzed: AnalyzedOptions, wanted: ParamsOptions) -> Doc
 
 def _versus(model: Model, options: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions) -> Document:
     """The rows of two models side by side."""
-    from bertcli.analysis.params.compare import compare, comparison_document
+    from bertcli.analysis.params.compare import comparison
 
     assert wanted.versus is not None
     both = model, _other_model(wanted.versus, options, analyzed)
-    return comparison_document(
-        compare(*(_summary(one, analyzed, wanted, wanted.collapse is not False) for one in both))
-    )
+    return comparison(*(_summary(one, analyzed, wanted, wanted.collapse is not False) for one in both))
 
 
 def _summary(model: Model, analyzed: AnalyzedOptions, wanted: ParamsOptions, collapse: bool) -> Summary:

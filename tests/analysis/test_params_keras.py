@@ -12,7 +12,7 @@ import bertcli
 from bertcli.analysis.params import Row, Summary, keras
 from bertcli.analysis.params.flow import Input
 from bertcli.analysis.params.keras import keras_plans
-from bertcli.analysis.params.rows import entries
+from bertcli.analysis.params.summary import entries
 from bertcli.errors import BertcliError
 
 HIDDEN = "(None, 512, 768)"

@@ -11,7 +11,7 @@ import pytest
 
 import bertcli
 from bertcli.analysis.params import Row, Summary
-from bertcli.analysis.params.compare import compare
+from bertcli.analysis.params.compare import comparison
 from bertcli.analysis.params.plot import Graph, plot
 from bertcli.errors import BertcliError
 
@@ -102,12 +102,12 @@ def test_params_plot_what_graphviz_says_is_passed_on(tmp_path: Path, monkeypatch
 
 def test_params_compare_two_models_side_by_side() -> None:
     base, large = (bertcli.params(bertcli.variant(name), collapse=True) for name in ("base", "large"))
-    found = compare(base, large)
-    assert found.totals == {
+    found = comparison(base, large)
+    assert {name: value for name, value in found.record.items() if name not in ("model", "versus", "rows")} == {
         "total_params": 109_482_240, "versus_total_params": 335_141_888, "total_bytes": 4 * 109_482_240,
         "versus_total_bytes": 4 * 335_141_888, "difference": 225_659_648, "ratio": 3.0612,
     }  # fmt: skip
-    attention = {pair.path: pair.record for pair in found.pairs}["encoder.layers.*.attention"]
+    attention = {line["path"]: line for line in found.lines}["encoder.layers.*.attention"]
     assert attention == {
         "path": "encoder.layers.*.attention", "type": "SelfAttention × 12", "versus_type": "SelfAttention × 24",
         "output_shape": "(None, 512, 768)", "versus_output_shape": "(None, 512, 1024)", "params": 28_348_416,
@@ -119,12 +119,12 @@ def test_params_compare_rows_that_one_model_lacks_stand_where_they_belong() -> N
     base, large = (
         bertcli.params(bertcli.variant(name, heads=heads)) for name, heads in (("base", "nsp"), ("large", "mlm"))
     )
-    found = compare(base, large)
-    paths = [pair.path for pair in found.pairs]
+    found = comparison(base, large)
+    pairs = {line["path"]: line for line in found.lines}
+    paths = list(pairs)
     assert paths.index("encoder.layers.12") == paths.index("encoder.layers.11.feed_forward_norm") + 1
     assert {row.path for row in base.rows} | {row.path for row in large.rows} == set(paths)
-    pairs = {pair.path: pair for pair in found.pairs}
-    assert pairs["encoder.layers.23.attention"].record["params"] is None
-    assert pairs["encoder.layers.23.attention"].record["ratio"] is None
-    assert pairs["nsp.output"].record["difference"] == -(2 * 768 + 2)
-    assert sum(pair.record["difference"] for pair in found.pairs) == found.totals["difference"]
+    assert pairs["encoder.layers.23.attention"]["params"] is None
+    assert pairs["encoder.layers.23.attention"]["ratio"] is None
+    assert pairs["nsp.output"]["difference"] == -(2 * 768 + 2)
+    assert sum(line["difference"] for line in found.lines) == found.record["difference"]

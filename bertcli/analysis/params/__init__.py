@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from bertcli.analysis.params.flow import Input
 from bertcli.analysis.params.keras import keras_plans
-from bertcli.analysis.params.rows import module_plans, rows
-from bertcli.analysis.params.summary import Row as Row
-from bertcli.analysis.params.summary import Summary as Summary
-from bertcli.analysis.params.summary import Totals as Totals
+from bertcli.analysis.params.summary import Row, Summary, Totals, module_plans, rows
 from bertcli.errors import BertcliError
 from bertcli.model import Model, expect_model
 
 STYLES = ("tree", "keras")
+__all__ = ["Row", "Summary", "Totals", "params"]
 
 
 def params(

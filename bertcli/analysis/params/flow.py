@@ -86,7 +86,7 @@ class _Follower:
         here = nearest(step.module, self.shown)
         sources = self._joined(step.sources)
         if step.parameters:
-            self.work[here] = _union(self.work.get(here, ()), _without(here, sources))
+            self._work_on(here, sources)
             sources = (here,)
         self.sources[step.index] = sources
 
@@ -97,15 +97,17 @@ class _Follower:
         self.work.setdefault(call.path, ())
         sources = self._joined(call.made)
         if len(sources) != 1 or not is_within(sources[0], call.path):  # else a module inside it made the result
-            self.work[call.path] = _union(self.work[call.path], _without(call.path, sources))
+            self._work_on(call.path, sources)
             self.sources |= dict.fromkeys(call.made, (call.path,))
 
-    def _joined(self, sources: Iterable[int | str]) -> Paths:
-        """Where results of steps, and parameters, come from."""
-        return _union(*(self.sources[one] if isinstance(one, int) else (self._home(one),) for one in sources))
+    def _work_on(self, path: str, sources: Paths) -> None:
+        found = dict.fromkeys((*self.work.get(path, ()), *(source for source in sources if source != path)))
+        self.work[path] = tuple(found)
 
-    def _home(self, parameter: str) -> str:
-        return nearest(parameter, self.shown)
+    def _joined(self, sources: Iterable[int | str]) -> Paths:
+        """The modules that results of steps, and parameters, come from."""
+        several = (self.sources[one] if isinstance(one, int) else (nearest(one, self.shown),) for one in sources)
+        return tuple(dict.fromkeys(path for paths in several for path in paths))
 
 
 def nearest(path: str, shown: Collection[str]) -> str:
@@ -118,14 +120,6 @@ def nearest(path: str, shown: Collection[str]) -> str:
 def is_within(path: str, outer: str) -> bool:
     """Whether `path` lies inside the module at `outer`."""
     return path != outer and (not outer or path.startswith(f"{outer}."))
-
-
-def _union(*several: Paths) -> Paths:
-    return tuple(dict.fromkeys(path for paths in several for path in paths))
-
-
-def _without(path: str, paths: Paths) -> Paths:
-    return tuple(one for one in paths if one != path)
 
 
 def _shape(axes: Axes) -> Shape:

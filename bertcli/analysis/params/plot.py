@@ -31,7 +31,7 @@ class Graph:
 
     @classmethod
     def of(cls, summary: Summary) -> Graph:
-        """The graph of an summary."""
+        """The graph of a summary."""
         rows = summary.rows
         frames = {outer.path for outer in rows if any(is_within(row.path, outer.path) for row in rows)}
         fed_from = {path for row in rows for path in row.connected_to}
