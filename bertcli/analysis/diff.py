@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from bertcli.analysis.explain import Track
 from bertcli.analysis.results import tokens_of
-from bertcli.analysis.seam import LAYER
 from bertcli.analysis.similarity import Similarity, similarity, similarity_page, similarity_svg
 from bertcli.analysis.svg import bars
 from bertcli.analysis.trace.watcher import Trace, run_shapes, trace
@@ -40,6 +39,7 @@ TOLERANCE = 1e-4
 MOST = 3  # weights named below the table
 ENDINGS = (".npz", ".safetensors")
 HIDDEN = re.compile(r"(?:.*\.)?hidden_states\.(\d+)")  # as transformers numbers them: 0 is the embeddings' output
+STATES = re.compile(r"embeddings|encoder(?:\.layers\.\d+)?")  # the modules that give them
 MEANING = (
     "Both models read the same text, and the outputs of each step are compared: the largest difference, the same "
     "as a share of the largest number of the step (the measure of the tolerance), and the mean cosine of rows. "
@@ -275,7 +275,7 @@ def _with_arrays(model: Model, arrays: Mapping[str, NDArray[Any]], name: str, to
 
 def _state_paths(found: Trace) -> dict[int, str]:
     """The step that gives each layer's state; 0 is the embeddings' output, and the last one is the encoder's."""
-    modules = [call for call in found.calls if call.path in ("embeddings", "encoder") or LAYER.fullmatch(call.path)]
+    modules = [call for call in found.calls if STATES.fullmatch(call.path)]
     del modules[-2]  # the last layer's: the encoder may norm it
     return {number: found.steps[call.made[-1]].path for number, call in enumerate(modules)}
 

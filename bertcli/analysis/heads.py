@@ -9,8 +9,9 @@ Each but `change` is a mean over all query tokens of all texts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,17 +19,16 @@ from numpy.typing import NDArray
 
 from bertcli.analysis.explain import Track, pairs_of
 from bertcli.analysis.results import Asked, Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
-from bertcli.analysis.seam import LayerWatcher, Silenced
 from bertcli.analysis.svg import Cell, grid
-from bertcli.engine.array import Array
+from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import pack
 from bertcli.engine.watcher import watching
-from bertcli.errors import BertcliError, damaged
+from bertcli.errors import BertcliError
 from bertcli.model import expect_model
-from bertcli.network.module import Op
+from bertcli.network.module import Module, Op, walk
 from bertcli.page import page, shaded, table
 from bertcli.report import ByName, Column, Document, Documented
-from bertcli.tasks.checks import check_choice
+from bertcli.tasks.checks import check_choice, check_finite
 from bertcli.tasks.task import BATCH_TOKENS, length_limit
 from bertcli.tokens import Tokens
 
@@ -124,52 +124,44 @@ def heads(
     other: str | None = None,
     max_length: int | None = None,
     batch_tokens: int | None = None,
+    track: Track[tuple[str, str | None]] = lambda items: items,
 ) -> Heads:
     """Every attention head's entropy, distance and shares over texts; `ablate` adds the change of a result without it.
 
-    The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. Errors:
-    BertcliError for no text, and as in `explain`.
+    The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. `track` counts
+    the texts. Errors: BertcliError for no text, and as in `explain`.
     """
+    expect_model(model)
     asked = Asked(label, word, other)
     if not ablate and asked != Asked():
         raise BertcliError("A label, a word or another text is only asked about with ablate (--ablate).")
     given = list(pairs_of(texts, pairs))
-    return look_at_heads(model, given, asked if ablate else None, max_length, batch_tokens)
-
-
-def look_at_heads(
-    model: Model,
-    texts: Sequence[tuple[str, str | None]],
-    asked: Asked | None = None,
-    max_length: int | None = None,
-    batch_tokens: int | None = None,
-    track: Track[tuple[str, str | None]] = lambda items: items,
-) -> Heads:
-    """The same; `asked` None for no ablation; `track` counts the texts."""
-    expect_model(model)
-    if not texts:
+    if not given:
         raise BertcliError("There is no text to look at the heads with: give at least one.")
     if not model.config.num_hidden_layers:
         raise BertcliError(f"{model.name} has no attention heads: its vectors come from a table of words alone.")
     limit = length_limit(model, max_length)
-    sums = _Sums(model.config.num_hidden_layers, model.config.num_attention_heads)
+    queries = 0
+    sums: list[Numbers] = []
     changes: list[Numbers] = []
     meanings: list[str] = []
-    for text, pair in track(texts):
-        tokens = tokens_of(model, prepared(model, text, asked or Asked()), pair, limit)
-        _read_weights(model, tokens, sums)
-        if asked is not None:
+    for text, pair in track(given):
+        tokens = tokens_of(model, prepared(model, text, asked), pair, limit)
+        queries += len(tokens.ids)
+        sums.append(_sums(model, tokens))
+        if ablate:
             sentence = sentence_of(model, tokens, text, asked)
             result = result_of(model, sentence, asked)
             meanings.append(result.meaning)
             changes.append(changes_without(model, result, sentence, batch_tokens or BATCH_TOKENS))
-    change = np.mean(changes, axis=0) if changes else None
+    means = np.sum(sums, axis=0) / queries
+    check_finite(means)
+    change = np.mean(changes, axis=0) if ablate else None
     rows = tuple(
-        HeadRow(layer, head, *means.tolist(), *([] if change is None else [float(change[layer, head])]))
-        for layer, row in enumerate(sums.means())
-        for head, means in enumerate(row)
+        HeadRow(layer, head, *means[layer, head].tolist(), None if change is None else float(change[layer, head]))
+        for layer, head in np.ndindex(means.shape[:2])
     )
-    return Heads(model.name, len(texts), rows, _one_meaning(meanings) if changes else None)
+    return Heads(model.name, len(given), rows, _one_meaning(meanings) if ablate else None)
 
 
 def _one_meaning(meanings: Sequence[str]) -> str:
@@ -178,51 +170,91 @@ def _one_meaning(meanings: Sequence[str]) -> str:
     return different[0] if len(different) == 1 else f"each text's own result ({', '.join(different[:3])} …)"
 
 
+# ------------------------------------------------------------------------------- what happens in each encoder layer
+
+LAYER = re.compile(r"(?:.*\.)?layers\.\d+")  # the path of a module that is an encoder layer
+
+
+class LayerWatcher:
+    """Lets a pass through as it is; `layer` is the encoder layer it is in, None outside.
+
+    Layers are counted as they run, so one module that runs as several layers is several layers here.
+    """
+
+    def __init__(self, network: Module) -> None:
+        self._layers = {id(item) for path, item in walk(network) if LAYER.fullmatch(path)}
+        self._begun = 0
+        self.layer: int | None = None
+
+    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
+        result: Array = op.compute(*arguments, **keywords)
+        return result
+
+    def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
+        if id(module) not in self._layers or self.layer is not None:
+            return module.forward(*arguments, **keywords)
+        self.layer = self._begun
+        self._begun += 1
+        try:
+            return self.run_layer(module, arguments, keywords)
+        finally:
+            self.layer = None
+
+    def run_layer(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
+        """Run the layer that the pass has come to, or put something in its place."""
+        return module.forward(*arguments, **keywords)
+
+
+class Silenced(LayerWatcher):
+    """Takes up a pass at `layer` from its input there, and sets the output of one head to zero in each sentence.
+
+    `state` [token, hidden] is what goes into that layer, and `heads` has a head for each sentence: copies of one text,
+    each without another head, are one batch. Sentences must have equal lengths.
+    """
+
+    def __init__(self, network: Module, layer: int, state: Array, heads: Integers) -> None:
+        super().__init__(network)
+        self._at, self._state, self._heads = layer, state, heads
+
+    def run_layer(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
+        assert self.layer is not None
+        if self.layer < self._at:
+            return self._state
+        return super().run_layer(module, arguments, keywords)
+
+    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
+        result = super().op(op, arguments, keywords)
+        if op.name == "mix" and self.layer == self._at:
+            result[range(len(self._heads)), self._heads] = 0  # [batch, head, token, size]
+        return result
+
+
 # -------------------------------------------------------------------------------------------- where a head looks
 
 
-@dataclass
-class _Sums:
-    """Sums over query tokens: [layer, head, measure]."""
-
-    layers: int
-    heads: int
-    queries: int = 0
-    sums: NDArray[np.float64] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.sums = np.zeros((self.layers, self.heads, len(MEASURES)))
-
-    def means(self) -> NDArray[np.float64]:
-        """Means over query tokens; BertcliError if they are not finite."""
-        found: NDArray[np.float64] = self.sums / self.queries
-        if not np.isfinite(found).all():
-            raise damaged()
-        return found
-
-
 class _WeightWatcher(LayerWatcher):
-    """Adds what each layer's attention weights say to the sums; for one sentence at a time."""
+    """Sums up what each layer's attention weights say, of the only sentence of a pass: [layer, head, measure]."""
 
-    def __init__(self, network: Any, special: NDArray[np.bool_], sums: _Sums) -> None:
-        super().__init__(network)
-        self._special, self._sums = special, sums
+    def __init__(self, model: Model, special: NDArray[np.bool_]) -> None:
+        super().__init__(model.network)
+        self._special = special
+        self.sums = np.zeros((model.config.num_hidden_layers, model.config.num_attention_heads, len(MEASURES)))
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
         result = super().op(op, arguments, keywords)
         if op.name == "softmax" and self.layer is not None and result.ndim == WEIGHTS:
-            self._sums.sums[self.layer] += measures(result[0], self._special).T
+            self.sums[self.layer] += measures(result[0], self._special).T
         return result
 
 
-def _read_weights(model: Model, tokens: Tokens, sums: _Sums) -> None:
-    special = np.array([side is None for side in tokens.sides])
-    with np.errstate(all="ignore"), watching(_WeightWatcher(model.network, special, sums)):
+def _sums(model: Model, tokens: Tokens) -> Numbers:
+    watcher = _WeightWatcher(model, np.array([side is None for side in tokens.sides]))
+    with np.errstate(all="ignore"), watching(watcher):
         model.network(pack([tokens]))
-    sums.queries += len(special)
+    return watcher.sums
 
 
-def measures(weights: Array, special: NDArray[np.bool_]) -> NDArray[np.float64]:
+def measures(weights: Array, special: NDArray[np.bool_]) -> Numbers:
     """Sums over queries [measure, head] for the weights [head, query, key] of one sentence."""
     a = weights.astype(np.float64)
     places = np.arange(a.shape[-1])

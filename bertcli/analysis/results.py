@@ -8,17 +8,17 @@ other   the cosine of the text's vector with that of another text, as `encode` g
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.engine.packing import Packed, pack
+from bertcli.engine.array import Array
+from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError, shown
 from bertcli.tasks.checks import check_finite, head_of, hidden_states, logits
-from bertcli.tasks.classify import Head, chosen_head, labels_of, own_activation
+from bertcli.tasks.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.encode import Plan, pool, unit
 from bertcli.tasks.prepared import Preparation
 from bertcli.tasks.task import length_limit
@@ -47,73 +47,15 @@ class Asked(NamedTuple):
     other: str | None = None
 
 
-@dataclass(frozen=True)
-class Result:
-    """A number for every sentence of a batch. `target` says which: a label, a word, or the other text."""
+class Result(NamedTuple):
+    """A number for every sentence: `target` says which (a label, a word, or the other text), `meaning` in full.
 
-    model: Model
+    `of` gives the numbers [sentence] of sentences that are computed as one packed batch.
+    """
+
     target: str
-
-    @property
-    def meaning(self) -> str:
-        """What the number is, with its target."""
-        raise NotImplementedError
-
-    def of(self, sentences: Sequence[Sentence]) -> Numbers:
-        """The numbers [sentence] of one packed batch."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class LabelResult(Result):
-    """x_label - ln Σ exp(x_other): the log-odds of a softmax; with a sigmoid, and for regression, the logit itself."""
-
-    head: Head
-    index: int
-
-    @property
-    def meaning(self) -> str:
-        raw = self.head != "nsp" and own_activation(self.model) not in ("softmax", "sigmoid")
-        return f"the output {self.target}" if raw else f"the log-odds of {self.target}"
-
-    def of(self, sentences: Sequence[Sentence]) -> Numbers:
-        outputs = logits(self.model, self.head, pack(sentences)).astype(np.float64)
-        asked = outputs[:, self.index]
-        if self.head == "nsp" or own_activation(self.model) == "softmax":
-            asked = asked - np.logaddexp.reduce(np.delete(outputs, self.index, axis=1), axis=1)
-        return asked
-
-
-@dataclass(frozen=True)
-class WordResult(Result):
-    """x_word - ln Σ exp(x), where x = MLM(hidden state of the mask)."""
-
-    id: int
-
-    @property
-    def meaning(self) -> str:
-        return f"the log-probability of {self.target} at the mask"
-
-    def of(self, sentences: Sequence[Sentence]) -> Numbers:
-        outputs = mask_logits(self.model, sentences)
-        found: Numbers = outputs[:, self.id] - np.logaddexp.reduce(outputs, axis=1)
-        return found
-
-
-@dataclass(frozen=True)
-class CosineResult(Result):
-    """cos(v, w), where w is the vector of the other text."""
-
-    plan: Plan
-    vector: NDArray[np.float32]
-
-    @property
-    def meaning(self) -> str:
-        return f"the cosine with {self.target!r}"
-
-    def of(self, sentences: Sequence[Sentence]) -> Numbers:
-        found: Numbers = _vectors(self.model, self.plan, pack(sentences)).astype(np.float64) @ self.vector
-        return found
+    meaning: str
+    of: Callable[[Sequence[Sentence]], Numbers]
 
 
 def prepared(model: Model, text: str, asked: Asked) -> str:
@@ -162,56 +104,74 @@ def result_of(model: Model, sentence: Sentence, asked: Asked) -> Result:
 
     Errors: BertcliError for a missing head, and an unknown label or word.
     """
-    if sum(one is not None for one in asked) > 1:
-        raise BertcliError(
-            "Ask about one result: a label, a word or the cosine with another text (--label, --word, --with)."
-        )
     if asked.other is not None:
-        plan = Plan.make(model)
-        vector = _vectors(model, plan, pack([tokens_of(model, Preparation.make(model).prepared(asked.other))]))[0]
-        return CosineResult(model, asked.other, plan, vector)
+        return _cosine(model, asked.other)
     if sentence.mask is not None:
-        return _word_result(model, sentence, asked)
+        return _log_probability(model, sentence, asked.word)
+    return _log_odds(model, sentence, asked.label)
+
+
+def _log_odds(model: Model, sentence: Sentence, label: str | None) -> Result:
+    """x_label - ln Σ exp(x_other), the log-odds of a softmax; with a sigmoid, and for regression, x_label itself."""
     head = chosen_head(model, None)
     head_of(model, head, "Explaining a label")
     labels = labels_of(model, head)
-    if asked.label is not None and asked.label not in labels:
-        raise BertcliError(f"There is no label {shown(asked.label)}; this model's are {', '.join(map(shown, labels))}.")
-    if asked.label is not None:
-        return LabelResult(model, asked.label, head, labels.index(asked.label))
-    best = int(logits(model, head, pack([sentence]))[0].argmax())
-    return LabelResult(model, labels[best], head, best)
+    if label is not None and label not in labels:
+        raise BertcliError(f"There is no label {shown(label)}; this model's are {', '.join(map(shown, labels))}.")
+    best = int(logits(model, head, pack([sentence]))[0].argmax()) if label is None else labels.index(label)
+    activation = "softmax" if head == "nsp" else own_activation(model)
+
+    def of(sentences: Sequence[Sentence]) -> Numbers:
+        outputs = logits(model, head, pack(sentences)).astype(np.float64)
+        others = np.delete(outputs, best, axis=1)
+        return outputs[:, best] - (np.logaddexp.reduce(others, axis=1) if activation == "softmax" else 0)
+
+    what = "the log-odds of" if activation in ("softmax", "sigmoid") else "the output"
+    return Result(labels[best], f"{what} {labels[best]}", of)
 
 
-def _word_result(model: Model, sentence: Sentence, asked: Asked) -> WordResult:
+def _log_probability(model: Model, sentence: Sentence, word: str | None) -> Result:
+    """x_word - ln Σ exp(x), where x = MLM(hidden state of the mask)."""
     head_of(model, "mlm", "Explaining a mask")
-    if asked.word is None:
-        best = int(mask_logits(model, [sentence])[0].argmax())
-        return WordResult(model, model.tokenizer.piece(best), best)
-    pieces = model.tokenizer.pieces_of(asked.word)
+    pieces = (_mask_logits(model, [sentence])[0].argmax(),) if word is None else model.tokenizer.pieces_of(word)
     if len(pieces) != 1 or pieces[0] == model.tokenizer.unk_id:
-        raise BertcliError(f"{shown(asked.word)} is not one piece of the vocabulary: ask about a word that is.")
-    return WordResult(model, asked.word, pieces[0])
+        raise BertcliError(f"{shown(word)} is not one piece of the vocabulary: ask about a word that is.")
+    target = word or model.tokenizer.piece(int(pieces[0]))
+
+    def of(sentences: Sequence[Sentence]) -> Numbers:
+        outputs = _mask_logits(model, sentences)
+        found: Numbers = outputs[:, pieces[0]] - np.logaddexp.reduce(outputs, axis=1)
+        return found
+
+    return Result(target, f"the log-probability of {target} at the mask", of)
 
 
-def mask_logits(model: Model, sentences: Sequence[Sentence]) -> Numbers:
+def _cosine(model: Model, other: str) -> Result:
+    """cos(v, w), where w is the vector of the other text."""
+    plan, preparation = Plan.make(model), Preparation.make(model)
+
+    def vectors(sentences: Sequence[Sentence | Tokens]) -> Array:
+        """Vectors of length 1 [sentence, width], pooled as the checkpoint says (else their mean)."""
+        batch = pack(sentences)
+        hidden = hidden_states(model, batch)
+        pooled = [
+            model.network.predict("pooler", hidden[batch.first], batch)
+            if mode == "pooler"
+            else pool(hidden, batch.offsets, mode, preparation.left_out)
+            for mode in plan.pooling
+        ]
+        found = unit(plan.finish(np.concatenate(pooled, axis=1)))
+        check_finite(found)
+        return found
+
+    vector = vectors([tokens_of(model, preparation.prepared(other))])[0]
+    return Result(other, f"the cosine with {other!r}", lambda sentences: vectors(sentences).astype(np.float64) @ vector)
+
+
+def _mask_logits(model: Model, sentences: Sequence[Sentence]) -> Numbers:
     """What the masked-language-model head says at the mask of each sentence: [sentence, vocabulary]."""
     batch = pack(sentences)
     rows = batch.first + np.array([sentence.mask for sentence in sentences])
     found = model.network.predict("mlm", hidden_states(model, batch, rows), batch)
     check_finite(found)
     return found.astype(np.float64)
-
-
-def _vectors(model: Model, plan: Plan, batch: Packed) -> NDArray[np.float32]:
-    """Vectors of length 1 [sentence, width], pooled as the checkpoint says (else their mean)."""
-    hidden, left_out = hidden_states(model, batch), Preparation.make(model).left_out
-    pooled = [
-        model.network.predict("pooler", hidden[batch.first], batch)
-        if mode == "pooler"
-        else pool(hidden, batch.offsets, mode, left_out)
-        for mode in plan.pooling
-    ]
-    found = unit(plan.finish(np.concatenate(pooled, axis=1)))
-    check_finite(found)
-    return found

@@ -64,10 +64,10 @@ def heads(
     labels = ablate and not asked.wants_masked_sample(texts)
     opened = open_model(model, SENTIMENT_SAMPLE if labels else MASKED_SAMPLE)
     from bertcli.analysis import heads as views
-    from bertcli.analysis.results import Asked
 
-    found = views.look_at_heads(
-        opened, given, Asked(asked.label, asked.word, asked.other) if ablate else None,
-        passes.max_length, passes.batch_tokens, partial(tracked, task="heads", unit="texts"),
+    found = views.heads(
+        opened, [text for text, _ in given], [pair for _, pair in given], ablate=ablate,
+        label=asked.label, word=asked.word, other=asked.other, max_length=passes.max_length,
+        batch_tokens=passes.batch_tokens, track=partial(tracked, task="heads", unit="texts"),
     ).sorted(sort, top)  # fmt: skip
     show_document(found.document(), output, format, partial(views.heads_page, found), partial(views.heads_svg, found))

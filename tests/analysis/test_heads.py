@@ -14,9 +14,8 @@ from reference.view_cases import LABELS, MASKED, MASKS, TEXTS
 from static_models import write_static
 
 import bertcli
-from bertcli.analysis.heads import MEASURES, changes_without, heads_page, heads_svg, measures
+from bertcli.analysis.heads import MEASURES, LayerWatcher, Silenced, changes_without, heads_page, heads_svg, measures
 from bertcli.analysis.results import Asked, result_of, sentence_of, tokens_of
-from bertcli.analysis.seam import LayerWatcher, Silenced
 from bertcli.engine.packing import pack
 from bertcli.engine.watcher import watching
 from bertcli.errors import BertcliError

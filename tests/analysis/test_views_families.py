@@ -12,8 +12,8 @@ from vocabulary import pieces, write_vocabulary
 
 import bertcli
 from bertcli.analysis.diff import Diff
+from bertcli.analysis.heads import LayerWatcher, Silenced
 from bertcli.analysis.results import Asked, Sentence, result_of, sentence_of, tokens_of
-from bertcli.analysis.seam import LayerWatcher, Silenced
 from bertcli.engine.packing import pack
 from bertcli.engine.watcher import watching
 from bertcli.model import Model
