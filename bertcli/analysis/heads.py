@@ -158,7 +158,7 @@ def heads(
     check_finite(means)
     change = np.mean(changes, axis=0) if ablate else None
     rows = tuple(
-        HeadRow(layer, head, *means[layer, head].tolist(), None if change is None else float(change[layer, head]))
+        HeadRow(layer, head, *means[layer][head].tolist(), None if change is None else float(change[layer, head]))
         for layer, head in np.ndindex(means.shape[:2])
     )
     return Heads(model.name, len(given), rows, _one_meaning(meanings) if ablate else None)
