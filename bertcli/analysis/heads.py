@@ -156,11 +156,8 @@ def heads(
             changes.append(changes_without(model, result, sentence, batch_tokens or BATCH_TOKENS))
     means = np.sum(sums, axis=0) / queries
     check_finite(means)
-    change = np.mean(changes, axis=0) if ablate else None
-    rows = tuple(
-        HeadRow(layer, head, *means[layer][head].tolist(), None if change is None else float(change[layer, head]))
-        for layer, head in np.ndindex(means.shape[:2])
-    )
+    numbers = np.dstack([means, np.mean(changes, axis=0)]) if ablate else means
+    rows = tuple(HeadRow(layer, head, *numbers[layer, head].tolist()) for layer, head in np.ndindex(numbers.shape[:2]))
     return Heads(model.name, len(given), rows, _one_meaning(meanings) if ablate else None)
 
 
