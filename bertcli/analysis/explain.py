@@ -20,8 +20,8 @@ from bertcli.files.table import cell
 from bertcli.model import expect_model
 from bertcli.page import Mark, Markup, element, marked, page, table
 from bertcli.report import ByName, Column, Document, Documented
-from bertcli.tasks.checks import check_choice
-from bertcli.tasks.task import BATCH_TOKENS, in_micro_batches, length_limit
+from bertcli.tasks.batches import BATCH_TOKENS, in_micro_batches
+from bertcli.tasks.task import check_choice, length_limit
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:

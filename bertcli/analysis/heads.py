@@ -28,8 +28,8 @@ from bertcli.model import expect_model
 from bertcli.network.module import Module, Op, walk
 from bertcli.page import page, shaded, table
 from bertcli.report import ByName, Column, Document, Documented
-from bertcli.tasks.checks import check_choice, check_finite
-from bertcli.tasks.task import BATCH_TOKENS, length_limit
+from bertcli.tasks.batches import BATCH_TOKENS, check_finite
+from bertcli.tasks.task import check_choice, length_limit
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:

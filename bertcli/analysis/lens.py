@@ -23,9 +23,8 @@ from bertcli.errors import BertcliError, shown
 from bertcli.model import expect_model
 from bertcli.page import Markup, element, page, shaded, table
 from bertcli.report import ByName, Column, Document, Documented
-from bertcli.tasks.checks import check_count, check_finite, head_of
-from bertcli.tasks.masked import NUMBERS_TOGETHER
-from bertcli.tasks.task import length_limit
+from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head
+from bertcli.tasks.task import check_count, length_limit
 
 if TYPE_CHECKING:
     from bertcli.model import Model
@@ -136,7 +135,7 @@ def lenses(
     """The same, one after the other."""
     expect_model(model)
     check_count("top_k", top_k)
-    head_of(model, "mlm", "lens")
+    check_head(model, "mlm", "lens")
     limit, tokenizer = length_limit(model, max_length), model.tokenizer
     for index, (text, pair) in enumerate(texts):
         tokens = tokens_of(model, text, pair, limit)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bertcli.engine.array import Array
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError, shown
-from bertcli.tasks.checks import check_finite, head_of, hidden_states, logits
+from bertcli.tasks.batches import check_finite, check_head, hidden_states, logits
 from bertcli.tasks.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.encode import Plan, pool, unit
 from bertcli.tasks.prepared import Preparation
@@ -114,7 +114,7 @@ def result_of(model: Model, sentence: Sentence, asked: Asked) -> Result:
 def _log_odds(model: Model, sentence: Sentence, label: str | None) -> Result:
     """x_label - ln Σ exp(x_other), the log-odds of a softmax; with a sigmoid, and for regression, x_label itself."""
     head = chosen_head(model, None)
-    head_of(model, head, "Explaining a label")
+    check_head(model, head, "Explaining a label")
     labels = labels_of(model, head)
     if label is not None and label not in labels:
         raise BertcliError(f"There is no label {shown(label)}; this model's are {', '.join(map(shown, labels))}.")
@@ -132,7 +132,7 @@ def _log_odds(model: Model, sentence: Sentence, label: str | None) -> Result:
 
 def _log_probability(model: Model, sentence: Sentence, word: str | None) -> Result:
     """x_word - ln Σ exp(x), where x = MLM(hidden state of the mask)."""
-    head_of(model, "mlm", "Explaining a mask")
+    check_head(model, "mlm", "Explaining a mask")
     pieces = (_mask_logits(model, [sentence])[0].argmax(),) if word is None else model.tokenizer.pieces_of(word)
     if len(pieces) != 1 or pieces[0] == model.tokenizer.unk_id:
         raise BertcliError(f"{shown(word)} is not one piece of the vocabulary: ask about a word that is.")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bertcli.files.vectors import VectorForm
     from bertcli.model import Model
     from bertcli.tasks import Accuracy, Block, Progress, RecordStream, SparseBlock
-    from bertcli.tasks.run import Result
+    from bertcli.tasks.task import Result
 
 MASKED_SAMPLE = "bert-mini-mlm"
 SENTIMENT_SAMPLE = "bert-mini-sentiment"
@@ -248,7 +248,7 @@ class Run:
 
 
 def _which_fits(command: str) -> str:
-    from bertcli.tasks.checks import FITTING
+    from bertcli.tasks.batches import FITTING
 
     return f"there is no bundled model for {command}; give one that fits, such as {FITTING[command]}."
 

@@ -1,31 +1,46 @@
-"""answer: the ranges of a context that answer a question."""
+"""answer: the ranges of a context that answer a question.
+
+    p_start = softmax(start logits), p_end = softmax(end logits), each over [CLS] and the context's tokens in a window
+    score(i, j) = p_start[i] · p_end[j] for i ≤ j < i + longest
+
+Equal to the question-answering pipeline of transformers 4.57, the last one, except that it fills up with spans of score
+0 that are none (their end lies before their start) where a context has too few.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.texts import Failure, Text, Texts, from_values
-from bertcli.tasks.checks import check_choice, check_count, check_whole, head_of
-from bertcli.tasks.run import results
-from bertcli.tasks.spans import ContextWindow, Place, Scoring, Wanted, answers
-from bertcli.tasks.task import Item, Options, Reading, Record, Records, RecordStream, Task, Window
+from bertcli.files.texts import Failure, Text, Texts
+from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
+from bertcli.tasks.run import records
+from bertcli.tasks.task import (
+    Item,
+    Options,
+    Reading,
+    Record,
+    RecordStream,
+    RecordTask,
+    check_choice,
+    check_count,
+    check_whole,
+)
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:
     from bertcli.model import Model
 
-SPAN = 5  # micro-batches in a window of the run, as in classify
 LONGEST_ANSWER = 15  # tokens
 LONGEST_WINDOW = 384  # tokens; with this and the overlap transformers' pipeline reads a context
 MOST_OVERLAP = 128
 CONTEXT = 1  # the side of the context, whose question is side 0
+Scoring = Literal["probability", "logits"]
 
 
 class AnswerOptions(Options, total=False):
@@ -54,13 +69,13 @@ def answer(
 
     contexts: one for each question, or a single one for all. start and end count characters of the context. The
     `top_k` (None: 1) best answers have at most `max_answer_length` tokens (None: 15); with `no_answer` the empty answer
-    competes. score: see `bertcli.tasks.spans.Wanted`.
+    competes. score: see `Wanted`.
 
     Question and context are read in windows of `max_length` tokens (None: the model's limit, at most 384), of which
     `stride` tokens of the context (None: half, at most 128) overlap; so nothing is cut.
     The other options are those of `Reading`.
     """
-    head_of(model, "qa", "answer")
+    check_head(model, "qa", "answer")
     check_count("top_k", top_k)
     check_count("max_answer_length", max_answer_length)
     check_choice("score", score, Scoring)
@@ -69,12 +84,11 @@ def answer(
         raise BertcliError(f"stride (--stride) is {stride}; it must be at least 0.")
     reading = Reading(**options, truncation="silent")
     wanted = Wanted(top_k or 1, max_answer_length or LONGEST_ANSWER, no_answer, score or "probability")
-    task = _Answer(model, reading, SPAN, wanted, stride)
-    return RecordStream(results(task, from_values(questions, contexts)))
+    return records(_Answer(model, reading, wanted, stride), questions, contexts)
 
 
 @dataclass(frozen=True, eq=False)
-class _Answer(Task[Records]):
+class _Answer(RecordTask):
     wanted: Wanted
     stride: int | None
 
@@ -110,37 +124,24 @@ class _Answer(Task[Records]):
         room = self._room(item.tokens)
         return item.tokens.windows(self.limit, overlap if overlap < room else room // 2)
 
-    def compute(self, window: Window) -> Records:
-        parts = [self._windows(item) for item in window.items]
-        found = iter(self.token_logits("qa", [part for some in parts for part in some]))
-        records = [
-            self._record(item, [_context(part, next(found)) for part in some])
-            for item, some in zip(window.items, parts, strict=True)
-        ]
-        records += map(_failed, window.failures)
-        return Records(sorted(records, key=lambda record: int(record["index"])), window.progress)
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        of_items = [self._windows(item) for item in items]
+        every = [part for parts in of_items for part in parts]
+        found = iter(logits_of_each(self.model, "qa", every, self.reading.tokens_together))
+        for item, parts in zip(items, of_items, strict=True):
+            context = item.text.pair or ""
+            best = answers([_context(part, next(found)) for part in parts], context, self.wanted)
+            shown = [{"score": one.score, "start": one.start, "end": one.end, "answer": one.text} for one in best]
+            yield {"index": item.index, "question": item.text.text, "context": context, "answers": shown}
 
-    def _record(self, item: Item, windows: list[ContextWindow]) -> Record:
-        context = item.text.pair or ""
-        return {
-            "index": item.index,
-            "question": item.text.text,
-            "context": context,
-            "answers": [
-                {"score": score, "start": start, "end": end, "answer": text}
-                for score, start, end, text in answers(windows, context, self.wanted)
-            ],
-        }
+    def failed(self, failure: Failure) -> Record:
+        """{index, question, context, error}; question and context are None if the row could not be read."""
+        text = failure.text
+        question = None if text.error else text.text
+        return {"index": failure.index, "question": question, "context": text.pair, "error": failure.error}
 
 
-def _failed(failure: Failure) -> Record:
-    """{index, question, context, error}; question and context are None if the row could not be read."""
-    text = failure.text
-    question = None if text.error else text.text
-    return {"index": failure.index, "question": question, "context": text.pair, "error": failure.error}
-
-
-def _context(part: Tokens, rows: NDArray[np.float64]) -> ContextWindow:
+def _context(part: Tokens, rows: Numbers) -> ContextWindow:
     """The context's tokens of a window; a word's range is that of its tokens in the window."""
     offsets, numbers = part.offsets, part.words
     places = [place for place, side in enumerate(part.sides) if side == CONTEXT]
@@ -152,3 +153,97 @@ def _context(part: Tokens, rows: NDArray[np.float64]) -> ContextWindow:
     found = [Place(*offsets[place], words.get(numbers[place])) for place in places]
     start, end = rows[[0, *places]].T  # the first token, [CLS], stands for no answer
     return ContextWindow(start, end, found)
+
+
+# --------------------------------------------------------------------------------------------------- spans
+
+
+class Place(NamedTuple):
+    """Where a token of the context lies in it, in characters: its own range, and its word's if it is part of one."""
+
+    start: int
+    end: int
+    word: tuple[int, int] | None
+
+
+class ContextWindow(NamedTuple):
+    """The logits of [CLS] and of the context's tokens [1 + token], and where these tokens lie."""
+
+    start: Numbers
+    end: Numbers
+    places: Sequence[Place]
+
+
+class Answer(NamedTuple):
+    """A range of the context, or no answer: an empty text."""
+
+    score: float
+    start: int
+    end: int
+    text: str
+
+
+class Wanted(NamedTuple):
+    """How many answers of at most how many tokens, whether no answer is one, and how they are scored.
+
+    logits: start + end - those of [CLS], which can be compared across windows; probabilities of different windows have
+    different denominators.
+    """
+
+    top_k: int = 1
+    longest: int = 15
+    no_answer: bool = False
+    scoring: Scoring = "probability"
+
+
+def answers(windows: Sequence[ContextWindow], context: str, wanted: Wanted) -> list[Answer]:
+    """The best answers in all windows, best first.
+
+    A span is widened to whole words. Where several spans, perhaps of several windows, give the same text (ignoring
+    case), their probabilities are added and the place is that of the first; of logits the best one counts.
+    """
+    found: dict[str, Answer] = {}
+    for window in windows:
+        for first, last, score in _best_spans(window, wanted):
+            start, end = _widened(window.places[first], window.places[last])
+            answer = Answer(score, start, end, context[start:end])
+            known = found.setdefault(answer.text.lower(), answer)
+            if known is answer:
+                continue
+            if wanted.scoring == "probability":
+                found[answer.text.lower()] = known._replace(score=known.score + score)
+            elif score > known.score:
+                found[answer.text.lower()] = answer
+    every = list(found.values())
+    if wanted.no_answer:
+        every.append(Answer(min(_scores_of_none(windows, wanted)), 0, 0, ""))
+    return sorted(every, key=lambda answer: -answer.score)[: wanted.top_k]
+
+
+def _best_spans(window: ContextWindow, wanted: Wanted) -> Iterator[tuple[int, int, float]]:
+    """First and last token and the score of the window's best spans; more than are wanted, as some become the same."""
+    if wanted.scoring == "probability":
+        scores = np.multiply.outer(softmax(window.start)[1:], softmax(window.end)[1:])
+    else:
+        scores = np.add.outer(window.start[1:] - window.start[0], window.end[1:] - window.end[0])
+    tokens = np.arange(len(window.places))
+    length = tokens - tokens[:, None]  # less one
+    firsts, lasts = np.nonzero((length >= 0) & (length < wanted.longest))
+    values = scores[firsts, lasts]
+    for index in np.argsort(-values, kind="stable")[: 2 * wanted.top_k + 10]:
+        yield int(firsts[index]), int(lasts[index]), float(values[index])
+
+
+def _widened(first: Place, last: Place) -> tuple[int, int]:
+    if first.word is None or last.word is None:
+        return first.start, last.end
+    return first.word[0], last.word[1]
+
+
+def _scores_of_none(windows: Sequence[ContextWindow], wanted: Wanted) -> Iterator[float]:
+    """The score of the empty answer in each window."""
+    for window in windows:
+        if wanted.scoring == "logits":
+            yield 0.0
+        else:
+            yield float(softmax(window.start)[0] * softmax(window.end)[0])

@@ -1,31 +1,39 @@
-"""classify: the probabilities of labels, or of one text following another."""
+"""classify: the probabilities of labels, of one text following another, or of alternatives given with the call.
+
+    candidates: the text is the premise, the template with a candidate in it the hypothesis
+        only one holds:    score = softmax over the candidates of the logits of entailment
+        several may hold:  score = softmax over the logits of contradiction and entailment, each candidate by itself
+    choices:               score = softmax over the choices of the one logit that text and choice have
+
+Alternatives are scored as by transformers' zero-shot-classification pipeline, and by its models for multiple choice.
+Source of the former: Yin et al. 2019, "Benchmarking Zero-shot Text Classification".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertcli.checkpoint.sentence import read_cross_encoder
-from bertcli.errors import BertcliError, shown
-from bertcli.files.texts import Text, Texts, from_values
-from bertcli.tasks.activation import Activation, activated
-from bertcli.tasks.alternatives import candidates_task, choices_task
-from bertcli.tasks.checks import check_choice, check_count, head_of
-from bertcli.tasks.run import results
+from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.files.texts import Text, Texts
+from bertcli.tasks.batches import FITTING, Activation, Numbers, activated, check_head, logits_of_each, softmax
+from bertcli.tasks.run import records
 from bertcli.tasks.task import (
     CutOptions,
     Item,
     Reading,
     Record,
-    Records,
     RecordStream,
-    Task,
-    Window,
+    RecordTask,
+    check_choice,
+    check_count,
 )
+from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:
     from bertcli.model import Model
@@ -33,7 +41,8 @@ if TYPE_CHECKING:
 Head = Literal["classifier", "nsp"]
 NEXT_SENTENCE = ("is_next", "not_next")
 DIGITS = 9  # at most, of a label's index
-SPAN = 5  # micro-batches in a window, as in encode
+TEMPLATE = "This example is {}."
+PLACE = "{}"
 
 
 class ClassifyOptions(CutOptions, total=False):
@@ -71,7 +80,7 @@ def classify(
 
     candidates (a list, or a comma-separated string): labels of your own, for a model trained on entailment, put into
     `template` ("This example is {}."); with `multi_label` several may hold. choices: continuations or answers of which
-    one is right, for a multiple-choice model. Only one of head, candidates and choices; see `tasks.alternatives`.
+    one is right, for a multiple-choice model. Only one of head, candidates and choices.
     The other options are those of `Reading`.
     """
     check_count("top_k", top_k)
@@ -82,23 +91,41 @@ def classify(
     if candidates is None and (template is not None or multi_label):
         raise BertcliError("template and multi_label are for candidates (--candidates), and there are none.")
     reading = Reading(**options)
-    task: Task[Records]
+    task: RecordTask
     if candidates is not None:
-        task = candidates_task(model, reading, candidates, template, multi_label, top_k)
+        task = _candidates_task(model, reading, candidates, template, multi_label, top_k)
     elif choices is not None:
-        task = choices_task(model, reading, choices, top_k)
+        check_head(model, "multiple_choice", "classify --choices")
+        names = _names("choice", "--choices", [choices] if isinstance(choices, str) else choices)
+        task = _Alternatives(model, reading, names, top_k, "multiple_choice", names, "longest", (0,))
     else:
-        task = _classify_task(model, reading, head, activation, top_k)
-    return RecordStream(results(task, from_values(texts, pairs)))
+        chosen = chosen_head(model, head)
+        check_head(model, chosen, "classify")
+        squash = activation or ("softmax" if chosen == "nsp" else own_activation(model))
+        task = _Classify(model, reading, labels_of(model, chosen), top_k, chosen, squash, head is None)
+    return records(task, texts, pairs)
 
 
-def _classify_task(
-    model: Model, reading: Reading, head: Head | None, activation: Activation | None, top_k: int | None
-) -> _Classify:
-    chosen = chosen_head(model, head)
-    head_of(model, chosen, "classify")
-    squash = activation or ("softmax" if chosen == "nsp" else own_activation(model))
-    return _Classify(model, reading, SPAN, chosen, labels_of(model, chosen), squash, top_k, head is None)
+@dataclass(frozen=True, eq=False)
+class _Labels(RecordTask):
+    """A score for each of these names; the best `top_k` are given."""
+
+    names: tuple[str, ...]
+    top_k: int | None
+
+    def record(self, item: Item, scores: Numbers) -> Record:
+        """From the scores [name] of a text."""
+        best = np.argsort(-scores, kind="stable")[: self.top_k]
+        return {
+            "index": item.index,
+            "text": item.text.text,
+            "text_pair": item.text.pair,
+            "truncated": item.tokens.truncated,
+            "labels": [{"label": self.names[i], "score": float(scores[i])} for i in best],
+        }
+
+
+# ---------------------------------------------------------------------------------------------- the model's own labels
 
 
 def chosen_head(model: Model, head: Head | None) -> Head:
@@ -136,15 +163,13 @@ def true_label(text: Text, labels: Sequence[str]) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Classify(Task[Records]):
+class _Classify(_Labels):
     head: Head
-    labels: tuple[str, ...]
-    activation: str  # of tasks.activation.ACTIVATIONS
-    top_k: int | None
+    activation: str  # of tasks.batches.ACTIVATIONS
     by_default: bool  # the head was not asked for
 
     def check(self, item: Item) -> None:
-        true_label(item.text, self.labels)
+        true_label(item.text, self.names)
         if self.head == "nsp" and item.text.pair is None:
             whose = "There is no classifier, and the" if self.by_default else "The"
             raise BertcliError(
@@ -152,22 +177,100 @@ class _Classify(Task[Records]):
                 "(--text-pair or --pair-column)."
             )
 
-    def compute(self, window: Window) -> Records:
-        logits = self.logits(self.head, [item.tokens for item in window.items])
-        scored = zip(window.items, activated(logits, self.activation), strict=True)
-        return window.records([self._record(item, scores) for item, scores in scored])
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        sentences = [item.tokens for item in items]
+        found = logits_of_each(self.model, self.head, sentences, self.reading.tokens_together)
+        for item, logits in zip(items, found, strict=True):
+            known = true_label(item.text, self.names)
+            record = self.record(item, activated(logits, self.activation))
+            yield record if known is None else {**record, "true_label": known}
 
-    def _record(self, item: Item, scores: NDArray[np.float64]) -> Record:
-        order = np.argsort(-scores, kind="stable")[: self.top_k]
-        record = {
-            "index": item.index,
-            "text": item.text.text,
-            "text_pair": item.text.pair,
-            "truncated": item.tokens.truncated,
-            "labels": [{"label": self.labels[i], "score": float(scores[i])} for i in order],
-        }
-        known = true_label(item.text, self.labels)
-        return record if known is None else {**record, "true_label": known}
+
+# -------------------------------------------------------------------------------------------------------- alternatives
+
+
+@dataclass(frozen=True, eq=False)
+class _Alternatives(_Labels):
+    """The scores are those of the pairs that the text makes with each of `seconds`, one for each name."""
+
+    span = 1  # a text is a pair to compute with every alternative
+    head: Literal["classifier", "multiple_choice"]
+    seconds: tuple[str, ...]
+    cut: Literal["text", "longest"]  # of a pair that is too long
+    outputs: tuple[int, ...]  # the one that alternatives share a softmax of, or (contradiction, entailment) of each
+
+    @cached_property
+    def longest(self) -> str:
+        """The second text that leaves the fewest tokens for the first."""
+        lengths = [len(tokens.ids) for tokens in self.model.tokenizer.encode(self.seconds)]
+        return self.seconds[lengths.index(max(lengths))]
+
+    def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
+        """Of each text in its longest pair, which says how much is cut."""
+        return self._pairs([text.text for text in texts], [self.longest] * len(texts))
+
+    def check(self, item: Item) -> None:
+        if item.text.pair is not None:
+            raise BertcliError(f"Candidates and choices are for single texts, and {item.place} has a second one.")
+
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        sentences = self._pairs([item.text.text for item in items for _ in self.seconds], self.seconds * len(items))
+        found = iter(logits_of_each(self.model, self.head, sentences, self.reading.tokens_together))
+        for item in items:
+            asked = np.array([next(found) for _ in self.seconds])[:, self.outputs]
+            yield self.record(item, softmax(asked)[:, 1] if len(self.outputs) > 1 else softmax(asked[:, 0]))
+
+    def _pairs(self, texts: Sequence[str], seconds: Sequence[str]) -> list[Tokens]:
+        return self.model.tokenizer.encode(texts, seconds, self.limit, cut=self.cut)
+
+
+def _candidates_task(
+    model: Model,
+    reading: Reading,
+    candidates: Iterable[str] | str,
+    template: str | None,
+    multi_label: bool,
+    top_k: int | None,
+) -> _Alternatives:
+    """What classifies texts by candidates: a list, or a string of comma-separated ones.
+
+    Errors: BertcliError for a model whose labels do not name entailment, an empty or missing candidate, and a template
+    without {}.
+    """
+    check_head(model, "classifier", "classify --candidates")
+    names = _names("candidate", "--candidates", candidates)
+    template = TEMPLATE if template is None else template
+    if PLACE not in template:
+        raise BertcliError(
+            f"The template {shown(template)} has no {PLACE}, where the candidate belongs: write one (--template)."
+        )
+    labels = model.config.labels
+    entailment = next((i for i, label in enumerate(labels) if label.lower().startswith("entail")), None)
+    if entailment is None or len(labels) < 2:
+        raise BertcliError(
+            f"Candidates need a model that tells entailment from contradiction, and the labels of {model.name} are "
+            f"{', '.join(map(shown, labels[:20]))}: choose another model, such as {FITTING['classify --candidates']}."
+        )
+    contradiction = len(labels) - 1 if entailment == 0 else 0
+    outputs = (contradiction, entailment) if multi_label or len(names) == 1 else (entailment,)
+    seconds = tuple(template.replace(PLACE, name) for name in names)
+    return _Alternatives(model, reading, names, top_k, "classifier", seconds, "text", outputs)
+
+
+def _names(what: str, option: str, given: Iterable[str] | str) -> tuple[str, ...]:
+    if not isinstance(given, Iterable):
+        raise BertcliError(f"{shown_object(given)} is no list to choose from ({option}).")
+    names = tuple(name.strip() for name in given.split(",")) if isinstance(given, str) else tuple(given)
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise BertcliError(f"There is an empty {what} among {shown_object(names)} ({option}): leave it out.")
+        if names.count(name) > 1:
+            raise BertcliError(
+                f"The {what} {shown(name)} is there more than once ({option}), which would share its score."
+            )
+    if not names:
+        raise BertcliError(f"There is no {what} to score ({option}).")
+    return names
 
 
 # ---------------------------------------------------------------------------------------------------------- accuracy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +14,11 @@ from bertcli.checkpoint.sentence import Dense, SentenceConfig
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, shown_object
-from bertcli.files.texts import Failure, Texts, from_values
-from bertcli.tasks.checks import check_choice, check_finite, head_of, hidden_states
-from bertcli.tasks.prepared import Preparation, PreparedStream, PreparedTask
+from bertcli.files.texts import Texts, from_values
+from bertcli.tasks.batches import check_finite, check_head, hidden_states, in_micro_batches
+from bertcli.tasks.prepared import PreparedBlock, PreparedStream, PreparedTask, PrepareOptions, prepare
 from bertcli.tasks.run import results
-from bertcli.tasks.task import (
-    START,
-    CutOptions,
-    Item,
-    Progress,
-    Window,
-    in_micro_batches,
-    merged,
-)
+from bertcli.tasks.task import Record, Window, check_choice
 
 if TYPE_CHECKING:
     from bertcli.model import Model
@@ -34,21 +26,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger("bertcli")
 Pooling = Literal["auto", "mean", "cls", "max", "pooler", "none"]
 SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound of torch.nn.functional.normalize
-SPAN = 5  # micro-batches in a window: memory is constant after a few hundred texts; 8 take 5 MB more, no faster
 NUMBERS = 1 << 20  # cosines computed at a time
-SPAN_OF_TOKENS = 4  # the same when every token's vector is kept
 
 
-class EncodeOptions(CutOptions, total=False):
+class EncodeOptions(PrepareOptions, total=False):
     """The keywords of `encode_blocks`."""
 
     pooling: str | None
     layer: int | Sequence[int]
     normalize: bool | None
     truncate_dim: int | None
-    prompt_name: str | None
-    prompt: str | None
-    chunk: int | Sequence[int] | None
 
 
 def encode(
@@ -75,10 +62,7 @@ def encode_blocks(
     layer: int | Sequence[int] = -1,
     normalize: bool | None = None,
     truncate_dim: int | None = None,
-    prompt_name: str | None = None,
-    prompt: str | None = None,
-    chunk: int | Sequence[int] | None = None,
-    **options: Unpack[CutOptions],
+    **options: Unpack[PrepareOptions],
 ) -> Stream:
     """Vectors in blocks in input order, computed as they are asked for: they need not fit in memory.
 
@@ -92,44 +76,28 @@ def encode_blocks(
     that cannot be used are listed in a block's `failures`.
     """
     plan = Plan.make(model, pooling, layer, normalize, truncate_dim)
-    how = Preparation.make(model, prompt_name, prompt, chunk)
+    how, reading = prepare(model, **options)
     if how.chunking and not plan.pooling:
         raise BertcliError("Chunks have one vector each: leave out chunk (--chunk), or the pooling 'none'.")
     if model.engine.name != "numpy" and not plan.last_layer_only:
         logger.info("NumPy computes these layers: the graph of ONNX Runtime only gives the last.")
-    reading = how.reading(options)
-    task = _Encode(model, reading, SPAN if plan.pooling else SPAN_OF_TOKENS, how, plan)
+    task = _Encode(model, reading, how, plan)
     return Stream(how, results(task, from_values(texts, pairs)), plan)
 
 
-class Block(NamedTuple):
-    """Consecutive texts with their vectors: an array [text, width], or (pooling none) one [token, width] per text.
+@dataclass(frozen=True, eq=False)
+class Block(PreparedBlock):
+    """Consecutive texts with their vectors: an array [text, width], or (pooling none) one [token, width] per text."""
 
-    `failures` (only with keep_going) are texts among them without a vector; `progress` says how far the run has got.
-    """
-
-    items: list[Item]
     vectors: Array | list[Array]
-    failures: Sequence[Failure] = ()
-    progress: Progress = START
 
-    def records(self) -> list[dict[str, Any]]:
-        """{index, text, tokens, truncated, embedding}; for token vectors, `tokens` and `embeddings` are lists.
-
-        `id` follows the index if the text has one; for a part of a text chunk, start and end do, and text is the part.
-        """
-        pooled = isinstance(self.vectors, np.ndarray)
-        computed = [
-            {
-                **item.named,
-                "text": item.shown,
-                "tokens": len(item.tokens.ids) if pooled else item.tokens.pieces,
-                "truncated": item.tokens.truncated,
-                "embedding" if pooled else "embeddings": vector.tolist(),
-            }
-            for item, vector in zip(self.items, self.vectors, strict=True)
-        ]
-        return merged(computed, self.failures)
+    def values(self) -> Iterator[Record]:
+        """{embedding}; for token vectors {tokens, embeddings}, two lists."""
+        if isinstance(self.vectors, np.ndarray):
+            yield from ({"embedding": vector} for vector in self.vectors.tolist())
+            return
+        for item, vectors in zip(self.items, self.vectors, strict=True):
+            yield {"tokens": item.tokens.pieces, "embeddings": vectors.tolist()}
 
 
 @dataclass(frozen=True)
@@ -144,47 +112,30 @@ class _Encode(PreparedTask[Block]):
     plan: Plan
 
     def compute(self, window: Window) -> Block:
-        items = window.items
+        sentences = [item.tokens for item in window.items]
         rows = in_micro_batches(
-            [len(item.tokens.ids) for item in items],
+            [len(one.ids) for one in sentences],
             self.reading.tokens_together,
-            lambda batch: self._vectors([items[i] for i in batch]),
+            lambda batch: self._vectors(pack([sentences[i] for i in batch])),
         )
-        return Block(items, self._stacked(rows) if self.plan.pooling else rows, window.failures, window.progress)
+        if not self.plan.pooling:
+            return Block(window.progress, window.items, window.failures, rows)
+        vectors = np.stack(rows) if rows else np.empty((0, self.plan.width), np.float32)
+        return Block(window.progress, window.items, window.failures, vectors)
 
-    @property
-    def _left_out(self) -> int:
-        """How many tokens at the beginning of a text are not pooled; the pooler always reads the first."""
-        return 0 if "pooler" in self.plan.pooling else self.preparation.left_out
-
-    def _stacked(self, rows: list[Array]) -> Array:
-        return np.stack(rows) if rows else np.empty((0, self.plan.width), np.float32)
-
-    def _vectors(self, items: list[Item]) -> Sequence[Array]:
+    def _vectors(self, packed: Packed) -> Iterable[Array]:
         """Vectors of one micro-batch: [width] per text, or [token, width] per text if nothing is pooled."""
-        packed = pack([item.tokens for item in items])
-        if self.plan.only_first_tokens:
-            vectors = self._first_tokens(packed)
+        plan, network = self.plan, self.model.network
+        left_out = 0 if "pooler" in plan.pooling else self.preparation.left_out  # the pooler always reads the first
+        if plan.only_first_tokens:
+            first = hidden_states(self.model, packed, packed.first + left_out)
+            found = [network.predict("pooler", first, packed) if mode == "pooler" else first for mode in plan.pooling]
         else:
             states = self._states(packed)
-            if not self.plan.pooling:
-                flat = self.plan.finish(np.concatenate(states, axis=1))
-                check_finite(flat)
-                return np.split(flat, packed.offsets[1:-1])
-            modes = self.plan.pooling
-            pooled = [pool(x, packed.offsets, mode, self._left_out) for x in states for mode in modes]
-            vectors = np.concatenate(pooled, axis=1)
-        vectors = self.plan.finish(vectors)
+            found = [pool(x, packed.offsets, mode, left_out) for x in states for mode in plan.pooling] or states
+        vectors = plan.finish(np.concatenate(found, axis=1))
         check_finite(vectors)
-        return list(vectors)
-
-    def _first_tokens(self, packed: Packed) -> Array:
-        """Only what [CLS] pooling needs of the last layer."""
-        first = hidden_states(self.model, packed, packed.first + self._left_out)
-        network, modes = self.model.network, self.plan.pooling
-        return np.concatenate(
-            [network.predict("pooler", first, packed) if mode == "pooler" else first for mode in modes], axis=1
-        )
+        return vectors if plan.pooling else np.split(vectors, packed.offsets[1:-1])
 
     def _states(self, packed: Packed) -> list[Array]:
         """Hidden states [token, hidden] of the layers asked for; later ones are not run."""
@@ -233,7 +184,7 @@ class Plan:
         layers = _layers(layer, last)
         modes, reason = _modes(pooling or "auto", own)
         if "pooler" in modes:
-            head_of(model, "pooler", "The pooling 'pooler'")
+            check_head(model, "pooler", "The pooling 'pooler'")
             if layers != (last,):
                 raise BertcliError(
                     "The pooling 'pooler' only works on the last layer: leave out layer (--layer), or choose another "

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from bertcli.errors import BertcliError, shown
-from bertcli.files.texts import Texts, from_values
-from bertcli.tasks.checks import check_count, head_of
-from bertcli.tasks.masked import MaskedSentence, TokenLogits, at_masks
-from bertcli.tasks.run import results
-from bertcli.tasks.task import (
-    CutOptions,
-    Item,
-    Reading,
-    Records,
-    RecordStream,
-    Task,
-    Window,
-)
+from bertcli.files.texts import Texts
+from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
+from bertcli.tasks.run import records
+from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask, check_count
 from bertcli.tokens import Spelling, Tokenizer
 
 if TYPE_CHECKING:
@@ -31,7 +22,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("bertcli")
 
 Target = tuple[int, ...]  # ids of a word's pieces
-SPAN = 16  # micro-batches in a window
 TOP_K = 5
 BEAM = 20  # fillings kept after each mask of a joint search; at least four times as many as are wanted
 
@@ -55,37 +45,38 @@ def fill_mask(
     The other options are those of `Reading`.
     """
     check_count("top_k", top_k)
-    head_of(model, "mlm", "fill-mask")
-    mask = model.tokenizer.mask_id
+    check_head(model, "mlm", "fill-mask")
+    model.tokenizer.mask_id  # noqa: B018  an error now if there is none
     wanted = None if targets is None else find_targets(model, targets)
     count = top_k or (TOP_K if wanted is None else len(wanted))
-    reading = Reading(**options)
-    task = _FillMask(model, reading, SPAN, mask, wanted, count, joint)
-    return RecordStream(results(task, from_values(texts, pairs)))
+    return records(_FillMask(model, Reading(**options), wanted, count, joint), texts, pairs)
+
+
+def own_masks(model: Model, item: Item) -> MaskedSentence:
+    """A text with its own masks to be predicted; BertcliError if it has none, or if some were cut off."""
+    name, mask = model.tokenizer.mask_token, model.tokenizer.mask_id
+    if item.tokens.lost_masks:
+        raise BertcliError(
+            f"{item.tokens.lost_masks} {name} of {item.place} lie beyond the cut: shorten the text or raise "
+            "max_length (--max-length)."
+        )
+    positions = [position for position, id in enumerate(item.tokens.ids) if id == mask]
+    if not positions:
+        raise BertcliError(f"There is no {name} in {item.place}: write {name} where a word is to be predicted.")
+    return MaskedSentence(item.tokens.ids, item.tokens.segments, positions)
 
 
 @dataclass(frozen=True, eq=False)
-class _FillMask(Task[Records]):
-    mask: int
+class _FillMask(RecordTask):
+    span = 16
     targets: dict[Target, Spelling] | None
     top_k: int
     joint: bool
 
-    def compute(self, window: Window) -> Records:
-        sentences = [self._sentence(item) for item in window.items]
-        if self.joint:
-            ranked = [
-                joint_fillings(self.model, sentence, self.targets, self.top_k, self.reading) for sentence in sentences
-            ]
-        else:
-            ranked = rank(self.model, sentences, self.targets, self.top_k, self.reading)
-        filled = zip(window.items, sentences, ranked, strict=True)
-        return window.records([self._record(item, sentence, candidates) for item, sentence, candidates in filled])
-
     def check(self, item: Item) -> None:
         """Raise BertcliError for a text without a mask, with masks that were cut off, or too long for the targets."""
-        sentence = self._sentence(item)
-        longest = max(map(len, self.targets or [(self.mask,)]))
+        sentence = own_masks(self.model, item)
+        longest = max(map(len, self.targets or [()]))
         growth = (longest - 1) * (len(sentence.positions) if self.joint else 1)
         positions = self.model.config.max_tokens
         if len(sentence.ids) + growth > positions:
@@ -94,19 +85,16 @@ class _FillMask(Task[Records]):
                 "shorten the text or set max_length (--max-length)."
             )
 
-    def _sentence(self, item: Item) -> MaskedSentence:
-        name = self.model.tokenizer.mask_token
-        if item.tokens.lost_masks:
-            raise BertcliError(
-                f"{item.tokens.lost_masks} {name} of {item.place} lie beyond the cut: shorten the text or raise "
-                "max_length (--max-length)."
-            )
-        positions = [position for position, id in enumerate(item.tokens.ids) if id == self.mask]
-        if not positions:
-            raise BertcliError(f"There is no {name} in {item.place}: write {name} where a word is to be predicted.")
-        return MaskedSentence(item.tokens.ids, item.tokens.segments, positions)
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        sentences = [own_masks(self.model, item) for item in items]
+        together = self.reading.tokens_together
+        if self.joint:
+            ranked = [joint_fillings(self.model, one, self.targets, self.top_k, together) for one in sentences]
+        else:
+            ranked = rank(self.model, sentences, self.targets, self.top_k, together)
+        return map(self._record, items, sentences, ranked)
 
-    def _record(self, item: Item, sentence: MaskedSentence, ranked: list[list[Candidate]]) -> dict[str, Any]:
+    def _record(self, item: Item, sentence: MaskedSentence, ranked: list[list[Candidate]]) -> Record:
         """`ranked` holds every mask's candidates, filled in one by one or (joint) those of the same rank together."""
         words = [[self._spelling(candidate) for candidate in candidates] for candidates in ranked]
         spans = mask_spans(item, sentence.positions, self.model.tokenizer.mask_token)
@@ -124,8 +112,8 @@ class _FillMask(Task[Records]):
         tokenizer = self.model.tokenizer
         return self.targets[candidate.ids] if self.targets else tokenizer.spelling([tokenizer.piece(candidate.ids[0])])
 
-    def _prediction(self, candidate: Candidate, word: str) -> dict[str, Any]:
-        found: dict[str, Any] = {"score": math.exp(candidate.log_probability)}
+    def _prediction(self, candidate: Candidate, word: str) -> Record:
+        found: Record = {"score": math.exp(candidate.log_probability)}
         if len(candidate.ids) == 1:
             return {**found, "token": candidate.ids[0], "token_str": word}
         pieces = [self.model.tokenizer.piece(id) for id in candidate.ids]
@@ -207,29 +195,27 @@ def _spelled(words: str, ids: Target, tokenizer: Tokenizer) -> Spelling:
 
 
 def rank(
-    model: Model, sentences: Sequence[MaskedSentence], targets: Collection[Target] | None, count: int, reading: Reading
+    model: Model,
+    sentences: Sequence[MaskedSentence],
+    targets: Collection[Target] | None,
+    count: int,
+    batch_tokens: int,
 ) -> list[list[list[Candidate]]]:
     """The best `count` candidates for every position of every sentence, from the vocabulary or from `targets`.
 
     For a target of several pieces, the mask is replaced by as many masks, which are filled from left to right:
     log p = Σ_j log p(piece_j | text, piece_1 … piece_j-1).
     """
-    single = None if targets is None else [target[0] for target in targets if len(target) == 1]
-
-    def read(sentence: int, which: int, row: TokenLogits) -> list[Candidate]:
-        ids = row.best(count) if single is None else single
-        return [Candidate((id,), row.log_probability(id)) for id in ids]
-
-    ranked = at_masks(model, sentences, reading.tokens_together, read)
+    pieces = [target[0] for target in targets or () if len(target) == 1]
+    found = log_probabilities(model, sentences, count if targets is None else [pieces] * len(sentences), batch_tokens)
+    ranked = [[[Candidate((id,), p) for id, p in said.items()] for said in masks] for masks in found]
     longer = [target for target in targets or () if len(target) > 1]
     if longer:
-        chained = iter(_chained(model, sentences, longer, reading))
+        chained = iter(_chained(model, sentences, longer, batch_tokens))
         ranked = [[[*candidates, *next(chained)] for candidates in masks] for masks in ranked]
-    return [[_best(candidates, count) for candidates in masks] for masks in ranked]
-
-
-def _best(candidates: list[Candidate], count: int) -> list[Candidate]:
-    return sorted(candidates, key=lambda candidate: -candidate.log_probability)[:count]
+    return [
+        [sorted(candidates, key=lambda one: -one.log_probability)[:count] for candidates in masks] for masks in ranked
+    ]
 
 
 class _Step(NamedTuple):
@@ -246,8 +232,8 @@ class _Step(NamedTuple):
 
 
 def _chained(
-    model: Model, sentences: Sequence[MaskedSentence], targets: list[Target], reading: Reading
-) -> list[list[Candidate]]:
+    model: Model, sentences: Sequence[MaskedSentence], targets: list[Target], batch_tokens: int
+) -> Iterator[list[Candidate]]:
     """Targets of several pieces as candidates for each position of each sentence, in order."""
     places = [(i, position) for i, sentence in enumerate(sentences) for position in sentence.positions]
     wanted: dict[_Step, list[int]] = {}  # the pieces whose probability each step is asked for
@@ -255,21 +241,14 @@ def _chained(
         for target in targets:
             for k, id in enumerate(target):
                 wanted.setdefault(_Step(*place, len(target), target[:k]), []).append(id)
-    steps = list(wanted)
-    answers = at_masks(
-        model,
-        [step.opened(sentences[step.sentence]) for step in steps],
-        reading.tokens_together,
-        lambda step, which, row: {id: row.log_probability(id) for id in wanted[steps[step]]},
-    )
-    found = {step: answer for step, (answer,) in zip(steps, answers, strict=True)}
-    return [
-        [
+    opened = [step.opened(sentences[step.sentence]) for step in wanted]
+    answers = log_probabilities(model, opened, list(wanted.values()), batch_tokens)
+    found = {step: answer for step, (answer,) in zip(wanted, answers, strict=True)}
+    for place in places:
+        yield [
             Candidate(target, sum(found[_Step(*place, len(target), target[:k])][id] for k, id in enumerate(target)))
             for target in targets
         ]
-        for place in places
-    ]
 
 
 class Filling(NamedTuple):
@@ -289,7 +268,7 @@ class Filling(NamedTuple):
 
 
 def joint_fillings(
-    model: Model, sentence: MaskedSentence, targets: Collection[Target] | None, count: int, reading: Reading
+    model: Model, sentence: MaskedSentence, targets: Collection[Target] | None, count: int, batch_tokens: int
 ) -> list[list[Candidate]]:
     """The best `count` fillings of all masks together, as candidates for each mask with the filling's log-probability.
 
@@ -300,7 +279,7 @@ def joint_fillings(
     width = max(BEAM, 4 * count)
     for position in sentence.positions:
         opened = [filling.at(position, sentence) for filling in beam]
-        ranked = [candidates for (candidates,) in rank(model, opened, targets, width, reading)]
+        ranked = [candidates for (candidates,) in rank(model, opened, targets, width, batch_tokens)]
         scores = (
             (filling.log_probability + candidate.log_probability, -i, -j)
             for i, (filling, candidates) in enumerate(zip(beam, ranked, strict=True))

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar, Unpack
 
 from bertcli.errors import BertcliError, shown, shown_object
-from bertcli.files.texts import Chunk, Text
-from bertcli.tasks.checks import check_whole
-from bertcli.tasks.task import CutOptions, Item, Progress, Reading, Record, Records, RecordStream, Task
-from bertcli.tokens import Tokens
+from bertcli.files.texts import Chunk, Failure, Text
+from bertcli.tasks.task import (
+    CutOptions,
+    Item,
+    Reading,
+    Record,
+    Records,
+    RecordStream,
+    Result,
+    Task,
+    check_whole,
+    merged,
+)
+from bertcli.tokens import Tokenizer, Tokens
 
 if TYPE_CHECKING:
     from bertcli.model import Model
@@ -22,23 +32,19 @@ SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
 SPACE, WORD, CHARACTER, NOWHERE = 3, 2, 1, 0  # how good a place is for a cut
 
 
+class PrepareOptions(CutOptions, total=False):
+    """The keywords that say how texts are prepared, and read."""
+
+    prompt_name: str | None
+    prompt: str | None
+    chunk: int | Sequence[int] | None
+
+
 class Chunking(NamedTuple):
     """Texts of more than `size` tokens are cut into chunks that share up to `overlap` tokens with the one before."""
 
     size: int
     overlap: int = 0
-
-    @classmethod
-    def of(cls, chunk: int | Sequence[int] | None) -> Chunking | None:
-        """From a size, or a size and an overlap; BertcliError for anything else."""
-        if chunk is None:
-            return None
-        numbers = tuple(chunk) if isinstance(chunk, Sequence) and not isinstance(chunk, str) else (chunk,)
-        for number in numbers:
-            check_whole("chunk (--chunk)", number)
-        if len(numbers) not in (1, 2) or numbers[0] < 1 or numbers[-1] < 0:
-            raise BertcliError(f"chunk (--chunk) is {shown_object(chunk)}: give a size, or a size and an overlap.")
-        return cls(*map(int, numbers))
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,11 @@ class Preparation:
         prompt: str | None = None,
         chunk: int | Sequence[int] | None = None,
     ) -> Preparation:
-        """From the options, else the checkpoint's own prompt; BertcliError for a name that none of its prompts has."""
+        """From the options, else the checkpoint's own prompt.
+
+        Errors: BertcliError for a name that none of its prompts has, and a chunk that is neither a size nor a size and
+        an overlap.
+        """
         own = model.sentence
         if prompt is None:
             prompt = own.prompt if prompt_name is None else _named(own.prompts, prompt_name, model.name)
@@ -66,21 +76,10 @@ class Preparation:
             raise BertcliError(
                 "Give a prompt or the name of one, not both (prompt, prompt_name; --prompt, --prompt-name)."
             )
-        found = cls(prompt, own.do_lower_case, Chunking.of(chunk))
+        found = cls(prompt, own.do_lower_case, _chunking(chunk))
         if not prompt or own.include_prompt:
             return found
         return replace(found, left_out=model.tokenizer.prompt_length(found.cased(prompt)))
-
-    def reading(self, options: CutOptions) -> Reading:
-        """How texts are read: chunks say themselves how long they are."""
-        reading = Reading(**options)
-        if self.chunking is None:
-            return reading
-        if reading.max_length is not None:
-            raise BertcliError(
-                "Chunks have a length of their own: leave out max_length (--max-length), or chunk (--chunk)."
-            )
-        return replace(reading, max_length=self.chunking.size)
 
     def cased(self, text: str) -> str:
         """The text in lower case if the checkpoint wants that."""
@@ -91,6 +90,25 @@ class Preparation:
         return self.cased(self.prompt + text)
 
 
+def prepare(
+    model: Model,
+    *,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
+    chunk: int | Sequence[int] | None = None,
+    **options: Unpack[CutOptions],
+) -> tuple[Preparation, Reading]:
+    """How texts are prepared, and read; chunks say themselves how long they are."""
+    how, reading = Preparation.make(model, prompt_name, prompt, chunk), Reading(**options)
+    if how.chunking is None:
+        return how, reading
+    if reading.max_length is not None:
+        raise BertcliError(
+            "Chunks have a length of their own: leave out max_length (--max-length), or chunk (--chunk)."
+        )
+    return how, replace(reading, max_length=how.chunking.size)
+
+
 def _named(prompts: Mapping[str, str], name: str, model: str) -> str:
     if name not in prompts:
         there = f"it has {', '.join(map(shown, prompts))}" if prompts else "it has none: give the words with --prompt"
@@ -98,20 +116,50 @@ def _named(prompts: Mapping[str, str], name: str, model: str) -> str:
     return prompts[name]
 
 
-class Block(Protocol):
-    """What is made of a window: the items, and other things."""
-
-    @property
-    def items(self) -> list[Item]: ...
-
-    @property
-    def progress(self) -> Progress: ...
-
-    def records(self) -> list[Record]: ...
-    def _replace(self, *, items: list[Item]) -> Self: ...
+def _chunking(chunk: int | Sequence[int] | None) -> Chunking | None:
+    if chunk is None:
+        return None
+    numbers = tuple(chunk) if isinstance(chunk, Sequence) and not isinstance(chunk, str) else (chunk,)
+    for number in numbers:
+        check_whole("chunk (--chunk)", number)
+    if len(numbers) not in (1, 2) or numbers[0] < 1 or numbers[-1] < 0:
+        raise BertcliError(f"chunk (--chunk) is {shown_object(chunk)}: give a size, or a size and an overlap.")
+    return Chunking(*map(int, numbers))
 
 
-B = TypeVar("B", bound=Block)
+@dataclass(frozen=True, eq=False)
+class PreparedBlock(Result):
+    """Consecutive texts: `items`, which are computed, and (only with keep_going) `failures` among them."""
+
+    items: list[Item]
+    failures: Sequence[Failure]
+
+    def values(self) -> Iterable[Record]:
+        """What the record of each item has beside its text."""
+        raise NotImplementedError
+
+    def records(self) -> list[Record]:
+        """{index, text, tokens, truncated} and the values.
+
+        `id` follows the index if the text has one; for a part of a text chunk, start and end do, and text is the part.
+        """
+        computed = [
+            {
+                **item.named,
+                "text": item.shown,
+                "tokens": len(item.tokens.ids),
+                "truncated": item.tokens.truncated,
+                **value,
+            }
+            for item, value in zip(self.items, self.values(), strict=True)
+        ]
+        return merged(self.items, computed, self.failures)
+
+    def known_to(self, tokenizer: Tokenizer) -> Self:
+        return replace(self, items=[replace(item, tokens=item.tokens.known_to(tokenizer)) for item in self.items])
+
+
+B = TypeVar("B", bound=PreparedBlock)
 
 
 @dataclass(frozen=True)
@@ -131,7 +179,7 @@ class PreparedStream(Generic[B]):
     def _records(self) -> Generator[Records, None, None]:
         with closing(self.blocks):
             for block in self.blocks:
-                yield Records(block.records(), block.progress)
+                yield Records(block.progress, block.records())
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,38 +188,32 @@ class PreparedTask(Task[B]):
 
     preparation: Preparation
 
-    def items(self, numbered: Sequence[tuple[int, Text]]) -> list[list[Item]]:
+    def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
         """A text's item, cut where the task cuts, or one for each of its chunks."""
         how, encode = self.preparation, self.model.tokenizer.encode
         texts = [text for _, text in numbered]
         if how.chunking is not None:
             whole = encode([text.text for text in texts])
-            return [self._chunks(index, text, tokens) for (index, text), tokens in zip(numbered, whole, strict=True)]
+            every = zip(numbered, whole, strict=True)
+            return [item for (index, text), tokens in every for item in self._chunks(index, text, tokens, how.chunking)]
         second = [None if text.pair is None else how.cased(text.pair) for text in texts]
         tokenized = encode([how.prepared(text.text) for text in texts], second, self.limit)
-        return [[Item(index, text, tokens)] for (index, text), tokens in zip(numbered, tokenized, strict=True)]
-
-    def received(self, result: B) -> B:
-        """The same with tokens that know their tokenizer, which does not travel."""
-        tokenizer = self.model.tokenizer
-        return result._replace(items=[replace(item, tokens=item.tokens.known_to(tokenizer)) for item in result.items])
+        return [Item(index, text, tokens) for (index, text), tokens in zip(numbered, tokenized, strict=True)]
 
     def check(self, item: Item) -> None:
         """Raise BertcliError for a text of which nothing is left beside a prompt that is left out."""
         if 0 < self.preparation.left_out >= len(item.tokens.ids):
             raise BertcliError(f"The prompt leaves no room for {item.place}: raise max_length (--max-length).")
 
-    def _chunks(self, index: int, text: Text, whole: Tokens) -> list[Item]:
+    def _chunks(self, index: int, text: Text, whole: Tokens, chunking: Chunking) -> list[Item]:
         """Items whose tokens are those of the parts of the text alone, each with the prompt."""
-        how = self.preparation
-        assert how.chunking is not None
         if text.pair is not None:
             raise BertcliError("A pair of texts cannot be cut into chunks: leave out chunk (--chunk), or the pairs.")
-        encode = self.model.tokenizer.encode
-        limit = self.limit - len(encode([how.prepared("")])[0].ids)
-        while limit > how.chunking.overlap:
-            ranges = list(chunk_ranges(text.text, whole, limit, how.chunking.overlap))
-            found = encode([how.prepared(text.text[start:end]) for start, end in ranges], None, self.limit)
+        prepared, encode = self.preparation.prepared, self.model.tokenizer.encode
+        limit = self.limit - len(encode([prepared("")])[0].ids)
+        while limit > chunking.overlap:
+            ranges = list(chunk_ranges(text.text, whole, limit, chunking.overlap))
+            found = encode([prepared(text.text[start:end]) for start, end in ranges], None, self.limit)
             lost = max(tokens.lost for tokens in found)
             if not lost:
                 return [
@@ -181,7 +223,7 @@ class PreparedTask(Task[B]):
             limit -= lost  # a part by itself, prompt and all, may have more tokens than its share of the whole
         raise BertcliError(
             f"Chunks of {self.limit} tokens have no room for more than special tokens, prompt and an overlap of "
-            f"{how.chunking.overlap}: choose a larger size (--chunk)."
+            f"{chunking.overlap}: choose a larger size (--chunk)."
         )
 
 

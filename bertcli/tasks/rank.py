@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Unpack
 from bertcli.checkpoint.sentence import read_cross_encoder
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Failure, Text, Texts, from_values
-from bertcli.tasks.activation import activated
-from bertcli.tasks.checks import check_count, head_of
+from bertcli.tasks.batches import activated, check_head, logits_of_each
 from bertcli.tasks.run import results
 from bertcli.tasks.task import (
     CutOptions,
@@ -25,14 +24,12 @@ from bertcli.tasks.task import (
     Record,
     Records,
     RecordStream,
-    Task,
-    Window,
+    RecordTask,
+    check_count,
 )
 
 if TYPE_CHECKING:
     from bertcli.model import Model
-
-SPAN = 5  # micro-batches in a window of the run, as in classify
 
 
 def rank(
@@ -50,14 +47,14 @@ def rank(
     the sigmoid. The other options are those of `Reading`.
     """
     check_count("top_k", top_k)
-    head_of(model, "classifier", "rank")
+    check_head(model, "classifier", "rank")
     if model.config.num_labels != 1:
         raise BertcliError(
             f"rank needs a classifier with one output, and {model.name} has {model.config.num_labels} labels: classify "
             "gives their scores for pairs (--text-pair or --pair-column)."
         )
     activation = "sigmoid" if model.path is None else read_cross_encoder(model.path, num_labels=1)
-    task = _Rank(model, Reading(**options), SPAN, activation)
+    task = _Rank(model, Reading(**options), activation)
     return RecordStream(_ranked(results(task, ByQuery(_pairs(query, documents))), top_k, task.reading.start))
 
 
@@ -117,27 +114,23 @@ def _together(pairs: Texts) -> Iterator[Text]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rank(Task[Records]):
+class _Rank(RecordTask):
     activation: str
 
     def check(self, item: Item) -> None:
         if item.text.pair is None:
             raise BertcliError(f"{item.place} is a query without a document to rank.")
 
-    def compute(self, window: Window) -> Records:
-        scores = activated(self.logits("classifier", [item.tokens for item in window.items]), self.activation)[:, 0]
-        records = [_record(item, float(score)) for item, score in zip(window.items, scores, strict=True)]
-        records += map(_failed, window.failures)
-        return Records(sorted(records, key=lambda record: int(record["corpus_id"])), window.progress)
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        sentences = [item.tokens for item in items]
+        found = logits_of_each(self.model, "classifier", sentences, self.reading.tokens_together)
+        for item, logits in zip(items, found, strict=True):
+            score = float(activated(logits, self.activation)[0])
+            yield {"query": item.text.text, "corpus_id": item.index, "score": score, "text": item.text.pair}
 
-
-def _record(item: Item, score: float) -> Record:
-    return {"query": item.text.text, "corpus_id": item.index, "score": score, "text": item.text.pair}
-
-
-def _failed(failure: Failure) -> Record:
-    text = failure.text
-    return {"query": text.text, "corpus_id": failure.index, "text": text.pair, "error": failure.error}
+    def failed(self, failure: Failure) -> Record:
+        text = failure.text
+        return {"query": text.text, "corpus_id": failure.index, "text": text.pair, "error": failure.error}
 
 
 def _ranked(
@@ -150,12 +143,12 @@ def _ranked(
         for block in blocks:
             if held and block.records and block.records[0]["query"] != held[-1]["query"]:
                 given, found, held = reached, held, []
-                yield Records(found, given)
+                yield Records(given, found)
             held = list(_ordered([*held, *block.records], top_k))
             reached = block.progress
-            yield Records([], given, reached.texts - given.texts)
+            yield Records(given, [], reached.texts - given.texts)
     if held:
-        yield Records(held, reached)
+        yield Records(reached, held)
 
 
 def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:

@@ -1,11 +1,11 @@
 """From texts to results, a window at a time, in input order: in this process, or shared by several.
 
 Results are the same bytes whoever computes a window, because windows are cut by the texts alone and a window is divided
-for the same number of threads everywhere (`threads.set_thread_count`). There are three ways:
+for the same number of threads everywhere (`set_thread_count`). There are three ways:
 
 * Texts that may have to be waited for, from a pipe or an iterator: one window after the other. Results are given out
   before any more texts are read.
-* Texts that are available, in a file or a list: while a window is computed, the next one is tokenized.
+* Texts that are available, in a file or a list: after the first window, while one is computed the next is tokenized.
 * `workers` > 1: after the first window, that many processes tokenize and compute, each with its share of the cores; two
   more windows than that are read ahead. A pipe is read ahead only while it does not pause, an iterator always: do not
   use workers if it waits for an answer. Each process opens the model by its path, and shares its weights with the
@@ -16,34 +16,43 @@ for the same number of threads everywhere (`threads.set_thread_count`). There ar
 
 from __future__ import annotations
 
+import logging
+import os
+import pickle
+import signal
 import sys
 from collections import deque
-from collections.abc import Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import cache
 from itertools import islice
+from threading import Thread
 from time import monotonic
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from bertcli.engine.threads import MOST, core_count, thread_count
+from bertcli.engine import blas
+from bertcli.engine.threads import MOST, THREAD_VARIABLES, core_count, set_thread_count, thread_count
 from bertcli.engine.watcher import watched
 from bertcli.errors import BertcliError
-from bertcli.files.texts import Text, Texts
-from bertcli.tasks.task import Progress, Task, Window, Workers, warn_of_cuts
+from bertcli.files.texts import Text, Texts, from_values
+from bertcli.tasks.task import R, RecordStream, RecordTask, Task, warn_of_cuts
 
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
-class Result(Protocol):
-    """What a task makes of a window: a named tuple with its progress."""
-
-    @property
-    def progress(self) -> Progress: ...
-
-    def _replace(self, *, progress: Progress) -> Self: ...
-
-
-R = TypeVar("R", bound=Result)
+V = TypeVar("V")
+Begin = Callable[[list[Text], int], "Future[V]"]  # of consecutive texts and the number of the first
 PATIENCE = 2.0  # seconds of work after which more is likely enough to repay starting processes, a second
 AHEAD = 2  # windows in progress beyond one for each worker: waiting to begin, or done before their turn
+
+
+def records(
+    task: RecordTask, texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str | None = None
+) -> RecordStream:
+    """The records of texts, which may come in pairs; errors as in `results`."""
+    return RecordStream(results(task, from_values(texts, pairs)))
 
 
 def results(task: Task[R], texts: Texts) -> Generator[R, None, None]:
@@ -52,19 +61,17 @@ def results(task: Task[R], texts: Texts) -> Generator[R, None, None]:
     An error in a text, or in reading one, is raised after the results of the windows before it. At the end one warning
     says how much was cut. Also raises BertcliError for an impossible number of workers, and for a worker that dies.
     """
-    workers = task.reading.workers
-    count = worker_count(task, workers)
-    if workers == "auto" and not texts.at_hand:
-        count = 1
-    return _counted(task, _computed(task, texts, count, PATIENCE if workers == "auto" else 0.0))
+    return _counted(task, _computed(task, texts, _worker_count(task, texts)))
 
 
-def worker_count(task: Task[R], workers: Workers) -> int:
+def _worker_count(task: Task[R], texts: Texts) -> int:
     """How many processes compute; "auto": one for every group of cores whose threads work well together."""
+    count = task.reading.workers
     movable = task.model.as_stored and bool(sys.executable) and not getattr(sys, "frozen", False)
-    if workers == "auto":
-        return -(-core_count() // MOST) if movable else 1
-    count = 1 if workers is None else workers
+    if count == "auto":
+        return -(-core_count() // MOST) if movable and texts.at_hand else 1
+    if count is None:
+        return 1
     if count < 1:
         raise BertcliError(f"workers is {count}; it must be at least 1.")
     if count > 1 and not movable:
@@ -75,90 +82,179 @@ def worker_count(task: Task[R], workers: Workers) -> int:
     return count
 
 
-class WindowTexts(NamedTuple):
-    """Consecutive texts and the number of the first; or why none could be read, an error to raise at their turn."""
-
-    texts: list[Text]
-    first: int
-    error: Exception | None = None
-
-
-def _groups(task: Task[R], texts: Texts) -> Iterator[WindowTexts]:
-    """The texts of each window in turn, from where the run is to start."""
-    first = task.reading.start.texts
-    try:
-        for group in islice(texts.grouped(task.reading.tokens_together, task.span), task.reading.start.windows, None):
-            yield WindowTexts(group, first)
-            first += len(group)
-    except Exception as error:
-        yield WindowTexts([], first, error)
-
-
-def _tokenized(task: Task[R], group: WindowTexts) -> Window:
-    """The window of these texts."""
-    if group.error is not None:
-        raise group.error
-    return task.window(group.texts, group.first)
-
-
-def _computed(task: Task[R], texts: Texts, workers: int, patience: float) -> Generator[R, None, None]:
-    groups = _groups(task, texts)
-    if workers > 1 and not watched():
-        begun = monotonic()
-        for group in groups:
-            yield task.compute(_tokenized(task, group))
-            if monotonic() - begun >= patience:
-                yield from _by_workers(task, groups, texts, workers)
-    elif texts.at_hand and thread_count() > 1:
-        yield from _looking_ahead(task, groups)
-    else:
-        for group in groups:
-            yield task.compute(_tokenized(task, group))
-
-
-def _looking_ahead(task: Task[R], groups: Iterator[WindowTexts]) -> Iterator[R]:
-    """Each window is computed while a thread tokenizes the next one."""
-    window = next((_tokenized(task, group) for group in groups), None)
-    with ThreadPoolExecutor(1, "bertcli tokenizing") as pool:  # which starts a thread only for a second window
-        for group in groups:
-            coming = pool.submit(_tokenized, task, group)
-            assert window is not None
-            yield task.compute(window)
-            window = coming.result()
-        if window is not None:
-            yield task.compute(window)
-
-
-def _by_workers(task: Task[R], groups: Iterator[WindowTexts], texts: Texts, count: int) -> Iterator[R]:
-    from bertcli.tasks.workers import workers  # brings multiprocessing
-
-    under_way: deque[Future[R]] = deque()
-    with workers(task, count) as begin:
-        for group in groups:
-            under_way.append(begin(group.texts, group.first) if group.error is None else _failed(group.error))
-            while under_way and (len(under_way) >= count + AHEAD or (not texts.at_hand and _due(under_way[0], texts))):
-                yield task.received(under_way.popleft().result())
-        while under_way:
-            yield task.received(under_way.popleft().result())
-
-
-def _failed(error: Exception) -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_exception(error)
-    return future
-
-
-def _due(first: Future[R], texts: Texts) -> bool:
-    """Whether to give out a result before reading more texts, which might have to be waited for."""
-    return first.done() or texts.waiting()
-
-
 def _counted(task: Task[R], found: Generator[R, None, None]) -> Generator[R, None, None]:
     """The results with the progress of the run so far."""
     progress = task.reading.start
     with closing(found):
         for result in found:
             progress = progress.after(result.progress)
-            yield result._replace(progress=progress)
+            yield replace(result, progress=progress)
     if progress.cut and task.reading.truncation == "warn":
         warn_of_cuts(progress, task.limit, "max_length and truncation: --max-length, --truncation")
+
+
+def _computed(task: Task[R], texts: Texts, workers: int) -> Generator[R, None, None]:
+    groups, begun = _groups(task, texts), monotonic()
+    patience = PATIENCE if task.reading.workers == "auto" else 0.0
+    for group, first in groups:  # the first one starts no thread and no process
+        if isinstance(group, Exception):
+            raise group
+        yield task.compute(task.window(group, first))
+        if workers > 1 and not watched():
+            if monotonic() - begun >= patience:
+                yield from _by_workers(task, groups, texts, workers)
+        elif texts.at_hand and thread_count() > 1:
+            with ThreadPoolExecutor(1, "bertcli tokenizing") as pool:
+                yield from map(
+                    task.compute, _in_order(groups, lambda texts, first: pool.submit(task.window, texts, first), 2)
+                )
+
+
+def _groups(task: Task[R], texts: Texts) -> Iterator[tuple[list[Text] | Exception, int]]:
+    """The texts of each window and the number of the first, from where the run is to start.
+
+    Last there may be an error in reading them, which is to be raised at its turn.
+    """
+    first = task.reading.start.texts
+    try:
+        for group in islice(texts.grouped(task.reading.tokens_together, task.span), task.reading.start.windows, None):
+            yield group, first
+            first += len(group)
+    except Exception as error:
+        yield error, first
+
+
+def _in_order(
+    groups: Iterator[tuple[list[Text] | Exception, int]],
+    begin: Begin[V],
+    most: int,
+    due: Callable[[Future[V]], bool] = lambda first: False,
+) -> Iterator[V]:
+    """What is begun for each group, in order, with at most so many under way; the first at once if it is due."""
+    under_way: deque[Future[V]] = deque()
+    for group, first in groups:
+        if isinstance(group, Exception):
+            failed: Future[V] = Future()
+            failed.set_exception(group)
+            under_way.append(failed)
+        else:
+            under_way.append(begin(group, first))
+        while len(under_way) >= most or (under_way and due(under_way[0])):
+            yield under_way.popleft().result()
+    while under_way:
+        yield under_way.popleft().result()
+
+
+# ----------------------------------------------------------------------------------------------------------- workers
+
+
+def _by_workers(
+    task: Task[R], groups: Iterator[tuple[list[Text] | Exception, int]], texts: Texts, count: int
+) -> Iterator[R]:
+    def due(first: Future[R]) -> bool:
+        """Whether to give out a result before reading more texts, which might have to be waited for."""
+        return not texts.at_hand and (first.done() or texts.waiting())
+
+    with worker_processes(task, count) as begin:
+        for result in _in_order(groups, begin, count + AHEAD, due):
+            yield result.known_to(task.model.tokenizer)
+
+
+@contextmanager
+def worker_processes(task: Task[R], count: int) -> Iterator[Begin[R]]:
+    """A function that has one of up to `count` processes compute a window; they end with the block, whatever they do.
+
+    Each process waits at a pipe whose other end is held only here, so that it closes also if this process is killed.
+    Errors: BertcliError if a process cannot be started, or dies.
+    """
+    from concurrent.futures import ProcessPoolExecutor  # brings multiprocessing
+    from multiprocessing import get_context
+
+    context = get_context("spawn")  # a fork would inherit locked locks of other threads
+    share = max(1, core_count() // count)
+    environment = _environment(share)
+    here, there = context.Pipe()
+    setup = there, pickle.dumps(task, pickle.HIGHEST_PROTOCOL), share, thread_count()
+    with here, there:
+        with _started_with(environment):
+            pool = ProcessPoolExecutor(count, context, _set_up, setup)
+
+        def begin(texts: list[Text], first: int) -> Future[R]:
+            with _started_with(environment):  # a process is started when there is a window for it
+                return pool.submit(_compute, texts, first)
+
+        try:
+            yield begin
+        except BrokenExecutor:
+            raise BertcliError(
+                "A worker process ended unexpectedly, perhaps for lack of memory: try again with fewer workers "
+                '(--workers). A script needs `if __name__ == "__main__":` around what it does with workers.'
+            ) from None
+        finally:
+            here.close()
+            pool.shutdown(cancel_futures=True)
+
+
+def _environment(share: int) -> dict[str, str]:
+    """The variables of a worker: the kernel in use here, its share of the threads, no modules from this folder."""
+    kernel = blas.kernel()
+    warnings = (os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker")  # where it cleans up after a killed parent
+    return {
+        **dict.fromkeys(THREAD_VARIABLES, str(share)),
+        **({} if kernel is None else {blas.KERNEL_VARIABLE: kernel}),
+        "PYTHONSAFEPATH": "1",
+        "PYTHONWARNINGS": ",".join(filter(None, warnings)),
+    }
+
+
+@contextmanager
+def _started_with(environment: Mapping[str, str]) -> Iterator[None]:
+    """Inside, a process starts with these variables and with Ctrl-C blocked, which is meant for this one.
+
+    Errors: BertcliError if it cannot be started.
+    """
+    before = {name: os.environ.get(name) for name in environment}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
+    os.environ.update(environment)
+    try:
+        yield
+    except (OSError, NotImplementedError, ImportError) as error:  # the last two where there are no semaphores
+        reason = getattr(error, "strerror", None) or error
+        raise BertcliError(f"A worker process cannot be started ({reason}): set workers (--workers) to 1.") from None
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+# ----------------------------------------------------------------------------------------------------- in a worker
+
+_task: Callable[[], Task[Any]]
+
+
+def _set_up(parent: Connection, task: bytes, share: int, divided_for: int) -> None:
+    """Make this process a worker with `share` threads, which divides its work as all do."""
+    global _task
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with, args=(parent,), daemon=True).start()
+    logging.getLogger("bertcli").disabled = True  # the parent has logged what there is to say
+    set_thread_count(share, divided_for)
+    blas.set_threads(share)
+    _task = cache(lambda: pickle.loads(task))  # opened at the first window, so that its error is that window's
+
+
+def _end_with(parent: Connection) -> None:
+    """End this process as soon as the parent is gone or wants no more, even in the middle of a window."""
+    try:
+        parent.recv_bytes()
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+def _compute(texts: list[Text], first: int) -> Any:
+    task = _task()
+    return task.compute(task.window(texts, first))

@@ -8,29 +8,19 @@ Source: Salazar et al. 2020, "Masked Language Model Scoring".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from bertcli.errors import BertcliError, damaged, shown
-from bertcli.files.texts import Texts, from_values
-from bertcli.tasks.checks import head_of
-from bertcli.tasks.masked import MaskedSentence, TokenLogits, at_masks
-from bertcli.tasks.run import results
-from bertcli.tasks.task import (
-    CutOptions,
-    Item,
-    Reading,
-    Records,
-    RecordStream,
-    Task,
-    Window,
-)
+from bertcli.files.texts import Texts
+from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
+from bertcli.tasks.fill_mask import own_masks
+from bertcli.tasks.run import records
+from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask
 
 if TYPE_CHECKING:
     from bertcli.model import Model
-
-SPAN = 1  # micro-batches in a window: each token of a text makes another sentence to compute
 
 
 def score(
@@ -47,50 +37,47 @@ def score(
     `target`, the true sentence, only the masks in the text are predicted, all in one pass: the training loss of a
     masked language model. The other options are those of `Reading`.
     """
-    head_of(model, "mlm", "score")
-    reading = Reading(**options)
-    task = _Score(model, reading, SPAN, target)
-    return RecordStream(results(task, from_values(texts, pairs)))
+    check_head(model, "mlm", "score")
+    return records(_Score(model, Reading(**options), target), texts, pairs)
+
+
+class _Guess(NamedTuple):
+    """A sentence to compute, and the true ids at its positions to be predicted."""
+
+    sentence: MaskedSentence
+    truth: list[int]
 
 
 @dataclass(frozen=True, eq=False)
-class _Score(Task[Records]):
+class _Score(RecordTask):
+    span = 1  # each token of a text makes another sentence to compute
     target: str | None
 
     def check(self, item: Item) -> None:
         if self.target is not None:
-            _guesses(self.model, item, self.target)
+            self._guesses(item)
 
-    def compute(self, window: Window) -> Records:
-        guesses = [_guesses(self.model, item, self.target) for item in window.items]
-        sentences = [sentence for guess in guesses for sentence in guess.sentences]
-        truths = [guess.truth for guess in guesses for _ in guess.sentences]
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        of_items = [self._guesses(item) for item in items]
+        every = [guess for guesses in of_items for guess in guesses]
+        sentences, truths = [guess.sentence for guess in every], [guess.truth for guess in every]
+        found = iter(log_probabilities(self.model, sentences, truths, self.reading.tokens_together))
+        for item, guesses in zip(items, of_items, strict=True):
+            scored = [(id, said[id]) for guess in guesses for id, said in zip(guess.truth, next(found), strict=True)]
+            yield _record(self.model, item, scored)
 
-        def read(sentence: int, which: int, row: TokenLogits) -> tuple[int, float]:
-            id = truths[sentence][sentences[sentence].positions[which]]
-            return id, row.log_probability(id)
-
-        answers = iter(at_masks(self.model, sentences, self.reading.tokens_together, read))
-        scored = ([answer for _ in guess.sentences for answer in next(answers)] for guess in guesses)
-        return window.records(
-            [_record(self.model, item, found) for item, found in zip(window.items, scored, strict=True)]
-        )
-
-
-class _Guesses(NamedTuple):
-    """The sentences to compute for a text, and the true ids of its tokens."""
-
-    sentences: list[MaskedSentence]
-    truth: Sequence[int]
+    def _guesses(self, item: Item) -> list[_Guess]:
+        """The text once for each of its tokens, with that token masked; or, with a target, with its own masks."""
+        tokenizer, ids = self.model.tokenizer, item.tokens.ids
+        if self.target is not None:
+            sentence, truth = own_masks(self.model, item), _true_ids(self.model, item, self.target)
+            return [_Guess(sentence, [truth[at] for at in sentence.positions])]
+        whole, mask = MaskedSentence(ids, item.tokens.segments, ()), [tokenizer.mask_id]
+        skipped = {tokenizer.cls_id, tokenizer.sep_id}
+        return [_Guess(whole.replaced(at, mask, (at,)), [id]) for at, id in enumerate(ids) if id not in skipped]
 
 
-def _guesses(model: Model, item: Item, target: str | None) -> _Guesses:
-    if target is None:
-        return _Guesses(_one_by_one(model, item), item.tokens.ids)
-    return _Guesses([_all_masks(model, item)], _true_ids(model, item, target))
-
-
-def _record(model: Model, item: Item, scored: list[tuple[int, float]]) -> dict[str, Any]:
+def _record(model: Model, item: Item, scored: list[tuple[int, float]]) -> Record:
     loss = -math.fsum(log_prob for _, log_prob in scored) / len(scored) if scored else None
     if loss is not None and not loss < math.log(float(2**1000)):
         raise damaged()
@@ -102,30 +89,6 @@ def _record(model: Model, item: Item, scored: list[tuple[int, float]]) -> dict[s
         "loss": loss,
         "pseudo_perplexity": None if loss is None else math.exp(loss),
     }
-
-
-def _one_by_one(model: Model, item: Item) -> list[MaskedSentence]:
-    """The text once for each of its tokens, with that token masked."""
-    tokenizer = model.tokenizer
-    skipped, mask = {tokenizer.cls_id, tokenizer.sep_id}, [tokenizer.mask_id]
-    whole = MaskedSentence(item.tokens.ids, item.tokens.segments, ())
-    return [whole.replaced(at, mask, (at,)) for at, id in enumerate(whole.ids) if id not in skipped]
-
-
-def _all_masks(model: Model, item: Item) -> MaskedSentence:
-    """The text as it is, with its own masks to be predicted."""
-    mask = model.tokenizer.mask_id
-    positions = [position for position, id in enumerate(item.tokens.ids) if id == mask]
-    if item.tokens.lost_masks:
-        raise BertcliError(
-            f"{item.tokens.lost_masks} mask(s) of {item.place} lie beyond the cut: shorten it or raise "
-            "max_length (--max-length)."
-        )
-    if not positions:
-        raise BertcliError(
-            f"There is no {model.tokenizer.mask_token} in {item.place}, so there is nothing to compare with the target."
-        )
-    return MaskedSentence(item.tokens.ids, item.tokens.segments, positions)
 
 
 def _true_ids(model: Model, item: Item, target: str) -> list[int]:

@@ -8,10 +8,10 @@ Source: Formal et al. 2021, "SPLADE v2: Sparse Lexical and Expansion Model for I
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,24 +19,14 @@ from numpy.typing import NDArray
 from bertcli.checkpoint.sentence import SparsePooling
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed, pack
-from bertcli.files.texts import Failure, Texts, from_values
-from bertcli.tasks.checks import check_finite, head_of, hidden_states
-from bertcli.tasks.masked import NUMBERS_TOGETHER
-from bertcli.tasks.prepared import Preparation, PreparedStream, PreparedTask
+from bertcli.files.texts import Texts, from_values
+from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head, hidden_states, in_micro_batches
+from bertcli.tasks.prepared import PreparedBlock, PreparedStream, PreparedTask, PrepareOptions, prepare
 from bertcli.tasks.run import results
-from bertcli.tasks.task import (
-    CutOptions,
-    Item,
-    Progress,
-    Window,
-    in_micro_batches,
-    merged,
-)
+from bertcli.tasks.task import Record, Window
 
 if TYPE_CHECKING:
     from bertcli.model import Model
-
-SPAN = 5  # micro-batches in a window, as in encode
 
 
 class SparseVector(NamedTuple):
@@ -46,31 +36,18 @@ class SparseVector(NamedTuple):
     values: NDArray[np.float32]
 
 
-class SparseBlock(NamedTuple):
-    """Consecutive texts with their vectors, those that failed, and how far the run has got."""
+@dataclass(frozen=True, eq=False)
+class SparseBlock(PreparedBlock):
+    """Consecutive texts with their vectors, and if asked for the pieces of each one's entries."""
 
-    items: list[Item]
     vectors: list[SparseVector]
-    failures: Sequence[Failure]
-    progress: Progress
-    words: list[list[str]] | None = None  # the piece of each entry, if asked for
+    words: list[list[str]] | None = None
 
-    def records(self) -> list[dict[str, Any]]:
-        """{index, text, tokens, truncated, indices, values}, and if asked for `words`, the entries' pieces."""
-        computed = [
-            {
-                **item.named,
-                "text": item.shown,
-                "tokens": len(item.tokens.ids),
-                "truncated": item.tokens.truncated,
-                "indices": vector.indices.tolist(),
-                "values": vector.values.tolist(),
-            }
-            for item, vector in zip(self.items, self.vectors, strict=True)
-        ]
-        for record, words in zip(computed, self.words or [], strict=self.words is not None):
-            record["words"] = words
-        return merged(computed, self.failures)
+    def values(self) -> Iterator[Record]:
+        """{indices, values}, and if asked for `words`."""
+        for number, vector in enumerate(self.vectors):
+            words = {} if self.words is None else {"words": self.words[number]}
+            yield {"indices": vector.indices.tolist(), "values": vector.values.tolist(), **words}
 
 
 def encode_sparse(
@@ -78,21 +55,17 @@ def encode_sparse(
     texts: Iterable[str] | Texts,
     pairs: Iterable[str | None] | str | None = None,
     *,
-    prompt_name: str | None = None,
-    prompt: str | None = None,
-    chunk: int | Sequence[int] | None = None,
     words: bool = False,
-    **options: Unpack[CutOptions],
+    **options: Unpack[PrepareOptions],
 ) -> SparseStream:
     """Sparse vectors in blocks in input order, by the masked-language-model head; the options are those of encode.
 
     words: records have the pieces of the vocabulary beside their numbers.
     """
-    head_of(model, "mlm", "A sparse vector")
-    how = replace(Preparation.make(model, prompt_name, prompt, chunk), left_out=0)
-    reading = how.reading(options)
-    task = _EncodeSparse(model, reading, SPAN, how, model.sentence.sparse or SparsePooling(), words)
-    return SparseStream(how, results(task, from_values(texts, pairs)), task.pooling)
+    check_head(model, "mlm", "A sparse vector")
+    how, reading = prepare(model, **options)
+    task = _EncodeSparse(model, reading, replace(how, left_out=0), model.sentence.sparse or SparsePooling(), words)
+    return SparseStream(task.preparation, results(task, from_values(texts, pairs)), task.pooling)
 
 
 @dataclass(frozen=True)
@@ -108,17 +81,17 @@ class _EncodeSparse(PreparedTask[SparseBlock]):
     words: bool
 
     def compute(self, window: Window) -> SparseBlock:
-        items = window.items
-        lengths = [len(item.tokens.ids) for item in items]
+        sentences = [item.tokens for item in window.items]
         vectors: list[SparseVector] = in_micro_batches(
-            lengths, self.reading.tokens_together, lambda batch: self._vectors([items[i] for i in batch])
+            [len(one.ids) for one in sentences],
+            self.reading.tokens_together,
+            lambda batch: self._vectors(pack([sentences[i] for i in batch])),
         )
         piece = self.model.tokenizer.piece
         words = [list(map(piece, vector.indices.tolist())) for vector in vectors] if self.words else None
-        return SparseBlock(items, vectors, window.failures, window.progress, words)
+        return SparseBlock(window.progress, window.items, window.failures, vectors, words)
 
-    def _vectors(self, items: list[Item]) -> Iterator[SparseVector]:
-        packed = pack([item.tokens for item in items])
+    def _vectors(self, packed: Packed) -> Iterator[SparseVector]:
         hidden = hidden_states(self.model, packed)
         for first, last in pairwise(packed.offsets.tolist()):
             weights = self._weights(hidden[first:last], packed)

@@ -1,34 +1,41 @@
-"""tag: the entities of texts of any length, or the label of every piece."""
+"""tag: the entities of texts of any length, or the label of every piece.
+
+Pieces are put together to words, words to groups, windows to one text, as transformers' token-classification pipeline
+does it, with one correction: all pieces of a group are spelled at once, so that a character that a byte-level tokenizer
+has split is put together again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Unpack
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
+
+import numpy as np
 
 from bertcli.errors import BertcliError, shown_object
-from bertcli.files.texts import Text, Texts, from_values
-from bertcli.tasks.activation import activated
-from bertcli.tasks.checks import check_choice, check_whole, head_of
-from bertcli.tasks.entities import (
-    Aggregation,
-    Entity,
-    Piece,
-    Probabilities,
-    continues,
-    entities,
-    merged,
-    merged_pieces,
+from bertcli.files.texts import Text, Texts
+from bertcli.tasks.batches import Numbers, activated, check_head, logits_of_each
+from bertcli.tasks.run import records
+from bertcli.tasks.task import (
+    Item,
+    Options,
+    Reading,
+    Record,
+    RecordStream,
+    RecordTask,
+    check_choice,
+    check_whole,
 )
-from bertcli.tasks.run import results
-from bertcli.tasks.task import Item, Options, Reading, Record, Records, RecordStream, Task, Window
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:
     from bertcli.model import Model
 
-SPAN = 5  # micro-batches in a window of the run, as in classify
 OUTSIDE = ("O",)
+Aggregation = Literal["none", "simple", "first", "max", "average"]
+Spell = Callable[[Sequence[str]], str]  # what pieces spell together
 
 
 class TagOptions(Options, total=False):
@@ -51,26 +58,25 @@ def tag(
     """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}.
 
     start and end count characters of the text. aggregation: how pieces become entities (see
-    `bertcli.tasks.entities.entities`); with "none" every piece is {entity, score, index, word, start, end}, and index
+    `entities`); with "none" every piece is {entity, score, index, word, start, end}, and index
     counts special tokens, too. Labels in `ignore` are left out.
 
     A text of more than `max_length` tokens (None: the model's limit) is read in windows of that many, of which `stride`
     (None: a quarter) overlap; of entities that overlap the longer, then the likelier one is kept. So nothing is cut.
     The other options are those of `Reading`.
     """
-    head_of(model, "token_classifier", "tag")
+    check_head(model, "token_classifier", "tag")
     check_choice("aggregation", aggregation, Aggregation)
     check_whole("stride", stride)
     reading = Reading(**options, truncation="silent")
     if not isinstance(ignore, Iterable):
         raise BertcliError(f"ignore is {shown_object(ignore)}, which is no list of labels.")
     ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
-    task = _Tag(model, reading, SPAN, aggregation or "simple", ignored, stride)
-    return RecordStream(results(task, from_values(texts)))
+    return records(_Tag(model, reading, aggregation or "simple", ignored, stride), texts)
 
 
 @dataclass(frozen=True, eq=False)
-class _Tag(Task[Records]):
+class _Tag(RecordTask):
     aggregation: Aggregation
     ignore: tuple[str, ...]
     stride: int | None
@@ -100,40 +106,33 @@ class _Tag(Task[Records]):
         if item.text.pair is not None:
             raise BertcliError(f"tag reads single texts, and {item.place} has a second one.")
 
-    def compute(self, window: Window) -> Records:
-        parts = [item.tokens.windows(self.limit, self.overlap) for item in window.items]
-        found = iter(self.token_logits("token_classifier", [part for some in parts for part in some]))
-        return window.records(
-            self._record(item, [self._entities(item, part, activated(next(found), "softmax")) for part in some])
-            for item, some in zip(window.items, parts, strict=True)
-        )
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        of_items = [item.tokens.windows(self.limit, self.overlap) for item in items]
+        every = [part for parts in of_items for part in parts]
+        found = iter(logits_of_each(self.model, "token_classifier", every, self.reading.tokens_together))
+        for item, parts in zip(items, of_items, strict=True):
+            windows = [self._entities(item.text.text, part, activated(next(found), "softmax")) for part in parts]
+            yield {
+                "index": item.index,
+                "text": item.text.text,
+                "truncated": item.tokens.truncated,
+                "entities": [_piece(one) for one in merged_pieces(windows)]
+                if self.aggregation == "none"
+                else [_group(one) for one in merged(windows)],
+            }
 
-    def _entities(self, item: Item, part: Tokens, probabilities: Probabilities) -> list[Entity]:
-        pieces = list(self._pieces(item.text.text, part))
-        rows = probabilities[[place for place, side in enumerate(part.sides) if side is not None]]
-        labels, spell = self.model.config.labels, self.model.tokenizer.spelled
-        return entities(pieces, rows, labels, self.aggregation, self.ignore, spell)
-
-    def _pieces(self, text: str, part: Tokens) -> Iterator[Piece]:
-        tokenizer = self.model.tokenizer
+    def _entities(self, text: str, part: Tokens, probabilities: Numbers) -> list[Entity]:
+        tokenizer, pieces = self.model.tokenizer, []
         columns = zip(part.ids, part.pieces, part.offsets, part.sides, strict=True)
-        for position, (id, piece, (start, end), side) in enumerate(columns):
-            if side is not None and id == tokenizer.unk_id:  # it stands for a whole word, and does not spell it
-                yield Piece(part.first + position, start, end, text[start:end], False)
-            elif side is not None:
-                own = continues(piece, text, start, end, tokenizer.prefix)
-                yield Piece(part.first + position, start, end, piece, own)
-
-    def _record(self, item: Item, parts: list[list[Entity]]) -> Record:
-        one_by_one = self.aggregation == "none"
-        found = merged_pieces(parts) if one_by_one else merged(parts)
-        shown = _piece if one_by_one else _group
-        return {
-            "index": item.index,
-            "text": item.text.text,
-            "truncated": item.tokens.truncated,
-            "entities": [shown(entity) for entity in found],
-        }
+        for position, (id, piece, (start, end), side) in enumerate(columns, part.first):
+            if side is None:
+                continue
+            unknown = id == tokenizer.unk_id  # it stands for a whole word, and does not spell it
+            own = not unknown and continues(piece, text, start, end, tokenizer.prefix)
+            pieces.append(Piece(position, start, end, text[start:end] if unknown else piece, own))
+        rows = probabilities[[place for place, side in enumerate(part.sides) if side is not None]]
+        labels = self.model.config.labels
+        return entities(pieces, rows, labels, self.aggregation, self.ignore, tokenizer.spelled)
 
 
 def _piece(found: Entity) -> Record:
@@ -144,3 +143,141 @@ def _piece(found: Entity) -> Record:
 def _group(found: Entity) -> Record:
     label, score, word, start, end, _ = found
     return {"entity_group": label, "score": score, "word": word, "start": start, "end": end}
+
+
+# ---------------------------------------------------------------------------------------------------------- entities
+
+
+class Piece(NamedTuple):
+    """A token that stands for text: its position among the tokens, its range of characters and its spelling.
+
+    `continues`: it belongs to the word of the piece before it.
+    """
+
+    position: int
+    start: int
+    end: int
+    spelling: str
+    continues: bool
+
+
+class Entity(NamedTuple):
+    """Pieces that have one label, or one tag: a label without B- and I-; `position` is that of the first."""
+
+    label: str
+    score: float
+    word: str
+    start: int
+    end: int
+    position: int
+
+
+class _Labelled(NamedTuple):
+    """A piece, or all pieces of a word, with the best label and its probability."""
+
+    label: str
+    score: float
+    pieces: Sequence[Piece]
+
+    @property
+    def begins(self) -> bool:
+        return self.label.startswith("B-")
+
+    @property
+    def tag(self) -> str:
+        return self.label[2:] if self.label.startswith(("B-", "I-")) else self.label
+
+
+def continues(piece: str, text: str, start: int, end: int, prefix: str | None) -> bool:
+    """Whether the piece that stands for text[start:end] belongs to the word before it.
+
+    A tokenizer that marks such pieces with a prefix (WordPiece: ##) makes them longer than their text. Others do not
+    say: then it does if it neither begins the text nor has a space before it.
+    """
+    if prefix:
+        return len(piece) != end - start
+    return start > 0 and " " not in text[start - 1 : start + 1]
+
+
+def entities(
+    pieces: Sequence[Piece],
+    probabilities: Numbers,
+    labels: Sequence[str],
+    aggregation: Aggregation,
+    ignore: Collection[str],
+    spell: Spell,
+) -> list[Entity]:
+    """The entities of a window, in order, from the probabilities [piece, label] of its pieces.
+
+    none: every piece is one. simple: every piece has its best label, and neighbors of one tag are grouped. first, max,
+    average: the same for words, whose probabilities are those of the first piece, of the piece with the highest
+    probability of all, or the mean. Those whose label or tag is in `ignore` are left out at the end.
+    """
+    found = _labelled(pieces, probabilities, labels, aggregation)
+    if aggregation == "none":
+        every = [_entity([one], one.label, one.pieces[0].spelling) for one in found]
+    else:
+        every = [_grouped(group, spell) for group in _groups(found)]
+    return [entity for entity in every if entity.label not in ignore]
+
+
+def _labelled(
+    pieces: Sequence[Piece], probabilities: Numbers, labels: Sequence[str], aggregation: Aggregation
+) -> Iterator[_Labelled]:
+    by_word = aggregation in ("first", "max", "average")
+    begins = [place for place, piece in enumerate(pieces) if not (by_word and place and piece.continues)]
+    for begin, end in pairwise([*begins, len(pieces)]):
+        row = _merged(probabilities[begin:end], aggregation)
+        best = int(row.argmax())
+        yield _Labelled(labels[best], float(row[best]), pieces[begin:end])
+
+
+def _merged(rows: Numbers, aggregation: Aggregation) -> Numbers:
+    """The probabilities [label] of a word from those of its pieces."""
+    if aggregation == "average":
+        return np.asarray(rows.mean(axis=0))
+    return np.asarray(rows[rows.max(axis=1).argmax() if aggregation == "max" else 0])
+
+
+def _groups(labelled: Iterator[_Labelled]) -> Iterator[list[_Labelled]]:
+    """Neighbors of one tag. B- begins a group; I-, or a label without either, continues one of the same tag."""
+    group: list[_Labelled] = []
+    for one in labelled:
+        if group and (one.begins or one.tag != group[-1].tag):
+            yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group
+
+
+def _grouped(group: list[_Labelled], spell: Spell) -> Entity:
+    tag = group[0].label.split("-", 1)[-1]  # of any prefix: E-PER and S-PER are PER too, though they are not joined
+    return _entity(group, tag, spell([piece.spelling for one in group for piece in one.pieces]))
+
+
+def _entity(group: list[_Labelled], label: str, word: str) -> Entity:
+    first, last = group[0].pieces[0], group[-1].pieces[-1]
+    return Entity(label, sum(one.score for one in group) / len(group), word, first.start, last.end, first.position)
+
+
+def merged(windows: Sequence[Sequence[Entity]]) -> list[Entity]:
+    """The entities of a text read in overlapping windows: of two that overlap the longer, then the likelier one."""
+    if len(windows) == 1:
+        return list(windows[0])
+    found: list[Entity] = []
+    for entity in sorted((entity for window in windows for entity in window), key=lambda entity: entity.start):
+        if not found or not found[-1].start <= entity.start < found[-1].end:
+            found.append(entity)
+        elif (entity.end - entity.start, entity.score) > (found[-1].end - found[-1].start, found[-1].score):
+            found[-1] = entity
+    return found
+
+
+def merged_pieces(windows: Sequence[Sequence[Entity]]) -> list[Entity]:
+    """The same where every piece is an entity: of one that is in two windows, the likelier label."""
+    found: dict[int, Entity] = {}
+    for entity in (entity for window in windows for entity in window):
+        if entity.position not in found or entity.score > found[entity.position].score:
+            found[entity.position] = entity
+    return [found[position] for position in sorted(found)]

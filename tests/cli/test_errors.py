@@ -263,7 +263,7 @@ def test_errors_models_that_cannot_be_opened(tmp_path: Path) -> None:
 
 def test_errors_help_tells_the_real_default() -> None:
     from bertcli.cli.options import WorkOptions
-    from bertcli.tasks.task import BATCH_TOKENS
+    from bertcli.tasks.batches import BATCH_TOKENS
 
     (option,) = get_type_hints(WorkOptions, include_extras=True)["batch_tokens"].__metadata__
     assert option.help == f"Tokens computed together. (default: {BATCH_TOKENS})"

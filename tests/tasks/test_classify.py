@@ -76,7 +76,7 @@ def test_classify_says_what_another_head_is_for(head: str, command: str, made: M
 
 
 def test_classify_scores_of_extreme_logits() -> None:
-    from bertcli.tasks.activation import activated
+    from bertcli.tasks.batches import activated
 
     logits = np.array([[-1e4, 0.0, 1e4]])
     assert activated(logits, "sigmoid").tolist() == [[0.0, 0.5, 1.0]]

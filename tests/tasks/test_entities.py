@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.tasks.entities import Aggregation, Entity, Piece, continues, entities, merged, merged_pieces
+from bertcli.tasks.tag import Aggregation, Entity, Piece, continues, entities, merged, merged_pieces
 
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC", "E-ORG")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.tasks.spans import Answer, ContextWindow, Place, Wanted, answers
+from bertcli.tasks.answer import Answer, ContextWindow, Place, Wanted, answers
 
 CONTEXT = "a b c d e f g h"
 LOGITS = st.floats(-5, 5)

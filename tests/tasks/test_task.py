@@ -16,7 +16,7 @@ import bertcli
 from bertcli import tasks
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.task import micro_batches
+from bertcli.tasks.batches import micro_batches
 
 
 def test_task_blocks_come_while_texts_are_still_being_read(mlm: Model) -> None:

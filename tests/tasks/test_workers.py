@@ -32,9 +32,8 @@ from bertcli.files.inputs import from_files
 from bertcli.files.texts import Text, from_values
 from bertcli.model import Model
 from bertcli.tasks import run as running
-from bertcli.tasks import workers as processes
 from bertcli.tasks.encode import Block
-from bertcli.tasks.task import Reading, Records, Task, Window
+from bertcli.tasks.task import Item, Reading, Record, RecordTask, Task, Window
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
 choose = random.Random(0)
@@ -67,10 +66,10 @@ def two_threads() -> Iterator[None]:
 def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseProcess]]:
     """The worker processes that were started; they are killed after a minute, so that nothing waits for ever."""
     found: list[BaseProcess] = []
-    original = processes.workers
+    original = running.worker_processes
 
     @contextmanager
-    def noted(task: Task[Any], count: int) -> Iterator[processes.Begin[Any]]:
+    def noted(task: Task[Any], count: int) -> Iterator[running.Begin[Any]]:
         def kill() -> None:
             for process in multiprocessing.active_children():
                 process.kill()
@@ -86,7 +85,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseProcess]]:
         finally:
             timer.cancel()
 
-    monkeypatch.setattr(processes, "workers", noted)
+    monkeypatch.setattr(running, "worker_processes", noted)
     yield found
     assert multiprocessing.active_children() == []
 
@@ -144,7 +143,7 @@ def test_workers_is_told_the_kernel_and_its_threads(monkeypatch: pytest.MonkeyPa
     names = (blas.KERNEL_VARIABLE, *threads.THREAD_VARIABLES)
     before = {name: os.environ.get(name) for name in names}
     program = f"import os; print([os.environ[name] for name in {names}])"
-    with processes._started_with(processes._environment(3)):
+    with running._started_with(running._environment(3)):
         out = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
     assert out.decode() == f"{['Haswell', *['3'] * len(threads.THREAD_VARIABLES)]}\n"
     assert before == {name: os.environ.get(name) for name in names}
@@ -161,7 +160,7 @@ def test_workers_imports_nothing_from_the_folder_it_runs_in(model: Model, tmp_pa
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no signals to block on this system")
 def test_workers_ctrl_c_is_nothing_to_a_worker_from_its_first_moment() -> None:
-    with processes._started_with({}):
+    with running._started_with({}):
         process = subprocess.Popen([sys.executable, "-c", "print('done')"], stdout=subprocess.PIPE)
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=30)[0] == b"done\n"
@@ -187,13 +186,13 @@ def test_workers_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_n
     arguments: list[str | Path] = ["encode", "-m", model.path, "-i", source, "--truncation", "silent"]
     arguments += ["--batch-tokens", "60"]
     assert run(*arguments, "-o", whole, "--workers", "1").status == 0
-    original = processes.workers
+    original = running.worker_processes
 
     @contextmanager
-    def fatal(task: Task[Any], count: int) -> Iterator[processes.Begin[Any]]:
+    def fatal(task: Task[Any], count: int) -> Iterator[running.Begin[Any]]:
         with original(task, count) as begin:
 
-            def killing(texts: Sequence[Text], first: int) -> Any:
+            def killing(texts: list[Text], first: int) -> Any:
                 if first > 20:
                     for process in multiprocessing.active_children():
                         process.kill()
@@ -202,7 +201,7 @@ def test_workers_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_n
             yield killing
 
     with monkeypatch.context() as patch:
-        patch.setattr(processes, "workers", fatal)
+        patch.setattr(running, "worker_processes", fatal)
         broken = run(*arguments, "-o", target, "--workers", "2", "--resume")
     assert (broken.status, target.exists()) == (1, False)
     errors = [line for line in broken.err.splitlines() if not line.startswith("Note: ")]
@@ -237,9 +236,10 @@ def test_workers_error_comes_after_what_is_before_it(workers: int, model: Model,
 
 
 @dataclass(frozen=True, eq=False)
-class Noting(Task[Records]):
+class Noting(RecordTask):
     """Gives the text of each window; notes what happens, and waits in a window for what is to happen meanwhile."""
 
+    span = 1
     events: list[str]
     meanwhile: Callable[[Noting, int], object]
 
@@ -247,11 +247,11 @@ class Noting(Task[Records]):
         self.events.append(f"tokenize {first}")
         return super().window(group, first)
 
-    def compute(self, window: Window) -> Records:
-        first = window.items[0].index
+    def records(self, items: list[Item]) -> list[Record]:
+        first = items[0].index
         self.meanwhile(self, first)
         self.events.append(f"compute {first}")
-        return window.records({"index": item.index} for item in window.items)
+        return [{"index": item.index} for item in items]
 
 
 def nothing(task: Noting, first: int) -> None: ...
@@ -266,11 +266,11 @@ def wait_for(condition: Callable[[], bool]) -> bool:
 
 def test_workers_next_window_is_tokenized_while_one_is_computed(model: Model) -> None:
     def meanwhile(task: Noting, first: int) -> None:
-        if first + 10 < 40:
+        if 0 < first < 30:
             assert wait_for(lambda: f"tokenize {first + 10}" in task.events)
 
     texts = ["tea with rain and tea with rain"] * 40  # each is taken for ten tokens
-    task = Noting(model, Reading(batch_tokens=100), 1, [], meanwhile)
+    task = Noting(model, Reading(batch_tokens=100), [], meanwhile)
     found = list(running.results(task, from_values(texts)))
     assert [one.progress.texts for one in found] == [10, 20, 30, 40]
     assert [event for event in task.events if event[0] == "c"] == [f"compute {first}" for first in (0, 10, 20, 30)]
@@ -294,7 +294,7 @@ def test_workers_one_window_starts_nothing(
 
 @pytest.mark.parametrize("workers", [None, 1])
 def test_workers_no_iterator_is_read_before_what_is_done_is_given_out(workers: int | None, model: Model) -> None:
-    task = Noting(model, Reading(batch_tokens=100, workers=workers), 1, [], nothing)
+    task = Noting(model, Reading(batch_tokens=100, workers=workers), [], nothing)
 
     def texts() -> Iterator[str]:
         for index in range(30):
@@ -399,11 +399,11 @@ def test_workers_cores_are_shared_out(model: Model, monkeypatch: pytest.MonkeyPa
 
         def shutdown(self, cancel_futures: bool) -> None: ...
 
-    monkeypatch.setattr(processes, "ProcessPoolExecutor", Pool)
-    task = Noting(model, Reading(), 1, [], nothing)
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", Pool)
+    task = Noting(model, Reading(), [], nothing)
     for total, count, share in ((8, 2, 4), (8, 3, 2), (2, 5, 1)):
         threads.set_thread_count(total)
-        with processes.workers(task, count):
+        with running.worker_processes(task, count):
             assert given.pop() == (count, share, threads.thread_count())
 
 
