@@ -85,7 +85,7 @@ class _Job(Job):
         from bertcli.files.inputs import takes_columns
 
         asked = self.texts
-        if takes_columns(asked.input or []):
+        if not asked.texts and takes_columns(asked.input or [], asked.format_in):
             context = asked.pair_column or (CONTEXT if asked.text_pair is None else None)
             asked = replace(asked, column=asked.column or QUESTION, pair_column=context)
         elif asked.text_pair is None and asked.pair_column is None:

@@ -205,6 +205,7 @@ def encode(job: Job, search: SearchOptions, vectors: VectorOptions) -> None:
     bertcli encode -i sentences.txt -o vectors.npy
     bertcli encode -i corpus.jsonl --column body -o vectors.parquet --id-column id
     bertcli encode -i huge.jsonl -o vectors.npy --resume --keep-going
+    jq -c '.[]' all.json | bertcli encode --format-in jsonl -o vectors.npy
     bertcli encode -i reports.jsonl --chunk 256,32 -o vectors.parquet
     bertcli encode -i questions.txt --prompt-name query -o queries.npy
     bertcli encode -m naver/splade-v3 --sparse --tokens "a cup of tea" --format json

@@ -326,10 +326,13 @@ def read_texts(
         "--id-column": id_column,
         "--label-column": label_column,
     }
+    if options.format_in != "txt" and (options.texts or STANDARD_INPUT not in (files or [STANDARD_INPUT])):
+        raise typer.BadParameter("this is for standard input; a file's ending says it.", param_hint="--format-in")
     for name, value in columns.items():
-        if value is not None and not takes_columns(files):
+        if value is not None and (options.texts or not takes_columns(files, options.format_in)):
             raise typer.BadParameter(
-                "this needs an --input file with named fields: .jsonl, .csv, .tsv or .parquet.", param_hint=name
+                "this needs named fields: an --input file .jsonl, .csv, .tsv or .parquet, or a pipe and --format-in.",
+                param_hint=name,
             )
     if options.texts:
         if STANDARD_INPUT in (*options.texts, options.text_pair):
@@ -342,6 +345,7 @@ def read_texts(
     found = from_files(
         files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,
         id_column=id_column, label_column=label_column, keep_going=keep_going, options=(column, pair_column),
+        format_in=options.format_in,
     )  # fmt: skip
     if output.output is not None and any(_is_same(file, output.output) for file in found.files or ()):
         raise BertcliError(f"Cannot write {output.output}: the texts are read from it; choose another --output.")

@@ -95,6 +95,11 @@ class InputOptions:
                help="Read texts from a .txt (one per line), .jsonl, .csv, .tsv or .parquet file, or a .gz of these; "
                "repeat for more files, or give a quoted pattern ('parts/*.jsonl'); - is standard input."),
     ] = None  # fmt: skip
+    format_in: Annotated[
+        Literal["txt", "jsonl", "csv", "tsv"],
+        option("Input", "--format-in", metavar="FORMAT",
+               help="What standard input holds: txt (default), one text per line; jsonl, csv or tsv, with --column."),
+    ] = "txt"  # fmt: skip
     column: Annotated[
         str | None,
         option("Input", "--column", metavar="NAME", help="The field that holds the text. (default: text)"),

@@ -68,12 +68,12 @@ class _Job(Job):
         if asked.query_column is not None:
             if asked.texts:
                 raise typer.BadParameter("give the query or --query-column, not both.", param_hint="QUERY")
-            rows = _Rows(None, asked.input, asked.query_column, None, asked.column or "text")
+            rows = _Rows(None, asked.input, asked.format_in, asked.query_column, None, asked.column or "text")
             return read_texts(rows, self.output, keep_going=self.long.keep_going, called="row")
         if not asked.texts:
             raise typer.BadParameter("give the query, or the field that holds it (--query-column).", param_hint="QUERY")
         query, *documents = asked.texts
-        single = InputOptions(documents or None, asked.input, asked.column)
+        single = InputOptions(documents or None, asked.input, asked.format_in, asked.column)
         found = read_texts(single, self.output, keep_going=self.long.keep_going, called="document")
         from bertcli.tasks.rank import with_query
 

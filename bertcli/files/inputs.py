@@ -39,8 +39,9 @@ def from_files(
     label_column: str | None = None,
     keep_going: bool = False,
     options: tuple[str, str] = ("--column", "--pair-column"),
+    format_in: str = "txt",
 ) -> Texts:
-    """Texts of files one after another, each read according to its ending; `-` is standard input, one text per line.
+    """Texts of files one after another, each read according to its ending; `-` is standard input, of `format_in`.
 
     Endings: .txt, .jsonl, .csv, .tsv, .parquet, and these followed by .gz. A name with `*`, `?` or `[…]` that is not a
     file stands for all files it matches, sorted. `column` (default "text") and the other columns name fields; `pair` is
@@ -56,21 +57,14 @@ def from_files(
         None if label_column is None else Field(label_column, "--label-column", "number"),
         pair,
     )
-    found = _InputFiles([_open(name) for name in names])
-
-    def rows() -> Iterator[Text]:
-        for file in found:
-            for text in file.texts(wanted):
-                if text.error and not keep_going:
-                    raise BertcliError(text.error)
-                yield text
-
-    return Texts(rows(), found.waiting, names if found.regular else None, found.share, at_hand=found.regular)
+    found = _InputFiles([_open(name, format_in) for name in names], wanted, keep_going)
+    return Texts(found, found.waiting, names if found.regular else None, found.share, at_hand=found.regular)
 
 
-def takes_columns(files: Sequence[str]) -> bool:
-    """Whether any of these input files, or of those that a pattern matches, has named fields."""
-    return any(_ending(name) in (".jsonl", ".csv", ".tsv", PARQUET) for file in files for name in _matching(file))
+def takes_columns(files: Sequence[str], format_in: str) -> bool:
+    """Whether any of these input files, or of those that a pattern matches, has named fields; of none: the pipe."""
+    names = (name for file in files or [STANDARD_INPUT] for name in _matching(file))
+    return any(_ending(name, format_in) in (".jsonl", ".csv", ".tsv", PARQUET) for name in names)
 
 
 class InputFile(NamedTuple):
@@ -81,18 +75,23 @@ class InputFile(NamedTuple):
 
 
 class _InputFiles:
-    """Files and pipes to be read one after another, and how far reading has got."""
+    """The texts of files and pipes, one after another, and how far reading has got."""
 
-    def __init__(self, files: Sequence[InputFile]) -> None:
+    def __init__(self, files: Sequence[InputFile], wanted: Wanted, keep_going: bool) -> None:
         self._files = files
+        self._wanted = wanted
+        self._keep_going = keep_going
         self.regular = all(file.rows.regular for file in files)
         self._sizes = [os.path.getsize(file.rows.name) if self.regular else 0 for file in files]
         self._current = 0
 
-    def __iter__(self) -> Iterator[InputFile]:
+    def __iter__(self) -> Iterator[Text]:
         for number, file in enumerate(self._files):
             self._current = number
-            yield file
+            for text in file.texts(self._wanted):
+                if text.error and not self._keep_going:
+                    raise BertcliError(text.error)
+                yield text
 
     def waiting(self) -> bool:
         return bool(self._files) and self._files[self._current].rows.waiting()
@@ -106,9 +105,9 @@ class _InputFiles:
         return read / max(1, sum(self._sizes))
 
 
-def _open(file: str) -> InputFile:
+def _open(file: str, format_in: str) -> InputFile:
     """A file or pipe that is known to exist, and to have a known ending."""
-    ending = "" if file == STANDARD_INPUT else _ending(file)
+    ending = _ending(file, format_in)
     if ending == PARQUET:
         from bertcli.files.parquet import ParquetRows
 
@@ -119,7 +118,7 @@ def _open(file: str) -> InputFile:
         return InputFile(lines, partial(LINE_FORMATS[ending], lines))
     raise BertcliError(
         f"{file}: the ending of an input file must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, optionally followed "
-        f"by {GZIP}; any other file can be piped in, one text per line."
+        f"by {GZIP}; any other file can be piped in, one text per line or as --format-in says."
     )
 
 
@@ -133,7 +132,9 @@ def _matching(file: str) -> list[str]:
     return found
 
 
-def _ending(file: str) -> str:
-    """The ending, in lower case, that determines the format: without a final .gz."""
+def _ending(file: str, format_in: str) -> str:
+    """The ending, in lower case, that determines the format: without a final .gz; that of a pipe is told."""
+    if file == STANDARD_INPUT:
+        return f".{format_in}"
     path = Path(file.lower())
     return Path(path.stem).suffix or GZIP if path.suffix == GZIP else path.suffix

@@ -25,25 +25,22 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Line(NamedTuple):
     """A line without its end, and what that end was: "\\n", "\\r\\n", or nothing at the end of the file.
 
-    `error` says what is wrong with a line that is not UTF-8; its text then has marks in place of the bad bytes.
+    `place` is its file and number; `error` says what is wrong with a line that is not UTF-8, whose text then has marks
+    in place of the bad bytes.
     """
 
-    number: int
+    place: str
     text: str
     end: str
-    name: str
     error: str | None = None
-
-    @property
-    def place(self) -> str:
-        return f"{self.name}, line {self.number}"
 
 
 class LineFile:
     """The lines of a file (`-`: standard input; ….gz: unpacked), and whether the next one is available.
 
-    A final newline does not begin another line; a byte-order mark is dropped. Errors: BertcliError naming a file that
-    cannot be read (at once if it is missing), or the line at which a gzip is damaged, or a line without an end.
+    `regular`: it is a file on disk, which, unlike a pipe, can be read again. A final newline does not begin another
+    line; a byte-order mark is dropped. Errors: BertcliError naming a file that cannot be read (at once if it is
+    missing), or the line at which a gzip is damaged, or a line without an end.
     """
 
     def __init__(self, file: str) -> None:
@@ -52,11 +49,12 @@ class LineFile:
         self._stream: BinaryIO | None = None
         self._ready: deque[bytes] = deque()
         self._packed = file.lower().endswith(".gz")
-        self._given = 0  # bytes of the file used for the lines given so far
+        self._used = 0  # bytes of the file behind the lines given so far
         self._size = 0
-        self._reached = 0  # complete lines
+        self._number = 0  # of the line given last
         if file != STANDARD_INPUT:
             check_readable(file)
+        self.regular = file != STANDARD_INPUT and os.path.isfile(file)
 
     def waiting(self) -> bool:
         """True when the writer has paused, so the reader can use the time to compute."""
@@ -67,36 +65,30 @@ class LineFile:
         except (OSError, ValueError):  # pipes cannot be polled here, or not with so high a file descriptor
             return False
 
-    @property
-    def regular(self) -> bool:
-        """Whether this is a file on disk, which, unlike a pipe, can be read again."""
-        return self._file != STANDARD_INPUT and os.path.isfile(self._file)
-
     def share(self) -> float | None:
         """The share of the file that has been read, 0 to 1; None if its size is unknown."""
-        return min(1.0, self._given / self._size) if self._size else None
+        return min(1.0, self._used / self._size) if self._size else None
 
     def __iter__(self) -> Iterator[Line]:
         self._stream = _standard_input() if self._file == STANDARD_INPUT else self._open()
-        self._given, self._size = 0, os.path.getsize(self._file) if self.regular else 0
+        self._used = self._number = 0
+        self._size = os.path.getsize(self._file) if self.regular else 0
         with nullcontext() if self._file == STANDARD_INPUT else self._stream:
-            for number, raw in enumerate(self._raw_lines(self._stream), 1):
-                self._given += 0 if self._packed else len(raw)
-                if number == 1 and raw == BYTE_ORDER_MARK:
+            for raw in self._raw_lines(self._stream):
+                self._number += 1
+                self._used += 0 if self._packed else len(raw)
+                if self._number == 1 and raw == BYTE_ORDER_MARK:
                     return
-                yield self._line(number, raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw)
+                yield self._line(raw.removeprefix(BYTE_ORDER_MARK) if self._number == 1 else raw)
 
-    def _line(self, number: int, raw: bytes) -> Line:
+    def _line(self, raw: bytes) -> Line:
         end = "\r\n" if raw.endswith(b"\r\n") else "\n" if raw.endswith(b"\n") else ""
-        body = raw[: len(raw) - len(end)]
+        body, place = raw[: len(raw) - len(end)], f"{self.name}, line {self._number}"
         try:
-            return Line(number, body.decode("utf-8"), end, self.name)
+            return Line(place, body.decode("utf-8"), end)
         except UnicodeDecodeError as error:
-            return Line(
-                number, body.decode("utf-8", "replace"), end, self.name,
-                f"{self.name}, line {number}: not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}): save the "
-                "file as UTF-8.",
-            )  # fmt: skip
+            why = f"not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}): save the file as UTF-8."
+            return Line(place, body.decode("utf-8", "replace"), end, f"{place}: {why}")
 
     def _raw_lines(self, stream: BinaryIO) -> Iterator[bytes]:
         parts: list[bytes] = []  # of a line whose end has not arrived yet
@@ -110,12 +102,9 @@ class LineFile:
             parts.append(rest)
             size += len(rest)
             while self._ready:
-                self._reached += 1
                 yield self._ready.popleft()
             if size > LONGEST:
-                raise BertcliError(
-                    f"{self._next_line()}: more than {LONGEST:,} bytes without a line end, so this is not text."
-                )
+                raise self._broken(f"more than {LONGEST:,} bytes without a line end, so this is not text.")
         if last := b"".join(parts):
             yield last
 
@@ -123,23 +112,19 @@ class LineFile:
         try:
             if isinstance(stream, gzip.GzipFile):
                 chunk = stream.read1(CHUNK)  # returns what was unpacked before an error
-                self._given = os.lseek(stream.fileno(), 0, os.SEEK_CUR) if self._size else 0
+                self._used = os.lseek(stream.fileno(), 0, os.SEEK_CUR) if self._size else 0
                 return chunk
             while (chunk := stream.read(CHUNK)) is None:  # a pipe set to non-blocking
                 select.select([stream], [], [])
             return chunk
-        except EOFError:
-            raise self._broken_gzip("it ends before its data do") from None
-        except (zlib.error, gzip.BadGzipFile) as error:
-            raise self._broken_gzip(str(error)) from None
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            why = "it ends before its data do" if isinstance(error, EOFError) else error
+            raise self._broken(f"the gzip is damaged here ({why}): fetch or make it again.") from None
         except OSError as error:
             raise _unreadable(self.name, error) from None
 
-    def _broken_gzip(self, why: str) -> BertcliError:
-        return BertcliError(f"{self._next_line()}: the gzip is damaged here ({why}): fetch or make it again.")
-
-    def _next_line(self) -> str:
-        return f"{self.name}, line {self._reached + 1}"
+    def _broken(self, why: str) -> BertcliError:
+        return BertcliError(f"{self.name}, line {self._number + 1}: {why}")
 
     def _open(self) -> BinaryIO:
         try:
@@ -150,7 +135,7 @@ class LineFile:
             raise _unreadable(self.name, error) from None
         if not _may_pause(stream) and os.fstat(stream.fileno()).st_size == 0:
             stream.close()
-            raise self._broken_gzip("it is empty")
+            raise self._broken("the gzip is damaged here (it is empty): fetch or make it again.")
         return stream
 
 

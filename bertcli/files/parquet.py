@@ -93,13 +93,13 @@ class ParquetRows:
                 for batch in opened.iter_batches(ROWS_READ, columns=list(dict.fromkeys(names)), use_threads=False):
                     for values in zip(*(map(_value, batch.column(name)) for name in names), strict=True):
                         self._row += 1
-                        yield self._text(wanted, values)
+                        yield self._text(wanted, dict(zip(names, values, strict=True)))
             except (arrow.ArrowException, OSError, EOFError, ValueError, zlib.error) as error:
                 raise BertcliError(f"{self.name} cannot be read as Parquet: {first_line(error)}.") from None
 
-    def _text(self, wanted: Wanted, values: Sequence[Any]) -> Text:
+    def _text(self, wanted: Wanted, values: dict[str, Any]) -> Text:
         place = f"{self.name}, row {self._row}"
-        size = max(len(value) if isinstance(value, str | bytes) else 0 for value in values)
+        size = max(len(value) if isinstance(value, str | bytes) else 0 for value in values.values())
         if size > LONGEST:
             return unusable(place, f"{size:,} letters in a field, more than the {LONGEST:,} that a text may have.")
         return wanted.row(place, values)

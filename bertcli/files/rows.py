@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Literal, NamedTuple
 
@@ -55,22 +55,28 @@ class Wanted(NamedTuple):
         """Those to look up, the text's first."""
         return [field for field in self[:4] if field is not None]
 
-    def row(self, place: str, values: Sequence[Any]) -> Text:
-        """A row from the values of its `fields`; a Text with an error for a value that cannot be used."""
-        found = dict(zip(self.fields, values, strict=True))
-        id = self.known_id(found[self.id] if self.id else None)
-        for field, value in found.items():
-            if not field.holds(value):
-                why = f"the field {shown(field.name)} is {shown(value)}, which is not {field.kind}."
+    def row(self, place: str, values: Mapping[str, Any]) -> Text:
+        """A row from its fields by name; a Text with an error for one that is missing or cannot be used."""
+        id = values.get(self.id.name) if self.id else None
+        if self.id and not self.id.holds(id):
+            id = None
+        for name, option, _ in self.fields:
+            if name not in values:
+                known = ", ".join(map(shown, list(values)[:KNOWN])) or "none"
+                why = f"there is no field {shown(name)}; fields are {known} (choose one with {option})."
                 return unusable(place, why, id)
-        pair = self.fixed_pair if self.pair is None else found[self.pair]
-        label = None if self.label is None else found[self.label]
-        named = label if label is None or isinstance(label, str) else json.dumps(label)
-        return Text(found[self.text], pair, place, id, named)
-
-    def known_id(self, value: Any) -> str | int | None:
-        """A row's id, if this is one."""
-        return value if self.id is not None and self.id.holds(value) else None
+        for field in self.fields:
+            if not field.holds(values[field.name]):
+                why = f"the field {shown(field.name)} is {shown(values[field.name])}, which is not {field.kind}."
+                return unusable(place, why, id)
+        label = values[self.label.name] if self.label else None
+        return Text(
+            values[self.text.name],
+            values[self.pair.name] if self.pair else self.fixed_pair,
+            place,
+            id,
+            label if label is None or isinstance(label, str) else json.dumps(label),
+        )
 
 
 def unusable(place: str, why: str, id: str | int | None = None) -> Text:
@@ -109,12 +115,7 @@ def _json_row(line: Line, wanted: Wanted) -> Text:
         return unusable(line.place, f"not usable JSON ({error}).")
     if not isinstance(record, dict):
         return unusable(line.place, f"not a JSON object but {shown(record)}.")
-    for field in wanted.fields:
-        if field.name not in record:
-            known = ", ".join(map(shown, list(record)[:KNOWN])) or "none"
-            why = f"there is no field {shown(field.name)}; fields are {known} (choose one with {field.option})."
-            return unusable(line.place, why, wanted.known_id(record.get(wanted.id.name) if wanted.id else None))
-    return wanted.row(line.place, [record[field.name] for field in wanted.fields])
+    return wanted.row(line.place, record)
 
 
 # ------------------------------------------------------------------------------------------ separated by commas or tabs
@@ -139,7 +140,7 @@ def tab_separated(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
 
 
 def _table(rows: Generator[_Cells, None, None], wanted: Wanted) -> Iterator[Text]:
-    """The wanted columns of a table whose first row is its header; an error in the header is fatal."""
+    """The rows of a table whose first row is its header; an error in the header is fatal."""
     with closing(rows):
         place, header, error = next(rows, _Cells("", []))
         if error:
@@ -147,14 +148,14 @@ def _table(rows: Generator[_Cells, None, None], wanted: Wanted) -> Iterator[Text
         for field in wanted.fields if place else ():
             if header.count(field.name) != 1:
                 raise no_column(place, field, header)
-        columns = [header.index(field.name) for field in wanted.fields] if place else []
+        least = max((header.index(field.name) for field in wanted.fields), default=0) + 1 if place else 0
         for place, fields, error in rows:
             if error:
                 yield Text("", place=place, error=error)
-            elif len(fields) > len(header) or max(columns) >= len(fields):
+            elif not least <= len(fields) <= len(header):
                 yield unusable(place, f"{len(fields)} field(s) where the header has {len(header)}.")
             else:
-                yield wanted.row(place, [fields[column] for column in columns])
+                yield wanted.row(place, dict(zip(header, fields, strict=False)))
 
 
 def _quoted_rows(lines: LineFile) -> Generator[_Cells, None, None]:

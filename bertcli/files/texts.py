@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, shown, shown_object
@@ -103,18 +104,14 @@ def from_values(texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str 
     if pairs is None or isinstance(pairs, str):
         return Texts((Text(_string(text), pairs) for text in values), at_hand=isinstance(values, Collection))
     at_hand = isinstance(values, Collection) and isinstance(pairs, Collection)
-    return Texts(_paired(iter(values), iter(pairs)), at_hand=at_hand)
+    return Texts(_paired(values, pairs), at_hand=at_hand)
 
 
-def _paired(texts: Iterator[str], pairs: Iterator[str | None]) -> Iterator[Text]:
-    for text in texts:
-        try:
-            pair = next(pairs)
-        except StopIteration:
-            raise BertcliError("There are fewer pairs than texts.") from None
+def _paired(texts: Iterable[str], pairs: Iterable[str | None]) -> Iterator[Text]:
+    for text, pair in zip_longest(texts, pairs, fillvalue=END):
+        if text is END or pair is END:
+            raise BertcliError(f"There are {'fewer' if pair is END else 'more'} pairs than texts.")
         yield Text(_string(text), pair if pair is None else _string(pair))
-    if next(pairs, END) is not END:
-        raise BertcliError("There are more pairs than texts.")
 
 
 def _string(value: object) -> str:
