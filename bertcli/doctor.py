@@ -13,10 +13,10 @@ import numpy as np
 
 import bertcli
 from bertcli.engine import blas, threads
-from bertcli.engine.onnx.cache import cache_folder
+from bertcli.engine.onnx.cache import cache_folder, cache_size
 from bertcli.engine.onnx.file import Export, write
 from bertcli.engine.onnx.graph import FLOAT, IDS, Dim, Graph, Tensor
-from bertcli.engine.onnx.session import Session, available_devices, installed, version
+from bertcli.engine.onnx.session import Session, available_devices, installed, runtime
 
 blas.forget_choices()  # NumPy is loaded
 
@@ -55,10 +55,11 @@ def _onnx_runtime() -> dict[str, Any]:
     if not (installed("onnxruntime") and installed("onnx")):
         return {"onnxruntime": "not installed: pip install 'bertcli[onnx]'"}
     return {
-        "onnxruntime": version(),
+        "onnxruntime": runtime().__version__,
         "onnx_devices": available_devices(),
         "onnx_matrix_gflops": round(onnx_matrix_rate() / 1e9, 1),
-        "onnx_graphs": str(cache_folder() / "onnx"),
+        "onnx_graphs": str(cache_folder()),
+        "onnx_graphs_mb": round(cache_size() / 1e6, 1),
     }
 
 

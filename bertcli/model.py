@@ -314,7 +314,7 @@ def load(
     if chosen.name == "onnx":
         from bertcli.network.graph import on_onnx_runtime
 
-        network = on_onnx_runtime(network, opened.config, chosen.precision, chosen.device)
+        network = on_onnx_runtime(network, folder.resolve(), opened.config, chosen.precision, chosen.device)
     name = str(model or DEFAULT_MODEL)
     path, notes = folder.resolve(), tuple(opened.notes)
     found = Model(opened.config, opened.heads, network, name, path, opened.uses, notes, engine=chosen)

@@ -17,6 +17,7 @@ from bertcli.model import Model
 Made = Callable[..., Path]
 
 os.environ.pop("PYTHONUNBUFFERED", None)  # most people's programs find out at their end what could not be written
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # tests import ONNX Runtime by themselves, too
 
 # How long a case takes, or is made, says how busy the machine is, not whether the code is right. And a test says of the
 # same code the same thing twice: new cases are for `fuzz.py`, and for `pytest --hypothesis-profile=default`.

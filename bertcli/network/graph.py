@@ -13,7 +13,7 @@ from bertcli.engine.onnx import file as onnx_file
 from bertcli.engine.onnx.cache import key_of, open_cached
 from bertcli.engine.onnx.exporter import Exporter
 from bertcli.engine.onnx.graph import Graph
-from bertcli.engine.onnx.session import check_device, hidden_states, require, version
+from bertcli.engine.onnx.session import check_device, hidden_states, require, runtime
 from bertcli.engine.packing import Packed
 from bertcli.engine.watcher import watched
 from bertcli.network.module import Module, parameters, walk
@@ -31,17 +31,18 @@ def exporter_of(network: Network, more: Mapping[str, Array] | None = None, *, op
     return Exporter(Graph({**known, **(more or {})}, opset, half=half), modules)
 
 
-def on_onnx_runtime(network: N, settings: object, precision: str = "float32", device: str = "cpu") -> N:
+def on_onnx_runtime(network: N, folder: Path, settings: object, precision: str, device: str) -> N:
     """The same network, but ONNX Runtime computes the hidden states of its last layer, from a graph in the cache.
 
-    Heads, other layers and watched passes stay NumPy's. `settings` is what the network was built from besides its
-    weights. Errors: BertcliError if ONNX Runtime is not installed, or cannot use this device.
+    Heads, other layers and watched passes stay NumPy's. `folder` has the weights; `settings` is what the network was
+    built from besides them. Errors: BertcliError if ONNX Runtime is not installed, or cannot use this device.
     """
     require("onnx", "onnxruntime")
     check_device(device)
-    versions = bertcli.__version__, version(), OPSET
-    key = key_of({one.path: one.array for one in parameters(network)}, settings, precision, versions)
-    session = open_cached(key, lambda file: _make(network, precision, file), device)
+    known = {one.path: one.array for one in parameters(network) if one.path.split(".")[0] not in network.heads}
+    key = key_of(known, settings, bertcli.__version__, runtime().__version__, OPSET)
+    model = key_of({}, str(folder), precision)
+    session = open_cached(model, key, lambda file: _make(network, precision, file), device)
 
     def forward(batch: Packed, rows: Integers | None = None) -> Array:
         if watched():
@@ -55,13 +56,10 @@ def on_onnx_runtime(network: N, settings: object, precision: str = "float32", de
 
 
 def _make(network: Network, precision: str, file: Path) -> None:
-    """Write the graph, its weights beside it, so that they are mapped into memory."""
+    """Write the graph, its weights apart, so that they are mapped into memory."""
     exporter = exporter_of(network, opset=OPSET, half=False)
     outputs = exporter.watch(lambda batch: {HIDDEN: network(batch)})
     made = onnx_file.Export(exporter.graph, outputs, {}, bertcli.__version__)
-    data = Path(f"{file}{onnx_file.DATA}")
-    with file.open("wb") as whole, data.open("wb") as weights:
-        onnx_file.write(made, whole, weights, data.name)
+    onnx_file.write_parts(made, file, apart=True)
     if precision == "int8":
         onnx_file.quantize(file)
-        data.unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import mmap
 import os
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from bertcli.checkpoint.sentence import network_place
 from bertcli.engine.onnx import file as onnx_file
 from bertcli.engine.onnx.graph import IDS, MASK, SEGMENTS
 from bertcli.engine.onnx.session import Session, installed, require
-from bertcli.engine.packing import pack
+from bertcli.engine.packing import pack_padded
 from bertcli.errors import BertcliError
 from bertcli.files.draft import check_output
 from bertcli.files.part import writing
@@ -46,9 +48,41 @@ class Exported(NamedTuple):
     difference: float | None
 
 
-def export_file(
+def export_file(model: Model, file: str | Path, **options: Any) -> Exported:
+    """Write a model as an ONNX file, whose inputs and outputs have the names that other tools expect.
+
+    The options are those of `make_graph`. Errors: BertcliError, also while writing; what was there is then unchanged.
+    """
+    file = Path(file)
+    check_output(str(file), (".onnx",))
+    with _draft_of(file.parent, str(file)) as draft:
+        return make_graph(model, draft / file.name, **options)._replace(file=file)
+
+
+def export_folder(model: Model, folder: str | Path, **options: Any) -> Exported:
+    """Write a model into a folder that sentence-transformers (backend="onnx") and transformers.js can open.
+
+    The graph lies in its folder onnx/ under the name that transformers.js has for its precision; beside that lie the
+    configuration, tokenizer and sentence-transformers' files of the model, see `Tokenizer.save`. Into the model's own
+    folder only the graph is written. Options and errors are those of `export_file`.
+    """
+    target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise BertcliError(f"Cannot write into {target}: it is a file; give a folder, or the name of a new one.")
+    name = Path("onnx", FILES[options.get("precision", "float32")])
+    with _draft_of(target, str(target)) as draft:
+        (draft / "onnx").mkdir()
+        exported = make_graph(model, draft / name, **options)
+        if model.path is not None and model.path != target.resolve():
+            _copy_small_files(model.path, draft)
+            if any((draft / file).exists() for file in ("tokenizer.json", "vocab.txt")):
+                model.tokenizer.save(draft)
+    return exported._replace(file=target / name)
+
+
+def make_graph(
     model: Model,
-    file: str | Path,
+    file: Path,
     *,
     head: str | None = None,
     pooling: str | None = None,
@@ -57,18 +91,17 @@ def export_file(
     precision: Precision = "float32",
     check: bool | None = None,
 ) -> Exported:
-    """Write a model as an ONNX file, whose inputs and outputs have the names that other tools expect.
+    """Write a model's graph, its weights beside it if they are too large for one file.
 
     head, pooling: which results, see `Wanted.of`. precision: "float16" stores halves and computes with float32, "int8"
     quantizes the matrices, per channel. check: run it once beside NumPy (None: if onnxruntime is installed); a float32
-    file that differs by more than 1e-4 is not kept. Errors: BertcliError if the packages of the extra are missing, for
+    file that differs by more than 1e-4 is refused. Errors: BertcliError if the packages of the extra are missing, for
     results that the model does not have, for a model without weights; OSError while writing.
     """
     check = installed("onnxruntime") if check is None else check
     require("onnx", *["onnxruntime"] * (check or precision == "int8"))
     if not model.has_weights:
         raise BertcliError(f"'{model.name}' has no weights to export: load a checkpoint.")
-    check_output(str(file), (".onnx",))
     if not onnx_file.OLDEST_OPSET <= opset <= onnx_file.newest_opset():
         known = f"{onnx_file.OLDEST_OPSET} to {onnx_file.newest_opset()}"
         raise BertcliError(f"There is no opset {opset} here: choose from {known} (see opset, --opset).")
@@ -79,56 +112,36 @@ def export_file(
         )
     made = wanted.export(opset, half=precision == "float16")
     onnx_file.check(made)
-    with writing(str(file)), draft_of(Path(file)) as draft:
-        write_parts(made, draft)
-        if precision == "int8":
-            onnx_file.quantize(draft)
-            Path(f"{draft}{onnx_file.DATA}").unlink(missing_ok=True)
-        found = difference(wanted, draft) if check else None
-        if found is not None and precision == "float32" and not found <= LARGEST_DIFFERENCE:
-            raise BertcliError(f"The graph's results differ from NumPy's by {found:.1e}: please report this model.")
-        size = sum(part.stat().st_size for part in draft.parent.iterdir())
-    return Exported(Path(file), size, tuple(made.outputs), found)
+    onnx_file.write_parts(made, file, apart=onnx_file.size_of_weights(made) >= onnx_file.LARGEST_FILE)
+    if precision == "int8":
+        onnx_file.quantize(file)
+    found = difference(wanted, file) if check else None
+    if found is not None and precision == "float32" and not found <= LARGEST_DIFFERENCE:
+        raise BertcliError(f"The graph's results differ from NumPy's by {found:.1e}: please report this model.")
+    size = sum(part.stat().st_size for part in file.parent.iterdir())
+    return Exported(file, size, tuple(made.outputs), found)
 
 
-def export_folder(model: Model, folder: str | Path, **options: Any) -> Exported:
-    """Write a model into a folder that sentence-transformers (backend="onnx") and transformers.js can open.
+def _copy_small_files(source: Path, target: Path) -> None:
+    """Copy the files of a model that are none of weights, and the weights of sentence-transformers' modules.
 
-    The graph lies in its folder onnx/, with the tokenizer, configuration and sentence-transformers' files of the model
-    beside that. The options are those of `export_file`.
+    In folders of sentence-transformers' first versions the network has a folder of its own, 0_Transformer; these other
+    libraries look for it at the top.
     """
-    target = Path(folder)
-    if target.exists() and not target.is_dir():
-        raise BertcliError(f"Cannot write into {target}: it is a file; give a folder, or the name of a new one.")
-    graphs = target / "onnx"
-    graphs.mkdir(parents=True, exist_ok=True)
-    exported = export_file(model, graphs / FILES[options.get("precision", "float32")], **options)
-    if model.path is not None and model.path != target.resolve():
-        for source in _small_files(model.path):
-            place = target / source.relative_to(model.path)
-            place.parent.mkdir(exist_ok=True)
-            with draft_of(place) as draft:
-                shutil.copyfile(source, draft)
-    return exported
-
-
-def _small_files(folder: Path) -> Iterator[Path]:
-    """The files of a model that are none of weights, and the weights of sentence-transformers' modules."""
-    for source in sorted(folder.iterdir()):
-        if source.suffix in (".json", ".txt", ".model") and not source.name.endswith(".index.json"):
-            yield source
-        elif source.is_dir() and (source / "config.json").exists():
-            yield from (one for one in sorted(source.iterdir()) if one.suffix in (".json", ".safetensors"))
-
-
-def write_parts(made: onnx_file.Export, file: Path) -> None:
-    """Write a graph's file; weights too large for one go into a second, beside it."""
-    if onnx_file.size_of_weights(made) < onnx_file.LARGEST_FILE:
-        with file.open("wb") as whole:
-            onnx_file.write(made, whole)
-        return
-    with file.open("wb") as whole, Path(f"{file}{onnx_file.DATA}").open("wb") as data:
-        onnx_file.write(made, whole, data, f"{file.name}{onnx_file.DATA}")
+    network, static = network_place(source)
+    apart = not static and network != source
+    for file in [*sorted(source.iterdir()), *(network.iterdir() if apart else ())]:
+        if file.suffix in (".json", ".txt", ".model") and not file.name.endswith(".index.json"):
+            shutil.copyfile(file, target / file.name)
+        elif (file / "config.json").exists() and not (apart and file == network):
+            (target / file.name).mkdir()
+            for one in file.iterdir():
+                if one.suffix in (".json", ".safetensors"):
+                    shutil.copyfile(one, target / file.name / one.name)
+    if apart:
+        modules = json.loads((target / "modules.json").read_bytes())
+        modules[0]["path"] = ""
+        (target / "modules.json").write_text(json.dumps(modules, indent=2), encoding="utf-8")
 
 
 def difference(wanted: Wanted, file: Path) -> float:
@@ -136,18 +149,14 @@ def difference(wanted: Wanted, file: Path) -> float:
 
     Relative to a result's largest number if that is above 1; NaN if there are such.
     """
-    generator = np.random.default_rng(0)
-    length = min(16, wanted.model.config.max_tokens)
-    lengths = (length, max(1, length - 5))
-    sentences = [_Sentence(generator, wanted.model, length) for length in lengths]
-    inputs = {name: np.zeros((2, length), np.int64) for name in (IDS, SEGMENTS, MASK)}
-    for row, one in enumerate(sentences):
-        count = len(one.ids)
-        inputs[IDS][row, :count], inputs[SEGMENTS][row, :count], inputs[MASK][row, :count] = one.ids, one.segments, 1
-    there = inputs[MASK].astype(bool)
-    results = wanted.numpy(pack(sentences))
+    config = wanted.model.config
+    length = min(16, config.max_tokens)
+    there = np.arange(length) < np.array([[max(1, length - 5)], [length]])
+    ids = np.random.default_rng(0).integers(0, config.vocab_size, there.shape)
+    segments = np.tile(np.arange(length) * config.segment_count // length, (2, 1))
+    results = wanted.numpy(pack_padded(ids, segments, there)[0])
     _let_go_of_weights(wanted.model)  # they are in memory a second time in a moment
-    found = Session(file, packed=False)(inputs)
+    found = Session(file, packed=False)({IDS: ids, SEGMENTS: segments, MASK: there.astype(np.int64)})
     differences = [0.0]
     for name, expected in results.items():
         got = found[name][there] if len(expected) == there.sum() else found[name]
@@ -168,23 +177,21 @@ def _let_go_of_weights(model: Model) -> None:
             owner.madvise(mmap.MADV_DONTNEED)
 
 
-class _Sentence:
-    """Random tokens of the model's vocabulary."""
-
-    def __init__(self, generator: np.random.Generator, model: Model, length: int) -> None:
-        self.ids: list[int] = generator.integers(0, model.config.vocab_size, length).tolist()
-        self.segments: list[int] = (np.arange(length) * model.config.segment_count // length).tolist()
-
-
 @contextmanager
-def draft_of(file: Path) -> Iterator[Path]:
-    """A file to write, in a folder of its own beside the final one; at the end its parts are moved to their places.
+def _draft_of(folder: Path, what: str) -> Iterator[Path]:
+    """A folder to write in, on the same disk as the final one; at the end its files are moved to their places there.
 
-    If something goes wrong, the folder disappears with whatever is in it.
+    If something goes wrong, it disappears with whatever is in it. Errors: BertcliError for an OSError, naming `what`.
     """
-    with TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as folder:
-        yield Path(folder) / file.name
-        for part in sorted(Path(folder).iterdir(), reverse=True):  # weights first, then the file that refers to them
-            with part.open("rb") as written:
-                os.fsync(written.fileno())
-            os.replace(part, file.parent / part.name)
+    with writing(what):
+        there = next(one for one in (folder, *folder.parents) if one.is_dir())
+        with TemporaryDirectory(prefix=".bertcli.", dir=there) as draft:
+            yield Path(draft)
+            parts = sorted((part for part in Path(draft).rglob("*") if part.is_file()), reverse=True)
+            for part in parts:
+                with part.open("r+b") as written:
+                    os.fsync(written.fileno())
+            for part in parts:  # weights before the file that refers to them
+                place = folder / part.relative_to(draft)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(part, place)

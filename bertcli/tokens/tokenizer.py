@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from tokenizers import Tokenizer as Backend
 
 from bertcli.checkpoint.config import Config
 from bertcli.checkpoint.sentence import network_place
+from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.tokens.framed import Cut, Framing, Original, Slot, Tokens, kept_parts
 from bertcli.tokens.long import LONG, Side, boundary, encode_long
@@ -56,6 +58,22 @@ class Tokenizer:
         if static:
             return cls(open_backend(folder, settings, framed=False), settings, config, framed=False)
         return cls(open_backend(folder, settings), settings, config)
+
+    def save(self, folder: Path) -> None:
+        """Complete a folder for other libraries: tokenizer.json, and tokenizer_config.json, which names special tokens.
+
+        What these files say already stays as it is. transformers.js reads no other, and no defaults.
+        """
+        if not (folder / "tokenizer.json").exists():
+            self._backend.save(str(folder / "tokenizer.json"))
+        file = folder / "tokenizer_config.json"
+        said = read_object(file) if file.exists() else {}
+        known = {"tokenizer_class": self._settings.tokenizer_class or "BertTokenizer"}
+        for role, token in self._special.items():
+            if self.id_of(token.content) is not None:
+                known[f"{role}_token"] = token.content
+        if known.keys() - said.keys():
+            file.write_text(json.dumps({**known, **said}, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     # ------------------------------------------------------------------------------------------------- vocabulary
 

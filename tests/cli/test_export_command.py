@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import onnx
@@ -10,7 +14,14 @@ from checkpoints import Sentence
 from conftest import Made
 from terminal import bertcli
 
-from bertcli.engine.onnx import file as onnx_file
+from bertcli.engine.onnx import cache
+
+MAIN = """
+import resource, sys
+from bertcli.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+sys.exit(main())
+"""
 
 
 def test_export_command_writes_a_file(tmp_path: Path) -> None:
@@ -89,16 +100,41 @@ def test_export_command_into_a_file_says_that_it_needs_a_folder(tmp_path: Path) 
     assert (tmp_path / "there").read_bytes() == b"before"
 
 
-def test_export_command_on_a_full_disk_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "m.onnx").write_bytes(b"before")
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(onnx_file, "write", full)
-    error = bertcli("export", tmp_path / "m.onnx").error
-    assert error == f"Error: Cannot write {tmp_path}/m.onnx: No space left on device; nothing there was changed."
-    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("m.onnx", b"before")]
+@pytest.mark.skipif(find_spec("resource") is None, reason="no limits on the size of files on this system")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("export", "m.onnx"), "Cannot write m.onnx: File too large; nothing there was changed."),
+        (("export", "m.onnx", "--int8"), "Cannot write m.onnx: File too large; nothing there was changed."),
+        (("export", "-o", "folder"), "Cannot write folder: File too large; nothing there was changed."),
+        (("export", "-o", "new/folder"), "Cannot write new/folder: File too large; nothing there was changed."),
+        (
+            ("classify", "a fine day", "--engine", "onnx"),
+            "ONNX Runtime's graph cannot be written to {folder}/temporary either (File too large): make room there or "
+            "in the cache, or name another folder for the cache (BERTCLI_CACHE).",
+        ),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
+)
+def test_export_command_without_room_keeps_what_was_there(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    """The system writes no more than a megabyte of a file, as if the disk were full after that."""
+    for name in ("m.onnx", "folder/onnx/model.onnx", "folder/config.json", "temporary/mine", "cache/mine"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"before")
+    there = sorted(tmp_path.rglob("*"))
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, *arguments],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "TMPDIR": "temporary", cache.VARIABLE: "cache"},
+    )  # fmt: skip
+    *notes, error = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, error) == (1, "", f"Error: {message.format(folder=tmp_path)}")
+    assert all(note.startswith(("Note: ", "Warning: no graph can be kept in cache/")) for note in notes)
+    added = {*tmp_path.rglob("*")} - {*there}
+    assert all(one.is_dir() and tmp_path / "cache" in one.parents for one in added), added
+    assert all(file.read_bytes() == b"before" for file in there if file.is_file())
 
 
 def test_export_command_without_the_extra_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ chosen when NumPy is loaded, so each has a process of its own.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -66,7 +67,7 @@ def test_same_vector_whatever_it_is_batched_with(kernel: str, feature: str, thre
         text=True,
         check=True,
         timeout=300,
-        env={"OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": threads, "PATH": ""},
+        env={**os.environ, "OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": threads},
     )
     found = json.loads(done.stdout)
     if found["kernel"] != kernel:

@@ -232,10 +232,53 @@ def test_export_of_a_folder_has_what_others_open(made: Made, tmp_path: Path) -> 
     there = {str(file.relative_to(target)) for file in target.rglob("*") if file.is_file()}
     graphs = {"onnx/model.onnx", "onnx/model_fp16.onnx", "onnx/model_quantized.onnx"}
     others = {str(file.relative_to(source)) for file in source.rglob("*") if file.is_file()} - {"model.safetensors"}
-    assert there == graphs | others
-    assert {"2_Dense/model.safetensors", "tokenizer.json", "modules.json"} <= others | {"tokenizer.json"}
-    for name in others:
+    assert there == graphs | others | {"tokenizer.json"}
+    assert {"2_Dense/model.safetensors", "vocab.txt", "modules.json"} <= others
+    for name in others - {"tokenizer_config.json"}:
         assert (target / name).read_bytes() == (source / name).read_bytes()
+
+
+def test_export_of_a_folder_with_a_vocabulary_has_the_files_that_browsers_read(made: Made, tmp_path: Path) -> None:
+    source = made(head="pretraining")
+    assert not (source / "tokenizer.json").exists()
+    export_folder(bertcli.load(source), tmp_path / "out")
+    settings = json.loads((tmp_path / "out" / "tokenizer_config.json").read_bytes())
+    assert settings["mask_token"] == "[MASK]"
+    assert settings["tokenizer_class"] == "BertTokenizer"
+    assert json.loads((source / "tokenizer_config.json").read_bytes()).items() <= settings.items()
+    (tmp_path / "out" / "vocab.txt").unlink()
+    shutil.copy(source / "model.safetensors", tmp_path / "out")
+    texts = [*TEXTS, "The [MASK] Cat."]
+    found, expected = (bertcli.load(folder).tokenizer.encode(texts) for folder in (tmp_path / "out", source))
+    assert [one.ids for one in found] == [one.ids for one in expected]
+
+
+def test_export_of_a_folder_leaves_complete_tokenizers_as_they_are(made: Made, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    export_folder(bertcli.load(made()), first)
+    shutil.copy(made() / "model.safetensors", first)
+    export_folder(bertcli.load(first), second)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        assert (second / name).read_bytes() == (first / name).read_bytes()
+
+
+def test_export_of_an_old_sentence_folder_has_the_network_at_the_top(made: Made, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(made(sentence=Sentence(("cls",))), source)
+    (source / "0_Transformer").mkdir()
+    for name in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"):
+        os.replace(source / name, source / "0_Transformer" / name)
+    (source / "config.json").write_text('{"__version__": "0.3.8"}')
+    modules = json.loads((source / "modules.json").read_bytes())
+    modules[0]["path"] = "0_Transformer"
+    (source / "modules.json").write_text(json.dumps(modules))
+    model = bertcli.load(source)
+    export_folder(model, tmp_path / "out")
+    there = {str(file.relative_to(tmp_path / "out")) for file in (tmp_path / "out").rglob("*") if file.is_file()}
+    assert {"config.json", "tokenizer.json", "1_Pooling/config.json", "onnx/model.onnx"} <= there
+    assert not any("0_Transformer" in name or "safetensors" in name for name in there)
+    shutil.copy(source / "0_Transformer" / "model.safetensors", tmp_path / "out")
+    assert np.array_equal(bertcli.load(tmp_path / "out").encode(TEXTS), model.encode(TEXTS))
 
 
 @pytest.mark.parametrize("layout", ["folder", "model2vec"])

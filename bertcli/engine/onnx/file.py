@@ -7,10 +7,12 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from bertcli.engine.array import Array
 from bertcli.engine.onnx.graph import INPUTS, Graph, Tensor, Weight
+from bertcli.engine.onnx.session import runtime
 
 if TYPE_CHECKING:
     import onnx
@@ -85,16 +87,30 @@ def write(export: Export, file: BinaryIO, beside: BinaryIO | None = None, locati
             file.write(block)
 
 
+def write_parts(export: Export, file: Path, *, apart: bool) -> None:
+    """Write a file; with `apart` the weights go into a second one, beside it."""
+    with file.open("wb") as whole:
+        if not apart:
+            write(export, whole)
+            return
+        with Path(f"{file}{DATA}").open("wb") as weights:
+            write(export, whole, weights, f"{file.name}{DATA}")
+
+
 def quantize(file: Path) -> None:
     """Make the matrices and tables of a file int8, matrices with a scale for each column; the rest stays as it is."""
+    runtime()
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     made = file.with_name("quantized.onnx")
-    with _root_logger_in_use():
-        quantize_dynamic(
-            file, made, op_types_to_quantize=["MatMul", "Gather"], per_channel=True, weight_type=QuantType.QInt8
-        )
+    kinds = ["MatMul", "Gather"]
+    try:
+        with _root_logger_in_use():
+            quantize_dynamic(file, made, op_types_to_quantize=kinds, per_channel=True, weight_type=QuantType.QInt8)
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}, there or in {gettempdir()}, as quantizing needs both") from None
     os.replace(made, file)
+    Path(f"{file}{DATA}").unlink(missing_ok=True)
 
 
 @contextmanager

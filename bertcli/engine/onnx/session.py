@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,20 +44,18 @@ def require(*packages: str) -> None:
         raise BertcliError(f"This needs {' and '.join(missing)}: pip install 'bertcli[onnx]'.")
 
 
-def version() -> str:
-    """The version of the installed ONNX Runtime, whichever package it came in."""
+def runtime() -> Any:
+    """The package onnxruntime, told before it starts to send nothing: newer builds report to their maker by default."""
     require("onnxruntime")
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
-    return str(onnxruntime.__version__)
+    return onnxruntime
 
 
 def available_devices() -> list[str]:
     """The devices that the installed ONNX Runtime was built for."""
-    require("onnxruntime")
-    import onnxruntime
-
-    there = onnxruntime.get_available_providers()
+    there = runtime().get_available_providers()
     return [device for device, (provider, _) in DEVICES.items() if provider in there]
 
 
@@ -79,11 +78,9 @@ class Session:
     def __init__(self, file: Path | bytes, device: str = "cpu", *, packed: bool = True) -> None:
         """`file` may be a file's content; `packed`: with a second copy of the weights, in the order that kernels read.
 
-        Errors: BertcliError if the file or the device cannot be used.
+        Errors: BertcliError if the file or the device, one of `available_devices`, cannot be used.
         """
-        check_device(device)
-        import onnxruntime
-
+        onnxruntime = runtime()
         options = onnxruntime.SessionOptions()
         name = "a graph" if isinstance(file, bytes) else file
         options.log_severity_level = ONLY_FATAL

@@ -13,27 +13,25 @@ import numpy as np
 import pytest
 
 from bertcli.engine.onnx import cache
-from bertcli.engine.onnx.cache import cache_folder, key_of, open_cached
+from bertcli.engine.onnx.cache import cache_folder, cache_size, key_of, open_cached
 from bertcli.errors import BertcliError
 
 WEIGHTS = {"a": np.ones((2, 3), np.float32), "b": np.zeros(4, np.float32)}
 
 
 class Opened:
-    """In place of a session: the content of a file, which must be whole."""
+    """In place of a session: the content of a file."""
 
     def __init__(self, file: Path, device: str) -> None:
-        self.content = file.read_text() if file.exists() else ""
+        self.content = file.read_text()
         self.device = device
-        if self.content != "whole":
-            raise BertcliError("this file is damaged.")
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setattr(cache, "Session", Opened)
-    return tmp_path / "cache" / "onnx"
+    return tmp_path / "cache" / "onnx" / "model"
 
 
 class Made:
@@ -51,35 +49,53 @@ class Made:
 def test_onnx_cache_makes_a_graph_once(folder: Path) -> None:
     make = Made()
     for _ in range(3):
-        assert open_cached("key", make, "cpu").__dict__ == {"content": "whole", "device": "cpu"}
+        assert open_cached("model", "key", make, "cpu").__dict__ == {"content": "whole", "device": "cpu"}
     assert make.times == 1
     assert [one.name for one in folder.iterdir()] == ["key"]
-    open_cached("other", make, "cpu")
+    open_cached("model", "other", make, "cpu")
     assert make.times == 2
 
 
 def test_onnx_cache_makes_a_damaged_graph_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "bertcli")
     make = Made()
-    open_cached("key", make, "cpu")
-    for damage in (lambda file: file.write_text("who"), lambda file: file.write_text(""), os.remove):
-        damage(folder / "key" / cache.NAME)
-        assert open_cached("key", make, "cpu").__dict__["content"] == "whole"
-    assert make.times == 4
-    assert "could not be opened and is made again" in caplog.text
+    open_cached("model", "key", make, "cpu")
+    there = sorted(one.name for one in (folder / "key").iterdir())
+    for name, damage in (
+        (cache.NAME, lambda file: file.write_text("who")),
+        (cache.NAME, lambda file: file.write_text("whale")),  # as long as before
+        (cache.NAME, os.remove),
+        (cache.CHECKSUMS, lambda file: file.write_text("{}")),
+        (cache.CHECKSUMS, os.remove),
+    ):
+        caplog.clear()
+        damage(folder / "key" / name)
+        assert open_cached("model", "key", make, "cpu").__dict__["content"] == "whole"
+        assert caplog.messages == [f"the graph in {folder}/key is damaged and is made again."]
+    assert make.times == 6
     assert [one.name for one in folder.iterdir()] == ["key"]
-    assert [one.name for one in (folder / "key").iterdir()] == [cache.NAME]
+    assert sorted(one.name for one in (folder / "key").iterdir()) == there
 
 
-def test_onnx_cache_does_not_hide_what_cannot_be_opened_twice(folder: Path) -> None:
-    with pytest.raises(BertcliError, match="damaged"):
-        open_cached("key", Made("never whole"), "cpu")
+def test_onnx_cache_notices_a_single_bit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "BLOCK", 7)
+
+    def make(file: Path) -> None:
+        file.write_text("whole")
+        Path(f"{file}_data").write_bytes(bytes(100))
+
+    open_cached("model", "key", make, "cpu")
+    data = folder / "key" / f"{cache.NAME}_data"
+    for place in (0, 50, 99):
+        data.write_bytes(bytes(1 if number == place else 0 for number in range(100)))
+        open_cached("model", "key", make, "cpu")
+        assert data.read_bytes() == bytes(100)
 
 
 def test_onnx_cache_serves_several_at_once(folder: Path) -> None:
     make = Made(seconds=0.05)
     with ThreadPoolExecutor(8) as pool:
-        found = [*pool.map(lambda _: open_cached("key", make, "cpu").__dict__["content"], range(8))]
+        found = [*pool.map(lambda _: open_cached("model", "key", make, "cpu").__dict__["content"], range(8))]
     assert found == ["whole"] * 8
     assert [one.name for one in folder.iterdir()] == ["key"]
 
@@ -92,7 +108,7 @@ def test_onnx_cache_that_cannot_be_written_is_done_without(
         pytest.skip("root may write anywhere")
     make = Made()
     for _ in range(2):
-        assert open_cached("key", make, "cpu").__dict__["content"] == "whole"
+        assert open_cached("model", "key", make, "cpu").__dict__["content"] == "whole"
     assert make.times == 2
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
     assert "it is made anew each time; see BERTCLI_CACHE" in caplog.text
@@ -104,16 +120,35 @@ def test_onnx_cache_keeps_nothing_half_made(folder: Path) -> None:
         raise ValueError("a fault")
 
     with pytest.raises(ValueError, match="a fault"):
-        open_cached("key", fail, "cpu")
+        open_cached("model", "key", fail, "cpu")
     assert not [*folder.iterdir()]
 
 
-def test_onnx_cache_removes_what_a_killed_process_left(folder: Path) -> None:
-    for name, age in ((".old", 2 * cache.ABANDONED), (".new", 60)):
-        (folder / name).mkdir(parents=True)
-        os.utime(folder / name, (time.time() - age,) * 2)
-    open_cached("key", Made(), "cpu")
-    assert sorted(one.name for one in folder.iterdir()) == [".new", "key"]
+def test_onnx_cache_without_room_anywhere_says_so_in_a_line(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(file: Path) -> None:
+        file.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(
+        BertcliError, match=r"graph cannot be written to .* either \(No space left on device\): make room"
+    ):
+        open_cached("model", "key", fail, "cpu")
+    assert not [*folder.iterdir()]
+
+
+def test_onnx_cache_removes_old_graphs_of_the_same_model_when_it_makes_one(folder: Path) -> None:
+    hour_ago = time.time() - 2 * cache.OLD
+    for key in ("earlier", "recent"):
+        open_cached("model", key, Made(), "cpu")
+        open_cached("another", key, Made(), "cpu")
+    (folder / ".killed").mkdir()
+    for name in ("earlier", ".killed", "../another/earlier"):
+        os.utime(folder / name, (hour_ago, hour_ago))
+    size = cache_size()
+    open_cached("model", "key", Made(), "cpu")
+    assert sorted(one.name for one in folder.iterdir()) == ["key", "recent"]
+    assert sorted(one.name for one in (folder.parent / "another").iterdir()) == ["earlier", "recent"]
+    assert cache_size() == size > 0
 
 
 def test_onnx_cache_keys_differ_with_weights_and_settings() -> None:
@@ -127,10 +162,10 @@ def test_onnx_cache_keys_differ_with_weights_and_settings() -> None:
 
 
 def test_onnx_cache_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert cache_folder() == tmp_path / "cache"
+    assert cache_folder() == tmp_path / "cache" / "onnx"
     monkeypatch.delenv(cache.VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "bertcli"
+    assert cache_folder() == tmp_path / "bertcli" / "onnx"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "bertcli"
+    assert cache_folder() == tmp_path / ".cache" / "bertcli" / "onnx"
