@@ -132,12 +132,13 @@ def trace(context: typer.Context, model: ModelOptions, analyzed: AnalyzedOptions
 def _run(model: Model, analyzed: AnalyzedOptions, wanted: TraceOptions) -> None:
     """Run a pass with real numbers, and show what is asked for."""
     from bertcli.analysis.attention import keeps_attention, parse_choice
-    from bertcli.analysis.trace.watcher import run
+    from bertcli.analysis.trace import trace as traced
 
     choice = None if wanted.attention is None else parse_choice(wanted.attention, model.config)
     given = _pass(model, analyzed, wanted)
     keep = (lambda path: True) if wanted.save else keeps_attention if choice else None
-    found = run(model, given, time=wanted.time, stats=wanted.stats, keep=keep)
+    with traced(model, time=wanted.time, stats=wanted.stats, keep=keep) as found:
+        model.outputs(given.ids, given.segments)
     if wanted.save is not None:
         from bertcli.files.arrays import save_arrays
 

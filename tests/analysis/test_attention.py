@@ -25,7 +25,7 @@ from bertcli.analysis.attention import (
     keeps_attention,
     shaded_lines,
 )
-from bertcli.analysis.trace.watcher import pass_of_text, run
+from bertcli.analysis.trace.watcher import pass_of_text
 
 TEXT = "The king </script><b> 中国"
 NASTY = [
@@ -55,7 +55,9 @@ def look(model: Path, *arguments: str | Path, **settings: Any) -> Result:
 def weights_of(model: Path) -> Attention:
     opened = library.load(model)
     given = pass_of_text(opened, TEXT)
-    return attention_of(run(opened, given, keep=keeps_attention), given.pieces)
+    with library.trace(opened, keep=keeps_attention) as found:
+        opened.outputs(given.ids, given.segments)
+    return attention_of(found, given.pieces)
 
 
 def nasty() -> Attention:

@@ -39,8 +39,9 @@ def words_for(places: Iterable[Place], arguments: Mapping[str, Any]) -> Words | 
     return None
 
 
-# Groups, and below each: class.field op | operation | operands -> result
-ENCODER = """
+# By a class's page: groups, and below each: class.field op | operation | operands -> result
+TABLES = {
+    "encoder": """
 Embeddings
   Embeddings.token embed              | a) token embedding     | Token ids, E_tok -> Token embeddings
   Embeddings.segment embed            | b) segment embedding   | Segment ids, E_type -> Segment embeddings
@@ -67,9 +68,8 @@ Embeddings
   EncoderLayer.feed_forward_norm norm | b) layer normalization | Sub-layer sum 2 -> Encoder layer output
 Rows asked for
   Encoder.layers pick                 | rows                   | Encoder input, Rows -> Rows asked for
-"""
-
-HEADS = """
+""",
+    "heads": """
 Pooler
   pick                       | a) first token         | Encoder output, [CLS] row -> [CLS] vector
   Pooler.dense linear        | b) linear + {act}      | [CLS] vector, W_p -> Pooled output
@@ -89,14 +89,12 @@ Question answering
   QuestionAnswering.output linear | linear            | Encoder output, W_qa -> Start and end logits
 Multiple choice
   MultipleChoice.output linear    | linear            | Pooled output, W_m -> Choice logit
-"""
-
-DENSE = """
+""",
+    "sentence": """
 Dense
   Dense.weight linear | linear + {act} | Pooled vector, W -> Sentence vector
-"""
-
-TEXTBOOK = """
+""",
+    "textbook": """
 Embeddings
   Embeddings.token embed            | a) token embedding     | Token ids, E_tok -> T
   Embeddings.position embed         | b) position embedding  | Positions, E_pos -> P
@@ -125,17 +123,14 @@ Masked language model
   MaskedLM.weight linear            | linear                 | Encoder output, W -> Vocabulary logits
 Rows asked for
   Encoder.layers pick               | rows                   | Encoder output, Rows -> Rows asked for
-"""
-
-
-ROBERTA = """
+""",
+    "roberta": """
 Embeddings
   Embeddings.segment add_row          | b) the one segment's embedding | Token embeddings, E_type -> Embedding sum
   Embeddings.position embed_counted   | c) position embedding | Token ids, Sentence starts, E_pos -> Position embeddings
   Embeddings.position add             | d) sum                 | Position embeddings, Embedding sum -> Embedding sum 2
-"""
-
-DISTILBERT = """
+""",
+    "distilbert": """
 Embeddings
   Embeddings.token embed              | a) token embedding     | Token ids, E_tok -> Token embeddings
   Embeddings.position embed           | b) position embedding  | Positions, E_pos -> Position embeddings
@@ -144,9 +139,8 @@ Embeddings
 Multiple choice
   MultipleChoice.dense linear         | a) linear + {act}      | First vector, W -> Transform
   MultipleChoice.output linear        | b) linear              | Transform, W_m -> Choice logit
-"""
-
-MPNET = """
+""",
+    "mpnet": """
 Embeddings
   Embeddings.position embed_counted   | b) position embedding | Token ids, Sentence starts, E_pos -> Position embeddings
 Relative positions
@@ -154,9 +148,8 @@ Relative positions
   Encoder.relative relative_bias      | bias of distances      | Query places, Key places, T -> Bias
 1 Multi-head attention
   SelfAttention.value add_bias        | b) bias of distances   | Attention scores, Bias -> Attention scores
-"""
-
-ELECTRA = """
+""",
+    "electra": """
 Embeddings
   Embeddings.projection linear        | g) projection          | Embedding output, W_e -> Encoder input
 Replaced tokens
@@ -165,9 +158,8 @@ Replaced tokens
 Multiple choice
   MultipleChoice.dense linear         | a) linear + {act}      | First vector, W -> Transform
   MultipleChoice.output linear        | b) linear              | Transform, W_m -> Choice logit
-"""
-
-MODERNBERT = """
+""",
+    "modernbert": """
 Embeddings
   Embeddings.token embed                  | token embedding       | Token ids, E_tok -> Token embeddings
   Embeddings.norm new_norm                | layer normalization   | Token embeddings -> Embedding output
@@ -211,9 +203,8 @@ Question answering
   QuestionAnswering.output linear         | linear                | Transform norm, W_qa -> Start and end logits
 Multiple choice
   MultipleChoice.output linear            | linear                | Transform norm, W_m -> Choice logit
-"""
-
-DEBERTA = """
+""",
+    "deberta": """
 Embeddings
   Embeddings.token embed              | token embedding        | Token ids, E_tok -> Token embeddings
   Embeddings.position embed           | position embedding     | Positions, E_pos -> Position embeddings
@@ -249,12 +240,12 @@ Convolution
 Multiple choice
   MultipleChoice.dense linear         | a) linear + {act}      | First vector, W -> Transform
   MultipleChoice.output linear        | b) linear              | Transform, W_m -> Choice logit
-"""
-
-ALBERT = """
+""",
+    "albert": """
 Sentence order
   SentenceOrder.output linear         | linear                 | Pooled output, W_sop -> Sentence-order logits
-"""
+""",
+}
 
 
 def _name(module: str, kind: str) -> str:
@@ -279,17 +270,4 @@ def _read(table: str, page: str) -> Iterator[tuple[tuple[str, str, str], Words]]
         )
 
 
-TABLES = {
-    "encoder": ENCODER,
-    "heads": HEADS,
-    "sentence": DENSE,
-    "textbook": TEXTBOOK,
-    "roberta": ROBERTA,
-    "distilbert": DISTILBERT,
-    "mpnet": MPNET,
-    "electra": ELECTRA,
-    "modernbert": MODERNBERT,
-    "deberta": DEBERTA,
-    "albert": ALBERT,
-}
 WORDS = {place: words for page, table in TABLES.items() for place, words in _read(table, page)}

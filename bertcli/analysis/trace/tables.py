@@ -1,4 +1,4 @@
-"""A trace as a document: the operation table, wide as in the literature, or narrow for a small terminal.
+"""A trace as a document: the operation table, wide as in the literature, else with a line for each operand.
 
 Layers that do the same are shown once, with the number of times they ran.
 """
@@ -9,10 +9,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
-from math import sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bertcli.analysis.trace.steps import Stats, Step, Value
+import numpy as np
+
+from bertcli.analysis.trace.steps import Stats, Step
+from bertcli.analysis.trace.values import Value
 from bertcli.files.table import cell
 from bertcli.report import Column, Document
 
@@ -34,30 +36,41 @@ class Folded(NamedTuple):
     times: int
     steps: tuple[Step, ...]
 
+    @property
+    def heading(self) -> str:
+        """What stands above the steps."""
+        return f"Encoder layer × {self.times}, each:" if self.times > 1 else f"{self.layers}:"
+
+    @property
+    def whole(self) -> Step:
+        """All layers together as a step, whose costs are their sums."""
+        return replace(
+            self.steps[0],
+            operation=f"Encoder layer × {self.times}, all",
+            params=self.times * sum(step.params for step in self.steps),
+            macs=self.times * sum(step.macs for step in self.steps),
+            bytes=self.times * sum(step.bytes for step in self.steps),
+            seconds=self.times * sum(step.seconds or 0.0 for step in self.steps),
+            stats=None,
+        )
+
 
 def folded(steps: Sequence[Step], *, fold: bool) -> list[Folded]:
     """The steps of a pass in the order they ran; with `fold`, consecutive layers that do the same become one."""
     found: list[list[tuple[Step, ...]]] = []  # runs of identical layers, or what lies between layers
-    for stretch in _by_layer(steps):
-        if fold and found and _alike(found[-1][-1], stretch):
+    for layer, several in groupby(steps, lambda step: _layer(step.path)):
+        stretch = tuple(several)
+        same = fold and layer and found and [*map(_without_layer, found[-1][-1])] == [*map(_without_layer, stretch)]
+        if same:
             found[-1].append(stretch)
         else:
             found.append([stretch])
     return [_joined(several) for several in found]
 
 
-def _by_layer(steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
-    for _, stretch in groupby(steps, lambda step: _layer(step.path)):
-        yield tuple(stretch)
-
-
 def _layer(path: str) -> str:
     match = LAYER.fullmatch(path)
     return f"{match[1]}.{match[2]}" if match else ""
-
-
-def _alike(one: tuple[Step, ...], other: tuple[Step, ...]) -> bool:
-    return bool(_layer(one[0].path)) and [*map(_without_layer, one)] == [*map(_without_layer, other)]
 
 
 def _without_layer(step: Step) -> Step:
@@ -70,10 +83,15 @@ def _joined(several: list[tuple[Step, ...]]) -> Folded:
     if len(several) == 1:
         return Folded(layer, 1, several[0])
     steps = tuple(
-        replace(_without_layer(column[0]), seconds=_mean([step.seconds for step in column]), stats=_stats(column))
+        replace(_without_layer(column[0]), seconds=_seconds(column), stats=_stats(column))
         for column in zip(*several, strict=True)
     )
     return Folded(f"{layer.rpartition('.')[0]}.{EVERY}", len(several), steps)
+
+
+def _seconds(steps: Sequence[Step]) -> float | None:
+    known = [step.seconds for step in steps if step.seconds is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _stats(steps: Sequence[Step]) -> Stats | None:
@@ -81,29 +99,16 @@ def _stats(steps: Sequence[Step]) -> Stats | None:
     each = [step.stats for step in steps if step.stats is not None]
     if not each:
         return None
-    means, deviations = [one.mean for one in each], [one.std for one in each]
-    mean = _mean(means)
-    squares = _mean([None if m is None or s is None else m * m + s * s for m, s in zip(means, deviations, strict=True)])
-    std = None if mean is None or squares is None else sqrt(max(0.0, squares - mean * mean))
-    low = [one.min for one in each if one.min is not None]
-    high = [one.max for one in each if one.max is not None]
-    return Stats(
-        min(low) if len(low) == len(each) else None,
-        max(high) if len(high) == len(each) else None,
-        mean,
-        std,
-        all(one.finite for one in each),
-    )
+    low, high, mean, std = np.array([(one.min, one.max, one.mean, one.std) for one in each], dtype=np.float64).T
+    variance = (mean**2 + std**2).mean() - mean.mean() ** 2
+    numbers = low.min(), high.max(), mean.mean(), np.sqrt(np.maximum(0, variance))
+    return Stats.of(numbers, all(one.finite for one in each))
 
 
-def _mean(numbers: list[float | None]) -> float | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) / len(known) if len(known) == len(numbers) else None
-
+# ----------------------------------------------------------------------------------------------------------- the table
 
 BESIDE = 3  # cells a column takes besides its text
-Rows = list[list[str]]
-Layout = tuple[list[Column], Rows]
+OPERANDS = ("Group", "Operation", "Input 1", "Size", "Input 2", "Size", "Output", "Size")
 
 
 def trace_document(
@@ -111,156 +116,83 @@ def trace_document(
 ) -> Document:
     """The steps, with identical layers shown once; the `sizes` of symbols are shown below.
 
-    `room` is the width of the terminal, None if unlimited: the widest layout that fits is used.
+    `room` is the width of the terminal, None if unlimited.
     """
     found = folded(trace.steps, fold=not all_layers)
-    layouts = (layout(trace, found) for layout in (_wide, _middle))
-    fitting = (layout for layout in layouts if room is None or _width(layout) <= room)
-    columns, rows = next(fitting, None) or _narrow(trace, found)
+    numbers = _numbers(trace, trace.steps[0]) if trace.steps else {}
+    columns = [*map(Column, OPERANDS), *(Column(name, number=True) for name in numbers)]
+    rows = [row + [""] * (len(columns) - len(row)) for row in _wide(trace, found)]
+    texts = zip([column.name for column in columns], *rows, strict=True)
+    if room is not None and sum(max(map(len, column)) + BESIDE for column in texts) > room:
+        columns = [Column("Operation"), Column("Size and cost")]
+        rows = [row + [""] * (len(columns) - len(row)) for row in _narrow(trace, found)]
     lines = [_line(block, step) for block in found for step in block.steps]
     return Document(columns, rows, [*_totals(trace, sizes), *_folding(trace, found)], trace.record(), lines)
 
 
-def _width(layout: Layout) -> int:
-    columns, rows = layout
-    return sum(max(map(len, cells)) + BESIDE for cells in zip([column.name for column in columns], *rows, strict=True))
-
-
-# ----------------------------------------------------------------------------------------------------------- layouts
-
-
-def _wide(trace: Trace, found: list[Folded]) -> Layout:
-    """One row for each op, as in the literature."""
-    columns = [Column(name) for name in ("Group", "Operation", "Input 1", "Size", "Input 2", "Size", "Output", "Size")]
-    columns += _number_columns(trace)
-    rows: Rows = []
+def _wide(trace: Trace, found: list[Folded]) -> Iterator[list[str]]:
+    """A row for each op, as in the literature."""
     for block in found:
         if block.layers:
-            rows.append([_heading(block)])
-        group = ""
-        for step in block.steps:
-            names = [text for value in _three(step) for text in (value.name if value else "", _size(value))]
-            rows.append([step.group if step.group != group else "", step.operation, *names, *_numbers(trace, step)])
-            group = step.group
-        if block.times > 1:
-            rows.append([_together(block), *[""] * 7, *_sum_numbers(trace, block)])
-    return columns, _filled(rows, columns)
-
-
-def _middle(trace: Trace, found: list[Folded]) -> Layout:
-    """Two rows for each op: names, and sizes below them."""
-    columns = [Column(name) for name in ("Operation", "Input 1", "Input 2", "Output")] + _number_columns(trace)
-    rows: Rows = []
-    for block in found:
-        if block.layers:
-            rows.append([_heading(block)])
+            yield [block.heading]
         for group, steps in groupby(block.steps, lambda step: step.group):
-            rows.append([group])
-            for step in steps:
-                names = [value.name if value else "" for value in _three(step)]
-                rows.append([f"  {step.operation}", *names, *_numbers(trace, step)])
-                rows.append(["", *map(_size, _three(step))])
+            for number, step in enumerate(steps):
+                first, second = [*step.inputs, None, None][:2]
+                names = [text for one in (first, second, step.output) for text in (one.name if one else "", _size(one))]
+                yield ["" if number else group, step.operation, *names, *_numbers(trace, step).values()]
         if block.times > 1:
-            rows.append([_together(block), *[""] * 3, *_sum_numbers(trace, block)])
-    return columns, _filled(rows, columns)
+            yield [block.whole.operation, *[""] * (len(OPERANDS) - 1), *_numbers(trace, block.whole).values()]
 
 
-def _narrow(trace: Trace, found: list[Folded]) -> Layout:
+def _narrow(trace: Trace, found: list[Folded]) -> Iterator[list[str]]:
     """A row for each operand and result, below the op and its cost."""
-    rows: Rows = []
     for block in found:
         if block.layers:
-            rows.append([_heading(block)])
+            yield [block.heading]
         for group, steps in groupby(block.steps, lambda step: step.group):
-            rows.append([group])
+            yield [group]
             for step in steps:
-                rows.append([f"  {step.operation}", _in_words(_costs(step))])
-                rows += [[f"    {value.name}", _size(value)] for value in step.inputs]
-                rows.append([f"  → {step.output.name}", _size(step.output)])
-                if measures := _measures(trace, step):
-                    rows.append(["", _measures_in_words(measures)])
+                costs, measures = _in_words(trace, step)
+                yield [f"  {step.operation}", costs]
+                yield from ([f"    {value.name}", _size(value)] for value in step.inputs)
+                yield [f"  → {step.output.name}", _size(step.output)]
+                yield from [["", measures]] if measures else []
         if block.times > 1:
-            rows.append([_together(block), _in_words(_sums(block))])
-            rows += [["", _measures_in_words(found)] for found in [_times(trace, _seconds(block))] if found]
-    columns = [Column("Operation"), Column("Size and cost")]
-    return columns, _filled(rows, columns)
+            costs, measures = _in_words(trace, block.whole)
+            yield [block.whole.operation, costs]
+            yield from [["", measures]] if measures else []
 
 
-def _number_columns(trace: Trace) -> list[Column]:
-    measured = [name for name, _ in _measures(trace, trace.steps[0])] if trace.steps else []
-    return [Column(name, number=True) for name in ("Params", "MACs", "Bytes", *measured)]
+def _numbers(trace: Trace, step: Step) -> dict[str, str]:
+    """A step's costs and measurements by column."""
+    found = {"Params": step.params, "MACs": step.macs, "Bytes": step.bytes}
+    return {name: f"{count:,}" if count else "" for name, count in found.items()} | _measures(trace, step)
 
 
-def _numbers(trace: Trace, step: Step) -> list[str]:
-    return [*map(_count, _costs(step)), *(number for _, number in _measures(trace, step))]
-
-
-def _filled(rows: Rows, columns: list[Column]) -> Rows:
-    return [row + [""] * (len(columns) - len(row)) for row in rows]
-
-
-def _three(step: Step) -> list[Value | None]:
-    """Two inputs, the second None if there is only one, and the output."""
-    return [*step.inputs[:2], *[None] * (2 - len(step.inputs)), step.output]
-
-
-def _heading(block: Folded) -> str:
-    return f"Encoder layer × {block.times}, each:" if block.times > 1 else f"{block.layers}:"
-
-
-def _together(block: Folded) -> str:
-    return f"Encoder layer × {block.times}, all"
-
-
-def _costs(step: Step) -> tuple[int, ...]:
-    return step.params, step.macs, step.bytes
-
-
-def _sums(block: Folded) -> tuple[int, ...]:
-    return tuple(block.times * sum(column) for column in zip(*map(_costs, block.steps), strict=True))
-
-
-def _sum_numbers(trace: Trace, block: Folded) -> list[str]:
-    return [*map(_count, _sums(block)), *(number for _, number in _times(trace, _seconds(block)))]
-
-
-def _seconds(block: Folded) -> float:
-    return block.times * sum(step.seconds or 0.0 for step in block.steps)
-
-
-def _in_words(costs: tuple[int, ...]) -> str:
-    return ", ".join(
-        f"{count:,} {name}" for count, name in zip(costs, ("params", "MACs", "bytes"), strict=True) if count
+def _in_words(trace: Trace, step: Step) -> tuple[str, str]:
+    """A step's costs that are not 0, and its measurements."""
+    costs = {"params": step.params, "MACs": step.macs, "bytes": step.bytes}
+    measures = _measures(trace, step).items()
+    return (
+        ", ".join(f"{count:,} {name}" for name, count in costs.items() if count),
+        ", ".join(f"{name} {value}" for name, value in measures),
     )
 
 
-def _count(number: int) -> str:
-    return f"{number:,}" if number else ""
+def _measures(trace: Trace, step: Step) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if trace.timed:
+        seconds, total = step.seconds or 0.0, trace.totals.seconds or 1.0
+        found = {"ms": f"{1000 * seconds:.3f}", "% of time": f"{100 * seconds / total:.1f}"}
+    if step.stats is not None:
+        found |= {name: cell(step.stats[name]) or "NaN" for name in ("min", "max", "mean", "std")}
+        found["NaN/Inf"] = "no" if step.stats.finite else "YES"
+    return found
 
 
 def _size(value: Value | None) -> str:
     """`S × H (512 × 768)`"""
     return f"{value.symbols} ({' × '.join(map(str, value.shape))})" if value else ""
-
-
-def _measures(trace: Trace, step: Step) -> list[tuple[str, str]]:
-    """A step's measurements by column heading."""
-    found = _times(trace, step.seconds or 0.0)
-    if step.stats is not None:
-        found += [(name, cell(step.stats[name]) or "NaN") for name in ("min", "max", "mean", "std")]
-        found.append(("NaN/Inf", "no" if step.stats.finite else "YES"))
-    return found
-
-
-def _times(trace: Trace, seconds: float) -> list[tuple[str, str]]:
-    if not trace.timed:
-        return []
-    total = trace.totals.seconds or 1.0
-    return [("ms", f"{1000 * seconds:.3f}"), ("% of time", f"{100 * seconds / total:.1f}")]
-
-
-def _measures_in_words(measures: list[tuple[str, str]]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in measures)
 
 
 # ------------------------------------------------------------------------------------------ what stands below, and CSV

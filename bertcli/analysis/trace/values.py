@@ -16,6 +16,7 @@ An axis is a product of factors, each a symbol with its size: the hidden axis is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 from weakref import ref
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.network.module import Module, Parameter, Signature, walk
+from bertcli.report import ByName
 
 BATCH, UNKNOWN, ONE = "B", "N", "1"
 WORDS = {"head": "A", "size": "D"}  # what a signature's own words stand for
@@ -42,11 +44,13 @@ Axis = tuple[Factor, ...]
 Axes = tuple[Axis, ...]
 
 
-class Shown(NamedTuple):
-    """Axes as they are printed: `A × S × S (12 × 512 × 512)`."""
+@dataclass(frozen=True)
+class Value(ByName):
+    """An operand or a result: its name, and its shape in numbers and in symbols, such as `S × H`."""
 
-    symbols: str
+    name: str
     shape: tuple[int, ...]
+    symbols: str
 
 
 def extent(axis: Axis) -> int:
@@ -81,18 +85,18 @@ def rows(counts: Sequence[int], symbol: str = "S") -> Axis:
     return (Factor(ALL + symbol, sum(counts)),)
 
 
-def show(axes: Axes) -> Shown:
-    """Axes for display: the batch gets an axis of its own, omitted for one sentence; other products stay together."""
+def show(name: str, axes: Axes) -> Value:
+    """A value for display: the batch gets an axis of its own, left out for one sentence; other products stay one axis."""
     parts: list[tuple[str, int]] = []
     for axis in axes:
         if axis and axis[0].symbol == BATCH:
             parts += [axis[0]] if axis[0].size != 1 else []
             axis = axis[1:]
         if axis:
-            name = "·".join(factor.symbol for factor in axis)
-            parts.append((f"({name})" if len(axis) > 1 else name, extent(axis)))
+            symbols = "·".join(factor.symbol for factor in axis)
+            parts.append((f"({symbols})" if len(axis) > 1 else symbols, extent(axis)))
     parts = parts or [(ONE, 1)]
-    return Shown(" × ".join(symbol for symbol, _ in parts), tuple(size for _, size in parts))
+    return Value(name, tuple(size for _, size in parts), " × ".join(symbol for symbol, _ in parts))
 
 
 def seen(axes: Axes, shape: Sequence[int], words: Sequence[str]) -> Axes:
@@ -114,7 +118,7 @@ def result(signature: Signature, arguments: Sequence[Axes | None], shape: Sequen
     bound: dict[str, Axis] = {}
     for words, axes in zip(signature.inputs, arguments, strict=False):
         for word, axis in zip(words, axes or (), strict=False):
-            if word not in bound or _is_unknown(bound[word]):
+            if word not in bound or (bound[word][:1] and bound[word][0].symbol == UNKNOWN):
                 bound[word] = axis
     found = tuple(_joined(*(bound[word] for word in product.split("·"))) for product in signature.output)
     return tuple(axis if extent(axis) == size else unknown([size])[0] for axis, size in zip(found, shape, strict=True))
@@ -126,10 +130,6 @@ def multiplied(signature: Signature, operand: int, axes: Axes) -> Axes:
     if operand != 1 or len(words) < 2 or words[-1] in signature.output:
         return axes
     return (*axes[:-2], axes[-1], axes[-2])
-
-
-def _is_unknown(axis: Axis) -> bool:
-    return axis[:1] != () and axis[0].symbol == UNKNOWN
 
 
 def _joined(*axes: Axis) -> Axis:

@@ -6,27 +6,44 @@ RuntimeError when it is passed to an op, so nothing a model computes can go unre
 
 from __future__ import annotations
 
-import logging
+import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from math import prod
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.trace.labels import Place, words_for
-from bertcli.analysis.trace.steps import Call, Given, Operand, Step, Totals, stats_of, step_of
+from bertcli.analysis.trace.labels import Place, Words, words_for
+from bertcli.analysis.trace.steps import ITEM, Call, Step, Totals, stats_of
 from bertcli.analysis.trace.tables import trace_document
-from bertcli.analysis.trace.values import BATCH, AnyArray, Factor, Values, plain, pooled, rows, rows_asked, unknown
+from bertcli.analysis.trace.values import (
+    BATCH,
+    AnyArray,
+    Axes,
+    Factor,
+    Named,
+    Values,
+    multiplied,
+    plain,
+    pooled,
+    result,
+    rows,
+    rows_asked,
+    show,
+    unknown,
+)
 from bertcli.checkpoint.sentence import Dense
 from bertcli.engine.array import Array, Integers, shape_only
 from bertcli.engine.packing import Packed, SameLength
 from bertcli.engine.watcher import watched, watching
 from bertcli.errors import BertcliError
 from bertcli.model import Model, expect_model
-from bertcli.network.module import Module, Op
+from bertcli.network.module import Module, Op, Signature
 from bertcli.network.network import outputs
 from bertcli.report import Document, Documented
 
@@ -63,6 +80,27 @@ class _Frame:
     def field_of(self, path: str) -> str:
         """The field of this module that a path goes through."""
         return path.removeprefix(f"{self.path}.").partition(".")[0]
+
+
+class Operand(NamedTuple):
+    """An array that was passed to an op: its axes, and which parameter it is, if any.
+
+    `sources` are the steps that made it, or the path of the parameter.
+    """
+
+    axes: Axes
+    parameter: Named | None
+    sources: tuple[int | str, ...]
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether it is a bias, scale or shift: a parameter that is not listed as an operand."""
+        return self.parameter is not None and len(self.axes) == 1
+
+
+@cache
+def _argument_names(op: Op[Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(op.compute).parameters)
 
 
 class Trace(Documented):
@@ -142,21 +180,71 @@ class Trace(Documented):
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
         """Run an op, or only its shapes, and record a step."""
-        given = Given.to(op, arguments, keywords)
-        operands = [self._operand(op, given, i, array) for i, array in enumerate(given.arrays) if array is not None]
+        names = _argument_names(op)
+        given = {**dict(zip(names, arguments, strict=False)), **keywords}
+        arrays = tuple(given.get(name) for name in names[: len(op.signature.inputs)])
+        signature, into = op.signature.spread(arrays), given.get("into")
+        operands = [
+            None if array is None else self._operand(op, array, words)
+            for array, words in zip(arrays, signature.inputs, strict=True)
+        ]
+        shape = signature.shape(arrays)
         start = perf_counter()
-        output = self._shape_alone(given) if self._dry else op.compute(*arguments, **keywords)
+        if self._dry:  # a shape that costs nothing, or the buffer that would have been written into
+            output: Array = shape_only(shape) if into is None else into
+        else:
+            output = op.compute(*arguments, **keywords)
         seconds = perf_counter() - start if self.timed else None
-        axes, index, into = given.axes(operands), len(self.steps), given.arguments.get("into")
+        axes, index = result(signature, [operand and operand.axes for operand in operands], shape), len(self.steps)
         self._values.bind(output, axes, makers=(index,) if into is None else (*self._values.makers(into), index))
-        path, words = self._path(op, operands), words_for(self._places(op), given.arguments)
-        module = self._frame.path if self._frame else ""
-        step = step_of(op, given, operands, axes, index=index, module=module, path=path, words=words)
+        macs = prod(signature.sizes(arrays).values()) if op.contracts else 0
         stats = stats_of(output) if self._stats and not self._dry else None
-        self.steps.append(replace(step, seconds=seconds, stats=stats))
-        if self._keep is not None and not self._dry and self._keep(path):
-            self.arrays[path] = np.array(output).reshape(step.output.shape)  # a copy: later ops work in place
+        step = replace(self._step(op, given, signature, operands, axes, macs), seconds=seconds, stats=stats)
+        self.steps.append(step)
+        if self._keep is not None and not self._dry and self._keep(step.path):
+            self.arrays[step.path] = np.array(output).reshape(step.output.shape)  # a copy: later ops work in place
         return output
+
+    def _step(
+        self,
+        op: Op[Any],
+        given: Mapping[str, Any],
+        signature: Signature,
+        operands: Sequence[Operand | None],
+        axes: Axes,
+        macs: int,
+    ) -> Step:
+        """The record of an op with these operands, in the order of its signature, and a result with these axes.
+
+        FLOPs are 2·MACs plus the op's `work` for every number of the result.
+        """
+        used = [operand.parameter for operand in operands if operand and operand.parameter]
+        path = self._path(op, used)
+        group, operation, names, name = words_for(self._places(op), given) or Words("", op.name, (), "")
+        matrices = [(i, one) for i, one in enumerate(operands) if one and not one.is_vector]
+        matrices.sort(key=lambda pair: pair[1].parameter is not None)  # data before parameters
+        inputs = []
+        for word, (i, one) in zip([*names, *[""] * len(matrices)], matrices, strict=False):
+            tied = " (tied)" if one.parameter and one.parameter.tied else ""
+            inputs.append(show(f"{word}{tied}", multiplied(signature, i, one.axes) if op.contracts else one.axes))
+        output = show(name, axes)
+        return Step(
+            index=len(self.steps),
+            path=path,
+            group=group,
+            operation=operation,
+            inputs=tuple(inputs),
+            output=output,
+            params=sum(parameter.size for parameter in used if not parameter.tied),
+            macs=macs,
+            flops=2 * macs + op.work(given) * prod(output.shape),
+            bytes=ITEM * prod(output.shape),
+            op=op.name,
+            module=self._frame.path if self._frame else "",
+            parameters=tuple(parameter.path for parameter in used),
+            sources=tuple(dict.fromkeys(source for operand in operands if operand for source in operand.sources)),
+            axes=axes,
+        )
 
     def _note_dense(self, module: Dense, vectors: Array) -> None:
         """Register the Dense layers after the pooling once one of them runs: only then have their files been read."""
@@ -167,14 +255,8 @@ class Trace(Documented):
         if self._values.axes(vectors, ()) is None:  # they are not made by an op
             self._values.bind(vectors, plain([BATCH, pooled(0)], vectors.shape))
 
-    @staticmethod
-    def _shape_alone(given: Given) -> Array:
-        """The result as a shape that costs nothing, or the buffer it would have been written into."""
-        into: Array | None = given.arguments.get("into")
-        return shape_only(given.shape) if into is None else into
-
-    def _operand(self, op: Op[Any], given: Given, position: int, array: AnyArray) -> Operand:
-        axes = self._values.axes(array, given.signature.inputs[position])
+    def _operand(self, op: Op[Any], array: AnyArray, words: tuple[str, ...]) -> Operand:
+        axes = self._values.axes(array, words)
         if axes is None:
             raise RuntimeError(
                 f"The op {op.name} was given an array of shape {array.shape} that is not a parameter of '{self.model}',"
@@ -182,14 +264,14 @@ class Trace(Documented):
             )
         names = self._values.names(array)
         if not names:
-            return Operand(position, axes, None, self._values.makers(array))
+            return Operand(axes, None, self._values.makers(array))
         first = names[0]
         self._consumed[first.path] = first.size
         here = f"{self._frame.path}." if self._frame else ""
         used = next((one for one in names if one.path.startswith(here)), first)
         used = used._replace(tied=used.tied or first.path in self._used)
         self._used.add(first.path)
-        return Operand(position, axes, used, (first.path,))
+        return Operand(axes, used, (first.path,))
 
     def _path_of(self, module: Module) -> str:
         """The path of a module that is about to run; one that occurs several times runs in the order of its paths."""
@@ -208,16 +290,16 @@ class Trace(Documented):
         arrays = [value for value in values if isinstance(value, np.ndarray)]
         return tuple(dict.fromkeys(maker for array in arrays for maker in self._values.makers(array)))
 
-    def _path(self, op: Op[Any], operands: list[Operand]) -> str:
+    def _path(self, op: Op[Any], used: Sequence[Named]) -> str:
         """The path of an op: the parameter it uses (for `weight` the module itself), else the module and the op.
 
         A path that is already taken gets a number: `encoder.layers.0.add`, `encoder.layers.0.add_2`.
         """
         frame = self._frame
-        used = next((operand.parameter.path for operand in operands if operand.parameter), None)
-        if frame is not None and used is not None:
-            frame.touched = frame.field_of(used)
-        name = op.name if used is None or frame is None else "" if frame.touched == "weight" else frame.touched
+        name = op.name
+        if frame is not None and used:
+            frame.touched = frame.field_of(used[0].path)
+            name = "" if frame.touched == "weight" else frame.touched
         path = ".".join(part for part in (frame.path if frame else "", name) if part)
         self._named[path] = count = self._named.get(path, 0) + 1
         return path if count == 1 else f"{path}_{count}"
@@ -255,7 +337,6 @@ class Trace(Documented):
 
 
 SEED = 0  # of random ids: the same every time
-logger = logging.getLogger("bertcli")
 
 
 class Pass(NamedTuple):
@@ -268,12 +349,9 @@ class Pass(NamedTuple):
 
 def pass_of_text(model: Model, text: str, pair: str | None = None) -> Pass:
     """A text as the model reads it; one that is too long is cut, with a warning."""
-    from bertcli.tasks.task import length_limit  # imports the tokenizer, which random ids do not need
+    from bertcli.analysis.results import tokens_of  # imports the tokenizer, which random ids do not need
 
-    limit = length_limit(model, None)
-    (tokens,) = model.tokenizer.encode([text], None if pair is None else [pair], limit)
-    if tokens.lost:
-        logger.warning("the text was cut to %d tokens; %d were lost.", limit, tokens.lost)
+    tokens = tokens_of(model, text, pair)
     return Pass(np.array([tokens.ids]), np.array([tokens.segments]), list(tokens.pieces))
 
 
@@ -284,15 +362,8 @@ def random_pass(model: Model, batch: int, sequence: int) -> Pass:
     return Pass(ids, np.zeros_like(ids), [f"#{id}" for id in ids[0]])
 
 
-def run(model: Model, given: Pass, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> Trace:
-    """The trace of a real pass through the encoder and every head."""
-    with trace(model, time=time, stats=stats, keep=keep) as found:
-        model.outputs(given.ids, given.segments)
-    return found
-
-
 def run_shapes(model: Model, batch: int, sequence: int) -> Trace:
-    """The same with shapes only: no memory, no time, whatever the sizes, and no weights are read."""
+    """The trace of a pass by its shapes, with every head: no memory, no time, whatever the sizes, no weights are read."""
     model.config.check_input(batch, sequence)
     rows = batch * sequence
     ids = shape_only((rows,), np.intp)
