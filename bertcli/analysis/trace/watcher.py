@@ -363,7 +363,7 @@ def random_pass(model: Model, batch: int, sequence: int) -> Pass:
 
 
 def run_shapes(model: Model, batch: int, sequence: int) -> Trace:
-    """The trace of a pass by its shapes, with every head: no memory, no time, whatever the sizes, no weights are read."""
+    """The trace of a pass through every head, by its shapes: no memory, no time, whatever the sizes, and no weights."""
     model.config.check_input(batch, sequence)
     rows = batch * sequence
     ids = shape_only((rows,), np.intp)
