@@ -86,7 +86,7 @@ def rows(counts: Sequence[int], symbol: str = "S") -> Axis:
 
 
 def show(name: str, axes: Axes) -> Value:
-    """A value for display: the batch has an axis of its own, left out for one sentence; other products stay one axis."""
+    """A value for display: the batch has an axis of its own, left out for one sentence; other products are one."""
     parts: list[tuple[str, int]] = []
     for axis in axes:
         if axis and axis[0].symbol == BATCH:
