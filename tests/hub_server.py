@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
         time.sleep(faults.delay)
         if faults.status is not None:
-            self._send(faults.status, b"out of order")
+            self._send(faults.status, b"out of order", name="listing")
         elif match := re.fullmatch(r"/api/models/(.+?)(?:/revision/(.+)|/tree/(.+))?", path):
             self._describe(match, "blobs" in parse_qs(url.query))
         elif match := re.fullmatch(r"/(.+?)/resolve/([^/]+)/(.+)", path):

@@ -2,11 +2,12 @@
 
 The files are stored under their commit, the weights last, and only then is `refs/REVISION` pointed to it: whatever
 fails on the way, the cache holds either the previous model or the new one, complete. Nothing that the server says
-becomes part of a path unchecked.
+becomes part of a path unchecked, and nothing is waited for, or read, without limit.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
@@ -18,15 +19,16 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 from time import monotonic
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
 
-from huggingface_hub import HfApi, constants, get_hf_file_metadata, hf_hub_download, hf_hub_url
-from huggingface_hub.errors import RepositoryNotFoundError
+from huggingface_hub import constants, get_hf_file_metadata, hf_hub_download, hf_hub_url
+from huggingface_hub.utils import build_hf_headers, get_session  # type: ignore[attr-defined, unused-ignore]
 from huggingface_hub.utils.logging import get_verbosity, set_verbosity
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
 from bertcli.checkpoint.cache import COMMIT, missing, point, repo_folder
-from bertcli.checkpoint.lacking import CONVERT_PICKLE, lacks_tokenizer, other_weights
+from bertcli.checkpoint.lacking import lacks_tokenizer, lacks_weights
 from bertcli.checkpoint.tensors import INDEX_FILE, SINGLE_FILE, shard_names
 from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT
 from bertcli.errors import BertcliError, shown
@@ -35,6 +37,7 @@ T = TypeVar("T")
 
 ETAG = re.compile(r"\w[\w-]{0,127}", re.ASCII)  # becomes a file name below blobs/
 
+LISTING_LIMIT = 10_000_000  # bytes; a thousand files take 300 kB
 PATIENCE = 60.0  # seconds that a listing may take, and that a download may stand still
 SLOWEST = 1000  # bytes a second: less counts as standing still
 BEYOND = 1 << 30  # bytes more than listed that end a download; another process may be fetching another revision
@@ -60,11 +63,18 @@ class _Listing(NamedTuple):
     sizes: dict[str, int | None]
 
 
+class _Refused(Exception):
+    """An answer with a status of 400 or more; the client's own errors have its `response`, too."""
+
+    def __init__(self, response: Any) -> None:
+        self.response = response
+
+
 def download(repos: list[str], revision: str | None, cache: Path, progress: bool, weights: bool) -> Path:
     """The folder of the first of `repos` that the Hub knows; files that are not cached are fetched."""
     try:
         with _quiet():
-            listing = _list(repos, revision)
+            listing = _list(repos, revision or "main")
             small, large = _wanted(listing.repo, listing.sizes, weights)
             folder = _fetch(listing, small, cache)
             if large == [INDEX_FILE]:
@@ -73,7 +83,8 @@ def download(repos: list[str], revision: str | None, cache: Path, progress: bool
             lost = [name for name in [*large, *missing(folder, weights)] if name not in listing.sizes]
             if lost:
                 raise BertcliError(f"{listing.repo} on the Hub lacks {lost[0]}: the model is incomplete, use another.")
-            _fetch(listing, large, cache, progress)
+            with _quiet(bars=progress and sys.stderr is not None and sys.stderr.isatty()):
+                _fetch(listing, large, cache)
             if revision != listing.commit:
                 point(repo_folder(cache, listing.repo) / "refs" / (revision or "main"), listing.commit)
     except BertcliError:
@@ -84,69 +95,88 @@ def download(repos: list[str], revision: str | None, cache: Path, progress: bool
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the client's warnings and log lines: errors reach the user as one line of ours."""
-    level = get_verbosity()
-    set_verbosity(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        set_verbosity(level)
-
-
-def _list(repos: list[str], revision: str | None) -> _Listing:
-    api, timeout = HfApi(), constants.HF_HUB_ETAG_TIMEOUT
-    for position, repo in enumerate(repos):
-        ask = partial(api.model_info, repo, revision=revision, files_metadata=True, timeout=timeout)
+def _quiet(bars: bool = False) -> Iterator[None]:
+    """Without the client's warnings and log lines: errors are one line of ours. Its progress bars only if wanted."""
+    level, without = get_verbosity(), are_progress_bars_disabled()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        set_verbosity(logging.CRITICAL)
+        (enable_progress_bars if bars else disable_progress_bars)()
         try:
-            info = _in_time(ask, repo)
-        except RepositoryNotFoundError:
-            if position + 1 < len(repos):
-                continue
-            raise
-        break
-    commit = info.sha
+            yield
+        finally:
+            set_verbosity(level)
+            (disable_progress_bars if without else enable_progress_bars)()
+
+
+def _list(repos: list[str], revision: str) -> _Listing:
+    """What the Hub says of the first of `repos` that it knows."""
+    for repo in repos:
+        try:
+            info = _in_time(partial(_asked, f"{repo}/revision/{quote(revision, safe='')}?blobs=true"), repo)
+            break
+        except _Refused as refused:
+            if _code(refused.response) != "RepoNotFound" or repo == repos[-1]:
+                raise
+    commit = info.get("sha")
     if not isinstance(commit, str) or not COMMIT.fullmatch(commit):  # it becomes part of a path
         raise BertcliError(f"{constants.ENDPOINT} says that {repo} is at commit {shown(commit)}: check HF_ENDPOINT.")
-    sizes = {file.rfilename: file.size for file in info.siblings or ()}
+    sizes = {file["rfilename"]: file.get("size") for file in info.get("siblings") or ()}
     if not sizes:  # a mirror that leaves them out
-        sizes = dict.fromkeys(_in_time(partial(api.list_repo_files, repo, revision=commit), repo))
+        tree = _in_time(partial(_asked, f"{repo}/tree/{commit}?recursive=true"), repo)
+        sizes = {file["path"]: file.get("size") for file in tree}
     for name, size in sizes.items():
         if not isinstance(name, str) or not isinstance(size, int | None):
             raise TypeError(f"{name!r} of {size!r} bytes is no file")
     return _Listing(repo, commit, sizes)
 
 
+def _asked(path: str) -> Any:
+    """The Hub's answer about a model, of at most LISTING_LIMIT bytes: the client itself reads one of any length."""
+    session: Any = get_session()
+    url = f"{constants.ENDPOINT}/api/models/{path}"
+    how = {"headers": build_hf_headers(), "timeout": constants.HF_HUB_ETAG_TIMEOUT}
+    of_httpx = callable(getattr(session, "stream", None))  # the client before version 1 has a session of requests
+    with session.stream("GET", url, **how) if of_httpx else session.get(url, stream=True, **how) as response:
+        body = bytearray()
+        for part in response.iter_bytes() if of_httpx else response.iter_content(1 << 16):
+            body += part
+            if len(body) > LISTING_LIMIT:
+                raise BertcliError(
+                    f"{constants.ENDPOINT} sends more than {LISTING_LIMIT:,} bytes when asked which files a model has: "
+                    "check HF_ENDPOINT."
+                )
+        if response.status_code >= 400:
+            raise _Refused(response)
+    return json.loads(body)
+
+
+def _code(response: Any) -> str | None:
+    """Why the Hub refuses, in its own word. A private repository is as if it were not there."""
+    code = response.headers.get("X-Error-Code")
+    return "RepoNotFound" if code is None and response.status_code == 401 else code
+
+
 def _wanted(repo: str, names: Collection[str], weights: bool) -> tuple[list[str], list[str]]:
     """The small files and the weights to fetch, out of all the names in a repository."""
+    where = f"{repo} on the Hub"
     small = sorted(name for name in names if SMALL_FILES.fullmatch(name))
     if not {"config.json", "modules.json"}.intersection(names):
-        raise other_weights(f"{repo} on the Hub", names) or BertcliError(
-            f"{repo} on the Hub has no config.json: it is not a model that bertcli can read."
-        )
+        raise lacks_weights(where, names, "has no config.json: it is not a model that bertcli can read")
     if not any(name.endswith(("vocab.txt", "tokenizer.json")) for name in small):
-        raise lacks_tokenizer(f"{repo} on the Hub", repo, names)
+        raise lacks_tokenizer(where, repo, names)
     if not weights:
         return small, []
     own = sorted(name for name in names if MODULE_WEIGHTS.fullmatch(name))
     large = next(([name] for name in (SINGLE_FILE, INDEX_FILE) if name in names), [])
     large = large or [name for name in own if name.startswith("0_")]
-    if not large and any(name.rpartition("/")[2].startswith("pytorch_model") for name in names):
-        raise BertcliError(
-            f"{repo} on the Hub has its weights only as pytorch_model.bin, a pickle: opening one can run code from "
-            "whoever made it, so bertcli does not; see whether --revision refs/pr/1 has safetensors, or, if you trust "
-            f"it, fetch it yourself and convert it in its folder where PyTorch is installed: {CONVERT_PICKLE}"
-        )
     if not large:
-        raise other_weights(f"{repo} on the Hub", names) or BertcliError(
-            f"{repo} on the Hub has neither {SINGLE_FILE} nor {INDEX_FILE}: use another model."
-        )
+        otherwise = f"has neither {SINGLE_FILE} nor {INDEX_FILE}: use another model"
+        raise lacks_weights(where, names, otherwise, elsewhere="see whether --revision refs/pr/1 has safetensors, or, ")
     return small + [name for name in own if name not in large], large
 
 
-def _fetch(listing: _Listing, names: Sequence[str], cache: Path, progress: bool = False) -> Path:
+def _fetch(listing: _Listing, names: Sequence[str], cache: Path) -> Path:
     """The folder of the commit with these files, each of the size that the listing says.
 
     The client stores a file under its ETag, which the Hub may choose: one that could lead out of the cache is refused.
@@ -155,8 +185,6 @@ def _fetch(listing: _Listing, names: Sequence[str], cache: Path, progress: bool 
     """
     storage = repo_folder(cache, listing.repo)
     folder = storage / "snapshots" / listing.commit
-    if not names:
-        return folder
 
     def fetch() -> None:
         for name in names:
@@ -167,8 +195,7 @@ def _fetch(listing: _Listing, names: Sequence[str], cache: Path, progress: bool 
                     raise BertcliError(f"{name} of {listing.repo} is said to be {where}: check HF_ENDPOINT.")
             hf_hub_download(listing.repo, name, revision=listing.commit, cache_dir=cache)
 
-    with _bars(progress and sys.stderr is not None and sys.stderr.isatty()):
-        _in_time(fetch, listing.repo, storage, sum(listing.sizes[name] or VOCABULARY_LIMIT for name in names))
+    _in_time(fetch, listing.repo, storage, sum(listing.sizes[name] or VOCABULARY_LIMIT for name in names))
     for name in names:
         path, size = folder / name, listing.sizes[name]
         found = path.stat().st_size
@@ -221,19 +248,8 @@ def _stored(folder: Path | None) -> int:
     return size
 
 
-@contextmanager
-def _bars(wanted: bool) -> Iterator[None]:
-    """The client's progress bars, on or off."""
-    before = are_progress_bars_disabled()
-    (enable_progress_bars if wanted else disable_progress_bars)()
-    try:
-        yield
-    finally:
-        (disable_progress_bars if before else enable_progress_bars)()
-
-
 def _explained(error: Exception, repo: str, revision: str | None) -> BertcliError:
-    """What went wrong and what to do, from the classes of the error and of its causes."""
+    """What went wrong and what to do, from what the Hub answered, or from the classes of the error and its causes."""
     hub = constants.ENDPOINT
     chain: list[BaseException] = []
     cause: BaseException | None = error
@@ -241,26 +257,24 @@ def _explained(error: Exception, repo: str, revision: str | None) -> BertcliErro
         chain.append(cause)
         cause = cause.__cause__ or cause.__context__
     kinds = {kind.__name__ for link in chain for kind in type(link).__mro__}
-    responses = [getattr(link, "response", None) for link in chain]
-    status = next((response.status_code for response in responses if response is not None), None)
+    response = next((found for link in chain if (found := getattr(link, "response", None)) is not None), None)
     system = next((link for link in chain if isinstance(link, OSError) and link.strerror), None)
-    if "GatedRepoError" in kinds:
-        return BertcliError(f"{repo} is gated: accept its terms on {hub}/{repo} and set HF_TOKEN to your token.")
-    if "RepositoryNotFoundError" in kinds:
-        return BertcliError(
-            f"There is no folder {repo}, and no accessible model of that name on {hub}: check the spelling, or "
-            "set HF_TOKEN if it is private."
-        )
-    if "RevisionNotFoundError" in kinds:
-        return BertcliError(f"{repo} on {hub} has no revision {revision or 'main'}: give a branch, tag or commit.")
     if any("Consistency check failed" in str(link) for link in chain):
         return BertcliError(f"A file of {repo} arrived from {hub} with the wrong size and was discarded: try again.")
     if kinds & BROKEN:
         return BertcliError(f"The connection to {hub} broke off while fetching {repo}: try again.")
-    if status in (401, 403):
-        return BertcliError(f"{hub} refused {repo} with status {status}: check HF_TOKEN.")
-    if status is not None:
-        return BertcliError(f"{hub} answered {status} when asked for {repo}: try again later.")
+    if response is not None:
+        refusals = {
+            "GatedRepo": f"{repo} is gated: accept its terms on {hub}/{repo} and set HF_TOKEN to your token.",
+            "RepoNotFound": f"There is no folder {repo}, and no accessible model of that name on {hub}: check the "
+            "spelling, or set HF_TOKEN if it is private.",
+            "RevisionNotFound": f"{repo} on {hub} has no revision {revision or 'main'}: give a branch, tag or commit.",
+        }
+        status = response.status_code
+        otherwise = f"refused {repo} with status {status}: check HF_TOKEN."
+        if status not in (401, 403):
+            otherwise = f"answered {status} when asked for {repo}: try again later."
+        return BertcliError(refusals.get(_code(response) or "", f"{hub} {otherwise}"))
     if kinds & UNREACHABLE:
         return BertcliError(
             f"{hub} cannot be reached, and {repo} is not in the cache: check the connection, or give a folder."

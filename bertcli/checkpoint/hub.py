@@ -71,11 +71,9 @@ def find_model(
             "downloading it: run once online, or give a folder."
         )
     try:
-        import huggingface_hub.constants  # noqa: F401
+        from bertcli.checkpoint.download import download  # imports the Hub client: only when needed
     except ValueError as error:  # HF_HUB_ETAG_TIMEOUT=abc
         raise BertcliError(f"The Hub client cannot be loaded ({error}): check the variables HF_….") from None
-    from bertcli.checkpoint.download import download  # imports the Hub client: only when needed
-
     return download(repos, revision, cache, progress, weights)
 
 

@@ -6,18 +6,23 @@ from collections.abc import Collection
 
 from bertcli.errors import BertcliError
 
-PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-FOREIGN = {
-    "tf_model.h5": "TensorFlow", "flax_model.msgpack": "Flax", "bert_model.ckpt.index": "TensorFlow",
-    "model.ckpt.index": "TensorFlow",
-}  # fmt: skip
-ADAPTERS = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin")
 # The state dict is saved unchanged: loading it into a transformers class would drop the heads that class lacks.
 CONVERT_PICKLE = (
     'python -c "import glob, torch; from safetensors.torch import save_file; save_file({k: v.contiguous().clone()'
     " for f in sorted(glob.glob('pytorch_model*.bin'))"
     " for k, v in torch.load(f, map_location='cpu', weights_only=True).items()}, 'model.safetensors')\""
 )
+CONVERT = "load it with transformers and call save_pretrained, which writes model.safetensors"
+
+# How the name of a file with weights may end, what it is, and what to do, in the order in which they are named.
+OTHER_WEIGHTS = (
+    ("adapter_config.json", "an adapter for another model",
+     "load both with peft, call merge_and_unload and then save_pretrained, which writes a whole model"),
+    ("tf_model.h5", "TensorFlow", CONVERT),
+    ("model.ckpt.index", "TensorFlow", CONVERT),
+    ("flax_model.msgpack", "Flax", CONVERT),
+    (".onnx", "ONNX", "give the model that this one was exported from"),
+)  # fmt: skip
 
 # What other tokenizers are stored in.
 OTHER_TOKENIZERS = (
@@ -26,29 +31,27 @@ OTHER_TOKENIZERS = (
 )  # fmt: skip
 
 
-def other_weights(where: str, names: Collection[str]) -> BertcliError | None:
-    """What to raise where there are weights, but none that bertcli reads; None if these names tell of none."""
+def lacks_weights(where: str, names: Collection[str], otherwise: str, *, elsewhere: str = "") -> BertcliError:
+    """What to raise where there are no weights that bertcli reads; `otherwise` where these names tell of no others.
+
+    `elsewhere` is where safetensors of the same model may be.
+    """
     if any(name.startswith("model.safetensors") for name in names):
-        return None
-    foreign = next((name for name in names if name in FOREIGN), None)
-    if foreign is not None:
+        return BertcliError(f"{where} {otherwise}.")
+    pickle = next((name for name in names if name.rpartition("/")[2].startswith("pytorch_model")), None)
+    if pickle is not None:
         return BertcliError(
-            f"{where} has its weights only in {foreign} ({FOREIGN[foreign]}), which bertcli does not read: load it "
-            "with transformers and call save_pretrained, which writes model.safetensors."
+            f"{where} has its weights only in {pickle}, a pickle: opening one can run code from whoever made it, so "
+            f"bertcli never does; {elsewhere}if you trust it, convert it in its folder where PyTorch is installed: "
+            f"{CONVERT_PICKLE}"
         )
-    adapter = next((name for name in ADAPTERS if name in names), None)
-    if adapter is not None:
-        return BertcliError(
-            f"{where} holds only an adapter ({adapter}) for another model: load both with peft, call "
-            "merge_and_unload and then save_pretrained, which writes a whole model."
-        )
-    graph = next((name for name in names if name.endswith(".onnx")), None)
-    if graph is not None:
-        return BertcliError(
-            f"{where} has its weights only in {graph} (ONNX), from which bertcli does not read them: give the model "
-            "that this one was exported from."
-        )
-    return None
+    for ending, what, advice in OTHER_WEIGHTS:
+        found = next((name for name in names if name.endswith(ending)), None)
+        if found is not None:
+            return BertcliError(
+                f"{where} has its weights only in {found} ({what}), which bertcli does not read: {advice}."
+            )
+    return BertcliError(f"{where} {otherwise}.")
 
 
 def lacks_tokenizer(where: str, source: str, names: Collection[str]) -> BertcliError:

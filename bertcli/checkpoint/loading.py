@@ -12,7 +12,7 @@ import numpy as np
 
 from bertcli.checkpoint.config import Config
 from bertcli.checkpoint.families import Family, Place, family, parse_heads, read_config, tensors_of_others
-from bertcli.checkpoint.lacking import other_weights
+from bertcli.checkpoint.lacking import lacks_weights
 from bertcli.checkpoint.sentence import network_place
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors
 from bertcli.engine.array import Array, shape_only
@@ -104,9 +104,9 @@ def _open(folder: Path) -> tuple[Config, Mapping[str, StoredTensor]]:
 
         return open_static(folder)
     if not os.path.lexists(folder / "config.json"):
-        raise other_weights(str(folder), [path.name for path in folder.glob("*")]) or BertcliError(
-            f"{folder} has no config.json: give the folder of a model, or fetch this one again."
-        )
+        names = [path.name for path in folder.glob("*")]
+        otherwise = "has no config.json: give the folder of a model, or fetch this one again"
+        raise lacks_weights(str(folder), names, otherwise)
     config = read_config(folder / "config.json")
     if not family(config.model_type).names:
         raise BertcliError(f"{folder} holds {config.title}; it has sizes, but there are no checkpoints of it.")

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.lacking import CONVERT_PICKLE, PICKLES, other_weights
+from bertcli.checkpoint.lacking import lacks_weights
 from bertcli.checkpoint.untrusted import open_regular, read_bytes, read_object
 from bertcli.errors import BertcliError, shown
 
@@ -189,15 +189,7 @@ def _no_weights(folder: Path) -> BertcliError:
         names = sorted(os.listdir(folder))
     except OSError as error:
         return BertcliError(f"{folder} cannot be read: {error.strerror or error}.")
-    pickle = next((name for name in names if name in PICKLES or name.startswith("pytorch_model-")), None)
-    if pickle is not None:
-        return BertcliError(
-            f"{folder} has its weights only in {pickle}, a pickle: opening one can run code from whoever made it, so "
-            "bertcli never does; if you trust it, convert it in that folder where PyTorch is installed: "
-            f"{CONVERT_PICKLE}"
-        )
     with suppress(OSError):
         names += [f"onnx/{name}" for name in os.listdir(folder / "onnx")]
-    return other_weights(str(folder), names) or BertcliError(
-        f"{folder} holds no weights: there is neither {SINGLE_FILE} nor {INDEX_FILE}."
-    )
+    otherwise = f"holds no weights: there is neither {SINGLE_FILE} nor {INDEX_FILE}"
+    return lacks_weights(str(folder), names, otherwise)

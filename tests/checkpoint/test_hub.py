@@ -271,7 +271,7 @@ def test_a_commit_in_a_header_is_that_of_the_listing(hub: Hub, start: Start, tmp
 def test_a_listing_of_another_form(hub: Hub, start: Start) -> None:
     process = start()
     siblings = [[{"rfilename": "config.json", "size": "9"}], "x", [7], {"a": 1}, [{"size": 7}]]
-    forms: list[Any] = [[], {}, None, "x", 7, *({"id": MODEL, "sha": "0" * 40, "siblings": one} for one in siblings)]
+    forms: list[Any] = [[], None, "x", 7, *({"id": MODEL, "sha": "0" * 40, "siblings": one} for one in siblings)]
     for hub.faults.listing in forms:
         assert f"{hub.url} does not answer like a Hub: check HF_ENDPOINT" in process.error()
     hub.faults.listing = {"id": MODEL}
@@ -291,6 +291,16 @@ def test_a_hub_that_takes_forever(hub: Hub, start: Start) -> None:
 def test_a_hub_that_sends_without_end(hub: Hub, start: Start) -> None:
     hub.faults.endless = {"config.json"}
     assert "sends more of someone/model than it listed: check HF_ENDPOINT." in start(PATIENCE="30").error()
+
+
+def test_a_listing_without_end(hub: Hub, start: Start) -> None:
+    hub.faults.endless = {"listing"}
+    error = start().error()
+    assert error == (
+        f"{hub.url} sends more than 10,000,000 bytes when asked which files a model has: check HF_ENDPOINT."
+    )
+    hub.faults.status = 404
+    assert "sends more than 10,000,000 bytes" in start().error()
 
 
 def test_a_setting_of_the_client_that_is_none(start: Start) -> None:
@@ -489,11 +499,11 @@ def test_repositories_that_are_no_use_are_refused_before_anything_large(hub: Hub
         "a/dense": without(dense, "2_Dense/model.safetensors"),
     }
     process = start()
-    assert "only as pytorch_model.bin, a pickle: opening one can run code" in process.error("a/pickle")
+    assert "only in pytorch_model.bin, a pickle: opening one can run code" in process.error("a/pickle")
     assert "a/config on the Hub has no config.json" in process.error("a/config")
     assert "neither tokenizer.json nor vocab.txt" in process.error("a/tokenizer")
     assert "neither model.safetensors nor model.safetensors.index.json" in process.error("a/weights")
-    assert "a/adapter on the Hub holds only an adapter (adapter_config.json)" in process.error("a/adapter")
+    assert "a/adapter on the Hub has its weights only in adapter_config.json (an adapter" in process.error("a/adapter")
     assert "a/graph on the Hub has its weights only in onnx/model.onnx (ONNX)" in process.error("a/graph")
     assert "a/shard on the Hub lacks model-00002-of-00003.safetensors" in process.error("a/shard")
     assert "a/dense on the Hub lacks 2_Dense/model.safetensors" in process.error("a/dense")
