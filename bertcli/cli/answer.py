@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import typer
 
 from bertcli.cli.command import command
-from bertcli.cli.job import PAGE, RECORDS, Job, read_texts
+from bertcli.cli.job import PAGE, TABLES, Job, read_texts
 from bertcli.cli.marked import Found, MarkedTable, Passage
 from bertcli.cli.options import InputOptions, OwnModelOptions, WindowOptions, option
 from bertcli.files.table import Cell, cell
@@ -127,11 +127,12 @@ def answer(
     end count characters of the context.
 
     A model that finds answers is needed (-m). Long contexts are read in windows
-    of at most 384 tokens that overlap, so nothing is cut.
+    of at most 384 tokens that overlap, so nothing is cut. A .csv or .parquet file
+    has the rows of the table.
     """
     chosen = {"top_k": top_k, "max_answer_length": max_answer_length, "no_answer": no_answer, "score": score}
     options = {f"--{name.replace('_', '-')}": value for name, value in chosen.items()}
-    run = job.begin("answer", options, sample=None, endings=(*RECORDS, PAGE))
+    run = job.begin("answer", options, sample=None, endings=(*TABLES, PAGE))
     from bertcli import tasks
 
     def begin(progress: Progress) -> RecordStream:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bertcli.cli.command import command
-from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, Job
-from bertcli.cli.options import option
+from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, TABLES, Job
+from bertcli.cli.options import IdColumn, option
 from bertcli.files.table import Cell, Table, cell
 from bertcli.report import Column
 
@@ -81,6 +81,7 @@ def classify(
             help="The arguments after the text (with --input: all) are choices: score which is right.",
         ),
     ] = False,
+    id_column: IdColumn = None,
     label_column: Annotated[
         str | None,
         option(
@@ -97,6 +98,7 @@ def classify(
     bertcli classify -i reviews.csv --column review -o labels.jsonl
     cat reviews.txt | bertcli classify --format jsonl
     bertcli classify -i test.csv --label-column label -o labels.jsonl
+    bertcli classify -i reviews.csv --id-column id -o labels.csv --resume
     bertcli classify --head nsp "It began to rain." --text-pair "She ran inside."
     bertcli classify -m my-model --top-k 1 "How do I get my money back?"
     bertcli classify -m my-nli-model --candidates "sports,politics" "They won."
@@ -109,6 +111,10 @@ def classify(
     A."; with --choices, how well each choice goes with the text. No model for
     these is bundled (-m).
 
+    A .csv or .parquet file has a row for each label of a text: index, id (with
+    --id-column), text, text_pair, label, score, true_label (with --label-column),
+    error (with --keep-going).
+
     With --label-column each record has "true_label", and a report follows the
     table, or is printed on stdout with -o; with --format json or jsonl on stderr.
     """
@@ -118,9 +124,10 @@ def classify(
     job, chosen = _choices(job) if choices else (job, None)
     how = {"top_k": top_k, "head": head, "activation": activation, "candidates": candidates, "template": template,
            "multi_label": multi_label, "choices": chosen}  # fmt: skip
-    options = {f"--{name.replace('_', '-')}": value for name, value in how.items()} | {"--label-column": label_column}
+    columns = {"id_column": id_column, "label_column": label_column}
+    options = {f"--{name.replace('_', '-')}": value for name, value in (how | columns).items()}
     sample = None if own else MASKED_SAMPLE if head == "nsp" else SENTIMENT_SAMPLE
-    run = job.begin(f"classify{own}", options, sample=sample, label_column=label_column)
+    run = job.begin(f"classify{own}", options, sample=sample, endings=TABLES, **columns)
     from bertcli import tasks
 
     def begin(progress: Progress) -> RecordStream:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bertcli.cli.command import command
-from bertcli.cli.job import RECORDS, Job, Run, set_threads
-from bertcli.cli.options import SearchOptions, option
+from bertcli.cli.job import PARQUET, RECORDS, Job, Run, set_threads
+from bertcli.cli.options import IdColumn, SearchOptions, option
 from bertcli.errors import shown
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 Begin = Callable[["Progress"], "Stream"]
 ARRAYS = (".npy", ".npz", ".safetensors")  # the endings of bertcli.files.arrays
-PARQUET = ".parquet"
 SHOWN = 4  # numbers of a vector that a table shows
 BEGINNING = Column(f"first {SHOWN} numbers", number=True)
 COLUMNS = (
@@ -76,11 +75,7 @@ class VectorOptions:
                help="How arrays are stored: float32 (default), float16, int8 with one scale per row, "
                "binary: one bit per number."),
     ] = "float32"  # fmt: skip
-    id_column: Annotated[
-        str | None,
-        option(None, "--id-column", metavar="NAME",
-               help="The field that identifies a text; it is copied to the output."),
-    ] = None  # fmt: skip
+    id_column: IdColumn = None
     prompt_name: Annotated[
         str | None,
         option(None, "--prompt-name", metavar="NAME",
@@ -242,10 +237,6 @@ def encode(job: Job, search: SearchOptions, vectors: VectorOptions) -> None:
         _encode_sparse(job, vectors)
         return
     endings = RECORDS + vectors.array_endings
-    if job.ending == PARQUET and PARQUET in endings:
-        from bertcli.files.parquet import pyarrow
-
-        pyarrow(str(job.output.output))  # if it is missing, fail now
     run = job.begin("encode", vectors.by_name, endings=endings, id_column=vectors.id_column)
     from bertcli import tasks
 

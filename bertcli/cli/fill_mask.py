@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bertcli.cli.command import command
-from bertcli.cli.job import Job
+from bertcli.cli.job import TABLES, Job
 from bertcli.cli.options import option
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
@@ -55,9 +55,10 @@ def fill_mask(
     bertcli fill-mask -m bert-base-uncased "Rome is the capital of [MASK]."
 
     The score is the probability among all words of the vocabulary. A text may
-    have any number of masks, filled independently unless --joint is given.
+    have any number of masks, filled independently unless --joint is given. A .csv
+    or .parquet file has the rows of the table.
     """
-    run = job.begin("fill-mask", {"--top-k": top_k, "--targets": targets, "--joint": joint})
+    run = job.begin("fill-mask", {"--top-k": top_k, "--targets": targets, "--joint": joint}, endings=TABLES)
     from bertcli import tasks
 
     def begin(progress: Progress) -> RecordStream:

@@ -28,6 +28,7 @@ from bertcli.errors import BertcliError
 
 if TYPE_CHECKING:
     from bertcli.files.draft import Draft, Fingerprint
+    from bertcli.files.records import FlatFile, RecordFile
     from bertcli.files.table import Table
     from bertcli.files.texts import Texts
     from bertcli.files.vectors import VectorForm
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 MASKED_SAMPLE = "bert-mini-mlm"
 SENTIMENT_SAMPLE = "bert-mini-sentiment"
 RECORDS = (".json", ".jsonl")  # the endings of bertcli.files.records
+PARQUET = ".parquet"
+TABLES = (*RECORDS, ".csv", PARQUET)  # those of records that have rows in a table
 PAGE = ".html"
 logger = logging.getLogger("bertcli")
 
@@ -80,6 +83,10 @@ class Job:
             from bertcli.files.draft import check_output
 
             check_output(self.output.output, endings)
+            if self.ending == PARQUET:
+                from bertcli.files.parquet import pyarrow
+
+                pyarrow(self.output.output)  # if it is missing, fail now
         elif self.long.resume:
             raise typer.BadParameter(
                 "--resume needs --output: only a result in a file can be continued.", param_hint="--resume"
@@ -88,7 +95,7 @@ class Job:
             raise BertcliError("A pipe cannot be read a second time, so --resume needs the texts in a file (--input).")
         if self.long.resume and self.ending == PAGE:
             raise typer.BadParameter(
-                f"a {PAGE} page is written at the end; --resume works with {' and '.join(RECORDS)}.",
+                f"a {PAGE} page is written at the end; --resume works with {', '.join(endings[:-1])}.",
                 param_hint="--resume",
             )
         return Run(command, options, self, source, open_model(self.model, sample or MASKED_SAMPLE, self.engine))
@@ -130,7 +137,7 @@ class Run:
         accuracy: Accuracy | None = None,
     ) -> Progress:
         """Write the records of `begin(progress)` to their destination; `accuracy`, if given, counts them all."""
-        from bertcli.files.records import RecordFile, record_output
+        from bertcli.files.records import record_output
         from bertcli.tasks import Progress
 
         count = accuracy.add if accuracy else lambda records: None
@@ -152,7 +159,7 @@ class Run:
                 accuracy.counts = draft.state["accuracy"]
             if draft.whole:
                 return progress
-            file = RecordFile(draft)
+            file = self._record_file(draft, table)
             with self.counted(begin(progress).blocks) as blocks:
                 for block in blocks:
                     progress = block.progress
@@ -162,6 +169,15 @@ class Run:
                     draft.step({**progress._asdict(), **counts})
             file.finish()
         return progress
+
+    def _record_file(self, draft: Draft, table: Table) -> RecordFile | FlatFile:
+        from bertcli.files.records import FlatFile, RecordFile
+
+        if self.job.ending in RECORDS:
+            return RecordFile(draft)
+        given = {"id": "--id-column", "true_label": "--label-column"}
+        keys = [key for key, option in given.items() if self.options.get(option) is not None]
+        return FlatFile(draft, table, [*keys, *["error"] * self.job.long.keep_going])
 
     def vectors(
         self, form: VectorForm, begin: Callable[[Progress], Generator[Block | SparseBlock, None, None]]

@@ -37,6 +37,10 @@ Threads = Annotated[
     int | None,
     option("Work", "--threads", min=1, metavar="N", help="Processor threads. (default: one per usable core)"),
 ]
+IdColumn = Annotated[
+    str | None,
+    option(None, "--id-column", metavar="NAME", help="The field that identifies a text; it is copied to the output."),
+]
 CacheDir = Annotated[
     str | None, option("Model", "--cache-dir", metavar="DIR", help="Where downloaded models are kept.")
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from bertcli.cli.command import command
-from bertcli.cli.job import Job, read_texts
+from bertcli.cli.job import TABLES, Job, read_texts
 from bertcli.cli.options import InputOptions, OwnModelOptions, option
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
@@ -98,12 +98,13 @@ def rank(
     The score is the model's own: often a probability, sometimes any number.
     corpus_id is the number of the document in the input, from 0. With
     --query-column each row holds a query and a document, and the documents of a
-    query, which stand together, are ranked among each other.
+    query, which stand together, are ranked among each other. A .csv or .parquet
+    file has the rows of the table.
 
     A cross-encoder with one output is needed (-m). A pair that is too long
     loses tokens from the longer side first.
     """
-    run = job.begin("rank", {"--top-k": top_k, "--query-column": job.texts.query_column}, sample=None)
+    run = job.begin("rank", {"--top-k": top_k, "--query-column": job.texts.query_column}, sample=None, endings=TABLES)
     from bertcli import tasks
 
     def begin(progress: Progress) -> RecordStream:

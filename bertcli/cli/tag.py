@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bertcli.cli.command import command
-from bertcli.cli.job import PAGE, RECORDS, Job
+from bertcli.cli.job import PAGE, TABLES, Job
 from bertcli.cli.marked import Found, MarkedTable, Passage
 from bertcli.cli.options import InputOptions, OwnModelOptions, WindowOptions
 from bertcli.files.table import Cell
@@ -73,11 +73,12 @@ def tag(
     table of them. start and end count characters of the text.
 
     A model that labels tokens is needed (-m). Texts beyond its limit are read
-    in overlapping windows, so nothing is cut.
+    in overlapping windows, so nothing is cut. A .csv or .parquet file has the
+    rows of the table.
     """
     ignored = [label.strip() for label in ignore.split(",") if label.strip()]
     options = {"--aggregation": aggregation, "--ignore": ignored}
-    run = job.begin("tag", options, sample=None, endings=(*RECORDS, PAGE))
+    run = job.begin("tag", options, sample=None, endings=(*TABLES, PAGE))
     from bertcli import tasks
 
     def begin(progress: Progress) -> RecordStream:

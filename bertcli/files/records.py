@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any
 
 from bertcli.files.draft import Draft, check_output
+from bertcli.files.part import Part
 from bertcli.files.table import Table
 from bertcli.report import as_json
 
@@ -17,16 +20,10 @@ ENDINGS = (".json", ".jsonl")
 IN_MEMORY = 1 << 24  # bytes of a JSON array kept in memory before a temporary file takes over
 
 
-class Writable(Protocol):
-    """What bytes are written to."""
-
-    def write(self, data: bytes, /) -> Any: ...
-
-
 class RecordWriter:
     """Records on a stream of bytes, one a line: JSON lines, or (array) one JSON array, of which `begun` is there."""
 
-    def __init__(self, stream: Writable, array: bool, begun: bool = False) -> None:
+    def __init__(self, stream: IO[bytes] | Part, array: bool, begun: bool = False) -> None:
         self._stream = stream
         self._array = array
         self._begun = begun
@@ -59,6 +56,58 @@ class RecordFile(RecordWriter):
         """Write the end of the file and give it its name."""
         self.end()
         self._draft.publish()
+
+
+class FlatFile:
+    """Records in a .csv or .parquet file: the rows of their table, its numbers in full, after those of a resumed draft.
+
+    `keys` of a record stand in each of its rows, too, "id" as the second column and others as the last; in the row of a
+    text that could not be used, all that its record has.
+    """
+
+    def __init__(self, draft: Draft, table: Table, keys: Sequence[str]) -> None:
+        self._draft = draft
+        self._table = table
+        self._keys = keys
+        self._columns = [column.name.replace(" ", "_") for column in table.columns]
+        names = [*self._columns, *(key for key in keys if key != "id")]
+        names[1:1] = ["id"] * ("id" in keys)
+        self._names = names
+        self._parquet = None
+        if Path(draft.file).suffix.lower() == ".parquet":
+            from bertcli.files.parquet import ParquetFile  # brings NumPy
+
+            self._parquet = ParquetFile(draft, names)
+        elif not draft.part().size:
+            self._write([names])
+
+    def append(self, records: Iterable[Record]) -> None:
+        """Write the rows of several records."""
+        rows = [row for record in records for row in self._rows(record)]
+        if self._parquet:
+            self._parquet.append(rows)
+        else:
+            self._write([row[name] for name in self._names] for row in rows)
+
+    def finish(self) -> None:
+        """Write the end of the file and give it its name."""
+        if self._parquet:
+            self._parquet.finish()
+        else:
+            self._draft.publish()
+
+    def _rows(self, record: Record) -> Iterator[dict[str, Any]]:
+        if "error" in record:
+            yield {name: record.get(name) for name in self._names}
+            return
+        more = {key: record.get(key) for key in self._keys}
+        for cells in self._table.rows_of(record):
+            yield dict(zip(self._columns, cells, strict=True)) | more
+
+    def _write(self, rows: Iterable[Sequence[Any]]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        self._draft.part().write(text.getvalue().encode())
 
 
 @contextmanager

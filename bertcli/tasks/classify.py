@@ -117,7 +117,7 @@ class _Labels(RecordTask):
         """From the scores [name] of a text."""
         best = np.argsort(-scores, kind="stable")[: self.top_k]
         return {
-            "index": item.index,
+            **item.named,
             "text": item.text.text,
             "text_pair": item.text.pair,
             "truncated": item.tokens.truncated,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from bertcli.errors import BertcliError
 from bertcli.files.draft import Draft
-from bertcli.files.records import RecordFile, record_output
+from bertcli.files.records import FlatFile, RecordFile, record_output
 from bertcli.files.table import Table
 from bertcli.report import Column, as_json
 
@@ -52,6 +53,49 @@ def test_records_of_a_resumed_file_follow_those_there(tmp_path: Path) -> None:
                 records.append(RECORDS[first:])
                 records.finish()
             assert file.read_bytes() == whole.read_bytes()
+
+
+def flat(file: Path) -> list[dict[str, Any]]:
+    """The rows of a .csv or .parquet file; in .csv all values are texts, and nothing is empty."""
+    if file.suffix == ".csv":
+        with file.open(encoding="utf-8", newline="") as lines:
+            return [{name: value or None for name, value in row.items()} for row in csv.DictReader(lines)]
+    rows = pytest.importorskip("pyarrow.parquet").read_table(file).to_pylist()
+    return [{name: None if value in (None, "") else str(value) for name, value in row.items()} for row in rows]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_records_in_a_flat_file_are_the_rows_of_their_table(ending: str, tmp_path: Path) -> None:
+    file = tmp_path / f"v.{ending}"
+    columns = (Column("index"), Column("text pair"), Column("score"))
+    table = Table(columns, lambda record: [(record["index"], record["pair"], score) for score in record["scores"]])
+    records: list[dict[str, Any]] = [
+        {"index": 0, "id": 7, "pair": 'a "b",\nc', "scores": [0.1, 1 / 3]},
+        {"index": 1, "id": "x", "text_pair": "d", "error": "no"},
+        {"index": 2, "id": 1 << 70, "pair": "", "scores": []},
+        {"index": 3, "id": None, "pair": None, "scores": [1e-9]},
+    ]
+    with Draft(str(file)) as draft:
+        for part in (records[:1], records[1:]):
+            written = FlatFile(draft, table, ["id", "error"])  # as another process sees the parts
+            written.append(part)
+        written.finish()
+    found = flat(file)
+    assert [list(row) for row in found] == [["index", "id", "text_pair", "score", "error"]] * 4
+    assert [tuple(row.values()) for row in found] == [
+        ("0", "7", 'a "b",\nc', "0.1", None),
+        ("0", "7", 'a "b",\nc', str(1 / 3), None),
+        ("1", "x", "d", None, "no"),
+        ("3", None, None, "1e-09", None),
+    ]
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_records_in_a_flat_file_may_be_none(ending: str, tmp_path: Path) -> None:
+    with Draft(str(tmp_path / f"v.{ending}")) as draft:
+        FlatFile(draft, table(), []).finish()
+    assert flat(tmp_path / f"v.{ending}") == []
 
 
 @pytest.mark.parametrize("format", ["json", "table"])

@@ -287,6 +287,25 @@ def test_resume_goes_on_with_accuracy(made: Made, tmp_path: Path) -> None:
         assert target.read_bytes() == whole
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_resume_goes_on_with_flat_rows(ending: str, made: Made, source: Path, tmp_path: Path) -> None:
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    whole, target = tmp_path / f"whole.{ending}", tmp_path / f"v.{ending}"
+    arguments: list[str | Path] = [
+        "classify", "-m", made(head="classifier", seed=7), "-i", source, "--id-column", "id", "--keep-going",
+        "--batch-tokens", "20", "--resume", "-o",
+    ]  # fmt: skip
+    with crashing(None) as disk:
+        assert bertcli(*arguments, whole).status == 0
+    for last in range(5, disk.calls, 17):
+        with crashing(last):
+            bertcli(*arguments, target)
+        assert bertcli(*arguments, target).status == 0
+        assert target.read_bytes() == whole.read_bytes()
+        assert leftovers(tmp_path) == []
+
+
 def test_resume_after_ctrl_c(model: Path, tmp_path: Path) -> None:
     source, target = tmp_path / "in.txt", tmp_path / "v.npy"
     source.write_text("She drank hot tea with milk.\n" * 20_000, encoding="utf-8")
