@@ -131,9 +131,9 @@ def takes_escapes() -> bool:
 
 
 def _folded_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Widths that fit into `room` if possible: numbers unbroken under folded headings, texts share what is left."""
+    """Widths that fit into `room` if possible: headings folded, numbers unbroken, texts share what is left."""
     widths = [
-        max(map(_cells, [*(column.name.split() if column.number else [column.name]), *(row[i] for row in cells)]))
+        max(map(_cells, [*column.name.split(), *(row[i] for row in cells)]), default=0)
         for i, column in enumerate(columns)
     ]
     texts = sorted((i for i, column in enumerate(columns) if not column.number), key=lambda i: widths[i])

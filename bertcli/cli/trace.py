@@ -203,7 +203,7 @@ def _show_attention(trace: Trace, pieces: list[str], choice: Choice, output: str
         attention_svg,
         shaded_lines,
     )
-    from bertcli.report import print_document, print_shades, terminal_width, visible
+    from bertcli.report import folded, print_document, print_shades, terminal_width, visible
 
     found = attention_of(trace, pieces)
     if output is not None:
@@ -213,8 +213,9 @@ def _show_attention(trace: Trace, pieces: list[str], choice: Choice, output: str
         text = attention_svg(found.select(choice)) if drawing else attention_page(found, choice)
         save(output, text.encode("utf-8"))
     elif format == "table":
-        selected = found.select(choice)
-        print(visible(selected.title))
-        print_shades(shaded_lines(selected, terminal_width()))
+        selected, room = found.select(choice), terminal_width()
+        title = visible(selected.title)
+        print(title if room is None else folded(title, room))
+        print_shades(shaded_lines(selected, room))
     else:
         print_document(attention_document(found, choice, trace), format)

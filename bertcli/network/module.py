@@ -277,7 +277,8 @@ def parameters(module: Module, names: Mapping[str, str] | None = None) -> list[P
 
 
 def _renamed(axes: Mapping[str, str], outer: Mapping[str, str]) -> dict[str, str]:
-    return {inner: outer.get(name, name) for inner, name in axes.items()}
+    """What names stand for inside a part: what its field says, else what they stand for around it."""
+    return {**outer, **{inner: outer.get(name, name) for inner, name in axes.items()}}
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,13 @@ def test_params_keras_the_textbook_model_has_its_own_rows() -> None:
     assert line(rows["Pooler"])[2:] == ("(None, 768)", 768 * 768, "H·H", ("Extract",))
 
 
+def test_params_keras_what_comes_after_a_row_that_is_not_there_is_connected_to_what_came_before() -> None:
+    rows = {row.path: row for row in bertcli.params(bertcli.variant("distilbert-base"), style="keras").rows}
+    assert [*rows][:3] == ["Input-Token", "Embedding-Token", "Embedding-Position"]
+    assert rows["Embedding-Position"].connected_to == ("Embedding-Token",)
+    assert {path for row in rows.values() for path in row.connected_to} <= set(rows)
+
+
 def test_params_keras_collapsed_rows_stand_for_all_layers() -> None:
     rows = {row.path: row for row in keras_summary("base", "mlm,nsp", collapse=True).rows}
     assert len(rows) == 24

@@ -17,6 +17,7 @@ from reference import cases
 
 import bertcli
 from bertcli.analysis.trace import Step, Trace
+from bertcli.analysis.trace.watcher import run_shapes
 from bertcli.checkpoint.families import family, variants
 from bertcli.checkpoint.families.bert import BertConfig
 from bertcli.engine.packing import Packed, pack_padded
@@ -232,6 +233,26 @@ def test_trace_symbols_do_not_come_from_numbers() -> None:
     layers = len(found[0]) - 6 - 7  # what is not embeddings or heads
     assert found[0][: 6 + layers] == found[1][: 6 + layers]
     assert found[0][-7:] == found[1][-7:]
+
+
+def test_trace_an_axis_that_is_another_one_in_this_model_has_one_symbol() -> None:
+    for name in ("deberta-v3-small", "electra-base"):  # embeddings as wide as the layers
+        steps = run_shapes(bertcli.variant(name, heads="classifier"), 1, 8).steps
+        values = [value for step in steps for value in (*step.inputs, step.output)]
+        assert not any("E" in value.symbols.split(" × ") for value in values)
+        assert steps[0].inputs[1].symbols == "V × H"
+    (narrow,) = {step.inputs[1].symbols for step in run_shapes(bertcli.variant("electra-small"), 1, 8).steps[:1]}
+    assert narrow == "V × E"
+
+
+def test_trace_factors_are_shown_as_they_are_multiplied() -> None:
+    found = run_shapes(bertcli.variant("deberta-v2-xlarge"), 1, 8).steps
+    shown = {step.op: tuple(value.symbols for value in step.inputs[:2]) for step in found}
+    assert shown["scores"] == ("A × S × D", "A × D × S")
+    assert shown["bucket_scores"] == ("A × S × D", "A × D × K")
+    assert shown["mix"] == ("A × S × S", "A × S × D")
+    assert shown["linear"] == ("S × F", "F × H")
+    assert shown["convolve"] == ("S × H", "H × W × H")
 
 
 def test_trace_a_batch_stands_in_front_and_a_single_sentence_does_not() -> None:

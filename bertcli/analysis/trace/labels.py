@@ -145,7 +145,7 @@ Embeddings
   Embeddings.position embed_counted   | b) position embedding | Token ids, Sentence starts, E_pos -> Position embeddings
 Relative positions
    take                               | rows                   | Positions, Rows -> Positions of rows asked for
-  Encoder.relative relative_bias      | bias of distances      | Query places, Key places, T -> Bias
+  Encoder.relative relative_bias      | bias of distances      | Query positions, Key positions, T -> Bias
 1 Multi-head attention
   SelfAttention.value add_bias        | b) bias of distances   | Attention scores, Bias -> Attention scores
 """,
@@ -173,7 +173,7 @@ Rows asked for
   SelfAttention.key rotate                | rotary positions      | Key (K), Positions -> Rotated key
   SelfAttention.value linear              | linear V              | Norm 1 output, W_V -> Value (V)
   SelfAttention.value scores              | scaled dot product    | Rotated query, Rotated keyᵀ -> Attention scores
-  SelfAttention.value within | only near by | Attention scores, Query places, Key places -> Scores near by
+  SelfAttention.value within | local attention | Attention scores, Query positions, Key positions -> Local scores
   SelfAttention.value softmax             | softmax               | Attention scores -> Attention weights
   SelfAttention.value mix                 | weighted sum          | Attention weights, Value (V) -> Heads output
   SelfAttention.output linear             | concat and project    | Heads output, W_O -> Attention output
@@ -224,8 +224,8 @@ Relative positions
   SelfAttention.value linear          | a) linear V            | Encoder input, W_V -> Value (V)
   SelfAttention.value scores          | b) content to content  | Query (Q), Kᵀ -> Attention scores
   SelfAttention.value bucket_scores   | c) with positions      | Query (Q) or key (K), PKᵀ or PQᵀ -> Position scores
-  SelfAttention.value add_by_query | d) content to position| Scores, Position scores, Query places, Key places -> Scores
-  SelfAttention.value add_by_key | d) position to content | Scores, Position scores, Query places, Key places -> Scores
+  SelfAttention.value add_by_query | d) content to position| Scores, Position scores, Query positions, Key positions -> Scores
+  SelfAttention.value add_by_key | d) position to content | Scores, Position scores, Query positions, Key positions -> Scores
   SelfAttention.value softmax         | e) softmax             | Attention scores -> Attention weights
   SelfAttention.value mix             | f) weighted sum        | Attention weights, Value (V) -> Heads output
   SelfAttention.output linear         | g) concat and project  | Heads output, W_O -> Attention output
@@ -240,7 +240,7 @@ Convolution
 Multiple choice
   MultipleChoice.dense linear         | a) linear + {act}      | First vector, W -> Transform
   MultipleChoice.output linear        | b) linear              | Transform, W_m -> Choice logit
-""",
+""",  # noqa: E501
     "albert": """
 Sentence order
   SentenceOrder.output linear         | linear                 | Pooled output, W_sop -> Sentence-order logits

@@ -125,11 +125,16 @@ def result(signature: Signature, arguments: Sequence[Axes | None], shape: Sequen
 
 
 def multiplied(signature: Signature, operand: int, axes: Axes) -> Axes:
-    """The axes of a product's operand in multiplication order: in the second operand the summed axis comes first."""
+    """The axes of a product's operand in multiplication order: in the second operand summed axes come before its own.
+
+    Axes that both operands and the result have, such as heads, stay in front.
+    """
     words = signature.inputs[operand]
-    if operand != 1 or len(words) < 2 or words[-1] in signature.output:
+    if operand != 1 or words[-1] in signature.output:
         return axes
-    return (*axes[:-2], axes[-1], axes[-2])
+    shared, kept = ([word in found for word in words] for found in (signature.inputs[0], signature.output))
+    order = sorted(range(len(words)), key=lambda i: 1 if not kept[i] else 0 if shared[i] else 2)
+    return tuple(axes[i] for i in order)
 
 
 def _joined(*axes: Axis) -> Axis:
