@@ -13,6 +13,7 @@ import json
 import math
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -45,11 +46,6 @@ class Rows(NamedTuple):
     def row_bytes(self) -> int:
         return np.dtype(self.dtype).itemsize * math.prod(self.row)
 
-    def read(self, part: Part, begin: int, count: int) -> NDArray[Any]:
-        """So many rows of a part that holds nothing else, fewer at the end."""
-        data = part.read(begin * self.row_bytes, count * self.row_bytes)
-        return np.frombuffer(data, self.dtype).reshape(-1, *self.row)
-
 
 class Stored(NamedTuple):
     """An array as it stands in a file; `data` are its bytes, in pieces of any size."""
@@ -65,7 +61,7 @@ class ArrayFile:
 
     `append({name: rows, …})` any number of times, and at the end `finish`, which writes the file and publishes it. Of
     a .npy file, which holds one array, and of .safetensors the first array follows its header in the result itself;
-    otherwise every array has a part of its own, which `stored` and `blocks` read.
+    otherwise every array has a part of its own, which `finish` and `blocks` read.
     """
 
     def __init__(self, draft: Draft, arrays: Sequence[Rows]) -> None:
@@ -90,17 +86,17 @@ class ArrayFile:
         each = [array.row_bytes for array in self.arrays]
         return [size // one if one else 0 for size, one in zip(sizes, each, strict=True)]
 
-    def blocks(self, rows: int) -> Iterator[dict[str, NDArray[Any]]]:
-        """The next so many rows of each array, fewer at the end; of those that are listed, the items of these rows."""
-        parts = dict(zip(self.arrays, self._parts, strict=True))
-        listed = [array for array in self.arrays if array.listed]
-        item = 0
-        for begin in range(0, self.rows()[-1], rows):
-            block = {array.name: array.read(parts[array], begin, rows) for array in self.arrays if not array.listed}
-            if listed:
-                end = int(block[self.arrays[-1].name][-1])
-                block |= {array.name: array.read(parts[array], item, end - item) for array in listed}
-                item = end
+    def blocks(self, count: int) -> Iterator[dict[str, NDArray[Any]]]:
+        """The next `count` rows of each array, fewer at the end; of those that are listed, the items of these rows."""
+        item, ends = 0, self.arrays[-1].name
+        for begin in range(0, self.rows()[-1], count):
+            block: dict[str, NDArray[Any]] = {}
+            for array, part in reversed([*zip(self.arrays, self._parts, strict=True)]):  # where lists end comes first
+                part.flush()
+                first, number = (item, int(block[ends][-1]) - item) if array.listed else (begin, count)
+                place, size = first * array.row_bytes, number * math.prod(array.row)
+                block[array.name] = np.fromfile(part.path, array.dtype, size, offset=place).reshape(-1, *array.row)
+            item = int(block[ends][-1]) if self.arrays[0].listed else 0
             yield block
 
     def finish(self, more: Sequence[Stored] = ()) -> None:
@@ -110,9 +106,8 @@ class ArrayFile:
             for array, rows, part in zip(self.arrays, self.rows(), self._parts, strict=True)
         ]
         if self._header:
-            for array in arrays:
-                for data in array.data:
-                    self._main.write(data)
+            for data in chain.from_iterable(array.data for array in arrays):
+                self._main.write(data)
             self._main.seek(0)
             self._main.write(self._header(arrays))
         else:
@@ -124,15 +119,14 @@ def save_arrays(file: str, arrays: Mapping[str, NDArray[np.float32]]) -> None:
     """Write float32 arrays to a .npz or .safetensors file; BertcliError if that is not possible."""
     ending = check_output(file, SEVERAL_ENDINGS)
     found = {name: np.asarray(array, "<f4") for name, array in arrays.items()}
-    stored = [Stored(name, "<f4", array.shape, (one.tobytes() for one in [array])) for name, array in found.items()]
+    stored = [Stored(name, "<f4", one.shape, map(np.ndarray.tobytes, [one])) for name, one in found.items()]
     with Draft(file) as draft:
         part = draft.part()
         if ending == ".npz":
             _write_npz(part, stored)
         else:
-            part.write(safetensors_header(stored))
-            for array in found.values():
-                part.write(array.tobytes())
+            for data in chain([safetensors_header(stored)], *(array.data for array in stored)):
+                part.write(data)
         draft.publish()
 
 
@@ -141,8 +135,7 @@ def _write_npz(part: Part, arrays: Iterable[Stored]) -> None:
     with zipfile.ZipFile(cast(IO[bytes], part), "w", zipfile.ZIP_STORED) as archive:
         for array in arrays:
             with archive.open(zipfile.ZipInfo(f"{array.name}.npy"), "w", force_zip64=True) as member:
-                member.write(npy_header([array]))
-                for data in array.data:
+                for data in chain([npy_header([array])], array.data):
                     member.write(data)
 
 

@@ -293,9 +293,8 @@ class ParquetFile:
         return arrow.ListArray.from_arrays(offsets, items, type=kind, mask=arrow.array(missing))
 
     def _lines(self) -> Iterator[Row]:
-        rest = b""
-        for chunk in self._rows.chunks():
-            *lines, rest = (rest + chunk).split(b"\n")
+        self._rows.flush()
+        with self._rows.path.open("rb") as lines:
             yield from map(json.loads, lines)
 
 

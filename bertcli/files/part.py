@@ -121,17 +121,11 @@ class Part:
             file, self._file = self._file, -1
             os.close(file)
 
-    def read(self, offset: int, count: int) -> bytes:
-        """So many bytes from `offset` on, fewer at the end."""
-        self.flush()
-        with writing(self._target), self.path.open("rb") as file:
-            file.seek(offset)
-            return file.read(count)
-
     def chunks(self) -> Iterator[bytes]:
         """The file's contents, a piece at a time."""
-        for offset in range(0, self.size, TOGETHER):
-            yield self.read(offset, TOGETHER)
+        self.flush()
+        with self.path.open("rb") as file:
+            yield from iter(lambda: file.read(TOGETHER), b"")
 
     def _put(self, offset: int, data: bytes | memoryview) -> None:
         os.lseek(self._file, offset, os.SEEK_SET)

@@ -182,11 +182,9 @@ class VectorFile:
             self._errors.write(failure.record())
 
     def finish(self) -> None:
-        more = []
-        if self._form.sparse:
-            shape = np.array([self._file.rows()[-1] - 1, self._form.width], "<i8")
-            more = [Stored("shape", "<i8", (2,), [shape.tobytes()]), Stored("format", "|S3", (), [b"csr"])]
-        self._file.finish(more)
+        shape = np.array([self._file.rows()[-1] - 1, self._form.width], "<i8")
+        more = [Stored("shape", "<i8", (2,), [shape.tobytes()]), Stored("format", "|S3", (), [b"csr"])]
+        self._file.finish(more if self._form.sparse else ())
 
 
 class VectorTable:
