@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import typer
 
 from bertcli.cli.job import MASKED_SAMPLE, RECORDS, Job, open_model, read_texts
@@ -13,7 +14,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.draft import check_output
 from bertcli.files.inputs import from_files
 from bertcli.files.records import record_output
-from bertcli.files.search import StoredVectors, nearest, open_vectors
+from bertcli.files.search import Nearest, StoredVectors, nearest, open_vectors
 from bertcli.files.table import Cell, Table
 from bertcli.files.texts import Text, Texts
 from bertcli.files.vectors import ORIGIN
@@ -56,19 +57,16 @@ def search_stored(search: SearchOptions, job: Job, id_column: str | None, **opti
     model = open_model(job.model, MASKED_SAMPLE, job.engine)
     how = {"max_length": job.length.max_length, "truncation": job.length.truncation, **options}
     found = nearest(encode(model, search.query, **how), stored, search.top_k or TOP_K)
-    rows = found.rows.tolist()
-    hits = _hits(sorted({row for each in rows for row in each}), stored, source, whole=bool(job.texts.input))
+    hits = _hits(found, stored, source, whole=bool(job.texts.input))
     columns = [Column("query", varying=True), Column("row", number=True), Column("score", number=True)]
     columns += [Column(name, number=True) for name in ORIGIN if any(name in hit for hit in hits.values())]
     columns += [Column("id")] * any("id" in hit for hit in hits.values())
     columns += [Column("text")] * (source is not None)
     table = Table(tuple(columns), lambda record: _cells(record, [column.name for column in columns[1:]]))
     with record_output(output.format, output.output, table) as write:
-        for query, row, scores in zip(search.query, rows, found.scores.tolist(), strict=True):
-            nearest_rows = zip(row, scores, strict=True)
-            write(
-                {"query": query, "nearest": [{"row": one, "score": score, **hits[one]} for one, score in nearest_rows]}
-            )
+        for query, rows, scores in zip(search.query, found.rows.tolist(), found.scores.tolist(), strict=True):
+            shown = [{"row": row, "score": score, **hits[row]} for row, score in zip(rows, scores, strict=True)]
+            write({"query": query, "nearest": shown})
 
 
 def _source(job: Job, id_column: str | None, stored: StoredVectors) -> Texts | None:
@@ -80,35 +78,33 @@ def _source(job: Job, id_column: str | None, stored: StoredVectors) -> Texts | N
     return from_files([str(stored.file)], id_column="id" if "id" in stored.arrays else None, keep_going=True)
 
 
-def _hits(rows: Sequence[int], stored: StoredVectors, source: Texts | None, whole: bool) -> dict[int, dict[str, Any]]:
+def _hits(found: Nearest, stored: StoredVectors, source: Texts | None, whole: bool) -> dict[int, dict[str, Any]]:
     """What is known of rows: which chunk of a text each is, if it is one, then id and text; `whole`: of whole texts."""
-    *origins, last = stored.origins([*rows, stored.rows - 1]) or [{} for _ in range(len(rows) + 1)]
+    rows = np.unique(found.rows).tolist()
+    *origins, last = stored.origins([*rows, found.of - 1], found.of) or [{}] * (len(rows) + 1)
     numbers = [origin.get("index", row) if whole else row for row, origin in zip(rows, origins, strict=True)]
-    count = last.get("index", stored.rows - 1) + 1 if whole else stored.rows
-    texts = {} if source is None else _texts(source, set(numbers), count, stored)
-    return {
-        row: origin | _shown(texts.get(number), slice(origin.get("start"), origin.get("end")) if whole else slice(None))
-        for row, number, origin in zip(rows, numbers, origins, strict=True)
-    }
+    count = last.get("index", found.of - 1) + 1 if whole else found.of
+    held = f"{stored.file} has {found.of:,} rows{f' of {count:,} texts' if count != found.of else ''}"
+    texts = _texts(source, set(numbers), count, held) if source else {}
+    hits: dict[int, dict[str, Any]] = {}
+    for row, number, origin in zip(rows, numbers, origins, strict=True):
+        hits[row] = {**origin}
+        if number in texts:
+            text, id = texts[number].text, texts[number].id
+            part = slice(origin.get("start"), origin.get("end")) if whole else slice(None)
+            hits[row] |= {**({} if id is None else {"id": id}), "text": text[part]}
+    return hits
 
 
-def _texts(source: Texts, numbers: Collection[int], count: int, stored: StoredVectors) -> dict[int, Text]:
+def _texts(source: Texts, numbers: Collection[int], count: int, held: str) -> dict[int, Text]:
     """The texts of these numbers; BertcliError when there are not as many as the file was made from."""
     found, number = {}, 0
     for number, text in enumerate(source, 1):
         if number - 1 in numbers:
             found[number - 1] = text
     if number != count:
-        rows = f"{stored.rows:,} rows{f' of {count:,} texts' if count != stored.rows else ''}"
-        raise BertcliError(f"{stored.file} has {rows} and --input {number:,} texts: give the file it was made from.")
+        raise BertcliError(f"{held} and --input {number:,} texts: give the file it was made from.")
     return found
-
-
-def _shown(text: Text | None, part: slice) -> dict[str, Any]:
-    """`id` and `text` of a hit, if known."""
-    if text is None:
-        return {}
-    return {**({} if text.id is None else {"id": text.id}), "text": text.text[part]}
 
 
 def _cells(record: Mapping[str, Any], names: list[str]) -> Iterator[tuple[Cell, ...]]:

@@ -11,7 +11,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -37,46 +37,42 @@ BAD_ZIP = (zipfile.BadZipFile, RuntimeError, ValueError, EOFError, OSError, zlib
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 Numbers = NDArray[Any]
 Scores = NDArray[np.float64]
+Blocks = Callable[[int], Iterator[Numbers]]  # reads an array, so many rows at a time
+Arrays = Mapping[str, Blocks]
 
 
 class Nearest(NamedTuple):
-    """The rows nearest to each query, best first, ties in file order: both [query, at most top_k]."""
+    """The rows nearest to each query, best first, ties in file order: both [query, at most top_k]; of so many rows."""
 
     rows: NDArray[np.int64]
     scores: Scores
-
-
-class Array(NamedTuple):
-    """An array of a file: `blocks(n)` gives n rows at a time."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    blocks: Callable[[int], Iterator[Numbers]]
-
-
-Arrays = Mapping[str, Callable[[], Array]]  # what opens each of a file's arrays or columns
+    of: int
 
 
 class StoredVectors(NamedTuple):
-    """The vectors of a file [rows, width], or (uint8) rows of bits, eight in a byte; and all arrays of that file."""
+    """The arrays or columns of a file by name, of which one holds vectors."""
 
     file: Path
-    vectors: Array
     arrays: Arrays
+    name: str = NAME
 
-    @property
-    def rows(self) -> int:
-        return self.vectors.shape[0]
+    def blocks(self, count: int) -> Iterator[Numbers]:
+        """The vectors [row, width], or (uint8) rows of bits, eight in a byte; so many rows at a time."""
+        for block in self.arrays[self.name](count):
+            if block.ndim != 2:
+                shape = shown(block.shape[1:])
+                raise _no_vectors(self.file, f"holds rows of the shape {shape}, not rows of numbers one after another")
+            _check_type(self.file, block.dtype, TYPES)
+            yield block
 
-    def origins(self, rows: Sequence[int]) -> list[dict[str, int]] | None:
-        """Of which text these rows are, and which part of it: ORIGIN; None where a row is a whole text."""
-        if not set(ORIGIN) <= set(self.arrays):
+    def origins(self, rows: Sequence[int], count: int) -> list[dict[str, int]] | None:
+        """Of which text these of `count` rows are, and which part of it: ORIGIN; None where a row is a whole text."""
+        if not count or not set(ORIGIN) <= set(self.arrays):
             return None
-        found = {name: self.arrays[name]() for name in ORIGIN}
-        if any(array.shape != (self.rows,) or array.dtype != WHOLE for array in found.values()):
+        numbers = {name: np.concatenate([*self.arrays[name](NUMBERS)]) for name in ORIGIN}
+        if any(one.shape != (count,) or one.dtype != WHOLE for one in numbers.values()):
             raise _no_vectors(self.file, f"has other arrays {', '.join(ORIGIN)} than a whole number for each vector")
-        numbers = {name: np.concatenate([*array.blocks(NUMBERS)]) for name, array in found.items()} if self.rows else {}
-        return [{name: int(array[row]) for name, array in numbers.items()} for row in rows]
+        return [{name: int(numbers[name][row]) for name in ORIGIN} for row in rows]
 
 
 def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: int) -> Nearest:
@@ -86,43 +82,34 @@ def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: in
     Rows of bits are compared with the signs of the query: 1 − 2 · (bits that differ) / width, the cosine of vectors of
     ±1. Errors: BertcliError if the widths differ, and for rows that are NaN or infinite.
     """
-    width, binary = queries.shape[1], stored.vectors.dtype == np.uint8
-    held = stored.vectors.shape[1]
-    if held != stored_width(width, "binary" if binary else "float32"):
-        what = f"{8 * held} bits" if binary else f"{held} numbers"
-        raise BertcliError(
-            f"{stored.file} has vectors of {what}, but this model gives {width}: use the model and the settings that "
-            "made them (layer, pooling, truncated dimensions)."
-        )
-    compare = _bits(queries) if binary else _cosines(queries)
-    best = Nearest(np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0)))
-    begin = 0
-    for block in stored.vectors.blocks(max(1, NUMBERS // max(1, width))):
-        scores = compare(block)
-        bad = np.flatnonzero(~np.isfinite(scores).all(axis=0))
-        if bad.size:
-            raise BertcliError(f"{stored.file}, row {begin + bad[0]}: NaN or infinite numbers; create the file again.")
-        rows = np.broadcast_to(np.arange(begin, begin + len(block)), scores.shape)
-        best = _first(np.concatenate([best.rows, rows], 1), np.concatenate([best.scores, scores], 1), top_k)
-        begin += len(block)
-    return best
-
-
-def _first(rows: NDArray[np.int64], scores: Scores, count: int) -> Nearest:
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
-    return Nearest(np.take_along_axis(rows, order, 1), np.take_along_axis(scores, order, 1))
-
-
-def _cosines(queries: NDArray[np.floating[Any]]) -> Callable[[Numbers], Scores]:
-    directions = queries.astype(np.float64)
+    width, count = queries.shape[1], 0
+    directions, signs = queries.astype(np.float64), quantize(queries, "binary").values
     directions /= _lengths(directions)[:, None]
+    rows, scores = np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0))
+    for block in stored.blocks(max(1, NUMBERS // max(1, width))):
+        binary, held = block.dtype == np.uint8, block.shape[1]
+        if held != stored_width(width, "binary" if binary else "float32"):
+            what = f"{8 * held} bits" if binary else f"{held} numbers"
+            raise BertcliError(
+                f"{stored.file} has vectors of {what}, but this model gives {width}: use the model and the settings "
+                "that made them (layer, pooling, truncated dimensions)."
+            )
+        found = _same_signs(signs, block, width) if binary else _cosines(directions, block)
+        bad = np.flatnonzero(~np.isfinite(found).all(axis=0))
+        if bad.size:
+            raise BertcliError(f"{stored.file}, row {count + bad[0]}: NaN or infinite numbers; create the file again.")
+        here = np.broadcast_to(np.arange(count, count + len(block)), found.shape)
+        rows, scores, count = np.concatenate([rows, here], 1), np.concatenate([scores, found], 1), count + len(block)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+        rows, scores = np.take_along_axis(rows, order, 1), np.take_along_axis(scores, order, 1)
+    return Nearest(rows, scores, count)
 
-    def compare(block: Numbers) -> Scores:
-        with np.errstate(all="ignore"):  # non-finite numbers show in the result
-            wide = block.astype(np.float64)
-            return np.asarray(directions @ wide.T / _lengths(wide)).clip(-1, 1)
 
-    return compare
+def _cosines(directions: Scores, block: Numbers) -> Scores:
+    """Cosines [query, row] of vectors of length 1 with rows."""
+    with np.errstate(all="ignore"):  # non-finite numbers show in the result
+        wide = block.astype(np.float64)
+        return np.asarray(directions @ wide.T / _lengths(wide)).clip(-1, 1)
 
 
 def _lengths(vectors: Scores) -> Scores:
@@ -131,15 +118,10 @@ def _lengths(vectors: Scores) -> Scores:
     return np.where(lengths == 0, 1.0, lengths)
 
 
-def _bits(queries: NDArray[np.floating[Any]]) -> Callable[[Numbers], Scores]:
-    signs, width = quantize(queries, "binary").values, queries.shape[1]
-
-    def compare(block: Numbers) -> Scores:
-        different = [np.bitwise_count(block ^ query).sum(axis=1, dtype=np.int64) for query in signs]
-        shares: Scores = np.array(different, np.float64).reshape(len(signs), len(block)) / width
-        return 1 - 2 * shares
-
-    return compare
+def _same_signs(signs: NDArray[np.uint8], block: NDArray[np.uint8], width: int) -> Scores:
+    """The same [query, row] of vectors of ±1 whose bits are given."""
+    different = [np.bitwise_count(block ^ query).sum(axis=1, dtype=np.int64) for query in signs]
+    return 1 - 2 * np.array(different, np.float64).reshape(len(signs), len(block)) / width
 
 
 # ----------------------------------------------------------------------------------------------------- stored vectors
@@ -162,11 +144,9 @@ def open_vectors(file: str) -> StoredVectors:
     name = next((name for name in (NAME, SINGULAR, *only) if name in arrays), None)
     if name is None:
         raise _no_vectors(path, f"has no array '{NAME}' or column '{SINGULAR}' but {shown([*arrays])}")
-    vectors = arrays[name]()
-    if len(vectors.shape) != 2:
-        raise _no_rows(path, vectors.shape)
-    _check_type(path, vectors.dtype, TYPES)
-    return StoredVectors(path, vectors, arrays)
+    found = StoredVectors(path, arrays, name)
+    next(found.blocks(1), None)  # what is wrong with it is said now
+    return found
 
 
 def _no_vectors(path: Path, what: str) -> BertcliError:
@@ -183,57 +163,44 @@ def _check_type(path: Path, dtype: np.dtype[Any], types: Sequence[np.dtype[Any]]
         raise _no_vectors(path, f"holds numbers of the type {shown(dtype.str)}, not of {', '.join(map(str, TYPES))}")
 
 
-Opened = Callable[[], AbstractContextManager[tuple[IO[bytes], int]]]  # a .npy file's content, and its size
-
-
 def _npy(path: Path) -> Arrays:
-    @contextmanager
-    def opened() -> Iterator[tuple[IO[bytes], int]]:
+    def blocks(count: int) -> Iterator[Numbers]:
         with open_regular(path) as file:
-            yield file, os.fstat(file.fileno()).st_size
+            yield from _streamed(path, file, os.fstat(file.fileno()).st_size, count)
 
-    return {NAME: partial(_streamed, path, opened)}
+    return {NAME: blocks}
 
 
 def _npz(path: Path) -> Arrays:
     @contextmanager
-    def archive() -> Iterator[zipfile.ZipFile]:
+    def opened() -> Iterator[zipfile.ZipFile]:
         try:
-            with open_regular(path) as file, zipfile.ZipFile(file) as found:
-                yield found
+            with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+                yield archive
         except BAD_ZIP as error:
             raise _no_vectors(path, f"cannot be read as a zip of arrays ({first_line(error):.80})") from None
 
-    @contextmanager
-    def opened(member: str) -> Iterator[tuple[IO[bytes], int]]:
-        with archive() as found, found.open(member) as file:
-            yield file, found.getinfo(member).file_size
+    def blocks(name: str, count: int) -> Iterator[Numbers]:
+        with opened() as archive, archive.open(name) as file:
+            yield from _streamed(path, file, archive.getinfo(name).file_size, count)
 
-    with archive() as found:
-        members = [name for name in found.namelist() if name.endswith(".npy")]
-    return {name.removesuffix(".npy"): partial(_streamed, path, partial(opened, name)) for name in members}
+    with opened() as archive:
+        names = [name for name in archive.namelist() if name.endswith(".npy")]
+    return {name.removesuffix(".npy"): partial(blocks, name) for name in names}
 
 
-def _streamed(path: Path, opened: Opened) -> Array:
-    """The array in a .npy file, which must end where its data end."""
-    with opened() as (file, size):
-        shape, dtype = _header(path, file)
-        start = file.tell()
-    row, row_bytes = shape[1:], math.prod(shape[1:]) * dtype.itemsize
-    if shape[0] * row_bytes != size - start:
-        raise _no_vectors(path, f"needs {shape[0] * row_bytes:,} bytes for its rows but has {size - start:,}")
-
-    def blocks(count: int) -> Iterator[Numbers]:
-        with opened() as (file, _):
-            file.seek(start)
-            for begin in range(0, shape[0], count):
-                rows = min(count, shape[0] - begin)
-                data = file.read(rows * row_bytes)
-                if len(data) < rows * row_bytes:
-                    raise _no_vectors(path, "ends before its data do")
-                yield np.frombuffer(data, dtype).reshape(rows, *row)
-
-    return Array(shape, dtype, blocks)
+def _streamed(path: Path, file: IO[bytes], size: int, count: int) -> Iterator[Numbers]:
+    """The array in a .npy file of `size` bytes, which must end where its data end."""
+    shape, dtype = _header(path, file)
+    row_bytes, held = math.prod(shape[1:]) * dtype.itemsize, size - file.tell()
+    if shape[0] * row_bytes != held:
+        raise _no_vectors(path, f"needs {shape[0] * row_bytes:,} bytes for its rows but has {held:,}")
+    for begin in range(0, max(1, shape[0]), count):
+        rows = min(count, shape[0] - begin)
+        data = file.read(rows * row_bytes)
+        if len(data) < rows * row_bytes:
+            raise _no_vectors(path, "ends before its data do")
+        yield np.frombuffer(data, dtype).reshape(rows, *shape[1:])
 
 
 def _header(path: Path, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -256,63 +223,53 @@ def _header(path: Path, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]
 def _safetensors(path: Path) -> Arrays:
     tensors = open_file(path)
 
-    def opened(name: str) -> Array:
+    def blocks(name: str, count: int) -> Iterator[Numbers]:
         tensor = tensors[name]
         if tensor.dtype not in SAFETENSORS_TYPES:
             types = ", ".join(SAFETENSORS_TYPES)
             raise _no_vectors(path, f"holds an array {tensor.shape} of {tensor.dtype}, not of {types}")
-        return in_memory(tensor.array)
+        return in_memory(tensor.array, count)
 
     rows = [name for name, tensor in tensors.items() if len(tensor.shape) == 2]
     only = len(rows) == 1 and not set(tensors) & {NAME, ENDS}
-    return {name: partial(opened, name) for name in (rows if only else tensors)}
+    return {name: partial(blocks, name) for name in (rows if only else tensors)}
 
 
-def in_memory(array: Numbers) -> Array:
-    """An array in memory, or in a memory-mapped file."""
-
-    def blocks(count: int) -> Iterator[Numbers]:
-        for begin in range(0, len(array), count):
-            yield array[begin : begin + count]
-
-    return Array(array.shape, array.dtype, blocks)
+def in_memory(array: Numbers, count: int) -> Iterator[Numbers]:
+    """The blocks of an array in memory, or in a memory-mapped file."""
+    return (array[begin : begin + count] for begin in range(0, len(array) if array.ndim else 1, count))
 
 
 def _parquet(path: Path) -> Arrays:
     """Columns of whole numbers, or of lists that all have one length; a list that is null counts as zeros."""
     arrow, parquet = pyarrow(str(path))
+    known = {getattr(arrow, one.name)(): one for one in (*TYPES, WHOLE)}
 
     @contextmanager
-    def table() -> Iterator[tuple[IO[bytes], Any]]:
+    def opened() -> Iterator[tuple[IO[bytes], Any]]:
         try:
-            with open_regular(path) as file, parquet.ParquetFile(file, pre_buffer=False) as found:
-                yield file, found
+            with open_regular(path) as file, parquet.ParquetFile(file, pre_buffer=False) as table:
+                yield file, table
         except (arrow.ArrowException, OSError, ValueError) as error:
             raise _no_vectors(path, f"cannot be read as Parquet ({first_line(error)})") from None
 
-    def opened(name: str) -> Array:
-        with table() as (file, found):
-            kind, rows = found.schema_arrow.field(name).type, found.metadata.num_rows
+    def blocks(name: str, count: int) -> Iterator[Numbers]:
+        with opened() as (file, table):
+            kind = table.schema_arrow.field(name).type
             listed = hasattr(kind, "value_field")
-            check_pages(str(path), file, found.metadata, [name])
-            width = _width(found, name) if listed else 0
-            of = kind.value_type if listed else kind
-            dtype = next((one for one in [*TYPES, WHOLE] if of == getattr(arrow, one.name)()), None)
-        if dtype is None:
-            types = ", ".join(map(str, TYPES))
-            raise _no_vectors(path, f"holds a column {shown(name)} of {kind}, not lists of {types}")
+            dtype = known.get(kind.value_type if listed else kind)
+            if dtype is None:
+                types = ", ".join(map(str, TYPES))
+                raise _no_vectors(path, f"holds a column {shown(name)} of {kind}, not lists of {types}")
+            check_pages(str(path), file, table.metadata, [name])
+            width = _width(table, name) if listed else 0
+            for batch in table.iter_batches(count, columns=[name], use_threads=False):
+                column = batch.column(name)
+                yield _rows(path, column, width, dtype) if listed else column.to_numpy(zero_copy_only=False)
 
-        def blocks(count: int) -> Iterator[Numbers]:
-            with table() as (_, found):
-                for batch in found.iter_batches(count, columns=[name], use_threads=False):
-                    column = batch.column(name)
-                    yield _rows(path, column, width, dtype) if listed else column.to_numpy(zero_copy_only=False)
-
-        return Array((rows, width) if listed else (rows,), dtype, blocks)
-
-    with table() as (_, found):
-        names = found.schema_arrow.names
-    return {name: partial(opened, name) for name in names if names.count(name) == 1}
+    with opened() as (_, table):
+        names = table.schema_arrow.names
+    return {name: partial(blocks, name) for name in names if names.count(name) == 1}
 
 
 def _rows(path: Path, lists: Any, width: int, dtype: np.dtype[Any]) -> Numbers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tracemalloc
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def save(folder: Path, ending: str, array: Array, name: str = "embeddings") -> s
 
 def stored(vectors: Array) -> StoredVectors:
     """Vectors as if from a file."""
-    return StoredVectors(Path("v"), in_memory(vectors), {})
+    return StoredVectors(Path("v"), {"embeddings": partial(in_memory, vectors)})
 
 
 def by_hand(queries: Array, rows: Array, count: int) -> Nearest:
@@ -52,7 +53,7 @@ def by_hand(queries: Array, rows: Array, count: int) -> Nearest:
     unit = [x.astype(np.float64) / np.linalg.norm(x.astype(np.float64), axis=1, keepdims=True) for x in (queries, rows)]
     scores = unit[0] @ unit[1].T
     order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
-    return Nearest(order, np.take_along_axis(scores, order, 1))
+    return Nearest(order, np.take_along_axis(scores, order, 1), len(rows))
 
 
 @pytest.mark.parametrize("ending", [".npy", ".npz", ".safetensors", ".parquet"])
@@ -66,7 +67,7 @@ def test_search_finds_the_nearest_rows_of_every_file(
     for together in (1 << 22, 20 * 64, 1):
         monkeypatch.setattr("bertcli.files.search.NUMBERS", together)
         stored = open_vectors(save(tmp_path, ending, values))
-        assert (stored.vectors.shape, stored.vectors.dtype) == (values.shape, values.dtype)
+        assert np.array_equal(np.concatenate([*stored.blocks(7)]), values)
         found = nearest(QUERIES, stored, 200)
         assert np.allclose(found.scores, expected.scores, atol=1e-12)
         assert np.array_equal(found.rows[:, 0], [7, 50])
@@ -110,7 +111,7 @@ def test_search_reads_no_mapped_file_into_memory(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         stored = open_vectors(str(tmp_path / "big.npy"))
-        assert next(stored.vectors.blocks(10)).shape == (10, 128)
+        assert next(stored.blocks(10)).shape == (10, 128)
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
@@ -141,7 +142,7 @@ def test_search_names_another_width(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("array", "what"),
     [
-        (np.ones(3, np.float32), "holds an array (3,), not rows"),
+        (np.ones(3, np.float32), "holds rows of the shape (), not rows"),
         (np.ones((3, 2), np.int64), "numbers of the type '<i8'"),
         (np.array([["a"]]), "of the type '<U1'"),
         (np.ones((2, 20), np.float32, order="F"), "holds an array (2, 20)"),
@@ -228,7 +229,7 @@ def test_search_refuses_a_damaged_array_in_a_zip(place: int, tmp_path: Path) -> 
     data[place : place + 8] = bytes(8)
     (tmp_path / "v.npz").write_bytes(data)
     with pytest.raises(BertcliError, match="it is not a usable file of vectors"):
-        list(open_vectors(str(tmp_path / "v.npz")).vectors.blocks(10))
+        list(open_vectors(str(tmp_path / "v.npz")).blocks(10))
 
 
 def test_search_refuses_rows_that_no_file_holds(tmp_path: Path) -> None:
@@ -241,7 +242,7 @@ def test_search_refuses_rows_that_no_file_holds(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", [".npz", ".safetensors", ".parquet"])
 def test_search_says_which_chunk_a_row_is(ending: str, tmp_path: Path) -> None:
     file = save(tmp_path, ending, VECTORS)
-    assert open_vectors(file).origins([1]) is None
+    assert open_vectors(file).origins([1], 200) is None
     numbers: dict[str, Any] = {name: np.arange(200) * i for i, name in enumerate(("index", "chunk", "start", "end"), 1)}
     if ending == ".npz":
         np.savez(file, embeddings=VECTORS, **numbers)
@@ -252,7 +253,7 @@ def test_search_says_which_chunk_a_row_is(ending: str, tmp_path: Path) -> None:
         lists = arrow.FixedSizeListArray.from_arrays(arrow.array(VECTORS.reshape(-1)), 20)
         parquet.write_table(arrow.table({"embedding": lists, **numbers}), file)
     stored = open_vectors(file)
-    assert stored.origins([7, 0]) == [
+    assert stored.origins([7, 0], 200) == [
         {"index": 7, "chunk": 14, "start": 21, "end": 28},
         {"index": 0, "chunk": 0, "start": 0, "end": 0},
     ]
@@ -263,4 +264,4 @@ def test_search_refuses_chunks_of_other_lengths(tmp_path: Path) -> None:
     numbers: dict[str, Any] = {name: np.arange(9) for name in ("index", "chunk", "start", "end")}
     np.savez(tmp_path / "v.npz", embeddings=VECTORS, **numbers)
     with pytest.raises(BertcliError, match="a whole number for each vector"):
-        open_vectors(str(tmp_path / "v.npz")).origins([0])
+        open_vectors(str(tmp_path / "v.npz")).origins([0], 200)
