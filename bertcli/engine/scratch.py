@@ -18,7 +18,7 @@ from bertcli.engine.array import Array
 from bertcli.engine.watcher import watched
 
 SMALLEST = 1 << 15  # numbers; the allocator itself reuses smaller arrays
-KEPT = 1 << 23  # numbers for each thread, 32 MiB: a layer's arrays for 512 tokens of BERT-base
+KEPT = 1 << 22  # numbers for each thread, 16 MiB
 LINE = 16  # numbers in a cache line: passes over aligned memory are an eighth faster
 
 
