@@ -15,7 +15,7 @@ from bertcli.checkpoint.config import Config
 from bertcli.checkpoint.families import family, parse_heads, read_config, variant_config
 from bertcli.checkpoint.loading import TensorUse, open_checkpoint
 from bertcli.checkpoint.made import MadeWeights
-from bertcli.engine.array import Array, is_shape_only, shape_only
+from bertcli.engine.array import Array, is_shape_only
 from bertcli.engine.packing import MicroBatch
 from bertcli.engine.padded import Limits, Padded
 from bertcli.engine.products import scatter_rows
@@ -27,12 +27,14 @@ from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs
 
 if TYPE_CHECKING:
     from bertcli.checkpoint.sentence import SentenceConfig
+    from bertcli.files.texts import Pairs
     from bertcli.tasks import SparseVector, Stream
     from bertcli.tasks.answer import AnswerOptions
     from bertcli.tasks.classify import ClassifyOptions
     from bertcli.tasks.encode import EncodeOptions
+    from bertcli.tasks.prepared import PrepareOptions
     from bertcli.tasks.tag import TagOptions
-    from bertcli.tasks.task import CutOptions, Truncation, Workers
+    from bertcli.tasks.task import CutOptions, Record
     from bertcli.tokens import Tokenizer
 
 DEFAULT_MODEL = "bert-mini-mlm"
@@ -85,25 +87,19 @@ class Model:
 
         `mask` is 1 for tokens to attend to (default: all); rows where it is 0 are returned as zeros.
         """
-        batch, rows, shape = Padded.of(ids, segments, mask, self._limits)
-        network = self._runnable()
+        batch, rows, shape = self._padded(ids, segments, mask)
         states = np.zeros((*shape, self.config.hidden_size), dtype=np.float32)
-        if not len(rows):
-            return states
-        flat = states.reshape(-1, self.config.hidden_size)
 
         def run(part: MicroBatch) -> None:
-            scatter_rows(network(part.batch), flat, rows[part.rows])
+            hidden = self.network(part.batch)
+            if not is_shape_only(hidden):  # of a model without weights there are no numbers to put in place
+                scatter_rows(hidden, states.reshape(-1, self.config.hidden_size), rows[part.rows])
 
+        # ONNX Runtime shares the work among its own threads, and a watcher wants to see one pass.
+        divided = self.engine.name == "numpy" and not watched()
+        parts = batch.micro_batches() if divided else [MicroBatch(batch, slice(len(rows)))]
         with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care check it
-            if not watched():
-                whole = [MicroBatch(batch, slice(len(rows)))]  # ONNX Runtime shares the work among its own threads
-                each_or_whole(run, batch.micro_batches() if self.engine.name == "numpy" else whole)
-                return states
-            hidden = network(batch)
-        if is_shape_only(hidden):  # there are no numbers to put back in place
-            return shape_only((*shape, self.config.hidden_size))
-        scatter_rows(hidden, flat, rows)
+            each_or_whole(run, parts if len(rows) else [])
         return states
 
     def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> Outputs:
@@ -111,54 +107,35 @@ class Model:
 
         `forward` runs only the encoder; this is what `bertcli trace` shows.
         """
-        batch, rows, shape = Padded.of(ids, segments, None, self._limits)
-        network = self._runnable()
+        batch, rows, shape = self._padded(ids, segments, None)
         if not len(rows):
             raise BertcliError(f"ids have shape {shape}, so there are no tokens to run.")
         with np.errstate(all="ignore"):
-            found = outputs(network, batch)
+            found = outputs(self.network, batch)
         of_tokens = {name: x for name, x in found._asdict().items() if x is not None and name in ("hidden", *OF_TOKENS)}
         return found._replace(**{name: x.reshape(*shape, -1) for name, x in of_tokens.items()})
 
     def encode(
         self,
         texts: Iterable[str],
-        pairs: Iterable[str | None] | str | None = None,
+        pairs: Pairs = None,
         pooling: str = "auto",
         layer: int | Sequence[int] = -1,
         normalize: bool | None = None,
-        max_length: int | None = None,
-        batch_tokens: int | None = None,
-        workers: Workers = None,
-        truncation: Truncation = "warn",
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        chunk: int | Sequence[int] | None = None,
+        **options: Unpack[PrepareOptions],
     ) -> Array:
         """One vector per text: float32 [text, width].
 
         pooling: "auto" (the checkpoint's own, else mean), "mean", "cls", "max" or "pooler". layer: 0 for the
         embeddings, N for encoder layer N, negative from the end; several are concatenated. normalize: to length 1;
-        None for what the checkpoint says. truncation of more than `max_length` tokens: "warn", "silent", "error".
-        batch_tokens: computed together; workers: processes that share the texts (a script that asks for more than one
-        needs `if __name__ == "__main__":`). prompt: prepended to every text; prompt_name: one of the checkpoint's;
-        None: its default prompt, if it has one. chunk: a size in tokens, or (size, overlap): a longer text has several
-        vectors, one after the other; `encode_blocks` says which part of which text each is of.
+        None for what the checkpoint says. The other options are those of `bertcli.tasks.encode_blocks`. With `chunk` a
+        longer text has several vectors, one after the other; `encode_blocks` says which part of which text each is of.
         """
         from bertcli.tasks import encode  # imported late: counting and tracing need not wait for tasks
 
-        return encode(
-            self, texts, pairs, pooling=pooling, layer=layer, normalize=normalize, prompt_name=prompt_name,
-            prompt=prompt, chunk=chunk, max_length=max_length, truncation=truncation, batch_tokens=batch_tokens,
-            workers=workers,
-        )  # fmt: skip
+        return encode(self, texts, pairs, pooling=pooling, layer=layer, normalize=normalize, **options)
 
-    def encode_blocks(
-        self,
-        texts: Iterable[str],
-        pairs: Iterable[str | None] | str | None = None,
-        **options: Unpack[EncodeOptions],
-    ) -> Stream:
+    def encode_blocks(self, texts: Iterable[str], pairs: Pairs = None, **options: Unpack[EncodeOptions]) -> Stream:
         """The same as a stream of blocks in input order, so that nothing has to fit in memory.
 
         A block has `items`, `vectors` and `records()`; see `bertcli.tasks.encode_blocks` for pooling "none" and others.
@@ -170,12 +147,8 @@ class Model:
     def encode_sparse(
         self,
         texts: Iterable[str],
-        pairs: Iterable[str | None] | str | None = None,
-        *,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        chunk: int | Sequence[int] | None = None,
-        **options: Unpack[CutOptions],
+        pairs: Pairs = None,
+        **options: Unpack[PrepareOptions],
     ) -> list[SparseVector]:
         """SPLADE: of each text the entries of the vocabulary whose weight is not 0, as (indices, values).
 
@@ -183,16 +156,15 @@ class Model:
         """
         from bertcli.tasks import encode_sparse
 
-        blocks = encode_sparse(self, texts, pairs, prompt_name=prompt_name, prompt=prompt, chunk=chunk, **options)
-        return [vector for block in blocks for vector in block.vectors]
+        return [vector for block in encode_sparse(self, texts, pairs, **options) for vector in block.vectors]
 
     def classify(
         self,
         texts: Iterable[str],
-        pairs: Iterable[str | None] | str | None = None,
+        pairs: Pairs = None,
         top_k: int | None = None,
         **options: Unpack[ClassifyOptions],
-    ) -> list[dict[str, Any]]:
+    ) -> list[Record]:
         """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first."""
         from bertcli.tasks import classify
 
@@ -204,10 +176,10 @@ class Model:
         top_k: int | None = None,
         targets: Sequence[str] | str | None = None,
         *,
-        pairs: Iterable[str | None] | str | None = None,
+        pairs: Pairs = None,
         joint: bool = False,
         **options: Unpack[CutOptions],
-    ) -> list[dict[str, Any]]:
+    ) -> list[Record]:
         """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}."""
         from bertcli.tasks import fill_mask
 
@@ -216,17 +188,17 @@ class Model:
     def score(
         self,
         texts: Iterable[str],
-        pairs: Iterable[str | None] | str | None = None,
+        pairs: Pairs = None,
         *,
         target: str | None = None,
         **options: Unpack[CutOptions],
-    ) -> list[dict[str, Any]]:
+    ) -> list[Record]:
         """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}."""
         from bertcli.tasks import score
 
         return list(score(self, texts, pairs, target=target, **options))
 
-    def tag(self, texts: Iterable[str], **options: Unpack[TagOptions]) -> list[dict[str, Any]]:
+    def tag(self, texts: Iterable[str], **options: Unpack[TagOptions]) -> list[Record]:
         """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}."""
         from bertcli.tasks import tag
 
@@ -235,9 +207,9 @@ class Model:
     def answer(
         self,
         questions: Iterable[str],
-        contexts: Iterable[str | None] | str | None = None,
+        contexts: Pairs = None,
         **options: Unpack[AnswerOptions],
-    ) -> list[dict[str, Any]]:
+    ) -> list[Record]:
         """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first."""
         from bertcli.tasks import answer
 
@@ -249,20 +221,17 @@ class Model:
         documents: Iterable[str],
         top_k: int | None = None,
         **options: Unpack[CutOptions],
-    ) -> list[dict[str, Any]]:
+    ) -> list[Record]:
         """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document."""
         from bertcli.tasks import rank
 
         return list(rank(self, query, documents, top_k=top_k, **options))
 
-    @property
-    def _limits(self) -> Limits:
-        return Limits(self.config.max_tokens, self.config.vocab_size, self.config.segment_count)
-
-    def _runnable(self) -> Network:
+    def _padded(self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None) -> Padded:
         if not self.has_weights and not watched():
             raise BertcliError(f"'{self.name}' has no weights, so it cannot be run; trace it, or load a checkpoint.")
-        return self.network
+        limits = Limits(self.config.max_tokens, self.config.vocab_size, self.config.segment_count)
+        return Padded.of(ids, segments, mask, limits)
 
     def _folder(self) -> Path:
         if self.path is None:
@@ -360,14 +329,14 @@ def variant(
         if not Path(config).exists():
             raise BertcliError(f"{config} is missing: give the path of an existing config.json.")
         settings, name = read_config(Path(config)), str(config)
-    if vocab_size is not None:
-        settings = replace(settings, vocab_size=vocab_size)
-    if num_labels is not None:
-        settings = replace(settings, num_labels=num_labels, id2label={})
     changed: dict[str, Any] = dict(sizes or {})
     for key in changed:
         if not isinstance(getattr(settings, key, None), int) or key not in {one.name for one in fields(settings)}:
             raise BertcliError(f"{shown(key)} is no size in the configuration of a {settings.model_type} model.")
+    if vocab_size is not None:
+        changed["vocab_size"] = vocab_size
+    if num_labels is not None:
+        changed |= {"num_labels": num_labels, "id2label": {}}
     settings = replace(settings, **changed)
     source = MadeWeights(weights)
     of = family(settings.model_type)

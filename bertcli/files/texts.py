@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, shown, shown_object
 
+Pairs = Iterable[str | None] | str | None  # second texts: one for each text, or a single one for all
 END = object()
 CHARACTERS_A_TOKEN = 4  # roughly, in English; it only affects how many texts are processed together
 
@@ -93,8 +94,8 @@ class Texts:
             yield group
 
 
-def from_values(texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str | None = None) -> Texts:
-    """Texts given in Python: an iterable of strings, or one string; `pairs` likewise, a single one is for all texts."""
+def from_values(texts: Iterable[str] | Texts, pairs: Pairs = None) -> Texts:
+    """Texts given in Python: an iterable of strings, or one string; `pairs` likewise."""
     if isinstance(texts, Texts):
         return texts
     values = [texts] if isinstance(texts, str) else texts

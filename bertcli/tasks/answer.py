@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
 import numpy as np
 
 from bertcli.errors import BertcliError
-from bertcli.files.texts import Failure, Text, Texts
+from bertcli.files.texts import Failure, Pairs, Text, Texts
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
 from bertcli.tasks.run import records
 from bertcli.tasks.task import (
@@ -56,7 +56,7 @@ class AnswerOptions(Options, total=False):
 def answer(
     model: Model,
     questions: Iterable[str] | Texts,
-    contexts: Iterable[str | None] | str | None = None,
+    contexts: Pairs = None,
     *,
     top_k: int | None = None,
     max_answer_length: int | None = None,

@@ -20,7 +20,7 @@ import numpy as np
 
 from bertcli.checkpoint.sentence import read_cross_encoder
 from bertcli.errors import BertcliError, shown, shown_object
-from bertcli.files.texts import Text, Texts
+from bertcli.files.texts import Pairs, Text, Texts
 from bertcli.tasks.batches import FITTING, Activation, Numbers, activated, check_head, logits_of_each, softmax
 from bertcli.tasks.run import records
 from bertcli.tasks.task import (
@@ -59,7 +59,7 @@ class ClassifyOptions(CutOptions, total=False):
 def classify(
     model: Model,
     texts: Iterable[str] | Texts,
-    pairs: Iterable[str | None] | str | None = None,
+    pairs: Pairs = None,
     *,
     top_k: int | None = None,
     head: Head | None = None,
@@ -321,29 +321,14 @@ class Accuracy:
 
     def scores(self) -> list[Score]:
         """One for every label, then accuracy, the mean over labels, and the mean weighted by support."""
-        rows = [
-            Score(label, _ratio(right, chosen), _ratio(right, true), _ratio(2 * right, chosen + true), true)
-            for label, (right, chosen, true) in zip(self._labels, self.counts, strict=True)
-            if chosen or true
-        ]
-        total = sum(row.support for row in rows)
-        accuracy = _ratio(sum(right for right, _, _ in self.counts), total)
+        used = [place for place, (_, chosen, true) in enumerate(self.counts) if chosen or true]
+        right, chosen, true = np.array([self.counts[place] for place in used]).reshape(-1, 3).T
+        ratios = np.array([right / np.maximum(chosen, 1), right / np.maximum(true, 1), 2 * right / (chosen + true)])
+        total = int(true.sum())
+        macro, weighted = ratios.sum(axis=1) / max(1, len(used)), ratios @ true / max(1, total)
         return [
-            *rows,
-            Score("accuracy", None, None, accuracy, total),
-            _mean("macro avg", rows, [1] * len(rows), total),
-            _mean("weighted avg", rows, [row.support for row in rows], total),
+            *(Score(self._labels[at], *row, int(n)) for at, row, n in zip(used, ratios.T.tolist(), true, strict=True)),
+            Score("accuracy", None, None, int(right.sum()) / max(1, total), total),
+            Score("macro avg", *macro.tolist(), total),
+            Score("weighted avg", *weighted.tolist(), total),
         ]
-
-
-def _ratio(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0
-
-
-def _mean(name: str, rows: Sequence[Score], weights: Sequence[int], total: int) -> Score:
-    def mean(values: Iterable[float | None]) -> float:
-        weighted = (weight * (value or 0.0) for value, weight in zip(values, weights, strict=True))
-        return sum(weighted) / (sum(weights) or 1)
-
-    precision, recall = mean(row.precision for row in rows), mean(row.recall for row in rows)
-    return Score(name, precision, recall, mean(row.f1 for row in rows), total)

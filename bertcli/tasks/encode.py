@@ -14,7 +14,7 @@ from bertcli.checkpoint.sentence import Dense, SentenceConfig
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, shown_object
-from bertcli.files.texts import Texts, from_values
+from bertcli.files.texts import Pairs, Texts, from_values
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, in_micro_batches
 from bertcli.tasks.prepared import PreparedBlock, PreparedStream, PreparedTask, PrepareOptions, prepare
 from bertcli.tasks.run import results
@@ -38,12 +38,7 @@ class EncodeOptions(PrepareOptions, total=False):
     truncate_dim: int | None
 
 
-def encode(
-    model: Model,
-    texts: Iterable[str] | Texts,
-    pairs: Iterable[str | None] | str | None = None,
-    **options: Unpack[EncodeOptions],
-) -> Array:
+def encode(model: Model, texts: Iterable[str] | Texts, pairs: Pairs = None, **options: Unpack[EncodeOptions]) -> Array:
     """One vector per text: float32 [text, width], in memory; the options are those of `encode_blocks`."""
     if options.get("pooling") == "none":
         raise BertcliError("With pooling none a text has more than one vector: use encode_blocks.")
@@ -56,7 +51,7 @@ def encode(
 def encode_blocks(
     model: Model,
     texts: Iterable[str] | Texts,
-    pairs: Iterable[str | None] | str | None = None,
+    pairs: Pairs = None,
     *,
     pooling: str | None = "auto",
     layer: int | Sequence[int] = -1,

@@ -10,7 +10,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from bertcli.errors import BertcliError, shown
-from bertcli.files.texts import Texts
+from bertcli.files.texts import Pairs, Texts
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
 from bertcli.tasks.run import records
 from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask, check_count
@@ -29,7 +29,7 @@ BEAM = 20  # fillings kept after each mask of a joint search; at least four time
 def fill_mask(
     model: Model,
     texts: Iterable[str] | Texts,
-    pairs: Iterable[str | None] | str | None = None,
+    pairs: Pairs = None,
     *,
     top_k: int | None = None,
     targets: Sequence[str] | str | None = None,

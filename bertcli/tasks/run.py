@@ -36,7 +36,7 @@ from bertcli.engine import blas
 from bertcli.engine.threads import MOST, THREAD_VARIABLES, core_count, set_thread_count, thread_count
 from bertcli.engine.watcher import watched
 from bertcli.errors import BertcliError
-from bertcli.files.texts import Text, Texts, from_values
+from bertcli.files.texts import Pairs, Text, Texts, from_values
 from bertcli.tasks.task import R, RecordStream, RecordTask, Task, warn_of_cuts
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ PATIENCE = 2.0  # seconds of work after which more is likely enough to repay sta
 AHEAD = 2  # windows in progress beyond one for each worker: waiting to begin, or done before their turn
 
 
-def records(
-    task: RecordTask, texts: Iterable[str] | Texts, pairs: Iterable[str | None] | str | None = None
-) -> RecordStream:
+def records(task: RecordTask, texts: Iterable[str] | Texts, pairs: Pairs = None) -> RecordStream:
     """The records of texts, which may come in pairs; errors as in `results`."""
     return RecordStream(results(task, from_values(texts, pairs)))
 

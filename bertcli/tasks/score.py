@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from bertcli.errors import BertcliError, damaged, shown
-from bertcli.files.texts import Texts
+from bertcli.files.texts import Pairs, Texts
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
 from bertcli.tasks.fill_mask import own_masks
 from bertcli.tasks.run import records
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def score(
     model: Model,
     texts: Iterable[str] | Texts,
-    pairs: Iterable[str | None] | str | None = None,
+    pairs: Pairs = None,
     *,
     target: str | None = None,
     **options: Unpack[CutOptions],

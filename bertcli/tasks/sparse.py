@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bertcli.checkpoint.sentence import SparsePooling
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed, pack
-from bertcli.files.texts import Texts, from_values
+from bertcli.files.texts import Pairs, Texts, from_values
 from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head, hidden_states, in_micro_batches
 from bertcli.tasks.prepared import PreparedBlock, PreparedStream, PreparedTask, PrepareOptions, prepare
 from bertcli.tasks.run import results
@@ -53,7 +53,7 @@ class SparseBlock(PreparedBlock):
 def encode_sparse(
     model: Model,
     texts: Iterable[str] | Texts,
-    pairs: Iterable[str | None] | str | None = None,
+    pairs: Pairs = None,
     *,
     words: bool = False,
     **options: Unpack[PrepareOptions],
