@@ -325,10 +325,14 @@ class Accuracy:
         right, chosen, true = np.array([self.counts[place] for place in used]).reshape(-1, 3).T
         ratios = np.array([right / np.maximum(chosen, 1), right / np.maximum(true, 1), 2 * right / (chosen + true)])
         total = int(true.sum())
-        macro, weighted = ratios.sum(axis=1) / max(1, len(used)), ratios @ true / max(1, total)
+
+        def row(name: str, ratios: Iterable[float], support: int) -> Score:
+            precision, recall, f1 = map(float, ratios)
+            return Score(name, precision, recall, f1, int(support))
+
         return [
-            *(Score(self._labels[at], *row, int(n)) for at, row, n in zip(used, ratios.T.tolist(), true, strict=True)),
+            *map(row, (self._labels[place] for place in used), ratios.T, true),
             Score("accuracy", None, None, int(right.sum()) / max(1, total), total),
-            Score("macro avg", *macro.tolist(), total),
-            Score("weighted avg", *weighted.tolist(), total),
+            row("macro avg", ratios.sum(axis=1) / max(1, len(used)), total),
+            row("weighted avg", ratios @ true / max(1, total), total),
         ]
