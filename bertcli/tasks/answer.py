@@ -131,7 +131,7 @@ class _Answer(RecordTask):
         for item, parts in zip(items, of_items, strict=True):
             context = item.text.pair or ""
             best = answers([_context(part, next(found)) for part in parts], context, self.wanted)
-            shown = [{"score": one.score, "start": one.start, "end": one.end, "answer": one.text} for one in best]
+            shown = [one._asdict() for one in best]
             yield {"index": item.index, "question": item.text.text, "context": context, "answers": shown}
 
     def failed(self, failure: Failure) -> Record:
@@ -180,7 +180,7 @@ class Answer(NamedTuple):
     score: float
     start: int
     end: int
-    text: str
+    answer: str
 
 
 class Wanted(NamedTuple):
@@ -203,47 +203,39 @@ def answers(windows: Sequence[ContextWindow], context: str, wanted: Wanted) -> l
     case), their probabilities are added and the place is that of the first; of logits the best one counts.
     """
     found: dict[str, Answer] = {}
-    for window in windows:
-        for first, last, score in _best_spans(window, wanted):
+    scores = [_scores(window, wanted.scoring) for window in windows]
+    for window, of_window in zip(windows, scores, strict=True):
+        for first, last in _best_spans(of_window[1:, 1:], wanted):
             start, end = _widened(window.places[first], window.places[last])
-            answer = Answer(score, start, end, context[start:end])
-            known = found.setdefault(answer.text.lower(), answer)
-            if known is answer:
-                continue
-            if wanted.scoring == "probability":
-                found[answer.text.lower()] = known._replace(score=known.score + score)
-            elif score > known.score:
-                found[answer.text.lower()] = answer
+            one = Answer(float(of_window[1 + first, 1 + last]), start, end, context[start:end])
+            known = found.setdefault(one.answer.lower(), one)
+            if known is not one and wanted.scoring == "probability":
+                found[one.answer.lower()] = known._replace(score=known.score + one.score)
+            elif one.score > known.score:
+                found[one.answer.lower()] = one
     every = list(found.values())
     if wanted.no_answer:
-        every.append(Answer(min(_scores_of_none(windows, wanted)), 0, 0, ""))
-    return sorted(every, key=lambda answer: -answer.score)[: wanted.top_k]
+        every.append(Answer(min(float(of_window[0, 0]) for of_window in scores), 0, 0, ""))
+    return sorted(every, key=lambda one: -one.score)[: wanted.top_k]
 
 
-def _best_spans(window: ContextWindow, wanted: Wanted) -> Iterator[tuple[int, int, float]]:
-    """First and last token and the score of the window's best spans; more than are wanted, as some become the same."""
-    if wanted.scoring == "probability":
-        scores = np.multiply.outer(softmax(window.start)[1:], softmax(window.end)[1:])
-    else:
-        scores = np.add.outer(window.start[1:] - window.start[0], window.end[1:] - window.end[0])
-    tokens = np.arange(len(window.places))
+def _scores(window: ContextWindow, scoring: Scoring) -> Numbers:
+    """The score of each span from a first token [1 + token] to a last [1 + token]; that from [CLS] is no answer."""
+    if scoring == "probability":
+        return np.multiply.outer(softmax(window.start), softmax(window.end))
+    return np.add.outer(window.start - window.start[0], window.end - window.end[0])
+
+
+def _best_spans(scores: Numbers, wanted: Wanted) -> list[tuple[int, int]]:
+    """First and last token of the best spans; more of them than are wanted, as some become the same."""
+    tokens = np.arange(len(scores))
     length = tokens - tokens[:, None]  # less one
-    firsts, lasts = np.nonzero((length >= 0) & (length < wanted.longest))
-    values = scores[firsts, lasts]
-    for index in np.argsort(-values, kind="stable")[: 2 * wanted.top_k + 10]:
-        yield int(firsts[index]), int(lasts[index]), float(values[index])
+    spans = np.argwhere((length >= 0) & (length < wanted.longest))
+    best = np.argsort(-scores[tuple(spans.T)], kind="stable")[: 2 * wanted.top_k + 10]
+    return [(first, last) for first, last in spans[best].tolist()]
 
 
 def _widened(first: Place, last: Place) -> tuple[int, int]:
     if first.word is None or last.word is None:
         return first.start, last.end
     return first.word[0], last.word[1]
-
-
-def _scores_of_none(windows: Sequence[ContextWindow], wanted: Wanted) -> Iterator[float]:
-    """The score of the empty answer in each window."""
-    for window in windows:
-        if wanted.scoring == "logits":
-            yield 0.0
-        else:
-            yield float(softmax(window.start)[0] * softmax(window.end)[0])

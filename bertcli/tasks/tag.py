@@ -57,9 +57,9 @@ def tag(
 ) -> RecordStream:
     """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}.
 
-    start and end count characters of the text. aggregation: how pieces become entities (see
-    `entities`); with "none" every piece is {entity, score, index, word, start, end}, and index
-    counts special tokens, too. Labels in `ignore` are left out.
+    start and end count characters of the text. aggregation: how pieces become entities (see `entities`); with
+    "none" every piece is {entity, score, index, word, start, end}, and index counts special tokens, too. Labels in
+    `ignore` are left out.
 
     A text of more than `max_length` tokens (None: the model's limit) is read in windows of that many, of which `stride`
     (None: a quarter) overlap; of entities that overlap the longer, then the likelier one is kept. So nothing is cut.
@@ -110,15 +110,14 @@ class _Tag(RecordTask):
         of_items = [item.tokens.windows(self.limit, self.overlap) for item in items]
         every = [part for parts in of_items for part in parts]
         found = iter(logits_of_each(self.model, "token_classifier", every, self.reading.tokens_together))
+        one_by_one = self.aggregation == "none"
         for item, parts in zip(items, of_items, strict=True):
             windows = [self._entities(item.text.text, part, activated(next(found), "softmax")) for part in parts]
             yield {
                 "index": item.index,
                 "text": item.text.text,
                 "truncated": item.tokens.truncated,
-                "entities": [_piece(one) for one in merged_pieces(windows)]
-                if self.aggregation == "none"
-                else [_group(one) for one in merged(windows)],
+                "entities": list(map(_piece, merged_pieces(windows)) if one_by_one else map(_group, merged(windows))),
             }
 
     def _entities(self, text: str, part: Tokens, probabilities: Numbers) -> list[Entity]:
@@ -179,12 +178,13 @@ class _Labelled(NamedTuple):
     score: float
     pieces: Sequence[Piece]
 
-    @property
-    def begins(self) -> bool:
-        return self.label.startswith("B-")
+    def goes_on_from(self, before: _Labelled) -> bool:
+        """Whether the two are one entity: the same tag, and no B- that begins a new one."""
+        return not self.label.startswith("B-") and self.tag == before.tag
 
     @property
     def tag(self) -> str:
+        """I-, or a label without either, continues an entity of the same tag."""
         return self.label[2:] if self.label.startswith(("B-", "I-")) else self.label
 
 
@@ -213,11 +213,10 @@ def entities(
     average: the same for words, whose probabilities are those of the first piece, of the piece with the highest
     probability of all, or the mean. Those whose label or tag is in `ignore` are left out at the end.
     """
-    found = _labelled(pieces, probabilities, labels, aggregation)
-    if aggregation == "none":
-        every = [_entity([one], one.label, one.pieces[0].spelling) for one in found]
-    else:
-        every = [_grouped(group, spell) for group in _groups(found)]
+    found = list(_labelled(pieces, probabilities, labels, aggregation))
+    alone = aggregation == "none"
+    begins = [i for i, one in enumerate(found) if alone or not i or not one.goes_on_from(found[i - 1])]
+    every = [_entity(found[begin:end], alone, spell) for begin, end in pairwise([*begins, len(found)])]
     return [entity for entity in every if entity.label not in ignore]
 
 
@@ -239,26 +238,13 @@ def _merged(rows: Numbers, aggregation: Aggregation) -> Numbers:
     return np.asarray(rows[rows.max(axis=1).argmax() if aggregation == "max" else 0])
 
 
-def _groups(labelled: Iterator[_Labelled]) -> Iterator[list[_Labelled]]:
-    """Neighbors of one tag. B- begins a group; I-, or a label without either, continues one of the same tag."""
-    group: list[_Labelled] = []
-    for one in labelled:
-        if group and (one.begins or one.tag != group[-1].tag):
-            yield group
-            group = []
-        group.append(one)
-    if group:
-        yield group
-
-
-def _grouped(group: list[_Labelled], spell: Spell) -> Entity:
-    tag = group[0].label.split("-", 1)[-1]  # of any prefix: E-PER and S-PER are PER too, though they are not joined
-    return _entity(group, tag, spell([piece.spelling for one in group for piece in one.pieces]))
-
-
-def _entity(group: list[_Labelled], label: str, word: str) -> Entity:
-    first, last = group[0].pieces[0], group[-1].pieces[-1]
-    return Entity(label, sum(one.score for one in group) / len(group), word, first.start, last.end, first.position)
+def _entity(group: list[_Labelled], alone: bool, spell: Spell) -> Entity:
+    pieces = [piece for one in group for piece in one.pieces]
+    label, word = group[0].label, pieces[0].spelling
+    if not alone:  # of any prefix: E-PER and S-PER are PER too, though they are not joined
+        label, word = label.split("-", 1)[-1], spell([piece.spelling for piece in pieces])
+    score = sum(one.score for one in group) / len(group)
+    return Entity(label, score, word, pieces[0].start, pieces[-1].end, pieces[0].position)
 
 
 def merged(windows: Sequence[Sequence[Entity]]) -> list[Entity]:

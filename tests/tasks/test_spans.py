@@ -29,7 +29,7 @@ def test_answers_are_the_best_of_all_spans(logits: list[tuple[float, float]], lo
     for answer in found:
         first, last = answer.start // 2 + 1, answer.end // 2 + 1
         assert answer.score == pytest.approx(p[first] * q[last])
-        assert answer.text == CONTEXT[answer.start : answer.end]
+        assert answer.answer == CONTEXT[answer.start : answer.end]
 
 
 def test_answers_of_the_same_text_are_added_ignoring_case() -> None:
@@ -37,7 +37,7 @@ def test_answers_of_the_same_text_are_added_ignoring_case() -> None:
     one = ContextWindow(np.log([0.2, 0.5, 0.3]), np.log([0.2, 0.5, 0.3]), places)
     (best, *_) = answers([one], "No nO", Wanted(top_k=3, longest=1))
     assert best.score == pytest.approx(0.5 * 0.5 + 0.3 * 0.3)
-    assert (best.start, best.end, best.text) == (0, 2, "No")
+    assert (best.start, best.end, best.answer) == (0, 2, "No")
     (best, *_) = answers([one, one], "No nO", Wanted(top_k=1, longest=1, scoring="logits"))
     assert best.score == pytest.approx(2 * np.log(0.5 / 0.2))  # of logits the better one counts
 
@@ -45,9 +45,9 @@ def test_answers_of_the_same_text_are_added_ignoring_case() -> None:
 def test_answers_are_widened_to_whole_words() -> None:
     places = [Place(0, 2, (0, 6)), Place(2, 6, (0, 6)), Place(7, 9, None)]
     one = ContextWindow(np.array([0.0, 0.0, 9.0, 0.0]), np.array([0.0, 0.0, 9.0, 0.0]), places)
-    assert answers([one], "unable to", Wanted())[0].text == "unable"
+    assert answers([one], "unable to", Wanted())[0].answer == "unable"
     other = ContextWindow(np.array([0.0, 0.0, 9.0, 0.0]), np.array([0.0, 0.0, 0.0, 9.0]), places)
-    assert answers([other], "unable to", Wanted())[0].text == "able to"  # one end is no word: the tokens' own ends
+    assert answers([other], "unable to", Wanted())[0].answer == "able to"  # one end is no word: the tokens' own ends
 
 
 def test_no_answer_competes_with_its_smallest_score() -> None:
@@ -56,6 +56,6 @@ def test_no_answer_competes_with_its_smallest_score() -> None:
     found = answers([sure, unsure], CONTEXT, Wanted(top_k=3, no_answer=True))
     assert found[0]._replace(score=0.0) == Answer(0.0, 0, 0, "")
     assert found[0].score == pytest.approx(p * p)
-    assert answers([sure, unsure], CONTEXT, Wanted(no_answer=False))[0].text == "b"
+    assert answers([sure, unsure], CONTEXT, Wanted(no_answer=False))[0].answer == "b"
     by_logits = answers([sure, unsure], CONTEXT, Wanted(top_k=3, no_answer=True, scoring="logits"))
-    assert [(answer.text, answer.score) for answer in by_logits] == [("", 0.0), ("b", -2.0), ("a", -18.0)]
+    assert [(answer.answer, answer.score) for answer in by_logits] == [("", 0.0), ("b", -2.0), ("a", -18.0)]
