@@ -223,7 +223,7 @@ def _scores(window: ContextWindow, scoring: Scoring) -> Numbers:
     """The score of each span from a first token [1 + token] to a last [1 + token]; that from [CLS] is no answer."""
     if scoring == "probability":
         return np.multiply.outer(softmax(window.start), softmax(window.end))
-    return np.add.outer(window.start - window.start[0], window.end - window.end[0])
+    return np.asarray(np.add.outer(window.start - window.start[0], window.end - window.end[0]))
 
 
 def _best_spans(scores: Numbers, wanted: Wanted) -> list[tuple[int, int]]:
