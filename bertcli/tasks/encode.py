@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from bertcli.checkpoint.sentence import Dense, SentenceConfig
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed, pack
-from bertcli.errors import BertcliError, shown_object
+from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs, Texts, from_values
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, in_micro_batches
 from bertcli.tasks.prepared import PreparedBlock, PreparedStream, PreparedTask, PrepareOptions, prepare
 from bertcli.tasks.run import results
-from bertcli.tasks.task import Record, Window, check_choice
+from bertcli.tasks.task import Record, Window, check_choice, check_whole
 
 if TYPE_CHECKING:
     from bertcli.model import Model
@@ -237,41 +237,31 @@ def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Arra
     The first `left_out` tokens of each do not count. Without any token, as in an empty text of a static model, the
     vector is zero.
     """
-    first, last = offsets[:-1] + left_out, offsets[1:]
-    some = first < last
-    if not some.all():
-        vectors = np.zeros((len(some), states.shape[1]), np.float32)
-        if some.any():
-            vectors[some] = _pooled(states, first[some], last[some], mode)
-        return vectors
-    return _pooled(states, first, last, mode)
-
-
-def _pooled(states: Array, first: Integers, last: Integers, mode: str) -> Array:
+    some = offsets[:-1] + left_out < offsets[1:]
+    first, last = offsets[:-1][some] + left_out, offsets[1:][some]
+    vectors = np.zeros((len(some), states.shape[1]), np.float32)
     if mode == "cls":
-        return states[first]
-    bounds = np.stack([first, last], axis=1).reshape(-1)[:-1]  # every other result is of what lies between
-    if mode == "max":
-        return np.maximum.reduceat(states, bounds, axis=0)[::2]
-    counts = (last - first)[:, None]
-    divisor = {"mean": counts, "mean_sqrt_len": np.sqrt(counts)}[mode]
-    sums = np.add.reduceat(states, bounds, axis=0, dtype=np.float64)[::2]
-    return np.asarray(sums / divisor, dtype=np.float32)
+        vectors[some] = states[first]
+    elif some.any():
+        bounds = np.stack([first, last], axis=1).reshape(-1)[:-1]  # every other result is of what lies between
+        if mode == "max":
+            vectors[some] = np.maximum.reduceat(states, bounds, axis=0)[::2]
+        else:
+            counts = (last - first)[:, None]
+            divisor = {"mean": counts, "mean_sqrt_len": np.sqrt(counts)}[mode]
+            vectors[some] = np.add.reduceat(states, bounds, axis=0, dtype=np.float64)[::2] / divisor
+    return vectors
 
 
 def _modes(pooling: str, own: SentenceConfig) -> tuple[tuple[str, ...], str]:
     """The kinds of pooling to concatenate, none to keep every token, and why, for the user."""
     if pooling == "auto":
         return own.pooling or ("mean",), own.reason
-    if pooling == "none":
-        return (), "none, as requested: a vector for every token" + _left_out(own)
-    return (pooling,), f"{pooling}, as requested"
-
-
-def _left_out(own: SentenceConfig) -> str:
-    """The parts of a sentence model that only apply to vectors of whole texts, for the message."""
-    steps = ["Dense layers"] * bool(own.dense) + ["normalization"] * own.normalize
-    return f"; without the checkpoint's {' and '.join(steps)}, which are for one vector per text" if steps else ""
+    if pooling != "none":
+        return (pooling,), f"{pooling}, as requested"
+    left_out = ["Dense layers"] * bool(own.dense) + ["normalization"] * own.normalize
+    without = f"; without the checkpoint's {' and '.join(left_out)}, which are for one vector per text"
+    return (), "none, as requested: a vector for every token" + without * bool(left_out)
 
 
 def _layers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
@@ -280,8 +270,7 @@ def _layers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
     if not wanted:
         raise BertcliError("No layer is given to take the vectors from: give at least one, as in -1.")
     for number in wanted:
-        if not isinstance(number, int | np.integer):
-            raise BertcliError(f"The layer {shown_object(number)} is not a whole number.")
+        check_whole("layer (--layer)", number)
         if not -count - 1 <= number <= count:
             raise BertcliError(
                 f"There is no layer {number}: layers are 0 (the embeddings) to {count}, or from the end -1 (the last) "

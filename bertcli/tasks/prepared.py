@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar, Unpack
 
 from bertcli.errors import BertcliError, shown, shown_object
@@ -227,62 +228,55 @@ class PreparedTask(Task[B]):
         )
 
 
+class _Cut(NamedTuple):
+    """The character before which a text may be cut, and how good that is; white space goes with what follows."""
+
+    place: int
+    quality: int
+
+
 def chunk_ranges(text: str, tokens: Tokens, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
     """Character ranges of parts of at most `limit` tokens each, which overlap in at most `overlap` and leave none out.
 
     Cuts are where white space begins; in a longer stretch without any, between the tokenizer's words; in a longer word
     between tokens, but not inside what is read as one character, as far as that is possible.
     """
-    cuts = _Cuts(text, tokens)
+    cuts = [_Cut(0, SPACE), *_cuts(text, tokens), _Cut(len(text), SPACE)]  # before each token, and after the last
+    count = len(cuts) - 1
+
+    def end_of(first: int, beyond: int) -> int:
+        """Where a part that begins with a token ends: at the best place beyond another, of equals the furthest."""
+        candidates = range(min(first + limit, count), max(first, beyond), -1)
+        return max(candidates, key=lambda token: cuts[token].quality, default=count)
+
     first = last = place = 0  # the first token of a part, and where the part before it ended
     while True:
-        end = cuts.end(first, limit, last)
-        if cuts.place(end) > place or not last:  # else these tokens are more of a character that is in already
-            yield cuts.place(first) if first else 0, cuts.place(end)
-        if end == cuts.count:
+        end = end_of(first, last)
+        if cuts[end].place > place or not last:  # else these tokens are more of a character that is in already
+            yield cuts[first].place, cuts[end].place
+        if end == count:
             return
-        place, last = cuts.place(end), end
-        again = (token for token in range(max(end - overlap, first + 1), end) if cuts.quality(token) == SPACE)
-        first = next((token for token in again if cuts.quality(cuts.end(token, limit, end)) >= WORD), end)
+        place, last = cuts[end].place, end
+        again = (token for token in range(max(end - overlap, first + 1), end) if cuts[token].quality == SPACE)
+        first = next((token for token in again if cuts[end_of(token, end)].quality >= WORD), end)
 
 
-class _Cuts:
-    """Where a text may be cut: before a token, after all that belongs to the tokens before it."""
-
-    def __init__(self, text: str, tokens: Tokens) -> None:
-        of_text = [(span, word) for span, word, side in zip(tokens.offsets, tokens.words, tokens.sides, strict=True)
-                   if side is not None]  # fmt: skip
-        self._text = text
-        self._spans = [span for span, _ in of_text]
-        self._words = [word for _, word in of_text]
-        self.count = len(of_text)
-
-    def place(self, token: int) -> int:
-        """The character before which the cut is; white space goes with what follows."""
-        if token == self.count:
-            return len(self._text)
-        place, next_token = self._spans[token - 1][1], self._spans[token][0]
-        while place < next_token and not self._text[place].isspace():
+def _cuts(text: str, tokens: Tokens) -> Iterator[_Cut]:
+    """Between each token of the text and the next, after all that belongs to the tokens before."""
+    columns = zip(tokens.offsets, tokens.words, tokens.sides, strict=True)
+    of_text = [(start, end, word) for (start, end), word, side in columns if side is not None]
+    for (_, place, word), (start, _, next_word) in pairwise(of_text):
+        overlapping = start < place
+        while place < start and not text[place].isspace():
             place += 1
-        return place
-
-    def quality(self, token: int) -> int:
-        """How good it is to cut before this token: SPACE, WORD, CHARACTER or NOWHERE."""
-        if token == self.count:
-            return SPACE
-        place = self.place(token)
-        if self._spans[token][0] < self._spans[token - 1][1] or not 0 < place < len(self._text):
-            return NOWHERE
-        if self._text[place].isspace() and not self._text[place - 1].isspace():
-            return SPACE
-        if _inside_character(self._text, place):
-            return NOWHERE
-        return WORD if self._words[token] != self._words[token - 1] else CHARACTER
-
-    def end(self, first: int, limit: int, last: int) -> int:
-        """Where a part that begins with token `first` ends: at the best place beyond `last`, of equals the furthest."""
-        candidates = range(min(first + limit, self.count), max(first, last), -1)
-        return max(candidates, key=self.quality, default=self.count)
+        if overlapping or not 0 < place < len(text):
+            yield _Cut(place, NOWHERE)
+        elif text[place].isspace() and not text[place - 1].isspace():
+            yield _Cut(place, SPACE)
+        elif _inside_character(text, place):
+            yield _Cut(place, NOWHERE)
+        else:
+            yield _Cut(place, WORD if word != next_word else CHARACTER)
 
 
 def _inside_character(text: str, place: int) -> bool:
