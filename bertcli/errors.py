@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import reprlib
+from numbers import Integral
+from typing import Any, get_args
 
 
 class BertcliError(Exception):
@@ -43,3 +45,22 @@ def shown(value: object) -> str:
 def shown_object(value: object) -> str:
     """The same for a value passed in by Python code."""
     return _python.repr(value)
+
+
+def check_choice(what: str, value: str | None, kind: Any) -> None:
+    """Refuse a word that is not in `kind`, a Literal; None leaves the choice to the model."""
+    if value is not None and value not in get_args(kind):
+        raise BertcliError(f"There is no {what} {shown_object(value)}; choose from {', '.join(get_args(kind))}.")
+
+
+def check_count(what: str, value: int | None) -> None:
+    """Refuse numbers below 1; None leaves the number to the task."""
+    check_whole(what, value)
+    if value is not None and value < 1:
+        raise BertcliError(f"{what} is {value}; it must be at least 1.")
+
+
+def check_whole(what: str, value: int | None) -> None:
+    """Refuse anything but a whole number; None leaves the number to the task."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
+        raise BertcliError(f"{what} is {shown_object(value)}, which is not a whole number.")

@@ -16,12 +16,13 @@ import numpy as np
 
 from bertcli.analysis.results import Asked, Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
 from bertcli.analysis.svg import bars
+from bertcli.errors import check_choice
 from bertcli.files.table import cell
 from bertcli.model import expect_model
 from bertcli.page import Mark, Markup, element, marked, page, table
 from bertcli.report import ByName, Column, Document, Documented
 from bertcli.tasks.batches import BATCH_TOKENS, in_micro_batches
-from bertcli.tasks.task import check_choice, length_limit
+from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:

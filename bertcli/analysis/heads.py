@@ -23,13 +23,13 @@ from bertcli.analysis.svg import Cell, grid
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import pack
 from bertcli.engine.watcher import watching
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, check_choice
 from bertcli.model import expect_model
 from bertcli.network.module import Module, Op, walk
 from bertcli.page import page, shaded, table
 from bertcli.report import ByName, Column, Document, Documented
 from bertcli.tasks.batches import BATCH_TOKENS, check_finite
-from bertcli.tasks.task import check_choice, length_limit
+from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:

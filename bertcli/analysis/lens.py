@@ -19,12 +19,12 @@ from bertcli.analysis.results import Numbers, tokens_of
 from bertcli.analysis.svg import Cell, grid
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed, pack
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, check_count, shown
 from bertcli.model import expect_model
 from bertcli.page import Markup, element, page, shaded, table
 from bertcli.report import ByName, Column, Document, Documented
 from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head
-from bertcli.tasks.task import check_count, length_limit
+from bertcli.tasks.task import length_limit
 
 if TYPE_CHECKING:
     from bertcli.model import Model

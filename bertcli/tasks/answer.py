@@ -16,21 +16,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
 
 import numpy as np
 
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, check_choice, check_count, check_whole
 from bertcli.files.texts import Failure, Pairs, Text, Texts
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
 from bertcli.tasks.run import records
-from bertcli.tasks.task import (
-    Item,
-    Options,
-    Reading,
-    Record,
-    RecordStream,
-    RecordTask,
-    check_choice,
-    check_count,
-    check_whole,
-)
+from bertcli.tasks.task import Item, Options, Reading, Record, RecordStream, RecordTask
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -127,7 +117,7 @@ class _Answer(RecordTask):
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self._windows(item) for item in items]
         every = [part for parts in of_items for part in parts]
-        found = iter(logits_of_each(self.model, "qa", every, self.reading.tokens_together))
+        found = iter(logits_of_each(self.model, "qa", every, self.reading.batch_tokens))
         for item, parts in zip(items, of_items, strict=True):
             context = item.text.pair or ""
             best = answers([_context(part, next(found)) for part in parts], context, self.wanted)

@@ -102,14 +102,16 @@ def even_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
     ]
 
 
-def in_micro_batches(lengths: Sequence[int], batch_tokens: int, run: Callable[[list[int]], Iterable[R]]) -> list[R]:
+def in_micro_batches(
+    lengths: Sequence[int], batch_tokens: int | None, run: Callable[[list[int]], Iterable[R]]
+) -> list[R]:
     """What `run` gives for each index of `lengths`, in order; `run` is called with one micro-batch at a time."""
     results: dict[int, R] = {}
 
     def work(batch: list[int]) -> None:
         results.update(zip(batch, run(batch), strict=True))
 
-    batches = even_batches(lengths, batch_tokens)
+    batches = even_batches(lengths, batch_tokens or BATCH_TOKENS)
     with np.errstate(all="ignore"):  # damaged weights overflow; the result is checked, and reported in one line
         each_or_whole(work, batches[::-1])  # one core each, the short ones last to fill the gaps
     return [results[index] for index in range(len(lengths))]
@@ -136,7 +138,7 @@ def logits(model: Model, head: str, batch: Packed) -> Array:
     return found
 
 
-def logits_of_each(model: Model, head: str, sentences: Sequence[Sentence], batch_tokens: int) -> list[Numbers]:
+def logits_of_each(model: Model, head: str, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
     """What a head says of each sentence: [output], or of a head that reads every token [token, output]."""
 
     def run(batch: list[int]) -> Iterable[Numbers]:
@@ -165,7 +167,7 @@ class MaskedSentence(NamedTuple):
 
 
 def log_probabilities(
-    model: Model, sentences: Sequence[MaskedSentence], wanted: int | Sequence[Collection[int]], batch_tokens: int
+    model: Model, sentences: Sequence[MaskedSentence], wanted: int | Sequence[Collection[int]], batch_tokens: int | None
 ) -> list[list[dict[int, float]]]:
     """The log-probabilities of pieces at each position of each sentence that is to be predicted.
 

@@ -19,20 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 import numpy as np
 
 from bertcli.checkpoint.sentence import read_cross_encoder
-from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.errors import BertcliError, check_choice, check_count, shown, shown_object
 from bertcli.files.texts import Pairs, Text, Texts
 from bertcli.tasks.batches import FITTING, Activation, Numbers, activated, check_head, logits_of_each, softmax
 from bertcli.tasks.run import records
-from bertcli.tasks.task import (
-    CutOptions,
-    Item,
-    Reading,
-    Record,
-    RecordStream,
-    RecordTask,
-    check_choice,
-    check_count,
-)
+from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -179,7 +170,7 @@ class _Classify(_Labels):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         sentences = [item.tokens for item in items]
-        found = logits_of_each(self.model, self.head, sentences, self.reading.tokens_together)
+        found = logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens)
         for item, logits in zip(items, found, strict=True):
             known = true_label(item.text, self.names)
             record = self.record(item, activated(logits, self.activation))
@@ -215,7 +206,7 @@ class _Alternatives(_Labels):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         sentences = self._pairs([item.text.text for item in items for _ in self.seconds], self.seconds * len(items))
-        found = iter(logits_of_each(self.model, self.head, sentences, self.reading.tokens_together))
+        found = iter(logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens))
         for item in items:
             asked = np.array([next(found) for _ in self.seconds])[:, self.outputs]
             yield self.record(item, softmax(asked)[:, 1] if len(self.outputs) > 1 else softmax(asked[:, 0]))

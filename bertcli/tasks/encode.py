@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from bertcli.checkpoint.sentence import Dense, SentenceConfig
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed, pack
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, check_choice, check_whole
 from bertcli.files.texts import Pairs, Texts, from_values
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, in_micro_batches
 from bertcli.tasks.prepared import PreparedBlock, PreparedStream, PreparedTask, PrepareOptions, prepare
 from bertcli.tasks.run import results
-from bertcli.tasks.task import Record, Window, check_choice, check_whole
+from bertcli.tasks.task import Record, Window
 
 if TYPE_CHECKING:
     from bertcli.model import Model
@@ -110,7 +110,7 @@ class _Encode(PreparedTask[Block]):
         sentences = [item.tokens for item in window.items]
         rows = in_micro_batches(
             [len(one.ids) for one in sentences],
-            self.reading.tokens_together,
+            self.reading.batch_tokens,
             lambda batch: self._vectors(pack([sentences[i] for i in batch])),
         )
         if not self.plan.pooling:

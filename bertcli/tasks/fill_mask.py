@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, check_count, shown
 from bertcli.files.texts import Pairs, Texts
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
 from bertcli.tasks.run import records
-from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask, check_count
+from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask
 from bertcli.tokens import Spelling, Tokenizer
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class _FillMask(RecordTask):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         sentences = [own_masks(self.model, item) for item in items]
-        together = self.reading.tokens_together
+        together = self.reading.batch_tokens
         if self.joint:
             ranked = [joint_fillings(self.model, one, self.targets, self.top_k, together) for one in sentences]
         else:
@@ -199,7 +199,7 @@ def rank(
     sentences: Sequence[MaskedSentence],
     targets: Collection[Target] | None,
     count: int,
-    batch_tokens: int,
+    batch_tokens: int | None,
 ) -> list[list[list[Candidate]]]:
     """The best `count` candidates for every position of every sentence, from the vocabulary or from `targets`.
 
@@ -232,7 +232,7 @@ class _Step(NamedTuple):
 
 
 def _chained(
-    model: Model, sentences: Sequence[MaskedSentence], targets: list[Target], batch_tokens: int
+    model: Model, sentences: Sequence[MaskedSentence], targets: list[Target], batch_tokens: int | None
 ) -> Iterator[list[Candidate]]:
     """Targets of several pieces as candidates for each position of each sentence, in order."""
     places = [(i, position) for i, sentence in enumerate(sentences) for position in sentence.positions]
@@ -268,7 +268,7 @@ class Filling(NamedTuple):
 
 
 def joint_fillings(
-    model: Model, sentence: MaskedSentence, targets: Collection[Target] | None, count: int, batch_tokens: int
+    model: Model, sentence: MaskedSentence, targets: Collection[Target] | None, count: int, batch_tokens: int | None
 ) -> list[list[Candidate]]:
     """The best `count` fillings of all masks together, as candidates for each mask with the filling's log-probability.
 

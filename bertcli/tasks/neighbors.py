@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, check_count, shown
 from bertcli.tasks.batches import check_finite
-from bertcli.tasks.task import check_count
 from bertcli.tokens import Tokenizer
 
 if TYPE_CHECKING:

@@ -9,20 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar, Unpack
 
-from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.errors import BertcliError, check_whole, shown, shown_object
 from bertcli.files.texts import Chunk, Failure, Text
-from bertcli.tasks.task import (
-    CutOptions,
-    Item,
-    Reading,
-    Record,
-    Records,
-    RecordStream,
-    Result,
-    Task,
-    check_whole,
-    merged,
-)
+from bertcli.tasks.task import CutOptions, Item, Reading, Record, Records, RecordStream, Result, Task, merged
 from bertcli.tokens import Tokenizer, Tokens
 
 if TYPE_CHECKING:

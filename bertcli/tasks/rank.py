@@ -12,21 +12,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Unpack
 
 from bertcli.checkpoint.sentence import read_cross_encoder
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, check_count, shown
 from bertcli.files.texts import Failure, Text, Texts, from_values
 from bertcli.tasks.batches import activated, check_head, logits_of_each
 from bertcli.tasks.run import results
-from bertcli.tasks.task import (
-    CutOptions,
-    Item,
-    Progress,
-    Reading,
-    Record,
-    Records,
-    RecordStream,
-    RecordTask,
-    check_count,
-)
+from bertcli.tasks.task import CutOptions, Item, Progress, Reading, Record, Records, RecordStream, RecordTask
 
 if TYPE_CHECKING:
     from bertcli.model import Model
@@ -123,7 +113,7 @@ class _Rank(RecordTask):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         sentences = [item.tokens for item in items]
-        found = logits_of_each(self.model, "classifier", sentences, self.reading.tokens_together)
+        found = logits_of_each(self.model, "classifier", sentences, self.reading.batch_tokens)
         for item, logits in zip(items, found, strict=True):
             score = float(activated(logits, self.activation)[0])
             yield {"query": item.text.text, "corpus_id": item.index, "score": score, "text": item.text.pair}

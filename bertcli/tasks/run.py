@@ -37,6 +37,7 @@ from bertcli.engine.threads import MOST, THREAD_VARIABLES, core_count, set_threa
 from bertcli.engine.watcher import watched
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs, Text, Texts, from_values
+from bertcli.tasks.batches import BATCH_TOKENS
 from bertcli.tasks.task import R, RecordStream, RecordTask, Task, warn_of_cuts
 
 if TYPE_CHECKING:
@@ -115,7 +116,9 @@ def _groups(task: Task[R], texts: Texts) -> Iterator[tuple[list[Text] | Exceptio
     """
     first = task.reading.start.texts
     try:
-        for group in islice(texts.grouped(task.reading.tokens_together, task.span), task.reading.start.windows, None):
+        for group in islice(
+            texts.grouped(task.reading.batch_tokens or BATCH_TOKENS, task.span), task.reading.start.windows, None
+        ):
             yield group, first
             first += len(group)
     except Exception as error:

@@ -61,7 +61,7 @@ class _Score(RecordTask):
         of_items = [self._guesses(item) for item in items]
         every = [guess for guesses in of_items for guess in guesses]
         sentences, truths = [guess.sentence for guess in every], [guess.truth for guess in every]
-        found = iter(log_probabilities(self.model, sentences, truths, self.reading.tokens_together))
+        found = iter(log_probabilities(self.model, sentences, truths, self.reading.batch_tokens))
         for item, guesses in zip(items, of_items, strict=True):
             scored = [(id, said[id]) for guess in guesses for id, said in zip(guess.truth, next(found), strict=True)]
             yield _record(self.model, item, scored)

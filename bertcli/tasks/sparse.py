@@ -84,7 +84,7 @@ class _EncodeSparse(PreparedTask[SparseBlock]):
         sentences = [item.tokens for item in window.items]
         vectors: list[SparseVector] = in_micro_batches(
             [len(one.ids) for one in sentences],
-            self.reading.tokens_together,
+            self.reading.batch_tokens,
             lambda batch: self._vectors(pack([sentences[i] for i in batch])),
         )
         piece = self.model.tokenizer.piece

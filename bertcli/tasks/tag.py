@@ -14,20 +14,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
 
 import numpy as np
 
-from bertcli.errors import BertcliError, shown_object
+from bertcli.errors import BertcliError, check_choice, check_whole, shown_object
 from bertcli.files.texts import Text, Texts
 from bertcli.tasks.batches import Numbers, activated, check_head, logits_of_each
 from bertcli.tasks.run import records
-from bertcli.tasks.task import (
-    Item,
-    Options,
-    Reading,
-    Record,
-    RecordStream,
-    RecordTask,
-    check_choice,
-    check_whole,
-)
+from bertcli.tasks.task import Item, Options, Reading, Record, RecordStream, RecordTask
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -109,7 +100,7 @@ class _Tag(RecordTask):
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [item.tokens.windows(self.limit, self.overlap) for item in items]
         every = [part for parts in of_items for part in parts]
-        found = iter(logits_of_each(self.model, "token_classifier", every, self.reading.tokens_together))
+        found = iter(logits_of_each(self.model, "token_classifier", every, self.reading.batch_tokens))
         one_by_one = self.aggregation == "none"
         for item, parts in zip(items, of_items, strict=True):
             windows = [self._entities(item.text.text, part, activated(next(found), "softmax")) for part in parts]

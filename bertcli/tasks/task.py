@@ -10,14 +10,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypedDict, TypeVar, get_args
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypedDict, TypeVar
 
 from bertcli.checkpoint.sentence import read_limit
-from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.errors import BertcliError, check_choice, check_count, check_whole, shown
 from bertcli.files.texts import Chunk, Failure, Text
-from bertcli.tasks.batches import BATCH_TOKENS
 from bertcli.tokens import Tokenizer, Tokens
 
 if TYPE_CHECKING:
@@ -84,29 +81,6 @@ class Reading:
         check_choice("truncation", self.truncation, Truncation)
         check_whole("max_length", self.max_length)
         check_count("batch_tokens", self.batch_tokens)
-
-    @property
-    def tokens_together(self) -> int:
-        return self.batch_tokens or BATCH_TOKENS
-
-
-def check_choice(what: str, value: str | None, kind: Any) -> None:
-    """Refuse a word that is not in `kind`, a Literal; None leaves the choice to the model."""
-    if value is not None and value not in get_args(kind):
-        raise BertcliError(f"There is no {what} {shown_object(value)}; choose from {', '.join(get_args(kind))}.")
-
-
-def check_count(what: str, value: int | None) -> None:
-    """Refuse numbers below 1; None leaves the number to the task."""
-    check_whole(what, value)
-    if value is not None and value < 1:
-        raise BertcliError(f"{what} is {value}; it must be at least 1.")
-
-
-def check_whole(what: str, value: int | None) -> None:
-    """Refuse anything but a whole number; None leaves the number to the task."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
-        raise BertcliError(f"{what} is {shown_object(value)}, which is not a whole number.")
 
 
 # ------------------------------------------------------------------------------------------- what is read, and results
