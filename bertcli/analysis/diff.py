@@ -210,11 +210,10 @@ def _joined(found: Sequence[Sequence[StepDiff]]) -> tuple[StepDiff, ...]:
 
 
 def _largest(path: str, steps: Sequence[StepDiff]) -> StepDiff:
-    known = [(step.max_abs, step.max_rel, step.cosine) for step in steps]
-    if any(number is None for numbers in known for number in numbers):
+    known = np.array([(step.max_abs, step.max_rel, step.cosine) for step in steps], dtype=np.float64)  # None is NaN
+    if np.isnan(known).any():
         return StepDiff(path, None, None, None)
-    columns = np.array(known, dtype=np.float64).T
-    return StepDiff(path, float(columns[0].max()), float(columns[1].max()), float(columns[2].mean()))
+    return StepDiff(path, float(known[:, 0].max()), float(known[:, 1].max()), float(known[:, 2].mean()))
 
 
 def weight_diffs(model: Model, other: Model) -> tuple[WeightDiff, ...]:

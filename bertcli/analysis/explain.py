@@ -165,45 +165,39 @@ def explanations(
         tokens = tokens_of(model, given, pair, limit)
         sentence = sentence_of(model, tokens, text, asked)
         result = result_of(model, sentence, asked)
-        words = words_of(tokens, [given, pair or ""], special_ids(model))
-        prompt = len(given) - len(text)
-        words = [one for one in words if one.side or one.start >= prompt]
+        words = _words(model, tokens, [given, pair or ""], len(given) - len(text))
         value = float(result.of([sentence])[0])
-        changed = [without(model, sentence, one, by) for one in words]
+        changed = [_without(model, sentence, one, by) for one in words]
         contributions = value - _values(result, changed, batch_tokens or BATCH_TOKENS, track)
-        shift = {0: prompt, 1: 0}
-        yield Explanation(
-            index, text, pair, result.target, result.meaning, value,
-            tuple(
-                Contribution(one.word, one.start - shift[one.side], one.end - shift[one.side], float(number), one.side)
-                for one, number in zip(words, contributions, strict=True)
-            ),
-        )  # fmt: skip
+        found = (
+            Contribution(one.word, one.start, one.end, float(number), one.side)
+            for one, number in zip(words, contributions, strict=True)
+        )
+        yield Explanation(index, text, pair, result.target, result.meaning, value, tuple(found))
 
 
-def words_of(tokens: Tokens, texts: Sequence[str], special: set[int]) -> list[Word]:
-    """The words of a text and its pair, as the pre-tokenizer cuts them, in order; special tokens belong to none."""
+def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> list[Word]:
+    """The words of a text and its pair, as the pre-tokenizer cuts them, in order; special tokens belong to none.
+
+    Of the first text, `prompt` characters at the beginning do not count.
+    """
+    tokenizer = model.tokenizer
+    special = {tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.id_of(tokenizer.mask_token)}
     found: dict[tuple[int, int], list[int]] = {}
     for position, (side, word, id) in enumerate(zip(tokens.sides, tokens.words, tokens.ids, strict=True)):
         if side is not None and word is not None and id not in special:
             found.setdefault((side, word), []).append(position)
     words = []
     for (side, _), positions in found.items():
-        start = min(tokens.offsets[i][0] for i in positions)
-        end = max(tokens.offsets[i][1] for i in positions)
-        blank = len(texts[side][start:end]) - len(texts[side][start:end].lstrip())  # some tokenizers count it in
-        words.append(Word(texts[side][start + blank : end], side, start + blank, end, tuple(positions)))
+        start, end = min(tokens.offsets[i][0] for i in positions), max(tokens.offsets[i][1] for i in positions)
+        text = texts[side][start:end].lstrip()  # some tokenizers count the space before a word in
+        end -= 0 if side else prompt
+        if end >= len(text):
+            words.append(Word(text, side, end - len(text), end, tuple(positions)))
     return words
 
 
-def special_ids(model: Model) -> set[int]:
-    """Ids that are never replaced: [CLS], [SEP], [PAD], [MASK], wherever they stand."""
-    tokenizer = model.tokenizer
-    known = (tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.id_of(tokenizer.mask_token))
-    return {id for id in known if id is not None}
-
-
-def without(model: Model, sentence: Sentence, word: Word, by: By) -> Sentence:
+def _without(model: Model, sentence: Sentence, word: Word, by: By) -> Sentence:
     """The sentence with a word's tokens replaced by the mask token, or left out."""
     if by == "mask":
         mask, places = model.tokenizer.mask_id, set(word.positions)

@@ -19,7 +19,7 @@ how a pass is traced.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import field, fields
 from math import prod
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, get_args, get_type_hints
@@ -211,11 +211,10 @@ class _Builder(NamedTuple):
 
     def made(self, cls: type[M]) -> M:
         """The module of class `cls` at this place."""
-        values = {item.field.name: self._value(item, item.field.metadata) for item in _fields(cls)}
-        return cls(**values)
+        return cls(**{item.name: self._value(item) for item in _fields(cls)})
 
-    def _value(self, item: _FieldOf, meta: Mapping[str, Any]) -> Any:
-        name = item.field.name
+    def _value(self, item: _FieldOf) -> Any:
+        name, meta = item.name, item.meta
         if meta["kind"] == "setting":
             return meta["value"] if "value" in meta else self._of_config(meta["key"])
         if item.optional and not (self._of_config(meta["when"]) if meta["when"] else name in self.heads):
@@ -240,7 +239,7 @@ class _Builder(NamedTuple):
 
 def optional_parts(cls: type[Module]) -> tuple[str, ...]:
     """The names of a module's heads: the optional parts that are there if they are asked for."""
-    return tuple(one.field.name for one in _fields(cls) if one.optional and one.field.metadata["when"] is None)
+    return tuple(item.name for item in _fields(cls) if item.optional and item.meta["when"] is None)
 
 
 def size(symbol: str, sizes: Mapping[str, int]) -> int:
@@ -256,7 +255,7 @@ def walk(
     yield path, module
     prefix = f"{path}." if path else ""
     for item in _fields(type(module)):
-        meta, name = item.field.metadata, item.field.name
+        name, meta = item.name, item.meta
         value = getattr(module, name)
         if value is None or meta["kind"] == "setting":
             continue
@@ -266,9 +265,8 @@ def walk(
         elif meta["kind"] == "part":
             yield from walk(value, prefix + name, _renamed(meta["names"], names), counts)
         else:
-            inner = (*counts, meta["count"])
             for i, one in enumerate(value):
-                yield from walk(one, f"{prefix}{name}.{i}", _renamed(meta["names"], names), inner)
+                yield from walk(one, f"{prefix}{name}.{i}", _renamed(meta["names"], names), (*counts, meta["count"]))
 
 
 def parameters(module: Module, names: Mapping[str, str] | None = None) -> list[Parameter]:
@@ -281,9 +279,9 @@ def _renamed(axes: Mapping[str, str], outer: Mapping[str, str]) -> dict[str, str
     return {**outer, **{inner: outer.get(name, name) for inner, name in axes.items()}}
 
 
-@dataclass(frozen=True)
-class _FieldOf:
-    field: Field[Any]
+class _FieldOf(NamedTuple):
+    name: str
+    meta: Mapping[str, Any]
     type: Any
     optional: bool
 
@@ -295,10 +293,10 @@ def _fields(cls: Any) -> tuple[_FieldOf, ...]:
     """The fields of a module class with the class each holds: X from `X | None` and from `tuple[X, ...]`."""
     if cls not in _KNOWN:
         hints = get_type_hints(cls)
-        _KNOWN[cls] = tuple(_field_of(item, hints[item.name]) for item in fields(cls))
+        _KNOWN[cls] = tuple(_field_of(item.name, item.metadata, hints[item.name]) for item in fields(cls))
     return _KNOWN[cls]
 
 
-def _field_of(item: Field[Any], hint: Any) -> _FieldOf:
+def _field_of(name: str, meta: Mapping[str, Any], hint: Any) -> _FieldOf:
     choices = [one for one in get_args(hint) if one is not NoneType and one is not Ellipsis]
-    return _FieldOf(item, choices[0] if choices else hint, NoneType in get_args(hint))
+    return _FieldOf(name, meta, choices[0] if choices else hint, NoneType in get_args(hint))

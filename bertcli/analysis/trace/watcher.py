@@ -55,11 +55,10 @@ def trace(model: Model, *, time: bool = False, stats: bool = False, keep: Keep |
     """`with bertcli.trace(model) as trace: model.forward(ids)`, then `trace.steps`, `trace.totals`.
 
     Watches only this thread. Results are bit-identical to those without a trace; only a `forward` of so many tokens
-    that it is otherwise computed in micro-batches differs, by at most 1e-6 of a vector's largest number. `forward`
-    runs the encoder, `outputs` also every head. A model without weights is traced by its shapes: nothing is
-    multiplied, and the result holds no numbers. `time` measures each op in seconds, `stats` describes each result,
-    `keep(path)` says for which steps a copy of the result is kept in `trace.arrays`. Errors: BertcliError inside
-    another trace.
+    that it is otherwise computed in micro-batches differs, by at most 1e-6 of a vector's largest number. `forward` runs
+    the encoder, `outputs` also every head. A model without weights is traced by its shapes: nothing is multiplied, and
+    the result holds no numbers. `time` measures each op in seconds, `stats` describes each result, `keep(path)` says
+    for which steps a copy of the result is kept in `trace.arrays`. Errors: BertcliError inside another trace.
     """
     expect_model(model)
     if watched():
