@@ -9,35 +9,18 @@ its Content-Security-Policy names that script by its hash.
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
-# Controls but for tab and line feed, half surrogate pairs, what overrides the direction of writing, and what is no
-# character at all. What joins the parts of an emoji, or marks a direction, is part of a text.
-UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-SHOWN_AS = "\N{REPLACEMENT CHARACTER}"
+from bertcli.report import Mark, visible
 
 
 class Markup(str):
     """Text that is HTML already."""
-
-
-class Mark(NamedTuple):
-    """Characters `start` to `end` of a text, shaded: `shade` 0 to 1 for what speaks for something, 0 to -1 against it.
-
-    `label` stands behind the characters, `title` is said when they are pointed at.
-    """
-
-    start: int
-    end: int
-    shade: float = 1.0
-    label: str = ""
-    title: str = ""
 
 
 def element(name: str, *content: str, **attributes: str | bool | None) -> Markup:
@@ -46,7 +29,9 @@ def element(name: str, *content: str, **attributes: str | bool | None) -> Markup
     `class_` stands for class, `aria_label` for aria-label. True is an attribute without a value, None and False leave
     it out.
     """
-    inner = "".join(one if isinstance(one, Markup) else escape(safe(one), quote=False) for one in content)
+    inner = "".join(
+        one if isinstance(one, Markup) else escape(visible(one, lines=True), quote=False) for one in content
+    )
     return Markup(f"<{name}{''.join(_attributes(attributes))}>{inner}</{name}>")
 
 
@@ -54,12 +39,7 @@ def _attributes(attributes: dict[str, str | bool | None]) -> Iterator[str]:
     for name, value in attributes.items():
         if value is not None and value is not False:
             known = name.rstrip("_").replace("_", "-")
-            yield f" {known}" if value is True else f' {known}="{escape(safe(value))}"'
-
-
-def safe(text: str) -> str:
-    """Text with a replacement mark for characters that have no place on a page."""
-    return UNSAFE.sub(SHOWN_AS, text)
+            yield f" {known}" if value is True else f' {known}="{escape(visible(value, lines=True))}"'
 
 
 def marked(text: str, marks: Sequence[Mark]) -> Markup:

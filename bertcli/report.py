@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
-from itertools import zip_longest
-from typing import Any, Literal, TypeVar
+from itertools import count, zip_longest
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from bertcli.errors import damaged
 
@@ -31,9 +31,10 @@ PARTS = re.compile(r"[.\-_/,·](?=.)|[a-z](?=[A-Z])")  # a long name may be fold
 BLOCKS = " ░▒▓█"  # from light to dark
 DARKEST, DARKEST_RED = (8, 48, 107), (103, 12, 8)  # red, green, blue
 MOMENT = 1.0  # seconds of work before a progress bar appears
-# Characters that would move the cursor, ring the bell or change the writing direction, or end a line within a row.
-CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_OBEYED = re.compile(CONTROLS.pattern.replace("\x00-\x1f", ""))  # line ends in JSON are its own
+# Characters that would move the cursor, ring the bell, change the writing direction or end a line within a row, and
+# those that no file of text may hold: half surrogate pairs, and what is no character at all.
+CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff"
+_CONTROL, _BUT_LINES = re.compile(f"[{CONTROLS}]"), re.compile(f"(?![\t\n])[{CONTROLS}]")
 HANDLER = "bertcli.spelled"
 SPELLED = {
     "×": "x", "·": "*", "→": ">", "ᵀ": "T", "ᵢ": "i", "Σ": "+", "²": "^2", "³": "^3", "…": "...", "–": "-", "−": "-",
@@ -72,36 +73,36 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tup
 
     Where that is still too wide, there is no heading, and the cells of a row stand below one another with their names.
     """
-    room = terminal_width()
+    width = terminal_width()
     cells = [[visible(value) for value in row] for row in rows]
-    heading, body = _side_by_side(columns, cells, room)
-    if room is not None and max(map(_cells, [*heading, *body]), default=0) > room:
-        return [], list(_below_one_another(columns, cells, room))
+    heading, body = _side_by_side(columns, cells, width)
+    if width is not None and max(map(_cells, [*heading, *body]), default=0) > width:
+        return [], list(_below_one_another(columns, cells, width))
     return heading, body
 
 
 def _side_by_side(
-    columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int | None
+    columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int | None
 ) -> tuple[list[str], list[str]]:
     natural = [max(map(_cells, [column.name, *(row[i] for row in cells)])) for i, column in enumerate(columns)]
-    narrow = room is not None and sum(natural) + BESIDE * len(columns) > room
-    widths = _folded_widths(columns, cells, (room or 0) - (BESIDE - 1) * len(columns)) if narrow else natural
+    narrow = width is not None and sum(natural) + BESIDE * len(columns) > width
+    widths = _folded_widths(columns, cells, (width or 0) - (BESIDE - 1) * len(columns)) if narrow else natural
     gap = " " * (BESIDE - 1 if narrow else BESIDE)
     rule = "─" * (sum(widths) + len(gap) * (len(columns) - 1) + 2)
     body = [line for row in cells for line in _lines(row, columns, widths, gap)]
     return list(_lines([column.name for column in columns], columns, widths, gap, foot=True)), [rule, *body]
 
 
-def _below_one_another(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> Iterator[str]:
+def _below_one_another(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """A line or more for every cell that is not empty."""
-    widest = min(max(_cells(column.name) for column in columns), room // 2)
+    widest = min(max(_cells(column.name) for column in columns), width // 2)
     for i, row in enumerate(cells):
         if i:
             yield ""
         for column, value in zip(columns, row, strict=True):
             if value:
                 names = folded(column.name, widest).split("\n")
-                texts = folded(value, room - widest - BESIDE).split("\n")
+                texts = folded(value, width - widest - BESIDE).split("\n")
                 for name, text in zip_longest(names, texts, fillvalue=""):
                     yield f" {name}{' ' * (widest - _cells(name))}{' ' * (BESIDE - 1)}{text}".rstrip()
 
@@ -130,23 +131,24 @@ def takes_escapes() -> bool:
     return able or bool(os.environ.get("FORCE_COLOR"))
 
 
-def _folded_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Widths that fit into `room` if possible: headings folded, numbers unbroken, texts share what is left."""
+def _folded_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Widths that fit into `width` if possible: headings folded, numbers unbroken, texts share what is left."""
     widths = [
         max(map(_cells, [*column.name.split(), *(row[i] for row in cells)]), default=0)
         for i, column in enumerate(columns)
     ]
     texts = sorted((i for i, column in enumerate(columns) if not column.number), key=lambda i: widths[i])
-    left = room - sum(width for width, column in zip(widths, columns, strict=True) if column.number)
-    for count, i in zip(range(len(texts), 0, -1), texts, strict=True):
-        widths[i] = min(widths[i], max(NARROWEST, left // count))  # space a short one does not need goes to longer ones
+    left = width - sum(one for one, column in zip(widths, columns, strict=True) if column.number)
+    # Space that a short one does not need goes to longer ones.
+    for sharing, i in zip(range(len(texts), 0, -1), texts, strict=True):
+        widths[i] = min(widths[i], max(NARROWEST, left // sharing))
         left -= widths[i]
     return widths
 
 
-def folded(text: str, width: int) -> str:
-    """Text in lines of at most `width` cells, broken at spaces, else between the parts of a name."""
-    if _cells(text) <= width:
+def folded(text: str, width: int | None) -> str:
+    """Text in lines of at most `width` cells (None: any number), broken at spaces, else between the parts of a name."""
+    if width is None or _cells(text) <= width:
         return text
     from rich.cells import chop_cells
 
@@ -188,8 +190,8 @@ class Document:
 
     def shown_below(self) -> list[str]:
         """The lines below the table, folded to the terminal's width."""
-        room = terminal_width()
-        return [visible(line) if room is None else folded(visible(line), room) for line in self.below]
+        width = terminal_width()
+        return [folded(visible(line), width) for line in self.below]
 
 
 class ByName:
@@ -209,8 +211,8 @@ class ByName:
 class Documented:
     """Shown by `print` as a table, folded to the terminal's width, and by a notebook as Markdown."""
 
-    def document(self, room: int | None = None) -> Document:
-        """The same as a document; `room` is the width of the terminal, None if it is not for a terminal."""
+    def document(self, width: int | None = None) -> Document:
+        """The same as a document; `width` is the width of the terminal, None if it is not for a terminal."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -276,24 +278,32 @@ def progress(
     `reached(item)` gives how many texts are done with that item, and their share (0 to 1) of all, or None.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True)
     if console.is_dumb_terminal:
         yield from items
         return
     bar = Progress(
-        TextColumn(task), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn(),
-        console=console, transient=True,
+        TextColumn(task), BarColumn(), TextColumn("{task.completed:,} {task.description}"), TaskProgressColumn(),
+        TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True,
     )  # fmt: skip
-    counter = bar.add_task(task, total=None, state="")
-    pace = Pace(unit)
+    counter = bar.add_task(unit, total=None)
+    begun = time.monotonic()
     try:
         for item in items:
-            texts, share = reached(item)
-            state = pace.state(time.monotonic(), texts, share)
-            bar.update(counter, total=None if share is None else 1.0, completed=share or 0.0, state=state)
-            if not bar.live.is_started and pace.elapsed > MOMENT:
+            done, share = reached(item)
+            speed = bar.tasks[0].speed  # since the first item: what came before may have been done by an earlier run
+            shown = f"{unit}  {speed:,.0f}/s" if speed else unit
+            bar.update(counter, completed=done, total=done / share if share else None, description=shown)
+            if not bar.live.is_started and time.monotonic() - begun > MOMENT:
                 bar.start()
             yield item
     finally:
@@ -301,36 +311,17 @@ def progress(
             bar.stop()
 
 
-class Pace:
-    """The speed of a run, measured from its first block on: what came before may have been done by an earlier run."""
+def counted(items: Iterable[T], task: str, unit: str, total: int | None) -> Iterable[T]:
+    """The same items, counted one by one if standard error is a terminal; `total`: how many there are, if known."""
+    if not sys.stderr.isatty():
+        return items
+    numbers = count(1)
 
-    def __init__(self, unit: str = "texts") -> None:
-        self._unit = unit
-        self._begun = time.monotonic()
-        self._first: tuple[float, int, float | None] | None = None
-        self.elapsed = 0.0
+    def reached(_: T) -> tuple[int, float | None]:
+        number = next(numbers)
+        return number, number / total if total else None
 
-    def state(self, now: float, texts: int, share: float | None) -> str:
-        """Texts done, texts per second, share of all and time left, as far as they are known."""
-        self.elapsed = now - self._begun
-        if self._first is None:
-            self._first = now, texts, share
-        begun, before, share_before = self._first
-        seconds, parts = now - begun, [f"{texts:,} {self._unit}"]
-        if seconds > 0:
-            parts.append(f"{(texts - before) / seconds:,.0f}/s")
-        if share is not None and share_before is not None:
-            parts.append(f"{share:.0%}")
-            if share > share_before:
-                parts.append(f"{duration(seconds * (1 - share) / (share - share_before))} left")
-        return "  ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """Hours, minutes and seconds: 0:42, 1:05:00."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return progress(items, task, reached, unit)
 
 
 # ------------------------------------------------------------------------------------------------------------- shades
@@ -353,22 +344,45 @@ def print_shades(lines: Iterable[Sequence[tuple[str, float | None]]]) -> None:
         console.print(text)
 
 
-def print_marked(text: str, marks: Iterable[tuple[int, int, float, str]]) -> None:
-    """Print a text with words marked: (start, end, shade from -1 to 1, note), in order.
+class Mark(NamedTuple):
+    """Characters `start` to `end` of a text, shaded: `shade` 0 to 1 for what speaks for something, 0 to -1 against it.
 
-    Shades are blue, below 0 red, if color is allowed; else the note follows the word in parentheses.
+    `label` stands behind the characters; `title` says more: on a page when they are pointed at.
+    """
+
+    start: int
+    end: int
+    shade: float = 1.0
+    label: str = ""
+    title: str = ""
+
+
+def print_marked(text: str, marks: Iterable[Mark]) -> None:
+    """Print a text with marks in it, which are in order and do not overlap.
+
+    Words are shaded, with the title of a mark that has a label behind them, if color is allowed; else every mark's
+    title follows in parentheses.
     """
     from rich.text import Text
 
     console, colored = _shading_console()
     shown, done = Text(), 0
-    for start, end, shade, note in marks:
-        shown.append(visible(text[done:start]))
-        words = visible(text[start:end])
-        shown.append(*((words, _on(shade)) if colored else (f"{words}({note})",)))
-        done = end
-    shown.append(visible(text[done:]))
+    for mark in marks:
+        shown.append(visible(text[done : mark.start], lines=True))
+        words, title = visible(text[mark.start : mark.end], lines=True), visible(mark.title)
+        if colored:
+            shown.append(words, _on(mark.shade))
+            shown.append(f" {title}" if mark.label else "", f"bold {_on(mark.shade)}")
+        else:
+            shown.append(f"{words}({title})")
+        done = mark.end
+    shown.append(visible(text[done:], lines=True))
     console.print(shown)
+
+
+def shows_shades() -> bool:
+    """Whether standard output shows shades of color."""
+    return _shading_console()[1]
 
 
 def _shading_console() -> tuple[Any, bool]:
@@ -405,9 +419,10 @@ def terminal_width() -> int | None:
         return None
 
 
-def visible(text: str) -> str:
-    """Text with control characters escaped, so that it can neither break a table nor control the terminal."""
-    return CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+def visible(text: str, lines: bool = False) -> str:
+    """Text with control characters escaped, so that it controls no terminal, table or page; `lines` may stay lines."""
+    pattern = _BUT_LINES if lines else _CONTROL
+    return pattern.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def as_json(value: Any, indent: int | None = None) -> bytes:
@@ -416,8 +431,7 @@ def as_json(value: Any, indent: int | None = None) -> bytes:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     except ValueError:  # JSON has no such numbers
         raise damaged() from None
-    # Half a surrogate pair, say in a label's name, becomes what JSON has for it.
-    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode("utf-8", "backslashreplace")
+    return _BUT_LINES.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 
 def spell_out() -> None:

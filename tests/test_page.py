@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.page import UNSAFE, Mark, element, marked, page, safe, table
+from bertcli.page import element, marked, page, table
+from bertcli.report import CONTROLS, Mark, visible
 
 NASTY = ["</script><script>alert(1)</script>", "<!--", "&amp;\"'", "{{data}}", "\x1b[31m\x07", "\u202eabc", "\ud800"]
 texts = st.text(st.characters(), max_size=20) | st.sampled_from(NASTY)
@@ -42,9 +43,9 @@ class Found(HTMLParser):
 def test_page_elements_hold_any_text_as_text(text: str, title: str) -> None:
     found = Found(element("p", text, title=title))
     assert found.elements == ["p"]
-    assert found.attributes == {"title": [safe(title)]}
-    assert "".join(found.text) == safe(text)
-    assert not UNSAFE.search(safe(text))
+    assert found.attributes == {"title": [visible(title, lines=True)]}
+    assert "".join(found.text) == visible(text, lines=True)
+    assert set(re.findall(f"[{CONTROLS}]", "".join(found.text))) <= {"\t", "\n"}
 
 
 def test_page_elements_nest_and_leave_attributes_out() -> None:
@@ -57,7 +58,7 @@ def test_page_marks_keep_every_character_of_the_text(text: str, cuts: list[int])
     ends = sorted(min(cut, len(text)) for cut in cuts)
     marks = [Mark(start, end, -0.5) for start, end in zip(ends[::2], ends[1::2], strict=False)]
     found = Found(marked(text, marks))
-    assert "".join(found.text) == safe(text)
+    assert "".join(found.text) == visible(text, lines=True)
     assert found.elements == ["p", *["mark"] * len(marks)]
 
 

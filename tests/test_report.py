@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import time
@@ -13,7 +14,7 @@ import pytest
 from conftest import Made
 from terminal import bertcli
 
-from bertcli.report import Pace, as_json, duration, visible
+from bertcli.report import as_json, progress, visible
 
 BIDI = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 OBEYED = [
@@ -59,10 +60,15 @@ def test_report_shows_no_escape_in_the_name_of_a_model(command: list[str], made:
     assert not set(result.out + result.err) & (set(OBEYED) - {"\n"})
 
 
-def test_progress_says_rate_share_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
-    pace = Pace()
-    assert pace.state(1.0, 100, 0.1) == "100 texts  10%"  # 90 of them may have been there before
-    assert pace.state(2.0, 1100, 0.2) == "1,100 texts  1,000/s  20%  0:08 left"
-    assert pace.state(3.0, 2100, None) == "2,100 texts  1,000/s"
-    assert [duration(seconds) for seconds in (0, 61, 3661)] == ["0:00", "1:01", "1:01:01"]
+def test_progress_says_rate_share_and_time_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("bertcli.report.MOMENT", 0.0)
+    for _ in progress([100, 200, 300], "encode", lambda done: (done, done / 1000)):
+        time.sleep(0.25)
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().err)
+    assert "encode" in shown
+    assert re.search(r"300 texts  \d+/s  30% 0:00:0", shown)

@@ -17,8 +17,8 @@ from bertcli.analysis.svg import Cell, cells, grid
 from bertcli.analysis.trace import Trace
 from bertcli.checkpoint.config import Config
 from bertcli.errors import BertcliError, damaged
-from bertcli.page import element, page, safe
-from bertcli.report import Column, Document
+from bertcli.page import element, page
+from bertcli.report import Column, Document, visible
 
 PATH = "encoder.layers.{}.attention.softmax"
 Weights = NDArray[np.float32]
@@ -41,8 +41,8 @@ class Selected:
 
     @property
     def labels(self) -> list[str]:
-        """The pieces, with a mark in place of what cannot be printed."""
-        return [printable(piece) for piece in self.pieces]
+        """The pieces with control characters escaped."""
+        return [visible(piece) for piece in self.pieces]
 
     @property
     def largest(self) -> float:
@@ -137,12 +137,7 @@ def attention_svg(selected: Selected) -> str:
          for asked, weight in zip(labels, row, strict=True)]
         for asking, row in zip(labels, selected.weights, strict=True)
     ]  # fmt: skip
-    return grid(f"{printable(selected.title)}; darkest: {100 * selected.largest:.1f} %", labels, labels, drawn)
-
-
-def printable(text: str) -> str:
-    """Text with a replacement mark for control characters and others that cannot be printed."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    return grid(f"{visible(selected.title)}; darkest: {100 * selected.largest:.1f} %", labels, labels, drawn)
 
 
 NUMBER = 3  # cells of a percentage
@@ -158,25 +153,25 @@ class Shade(NamedTuple):
 Line = list[Shade]
 
 
-def shaded_lines(selected: Selected, room: int | None) -> Iterator[Line]:
+def shaded_lines(selected: Selected, width: int | None) -> Iterator[Line]:
     """A row for each query token, a column for each key token, weights in percent.
 
-    If columns headed by whole tokens do not fit into `room`, the headings are written downwards; columns that still do
-    not fit follow in further tables.
+    If columns headed by whole tokens do not fit into `width`, the headings are written downwards; columns that still
+    do not fit follow in further tables.
     """
     labels = selected.labels
     beside = max(map(cells, labels)) + 1
     widths = [max(cells(label), NUMBER + 1) + 1 for label in labels]
-    if room is None or beside + sum(widths) <= room:
+    if width is None or beside + sum(widths) <= width:
         yield from _panel(selected, slice(None), [[label] for label in labels], widths, beside)
         return
-    width = NUMBER + 2
-    count = max(1, (room - beside) // width)
+    each = NUMBER + 2
+    count = max(1, (width - beside) // each)
     for first in range(0, len(labels), count):
         some = slice(first, first + count)
         if first:
             yield []
-        yield from _panel(selected, some, [list(label) for label in labels[some]], [width] * count, beside)
+        yield from _panel(selected, some, [list(label) for label in labels[some]], [each] * count, beside)
 
 
 def _panel(
@@ -226,7 +221,7 @@ def attention_page(attention: Attention, choice: Choice) -> str:
     fractions = np.rint(np.clip(attention.weights, 0, 1) * 65535).astype("<u2")
     layers, heads, size, _ = attention.weights.shape
     data = {
-        "pieces": [safe(piece) for piece in attention.pieces],
+        "pieces": [visible(piece) for piece in attention.pieces],
         "shape": [layers, heads, size],
         "layer": choice.layer,
         "head": choice.head,

@@ -19,8 +19,8 @@ from bertcli.analysis.svg import bars
 from bertcli.errors import check_choice
 from bertcli.files.table import cell
 from bertcli.model import expect_model
-from bertcli.page import Mark, Markup, element, marked, page, table
-from bertcli.report import ByName, Column, Document, Documented
+from bertcli.page import Markup, element, marked, page, table
+from bertcli.report import ByName, Column, Document, Documented, Mark
 from bertcli.tasks.batches import BATCH_TOKENS, in_micro_batches
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens
@@ -99,7 +99,7 @@ class Explanation(ByName, Documented):
         largest = max((abs(word.contribution) for word in self.words), default=0.0) or 1.0
         return [word.contribution / largest for word in self.words]
 
-    def document(self, room: int | None = None) -> Document:
+    def document(self, width: int | None = None) -> Document:
         """The table that `bertcli explain` prints below the shaded text."""
         columns = [Column("Word"), Column("Contribution", number=True), Column("Share", number=True)]
         rows = [

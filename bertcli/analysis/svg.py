@@ -7,7 +7,7 @@ from html import escape
 from typing import NamedTuple
 from unicodedata import combining, east_asian_width
 
-from bertcli.page import safe
+from bertcli.report import visible
 
 CELL, FONT, MARGIN = 20, 12, 10
 LETTER = 0.62  # width of a letter as a fraction of the font size
@@ -26,7 +26,7 @@ class Cell(NamedTuple):
 
 def grid(title: str, rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[Cell]]) -> str:
     """A table of cells, as dark as their shade; the columns' headings stand upright."""
-    return "\n".join(_grid(safe(title), [*map(safe, rows)], [*map(safe, columns)], cells)) + "\n"
+    return "\n".join(_grid(visible(title), [*map(visible, rows)], [*map(visible, columns)], cells)) + "\n"
 
 
 def bars(title: str, rows: Sequence[tuple[str, float, str]]) -> str:
@@ -34,7 +34,7 @@ def bars(title: str, rows: Sequence[tuple[str, float, str]]) -> str:
 
     The longest bar has the size 1.
     """
-    return "\n".join(_bars(safe(title), rows)) + "\n"
+    return "\n".join(_bars(visible(title), rows)) + "\n"
 
 
 def _grid(title: str, rows: list[str], columns: list[str], cells: Sequence[Sequence[Cell]]) -> Iterator[str]:
@@ -65,16 +65,16 @@ def _cell(cell: Cell, x: float, y: float, wide: float) -> Iterator[str]:
         color = AGAINST if cell.shade < 0 else FOR
         yield (
             f'<rect x="{x:.1f}" y="{y}" width="{wide:.1f}" height="{CELL}" fill="{color}" '
-            f'fill-opacity="{strength:.3f}"><title>{escape(safe(cell.title))}</title></rect>'
+            f'fill-opacity="{strength:.3f}"><title>{escape(visible(cell.title))}</title></rect>'
         )
     if cell.text:
         ink = "#fff" if strength > 0.5 else "#222"
         x, y = x + MARGIN / 2, y + CELL / 2 + FONT / 3
-        yield f'<text x="{x:.1f}" y="{y:.1f}" fill="{ink}">{escape(safe(cell.text))}</text>'
+        yield f'<text x="{x:.1f}" y="{y:.1f}" fill="{ink}">{escape(visible(cell.text))}</text>'
 
 
 def _bars(title: str, rows: Sequence[tuple[str, float, str]]) -> Iterator[str]:
-    labels = [safe(label) for label, _, _ in rows]
+    labels = [visible(label) for label, _, _ in rows]
     beside = max(map(text_width, labels), default=0) + 2 * MARGIN
     behind = max((text_width(note) for _, _, note in rows), default=0) + 2 * MARGIN
     top = 4 * FONT
@@ -87,7 +87,7 @@ def _bars(title: str, rows: Sequence[tuple[str, float, str]]) -> Iterator[str]:
         yield f'<text x="{beside - MARGIN:.1f}" y="{baseline:.1f}" text-anchor="end">{escape(label)}</text>'
         color = AGAINST if size < 0 else FOR
         yield f'<rect x="{x:.1f}" y="{y + 3}" width="{length:.1f}" height="{CELL - 6}" fill="{color}"/>'
-        yield f'<text x="{beside + BAR + MARGIN:.1f}" y="{baseline:.1f}">{escape(safe(note))}</text>'
+        yield f'<text x="{beside + BAR + MARGIN:.1f}" y="{baseline:.1f}">{escape(visible(note))}</text>'
     yield f'<path d="M{middle:.1f} {top}V{top + CELL * len(rows)}" {FRAME}/></svg>'
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import bertcli
+from bertcli.cli.command import register
 
 PANELS = {  # of --help: the commands in each, which are modules of this package
     "Run": ("encode", "classify", "fill-mask", "score", "tag", "answer", "rank"),
@@ -33,7 +34,7 @@ def application(command: str = "") -> typer.Typer:
         for name in commands:
             if name == command or not known:
                 function = name.replace("-", "_")
-                getattr(import_module(f"bertcli.cli.{function}"), function).register(app, panel)
+                register(app, getattr(import_module(f"bertcli.cli.{function}"), function), panel)
     return app
 
 

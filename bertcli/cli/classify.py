@@ -5,19 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from bertcli.cli.command import command
 from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, TABLES, Job
-from bertcli.cli.options import IdColumn, option
+from bertcli.cli.options import by_name, id_column_option, option, wrong
 from bertcli.files.table import Cell, Table, cell
 from bertcli.report import Column
 
 if TYPE_CHECKING:
-    from bertcli.tasks import Accuracy, Progress, RecordStream
+    from bertcli.tasks import Accuracy
 
 COLUMNS = (
     Column("index", number=True, varying=True),
@@ -36,62 +33,32 @@ REPORT = (
 )
 
 
-@command("classify")
-def classify(
-    job: Job,
-    top_k: Annotated[
-        int | None, option(None, "--top-k", min=1, metavar="K", help="Show only the K best labels. (default: all)")
-    ] = None,
-    head: Annotated[
-        Literal["classifier", "nsp"] | None,
-        option(None, "--head", metavar="HEAD", help="classifier, or nsp: does the second text follow the first?"),
-    ] = None,
-    activation: Annotated[
-        Literal["softmax", "sigmoid", "none"] | None,
-        option(
-            None,
-            "--activation",
-            metavar="NAME",
-            help="Scores by softmax, sigmoid or none (default: what the model was made for).",
-        ),
-    ] = None,
-    candidates: Annotated[
-        str | None,
-        option(
-            None, "--candidates", metavar="A,B,C", help="Score these labels of your own, with a model of entailment."
-        ),
-    ] = None,
-    template: Annotated[
-        str | None,
-        option(
-            None,
-            "--template",
-            metavar="TEXT",
-            help="The sentence that takes a candidate at {}. (default: This example is {}.)",
-        ),
-    ] = None,
-    multi_label: Annotated[
-        bool, option(None, "--multi-label", help="Several candidates may hold, each with a score of its own.")
-    ] = False,
-    choices: Annotated[
-        bool,
-        option(
-            None,
-            "--choices",
-            help="The arguments after the text (with --input: all) are choices: score which is right.",
-        ),
-    ] = False,
-    id_column: IdColumn = None,
-    label_column: Annotated[
-        str | None,
-        option(
-            None,
-            "--label-column",
-            metavar="NAME",
-            help="The field with the true label (name or index); also report accuracy, precision, recall and F1.",
-        ),
-    ] = None,
-) -> None:
+@dataclass(frozen=True)
+class ClassifyOptions:
+    """Which labels are scored, and how."""
+
+    top_k: int | None = option(None, "K", "Show only the K best labels. (default: all)", min=1)
+    head: Literal["classifier", "nsp"] | None = option(
+        None, "HEAD", "classifier, or nsp: does the second text follow the first?"
+    )
+    activation: Literal["softmax", "sigmoid", "none"] | None = option(
+        None, "NAME", "Scores by softmax, sigmoid or none (default: what the model was made for)."
+    )
+    candidates: str | None = option(None, "A,B,C", "Score these labels of your own, with a model of entailment.")
+    template: str | None = option(
+        None, "TEXT", "The sentence that takes a candidate at {}. (default: This example is {}.)"
+    )
+    multi_label: bool = option(False, "", "Several candidates may hold, each with a score of its own.")
+    choices: bool = option(
+        False, "", "The arguments after the text (with --input: all) are choices: score which is right."
+    )
+    id_column: str | None = id_column_option()
+    label_column: str | None = option(
+        None, "NAME", "The field with the true label (name or index); also report accuracy, precision, recall and F1."
+    )
+
+
+def classify(job: Job, wanted: ClassifyOptions) -> None:
     """Label texts, or say whether one text follows another.
 
     bertcli classify "I loved every minute of it."
@@ -118,23 +85,18 @@ def classify(
     With --label-column each record has "true_label", and a report follows the
     table, or is printed on stdout with -o; with --format json or jsonl on stderr.
     """
-    own = " --choices" if choices else " --candidates" if candidates is not None else ""
-    if own and label_column is not None:
-        raise typer.BadParameter("accuracy is for the model's own labels.", param_hint="--label-column")
-    job, chosen = _choices(job) if choices else (job, None)
-    how = {"top_k": top_k, "head": head, "activation": activation, "candidates": candidates, "template": template,
-           "multi_label": multi_label, "choices": chosen}  # fmt: skip
-    columns = {"id_column": id_column, "label_column": label_column}
-    options = {f"--{name.replace('_', '-')}": value for name, value in (how | columns).items()}
-    sample = None if own else MASKED_SAMPLE if head == "nsp" else SENTIMENT_SAMPLE
-    run = job.begin(f"classify{own}", options, sample=sample, endings=TABLES, **columns)
+    own = "choices" if wanted.choices else "candidates" if wanted.candidates is not None else ""
+    sample = None if own else MASKED_SAMPLE if wanted.head == "nsp" else SENTIMENT_SAMPLE
+    if own and wanted.label_column is not None:
+        raise wrong("--label-column", "accuracy is for the model's own labels.")
+    job, choices = _choices(job) if wanted.choices else (job, None)
+    options = {**by_name(wanted), "--choices": choices}
+    run = job.begin(f"classify --{own}" if own else "classify", options, sample=sample, endings=TABLES)
     from bertcli import tasks
 
-    def begin(progress: Progress) -> RecordStream:
-        return tasks.classify(run.model, run.texts, start=progress, **how, **job.reading)  # type: ignore[arg-type]
-
-    accuracy = tasks.Accuracy.of(run.model, head) if label_column else None
-    progress = run.records(Table(COLUMNS, _rows), begin, accuracy)
+    accuracy = tasks.Accuracy.of(run.model, wanted.head) if wanted.label_column else None
+    how = {key: value for key, value in asdict(wanted).items() if not key.endswith("_column")} | {"choices": choices}
+    progress = run.records(tasks.classify, Table(COLUMNS, _rows), accuracy, **how)
     if accuracy:
         _print_report(accuracy, to_stdout=job.output.format == "table")
     run.end(progress)
@@ -146,9 +108,7 @@ def _choices(job: Job) -> tuple[Job, list[str]]:
     texts = None if job.texts.input else given[:1]
     choices = given if texts is None else given[1:]
     if not choices:
-        raise typer.BadParameter(
-            "give the text and after it the choices; with --input only the choices.", param_hint="--choices"
-        )
+        raise wrong("--choices", "give the text and after it the choices; with --input only the choices.")
     return replace(job, texts=replace(job.texts, texts=texts)), choices
 
 

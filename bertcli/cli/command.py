@@ -1,89 +1,77 @@
-"""A command: a function whose parameters may be groups of options, and how its errors are reported."""
+"""A command is a function whose parameters are groups of options; here it becomes one that Typer runs."""
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import logging
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, get_type_hints
+from dataclasses import fields, is_dataclass
+from inspect import Parameter, Signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
-from bertcli.cli.options import DebugOptions
+from bertcli.cli.options import DebugOptions, name_of, wrong
 from bertcli.cli.streams import leave_streams
 from bertcli.errors import BertcliError
+from bertcli.report import visible
 
-Function = Callable[..., None]
+
+class GivenOnce(TyperCommand):
+    """A command that refuses an option given twice, of which Typer would use the last value without a word."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for one, times in Counter(given).items():
+            takes_one = isinstance(one, TyperOption) and not (one.multiple or one.is_flag)
+            if times > 1 and takes_one:
+                raise wrong(one.opts[-1], f"this takes one value, and was given {times} times.")
+        return super().parse_args(ctx, args)
 
 
-class Command:
-    """Made by `@command("name")` from a function; `register` adds it to the application.
+def register(app: typer.Typer, function: Callable[..., None], panel: str) -> None:
+    """Add a command to the application, named like the function; its docstring is the help.
 
-    Typer only handles single parameters, so each parameter whose type is a dataclass of options is split into its
-    fields for the command line and reassembled for the call.
+    Typer only handles single parameters, so each group is split into its fields for the command line and reassembled
+    for the call.
     """
+    groups = get_type_hints(function)
+    del groups["return"]
 
-    def __init__(self, name: str, function: Function) -> None:
-        self.name = name
-        self._function = function
-        hints = get_type_hints(function, include_extras=True)
-        del hints["return"]
-        self._groups = {key: kind for key, kind in hints.items() if dataclasses.is_dataclass(kind)}
-        self._parameters = [
-            *(
-                one
-                for key, parameter in inspect.signature(function).parameters.items()
-                for one in _parameters(key, hints[key], parameter.default)
-            ),
-            *_parameters("debug", DebugOptions, None),
-        ]
+    def run(**values: Any) -> None:
+        with reported(values["debug"]):
+            function(**{key: _gathered(kind, values) for key, kind in groups.items()})
+            sys.stdout.flush()
 
-    def register(self, app: typer.Typer, panel: str) -> None:
-        def run(**values: Any) -> None:
-            with reported(values.pop("debug")):
-                groups = {key: _gathered(kind, values) for key, kind in self._groups.items()}
-                self._function(**values, **groups)
-                sys.stdout.flush()
-
-        run.__signature__ = inspect.Signature(self._parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in self._parameters}
-        run.__doc__ = self._function.__doc__
-        app.command(self.name, rich_help_panel=panel)(run)
+    parameters = [one for kind in (*groups.values(), DebugOptions) for one in _parameters(kind)]
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    app.command(rich_help_panel=panel, cls=GivenOnce)(run)
 
 
-def _parameters(name: str, kind: Any, default: Any) -> Iterator[inspect.Parameter]:
-    """A parameter, or those of a group of options, which may hold other groups."""
-    if not dataclasses.is_dataclass(kind):
-        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        return
-    hints = get_type_hints(kind, include_extras=True)
-    for field in dataclasses.fields(kind):
-        if field.init:  # one that is not is no option of this command
-            default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
-            yield from _parameters(field.name, hints[field.name], default)
+def _parameters(group: Any) -> Iterator[Parameter]:
+    """The parameters of a group of options, which may hold other groups."""
+    hints = get_type_hints(group)
+    for one in fields(group):
+        kind = hints[one.name]
+        if is_dataclass(kind):
+            yield from _parameters(kind)
+        elif one.init:  # one that is not is no option of this command
+            default = Parameter.empty if one.default is ... else one.default
+            kind = Annotated[kind, one.metadata["make"](*one.metadata["names"] or [name_of(one)])]
+            yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
-def _gathered(kind: Any, values: dict[str, Any]) -> Any:
-    """The group of these options, which are taken out of `values`."""
-    hints = get_type_hints(kind)
-    return kind(
-        **{
-            field.name: _gathered(hints[field.name], values)
-            if dataclasses.is_dataclass(hints[field.name])
-            else values.pop(field.name)
-            for field in dataclasses.fields(kind)
-            if field.init
-        }
-    )
-
-
-def command(name: str) -> Callable[[Function], Command]:
-    """Make a function a command of this name; its docstring is the help text."""
-    return lambda function: Command(name, function)
+def _gathered(group: Any, values: dict[str, Any]) -> Any:
+    """The group with these values."""
+    hints = get_type_hints(group)
+    known = [one.name for one in fields(group) if one.init]
+    return group(**{n: _gathered(hints[n], values) if is_dataclass(hints[n]) else values[n] for n in known})
 
 
 @contextmanager
@@ -105,7 +93,7 @@ def reported(debug: bool) -> Iterator[None]:
         if debug:
             traceback.print_exc()
         with suppress(OSError):  # stderr may be closed; the exit status still tells
-            print(f"Error: {one_line(_message(error))}", file=sys.stderr)
+            print(f"Error: {_one_line(_message(error))}", file=sys.stderr)
         raise typer.Exit(1) from None
     finally:
         logger.removeHandler(handler)
@@ -122,9 +110,8 @@ def _message(error: Exception) -> str:
     return f"Unexpected error, {type(error).__name__}: {error} (--debug shows where; please report it)."
 
 
-def one_line(text: str) -> str:
-    """Text for a message: line breaks and other control characters become spaces."""
-    return "".join(character if character.isprintable() else " " for character in text)
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.splitlines()))
 
 
 class _StderrHandler(logging.Handler):
@@ -136,7 +123,7 @@ class _StderrHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = "Warning" if record.levelno >= logging.WARNING else "Note"
-        line = f"{kind}: {one_line(record.getMessage())}"
+        line = f"{kind}: {_one_line(record.getMessage())}"
         if line not in self._said:
             self._said.add(line)
             with suppress(OSError):  # a closed stderr is no reason to stop the work

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-import typer
-
-from bertcli.cli.command import command
+from bertcli.cli.options import option
 
 
-@command("doctor")
-def doctor(
-    format: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
-) -> None:
+@dataclass(frozen=True)
+class DoctorOptions:
+    """How it is shown."""
+
+    format: Literal["table", "json"] = option("table", "FORMAT", "How to print it: table (default) or json.")
+
+
+def doctor(wanted: DoctorOptions) -> None:
     """Show what determines speed here: BLAS and its kernel, threads, measured rates.
 
     bertcli doctor
     bertcli doctor --format json
     """
-    if format == "table":
+    if wanted.format == "table":
         print_findings()
         return
     from bertcli.doctor import examine

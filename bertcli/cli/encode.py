@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from bertcli.cli.command import command
 from bertcli.cli.job import PARQUET, RECORDS, Job, Run, set_threads
-from bertcli.cli.options import IdColumn, SearchOptions, option
+from bertcli.cli.options import SearchOptions, by_name, changed, id_column_option, option, wrong
 from bertcli.errors import shown
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
 
 if TYPE_CHECKING:
-    from bertcli.tasks import Progress, SparseStream, Stream
+    from bertcli.files.vectors import VectorForm
+    from bertcli.tasks import Stream
     from bertcli.tasks.prepared import Preparation
 
-Begin = Callable[["Progress"], "Stream"]
 ARRAYS = (".npy", ".npz", ".safetensors")  # the endings of bertcli.files.arrays
+NOT_SPARSE = ("--pooling", "--layer", "--normalize", "--truncate-dim", "--dtype", "--similarity")
 SHOWN = 4  # numbers of a vector that a table shows
 BEGINNING = Column(f"first {SHOWN} numbers", number=True)
 COLUMNS = (
@@ -49,93 +47,66 @@ logger = logging.getLogger("bertcli")
 class VectorOptions:
     """How a text's vector is made and stored."""
 
-    pooling: Annotated[
-        Literal["auto", "mean", "cls", "max", "pooler", "none"],
-        option(None, "--pooling", metavar="MODE",
-               help="auto: as the model specifies (default); mean, cls, max, pooler; none: one vector per token."),
-    ] = "auto"  # fmt: skip
-    layer: Annotated[
-        str,
-        option(
-            None, "--layer", metavar="N[,N]", help="0: embeddings, N: layer N, -1: the last; several are concatenated."
-        ),
-    ] = "-1"
-    normalize: Annotated[
-        bool | None,
-        option(None, "--normalize/--no-normalize", help="Scale vectors to length 1 (default: as the model specifies)."),
-    ] = None
-    truncate_dim: Annotated[
-        int | None,
-        option(None, "--truncate-dim", min=1, metavar="N",
-               help="Keep only the first N numbers of each vector; normalization, if any, comes after."),
-    ] = None  # fmt: skip
-    dtype: Annotated[
-        Literal["float32", "float16", "int8", "binary"],
-        option(None, "--dtype", metavar="TYPE",
-               help="How arrays are stored: float32 (default), float16, int8 with one scale per row, "
-               "binary: one bit per number."),
-    ] = "float32"  # fmt: skip
-    id_column: IdColumn = None
-    prompt_name: Annotated[
-        str | None,
-        option(None, "--prompt-name", metavar="NAME",
-               help="The prompt of this name, as the model defines it, is put before every text."),
-    ] = None  # fmt: skip
-    prompt: Annotated[
-        str | None,
-        option(None, "--prompt", metavar="TEXT",
-               help="This is put before every text; '' for nothing. (default: the model's own prompt, if it has one)"),
-    ] = None  # fmt: skip
-    chunk: Annotated[
-        str | None,
-        option(None, "--chunk", metavar="N[,OVERLAP]",
-               help="Several vectors for a text of more than N tokens, one for each part of it, cut between words; "
-               "neighboring parts share up to OVERLAP tokens."),
-    ] = None  # fmt: skip
-    sparse: Annotated[
-        bool,
-        option(
-            None, "--sparse", help="A weight for each word piece of the vocabulary instead, most of them 0 (SPLADE)."
-        ),
-    ] = False
-    tokens: Annotated[
-        bool, option(None, "--tokens", help="With --sparse: also write the word pieces, not only their numbers.")
-    ] = False
-    similarity: Annotated[
-        bool, option(None, "--similarity", help="Show how similar the texts are: the cosines of all pairs.")
-    ] = False
+    pooling: Literal["auto", "mean", "cls", "max", "pooler", "none"] = option(
+        "auto", "MODE",
+        "auto: as the model specifies (default); mean, cls, max, pooler; none: one vector per token.",
+    )  # fmt: skip
+    layer: str = option("-1", "N[,N]", "0: embeddings, N: layer N, -1: the last; several are concatenated.")
+    normalize: bool | None = option(
+        None, "", "Scale vectors to length 1 (default: as the model specifies).", "--normalize/--no-normalize"
+    )
+    truncate_dim: int | None = option(
+        None, "N", "Keep only the first N numbers of each vector; normalization, if any, comes after.", min=1
+    )
+    dtype: Literal["float32", "float16", "int8", "binary"] = option(
+        "float32", "TYPE",
+        "How arrays are stored: float32 (default), float16, int8 with one scale per row, binary: one bit per number.",
+    )  # fmt: skip
+    id_column: str | None = id_column_option()
+    prompt_name: str | None = option(
+        None, "NAME", "The prompt of this name, as the model defines it, is put before every text."
+    )
+    prompt: str | None = option(
+        None, "TEXT",
+        "This is put before every text; '' for nothing. (default: the model's own prompt, if it has one)",
+    )  # fmt: skip
+    chunk: str | None = option(
+        None, "N[,OVERLAP]",
+        "Several vectors for a text of more than N tokens, one for each part of it, cut between words; "
+        "neighboring parts share up to OVERLAP tokens.",
+    )  # fmt: skip
+    sparse: bool = option(False, "", "A weight for each word piece of the vocabulary instead, most of them 0 (SPLADE).")
+    tokens: bool = option(False, "", "With --sparse: also write the word pieces, not only their numbers.")
+    similarity: bool = option(False, "", "Show how similar the texts are: the cosines of all pairs.")
 
     def refuse_contradictions(self, job: Job) -> None:
         """Wrong usage is a typer.BadParameter."""
         if self.tokens and not self.sparse:
-            raise typer.BadParameter(
-                "this is about the word pieces of sparse vectors (--sparse).", param_hint="--tokens"
-            )
+            raise wrong("--tokens", "this is about the word pieces of sparse vectors (--sparse).")
+        for name in changed(self):
+            if self.sparse and name in NOT_SPARSE:
+                raise wrong(name, "a sparse vector has none of this: leave it out, or --sparse.")
         unfit = not self.one_a_text or self.stored_smaller or self.id_column is not None
         if self.similarity and (unfit or job.long.resume or job.long.keep_going):
-            raise typer.BadParameter(
-                "it compares a few whole texts: no --pooling none, --resume, --keep-going, --dtype or --id-column.",
-                param_hint="--similarity",
-            )
+            why = "it compares a few whole texts: no --pooling none, --resume, --keep-going, --dtype or --id-column."
+            raise wrong("--similarity", why)
         if self.id_column is not None and job.ending in ARRAYS and not job.long.keep_going:
-            raise typer.BadParameter(
-                f"a {job.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output).",
-                param_hint="--id-column",
-            )
+            why = f"a {job.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output)."
+            raise wrong("--id-column", why)
         if self.chunk is not None and (not self.one_a_text or job.ending == ".npy"):
-            raise typer.BadParameter(
+            why = (
                 "a part of a text has one vector (no --pooling none), and a .npy file cannot say which part it is of; "
-                ".npz, .safetensors, .parquet and .jsonl can (--output).",
-                param_hint="--chunk",
+                ".npz, .safetensors, .parquet and .jsonl can (--output)."
             )
+            raise wrong("--chunk", why)
         if self.stored_smaller and job.ending not in self.array_endings:
-            raise typer.BadParameter(
-                f"this is only for files of arrays: {', '.join(self.array_endings)} (--output).", param_hint="--dtype"
-            )
+            raise wrong("--dtype", f"this is only for files of arrays: {', '.join(self.array_endings)} (--output).")
 
     @property
     def array_endings(self) -> tuple[str, ...]:
         """File endings that can hold these arrays: .npy only a single one, Parquet only one row per text."""
+        if self.sparse:
+            return (".npz", PARQUET)
         if self.similarity:
             return ARRAYS
         return (*ARRAYS, PARQUET) if self.one_a_text else ARRAYS[1:]
@@ -176,23 +147,15 @@ class VectorOptions:
             "keep_going": job.long.keep_going,
         }
 
-    @property
-    def by_name(self) -> dict[str, Any]:
-        """The options that affect a result, by their names on the command line."""
-        found = {**self.plan, "dtype": self.dtype, "id_column": self.id_column, "sparse": self.sparse}
-        found |= {"tokens": self.tokens}
-        return {f"--{name.replace('_', '-')}": value for name, value in found.items()}
-
 
 def _numbers(given: str, option: str, example: str) -> list[int]:
     """Whole numbers separated by commas; wrong usage is a typer.BadParameter."""
     try:
         return [int(number) for number in given.split(",")]
     except ValueError:
-        raise typer.BadParameter(f"give whole numbers, as in {example}.", param_hint=option) from None
+        raise wrong(option, f"give whole numbers, as in {example}.") from None
 
 
-@command("encode")
 def encode(job: Job, search: SearchOptions, vectors: VectorOptions) -> None:
     """Turn texts into vectors.
 
@@ -223,47 +186,60 @@ def encode(job: Job, search: SearchOptions, vectors: VectorOptions) -> None:
     --keep-going a text that cannot be used has zeros for its row, and
     FILE.errors.jsonl says why.
     """
-    if search.given:
+    if changed(search):
         from bertcli.cli.search import refuse_contradictions, search_stored
 
-        other = vectors.similarity or vectors.stored_smaller or not vectors.one_a_text or vectors.chunk is not None
-        other = other or vectors.sparse
+        unfit = ("--similarity", "--dtype", "--chunk", "--sparse")
+        other = not vectors.one_a_text or any(name in unfit for name in changed(vectors))
         refuse_contradictions(search, job, other)
         set_threads(job.work)
         search_stored(search, job, vectors.id_column, **vectors.plan)
         return
     vectors.refuse_contradictions(job)
-    if vectors.sparse:
-        _encode_sparse(job, vectors)
-        return
     endings = RECORDS + vectors.array_endings
-    run = job.begin("encode", vectors.by_name, endings=endings, id_column=vectors.id_column)
-    from bertcli import tasks
-
-    def begin(progress: Progress) -> Stream:
-        return tasks.encode_blocks(run.model, run.texts, start=progress, **vectors.plan, **job.reading)
-
-    stream = begin(tasks.Progress())
-    plan = stream.plan
-    length = "; vectors of length 1" if plan.normalize else ""
-    logger.info("pooling %s%s%s.", plan.reason, length, _said_of_prompt(stream.preparation))
-    if vectors.similarity:
-        _compare(run, begin(tasks.Progress()))
-    elif job.ending in vectors.array_endings:
-        _write_arrays(run, vectors, plan.width, begin)
+    run = job.begin("encode", by_name(vectors), endings=endings)
+    if vectors.sparse:
+        task, how, form, table = _sparse(run, vectors)
     else:
-        table = Table(COLUMNS, _rows) if vectors.one_a_text else Table(TOKEN_COLUMNS, _token_rows)
-        run.end(run.records(table, lambda progress: begin(progress).records()))
+        task, how, form, table = _dense(run, vectors)
+    if vectors.similarity:
+        _compare(run, run.stream(task, **how))
+    elif job.ending in vectors.array_endings:
+        run.vectors(form, task, **how)
+    else:
+        run.end(run.records(lambda *texts, **options: task(*texts, **options).records(), table, **how))
 
 
-def _write_arrays(run: Run, vectors: VectorOptions, width: int, begin: Begin) -> None:
-    from bertcli.files.vectors import VectorForm, failures_shown
+def _dense(run: Run, vectors: VectorOptions) -> tuple[Any, dict[str, Any], VectorForm, Table]:
+    """The task, its arguments, and how its vectors are stored and shown."""
+    from bertcli import tasks
+    from bertcli.files.vectors import VectorForm
 
-    job = run.job
-    if vectors.dtype == "int8" and job.ending == ".npy":
+    stream = run.stream(tasks.encode_blocks, **vectors.plan)
+    length = "; vectors of length 1" if stream.plan.normalize else ""
+    logger.info("pooling %s%s%s.", stream.plan.reason, length, _said_of_prompt(stream.preparation))
+    if vectors.dtype == "int8" and run.job.ending == ".npy":
         logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
-    form = VectorForm(width, vectors.dtype, ragged=not vectors.one_a_text, **vectors.form(job))
-    run.end(run.vectors(form, lambda progress: begin(progress).blocks), failures_shown(str(job.output.output)))
+    form = VectorForm(stream.plan.width, vectors.dtype, ragged=not vectors.one_a_text, **vectors.form(run.job))
+    table = Table(COLUMNS, _rows) if vectors.one_a_text else Table(TOKEN_COLUMNS, _token_rows)
+    return tasks.encode_blocks, vectors.plan, form, table
+
+
+def _sparse(run: Run, vectors: VectorOptions) -> tuple[Any, dict[str, Any], VectorForm, Table]:
+    """The same for sparse vectors."""
+    from bertcli import tasks
+    from bertcli.files.vectors import VectorForm
+
+    output = run.job.output
+    words = vectors.tokens or (output.output is None and output.format == "table")
+    how = {**vectors.preparation, "words": words}
+    stream = run.stream(tasks.encode_sparse, **how)
+    strategy, activation = stream.pooling
+    rule = "ln(1 + ln(1 + relu))" if activation == "log1p_relu" else "ln(1 + relu)"
+    why = "" if run.model.sentence.sparse else ", since the checkpoint specifies no SpladePooling"
+    logger.info("the %s over tokens of %s%s%s.", strategy, rule, why, _said_of_prompt(stream.preparation))
+    form = VectorForm(run.model.config.vocab_size, sparse=True, **vectors.form(run.job))
+    return tasks.encode_sparse, how, form, Table(SPARSE_COLUMNS, _sparse_rows)
 
 
 def _said_of_prompt(how: Preparation) -> str:
@@ -272,41 +248,6 @@ def _said_of_prompt(how: Preparation) -> str:
         return ""
     left_out = ", and its tokens are left out of the pooling" if how.left_out else ""
     return f"; {shown(how.prompt)} is prepended to every text{left_out}"
-
-
-def _encode_sparse(job: Job, vectors: VectorOptions) -> None:
-    """Texts to sparse vectors, in records or a file; wrong usage is a typer.BadParameter."""
-    dense = {
-        "--pooling": vectors.pooling != "auto",
-        "--layer": vectors.layer != "-1",
-        "--normalize": vectors.normalize is not None,
-        "--truncate-dim": vectors.truncate_dim is not None,
-        "--dtype": vectors.stored_smaller,
-        "--similarity": vectors.similarity,
-    }
-    for name, given in dense.items():
-        if given:
-            raise typer.BadParameter("a sparse vector has none of this: leave it out, or --sparse.", param_hint=name)
-    endings = (".npz", PARQUET)
-    words = vectors.tokens or (job.output.output is None and job.output.format == "table")
-    run = job.begin("encode", vectors.by_name, endings=RECORDS + endings, id_column=vectors.id_column)
-    from bertcli import tasks
-    from bertcli.files.vectors import VectorForm, failures_shown
-
-    def begin(progress: Progress) -> SparseStream:
-        how = {**vectors.preparation, **job.reading}
-        return tasks.encode_sparse(run.model, run.texts, start=progress, words=words, **how)
-
-    stream = begin(tasks.Progress())
-    strategy, activation = stream.pooling
-    rule = "ln(1 + ln(1 + relu))" if activation == "log1p_relu" else "ln(1 + relu)"
-    why = "" if run.model.sentence.sparse else ", since the checkpoint specifies no SpladePooling"
-    logger.info("the %s over tokens of %s%s%s.", strategy, rule, why, _said_of_prompt(stream.preparation))
-    if job.ending not in endings:
-        run.end(run.records(Table(SPARSE_COLUMNS, _sparse_rows), lambda progress: begin(progress).records()))
-        return
-    form = VectorForm(run.model.config.vocab_size, sparse=True, **vectors.form(job))
-    run.end(run.vectors(form, lambda progress: begin(progress).blocks), failures_shown(str(job.output.output)))
 
 
 def _compare(run: Run, stream: Stream) -> None:

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import typer
-
-from bertcli.cli.command import command
-from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, open_model
-from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
-from bertcli.cli.views import (
-    PICTURES,
-    RECORDS,
-    AskedOptions,
-    PassOptions,
-    begin,
-    followed,
-    has_several,
-    show_each,
-    tracked,
-)
+from bertcli.cli.job import MASKED_SAMPLE, RECORDS, SENTIMENT_SAMPLE, open_model
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, option
+from bertcli.cli.views import PICTURES, AskedOptions, PassOptions, begin, has_one, show_each, tracked
 
 if TYPE_CHECKING:
     from bertcli.analysis.explain import Explanation
 
 
-@command("explain")
+@dataclass(frozen=True)
+class ExplainOptions:
+    """How words are left out."""
+
+    by: Literal["mask", "delete"] = option(
+        "mask", "HOW", "mask (default): put [MASK] in a word's place; delete: leave the word out."
+    )
+
+
 def explain(
     texts: InputOptions,
     model: ModelOptions,
     output: OutputOptions,
     passes: PassOptions,
     asked: AskedOptions,
-    by: Annotated[
-        Literal["mask", "delete"],
-        typer.Option(metavar="HOW", help="mask: put [MASK] in a word's place; delete: leave the word out."),
-    ] = "mask",
+    wanted: ExplainOptions,
 ) -> None:
     """Show which words of a text speak for a result, and which against it.
 
@@ -59,22 +52,21 @@ def explain(
     """
     asked.check()
     given = begin(texts, passes, output.output, RECORDS + PICTURES)
-    sample = MASKED_SAMPLE if asked.wants_masked_sample(texts) else SENTIMENT_SAMPLE
-    opened = open_model(model, sample)
+    opened = open_model(model, MASKED_SAMPLE if asked.wants_masked_sample(texts) else SENTIMENT_SAMPLE)
     from bertcli.analysis import explain as views
-    from bertcli.analysis.results import Asked
 
     found = views.explanations(
-        opened, given, Asked(asked.label, asked.word, asked.other), by, passes.max_length, passes.batch_tokens,
-        track=(lambda items: items) if has_several(texts) else partial(tracked, task="explain", unit="batches"),
+        opened, given, asked.asked(), wanted.by, passes.max_length, passes.batch_tokens,
+        track=partial(tracked, task="explain", unit="batches") if has_one(texts) else (lambda items: items),
     )  # fmt: skip
-    show_each(followed(found, texts, output, "explain"), output, _show, views.explain_page, views.explain_svg)
+    show_each(found, "explain", texts, output, _show, views.explain_page, views.explain_svg)
 
 
 def _show(one: Explanation) -> None:
-    from bertcli.report import print_document, print_marked
+    from bertcli.report import Mark, print_document, print_marked
 
     for text, words in one.texts():
-        print_marked(text, [(word.start, word.end, shade, f"{word.contribution:+.2f}") for word, shade in words])
+        marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.2f}") for word, shade in words]
+        print_marked(text, marks)
     print()
     print_document(one.document(), "table")

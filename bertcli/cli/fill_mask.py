@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from bertcli.cli.command import command
 from bertcli.cli.job import TABLES, Job
-from bertcli.cli.options import option
+from bertcli.cli.options import by_name, option
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
-
-if TYPE_CHECKING:
-    from bertcli.tasks import Progress, RecordStream
 
 COLUMNS = (
     Column("index", number=True, varying=True),
@@ -24,27 +21,16 @@ COLUMNS = (
 )
 
 
-@command("fill-mask")
-def fill_mask(
-    job: Job,
-    top_k: Annotated[
-        int | None,
-        option(None, "--top-k", min=1, metavar="K", help="How many words per mask. (default: 5, or all targets)"),
-    ] = None,
-    targets: Annotated[
-        str | None,
-        option(
-            None,
-            "--targets",
-            metavar="A,B,C",
-            help="Rank only these words; a word of several pieces is scored as a whole.",
-        ),
-    ] = None,
-    joint: Annotated[
-        bool,
-        option(None, "--joint", help="Fill all masks of a text together: row k of each is the k-th best filling."),
-    ] = False,
-) -> None:
+@dataclass(frozen=True)
+class FillOptions:
+    """Which words are tried."""
+
+    top_k: int | None = option(None, "K", "How many words per mask. (default: 5, or all targets)", min=1)
+    targets: str | None = option(None, "A,B,C", "Rank only these words; a word of several pieces is scored as a whole.")
+    joint: bool = option(False, "", "Fill all masks of a text together: row k of each is the k-th best filling.")
+
+
+def fill_mask(job: Job, wanted: FillOptions) -> None:
     """Find the words that fit best where a text has a mask.
 
     bertcli fill-mask "She poured a cup of hot [MASK]."
@@ -58,14 +44,10 @@ def fill_mask(
     have any number of masks, filled independently unless --joint is given. A .csv
     or .parquet file has the rows of the table.
     """
-    run = job.begin("fill-mask", {"--top-k": top_k, "--targets": targets, "--joint": joint}, endings=TABLES)
+    run = job.begin("fill-mask", by_name(wanted), endings=TABLES)
     from bertcli import tasks
 
-    def begin(progress: Progress) -> RecordStream:
-        how = {"top_k": top_k, "targets": targets, "joint": joint, **job.reading}
-        return tasks.fill_mask(run.model, run.texts, start=progress, **how)
-
-    run.end(run.records(Table(COLUMNS, _rows), begin))
+    run.end(run.records(tasks.fill_mask, Table(COLUMNS, _rows), **asdict(wanted)))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
-
-from bertcli.cli.command import command
 from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, open_model
-from bertcli.cli.options import InputOptions, ModelOptions
-from bertcli.cli.views import PICTURES, AskedOptions, PassOptions, begin, show_document, tracked
+from bertcli.cli.options import InputOptions, ModelOptions, changed, option, wrong
+from bertcli.cli.views import PICTURES, AskedOptions, DocumentOptions, PassOptions, begin, show_document, tracked
 
 Sort = Literal["layer", "entropy", "distance", "special", "self", "next", "previous", "change"]
-Format = Literal["table", "json", "csv", "markdown"]
 
 
-@command("heads")
+@dataclass(frozen=True)
+class HeadsOptions:
+    """What is measured, and in which order it is shown."""
+
+    ablate: bool = option(False, "", "Also set each head's output to zero, and show what that changes.")
+    sort: Sort | None = option(
+        None, "NUMBER",
+        "Largest first: entropy, distance, special, self, next, previous or change; or by layer. "
+        "(default: change with --ablate, else layer)",
+    )  # fmt: skip
+    top: int | None = option(None, "N", "Show only the first N heads.", min=1)
+
+
 def heads(
     texts: InputOptions,
     model: ModelOptions,
     passes: PassOptions,
     asked: AskedOptions,
-    ablate: Annotated[
-        bool, typer.Option("--ablate", help="Also set each head's output to zero, and show what that changes.")
-    ] = False,
-    sort: Annotated[
-        Sort | None,
-        typer.Option(metavar="NUMBER", show_default=False,
-                     help="Largest first: entropy, distance, special, self, next, previous or change; or by layer. "
-                     "(default: change with --ablate, else layer)"),
-    ] = None,
-    top: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Show only the first N heads.", show_default=False)
-    ] = None,
-    format: Annotated[Format, typer.Option(metavar="FORMAT", help="How the result is printed.")] = "table",
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write a .html page, a .svg drawing or a .json file.",
-                     show_default=False),
-    ] = None,
-) -> None:  # fmt: skip
+    wanted: HeadsOptions,
+    shown: DocumentOptions,
+) -> None:
     """Show where each attention head looks, and what the result loses without it.
 
     bertcli heads "The cat sat on the mat." "It rained."
@@ -58,16 +51,16 @@ def heads(
     perhaps only because another one does the same.
     """
     asked.check()
-    if not ablate and (asked.label, asked.word, asked.other) != (None, None, None):
-        raise typer.BadParameter("a result is only asked about with --ablate.", param_hint="--label, --word, --with")
-    given = list(begin(texts, passes, output, (*PICTURES, ".json")))
-    labels = ablate and not asked.wants_masked_sample(texts)
+    if not wanted.ablate and changed(asked):
+        raise wrong(", ".join(changed(asked)), "a result is only asked about with --ablate.")
+    given = list(begin(texts, passes, shown.output, (*PICTURES, ".json")))
+    labels = wanted.ablate and not asked.wants_masked_sample(texts)
     opened = open_model(model, SENTIMENT_SAMPLE if labels else MASKED_SAMPLE)
     from bertcli.analysis import heads as views
 
     found = views.heads(
-        opened, [text for text, _ in given], [pair for _, pair in given], ablate=ablate,
+        opened, [text for text, _ in given], [pair for _, pair in given], ablate=wanted.ablate,
         label=asked.label, word=asked.word, other=asked.other, max_length=passes.max_length,
         batch_tokens=passes.batch_tokens, track=partial(tracked, task="heads", unit="texts"),
-    ).sorted(sort, top)  # fmt: skip
-    show_document(found.document(), output, format, partial(views.heads_page, found), partial(views.heads_svg, found))
+    ).sorted(wanted.sort, wanted.top)  # fmt: skip
+    show_document(found, shown, views.heads_page, views.heads_svg)

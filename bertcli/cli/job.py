@@ -7,14 +7,15 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
-
 from bertcli.cli.marked import MarkedTable
 from bertcli.cli.options import (
+    ComputeOptions,
     EngineOptions,
     InputOptions,
     LengthOptions,
@@ -22,6 +23,9 @@ from bertcli.cli.options import (
     ModelOptions,
     OutputOptions,
     WorkOptions,
+    by_name,
+    name_of,
+    wrong,
 )
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
     from bertcli.files.texts import Texts
     from bertcli.files.vectors import VectorForm
     from bertcli.model import Model
-    from bertcli.tasks import Accuracy, Block, Progress, RecordStream, SparseBlock
+    from bertcli.tasks import Accuracy, Progress, RecordStream
     from bertcli.tasks.task import Result
 
 MASKED_SAMPLE = "bert-mini-mlm"
@@ -43,9 +47,8 @@ PARQUET = ".parquet"
 TABLES = (*RECORDS, ".csv", PARQUET)  # those of records that have rows in a table
 PAGE = ".html"
 logger = logging.getLogger("bertcli")
-
-
 B = TypeVar("B", bound="Result")
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,6 @@ class Job:
         *,
         sample: str | None = MASKED_SAMPLE,
         endings: tuple[str, ...] = RECORDS,
-        id_column: str | None = None,
-        label_column: str | None = None,
     ) -> Run:
         """Open the texts and the model; a result that cannot be written, or resumed, is refused before any work.
 
@@ -77,8 +78,11 @@ class Job:
         """
         set_threads(self.work)
         if sample is None and self.model.model is None:
-            raise typer.BadParameter(_which_fits(command), param_hint="--model")
-        source = self.read(id_column, label_column)
+            from bertcli.tasks.batches import FITTING
+
+            fitting = FITTING[command]
+            raise wrong("--model", f"there is no bundled model for {command}; give one that fits, such as {fitting}.")
+        source = self.read(options.get("--id-column"), options.get("--label-column"))
         if self.output.output is not None:
             from bertcli.files.draft import check_output
 
@@ -88,16 +92,12 @@ class Job:
 
                 pyarrow(self.output.output)  # if it is missing, fail now
         elif self.long.resume:
-            raise typer.BadParameter(
-                "--resume needs --output: only a result in a file can be continued.", param_hint="--resume"
-            )
+            raise wrong("--resume", "--resume needs --output: only a result in a file can be continued.")
         if self.long.resume and _files(source) is None:
             raise BertcliError("A pipe cannot be read a second time, so --resume needs the texts in a file (--input).")
         if self.long.resume and self.ending == PAGE:
-            raise typer.BadParameter(
-                f"a {PAGE} page is written at the end; --resume works with {', '.join(endings[:-1])}.",
-                param_hint="--resume",
-            )
+            works = ", ".join(endings[:-1])
+            raise wrong("--resume", f"a {PAGE} page is written at the end; --resume works with {works}.")
         return Run(command, options, self, source, open_model(self.model, sample or MASKED_SAMPLE, self.engine))
 
     def read(self, id_column: str | None = None, label_column: str | None = None) -> Texts:
@@ -130,47 +130,38 @@ class Run:
     texts: Texts
     model: Model
 
+    def stream(self, task: Callable[..., S], progress: Progress | None = None, **options: Any) -> S:
+        """What a task with these options gives for the texts, from where `progress` has got to."""
+        from bertcli.tasks import Progress
+
+        return task(self.model, self.texts, start=progress or Progress(), **options, **self.job.reading)
+
     def records(
-        self,
-        table: Table,
-        begin: Callable[[Progress], RecordStream],
-        accuracy: Accuracy | None = None,
+        self, task: Callable[..., RecordStream], table: Table, accuracy: Accuracy | None = None, **options: Any
     ) -> Progress:
-        """Write the records of `begin(progress)` to their destination; `accuracy`, if given, counts them all."""
+        """Write the records of a task with these options to their destination; `accuracy` counts them all."""
         from bertcli.files.records import record_output
         from bertcli.tasks import Progress
 
-        count = accuracy.add if accuracy else lambda records: None
-        progress, output = Progress(), self.job.output
-        direct = record_output(output.format, None, table) if output.output is None else None
-        if output.output and isinstance(table, MarkedTable) and self.job.ending == PAGE:
+        output = self.job.output
+        if output.output is not None and self.job.ending != PAGE:
+            begin = partial(self.stream, task, **options)
+            return self._into_file(partial(self._record_file, table), begin, attrgetter("records"), accuracy)
+        if isinstance(table, MarkedTable) and output.output is not None:
             direct = table.page_in(output.output)
-        if direct:
-            with direct as write, self.counted(begin(progress).blocks) as blocks:
-                for block in blocks:
-                    progress = block.progress
-                    count(block.records)
-                    for record in block.records:
-                        write(record)
-            return progress
-        with self._draft() as draft:
-            progress = _reached(draft)
-            if accuracy and draft.state:
-                accuracy.counts = draft.state["accuracy"]
-            if draft.whole:
-                return progress
-            file = self._record_file(draft, table)
-            with self.counted(begin(progress).blocks) as blocks:
-                for block in blocks:
-                    progress = block.progress
-                    count(block.records)
-                    file.append(block.records)
-                    counts = {"accuracy": [list(row) for row in accuracy.counts]} if accuracy else {}
-                    draft.step({**progress._asdict(), **counts})
-            file.finish()
+        else:
+            direct = record_output(output.format, None, table)
+        progress = Progress()
+        with direct as write, self.counted(self.stream(task, **options).blocks) as blocks:
+            for block in blocks:
+                progress = block.progress
+                if accuracy:
+                    accuracy.add(block.records)
+                for record in block.records:
+                    write(record)
         return progress
 
-    def _record_file(self, draft: Draft, table: Table) -> RecordFile | FlatFile:
+    def _record_file(self, table: Table, draft: Draft) -> RecordFile | FlatFile:
         from bertcli.files.records import FlatFile, RecordFile
 
         if self.job.ending in RECORDS:
@@ -179,29 +170,50 @@ class Run:
         keys = [key for key, option in given.items() if self.options.get(option) is not None]
         return FlatFile(draft, table, [*keys, *["error"] * self.job.long.keep_going])
 
-    def vectors(
-        self, form: VectorForm, begin: Callable[[Progress], Generator[Block | SparseBlock, None, None]]
-    ) -> Progress:
-        """Write the vectors of `begin(progress)` to a file of arrays."""
-        from bertcli.files.vectors import vector_file
+    def vectors(self, form: VectorForm, task: Callable[..., Any], **options: Any) -> None:
+        """Write the vectors of a task with these options to a file of arrays, and end the run."""
+        from bertcli.files.vectors import failures_shown, vector_file
 
-        with self._draft() as draft:
-            progress = _reached(draft)
-            if draft.whole:
-                return progress
-            file = vector_file(draft, form)
-            with self.counted(begin(progress)) as blocks:
-                for block in blocks:
-                    progress = block.progress
-                    file.append(block)
-                    draft.step(progress._asdict())
-            file.finish()
-        return progress
+        progress = self._into_file(partial(vector_file, form=form), partial(self.stream, task, **options))
+        self.end(progress, failures_shown(str(self.job.output.output)))
 
     def end(self, progress: Progress, where: str = "each one's record says why") -> None:
         """Raise BertcliError if there were texts that could not be used."""
         if progress.failed:
             raise BertcliError(f"{progress.failed:,} of {progress.texts:,} texts could not be used; {where}.")
+
+    def _into_file(
+        self,
+        opened: Callable[[Draft], Any],
+        begin: Callable[..., Any],
+        part: Callable[[Any], Any] = lambda block: block,
+        accuracy: Accuracy | None = None,
+    ) -> Progress:
+        """Write blocks to a file from where an earlier run of it got to; `opened(draft)` takes a `part` of each."""
+        from bertcli.files.draft import Draft
+        from bertcli.tasks import Progress
+
+        files = _files(self.texts)
+        fingerprint = None if files is None else partial(self._fingerprint, files)
+        with Draft(str(self.job.output.output), fingerprint, self.job.long.resume) as draft:
+            state = draft.state or {}
+            progress = Progress(**{key: value for key, value in state.items() if key in Progress._fields})
+            if accuracy and state:
+                accuracy.counts = state["accuracy"]
+            if draft.whole:
+                return progress
+            file = opened(draft)
+            with self.counted(begin(progress=progress).blocks) as blocks:
+                for block in blocks:
+                    progress = block.progress
+                    file.append(part(block))
+                    state = progress._asdict()
+                    if accuracy:
+                        accuracy.add(block.records)
+                        state["accuracy"] = [list(row) for row in accuracy.counts]
+                    draft.step(state)
+            file.finish()
+        return progress
 
     @contextmanager
     def counted(self, blocks: Generator[B, None, None]) -> Iterator[Iterator[B]]:
@@ -226,15 +238,6 @@ class Run:
             with closing(progress(blocks, self.command, reached)) as shown:
                 yield shown
 
-    def _draft(self) -> Draft:
-        """The unfinished output file."""
-        from bertcli.files.draft import Draft
-
-        assert self.job.output.output is not None
-        files = _files(self.texts)
-        known = None if files is None else lambda: self._fingerprint(files)
-        return Draft(self.job.output.output, known, self.job.long.resume)
-
     def _fingerprint(self, files: Sequence[Path]) -> Fingerprint:
         import numpy
 
@@ -243,38 +246,22 @@ class Run:
         from bertcli.files.draft import digest, model_files
 
         assert self.model.path is not None
-        texts = self.job.texts
+        job = self.job
         return {
+            **by_name(job.texts),
+            **by_name(job.length),
+            **by_name(job.engine),
+            **self.options,
+            "--input": None,  # files may be renamed
             "input": digest(files),
             "model": digest(model_files(self.model.path)),
             "the command": self.command,
             "bertcli": bertcli.__version__,
             "numpy": numpy.__version__,
             "--threads": thread_count(),  # can change the last bit of a sum
-            "the texts": texts.texts,
-            "--column": texts.column,
-            "--pair-column": texts.pair_column,
-            "--text-pair": texts.text_pair,
-            **{f"--{name.replace('_', '-')}": value for name, value in self.job.length.reading.items()},
-            "--batch-tokens": self.job.work.batch_tokens,
-            "--keep-going": self.job.long.keep_going,
-            **{f"--{name}": value for name, value in asdict(self.job.engine).items()},
-            **self.options,
+            "--batch-tokens": job.work.batch_tokens,
+            "--keep-going": job.long.keep_going,
         }
-
-
-def _which_fits(command: str) -> str:
-    from bertcli.tasks.batches import FITTING
-
-    return f"there is no bundled model for {command}; give one that fits, such as {FITTING[command]}."
-
-
-def _reached(draft: Draft) -> Progress:
-    """How far an earlier run got with a draft."""
-    from bertcli.tasks import Progress
-
-    state = draft.state or {}
-    return Progress(**{key: value for key, value in state.items() if key in Progress._fields})
 
 
 def _files(source: Texts) -> list[Path] | None:
@@ -287,7 +274,7 @@ def _files(source: Texts) -> list[Path] | None:
 # -------------------------------------------------------------------------------------------- threads, model, texts
 
 
-def set_threads(work: WorkOptions) -> None:
+def set_threads(work: ComputeOptions) -> None:
     """Set the number of threads, before NumPy is loaded: libraries read it from the environment when they load."""
     if work.threads is not None:
         from bertcli.engine.threads import set_thread_count
@@ -300,8 +287,7 @@ def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None 
     """The model asked for, or the bundled sample, with a note on standard error."""
     from bertcli.model import load
 
-    how = asdict(engine) if engine else {}
-    model = load(**options.wanted(sample, "no model given (-m); using the bundled %s."), **how)
+    model = load(**options.wanted(sample), **(asdict(engine) if engine else {}))
     for note in model.notes:
         logger.info("%s", note)
     return model
@@ -311,7 +297,7 @@ def find_folder(options: ModelOptions, sample: str, weights: bool = True) -> Pat
     """The folder of the model asked for, or of the bundled sample, with a note on standard error."""
     from bertcli.checkpoint.hub import find_model
 
-    return find_model(**options.wanted(sample, "no model given (-m); using the bundled %s."), weights=weights)
+    return find_model(**options.wanted(sample), weights=weights)
 
 
 def read_texts(
@@ -332,10 +318,11 @@ def read_texts(
 
     files = options.input or []
     if options.texts and files:
-        raise typer.BadParameter("give texts or --input, not both.", param_hint="--input")
-    column, pair_column, pair = options.names
+        raise wrong("--input", "give texts or --input, not both.")
+    named = {one.name: name_of(one) for one in fields(options)}
+    column, pair_column, pair = (named[name] for name in ("column", "pair_column", "text_pair"))
     if options.text_pair is not None and options.pair_column is not None:
-        raise typer.BadParameter(f"give {pair} or {pair_column}, not both.", param_hint=pair_column)
+        raise wrong(pair_column, f"give {pair} or {pair_column}, not both.")
     columns = {
         column: options.column,
         pair_column: options.pair_column,
@@ -343,21 +330,17 @@ def read_texts(
         "--label-column": label_column,
     }
     if options.format_in != "txt" and (options.texts or STANDARD_INPUT not in (files or [STANDARD_INPUT])):
-        raise typer.BadParameter("this is for standard input; a file's ending says it.", param_hint="--format-in")
+        raise wrong("--format-in", "this is for standard input; a file's ending says it.")
     for name, value in columns.items():
         if value is not None and (options.texts or not takes_columns(files, options.format_in)):
-            raise typer.BadParameter(
-                "this needs named fields: an --input file .jsonl, .csv, .tsv or .parquet, or a pipe and --format-in.",
-                param_hint=name,
-            )
+            why = "this needs named fields: an --input file .jsonl, .csv, .tsv or .parquet, or a pipe and --format-in."
+            raise wrong(name, why)
     if options.texts:
         if STANDARD_INPUT in (*options.texts, options.text_pair):
             logger.warning("the %s '-' is taken literally; use -i - to read standard input.", called)
         return from_arguments(options.texts, options.text_pair)
     if not files and (sys.stdin is None or sys.stdin.isatty()):
-        raise typer.BadParameter(
-            f"give a {called}, a file with --input, or pipe {called}s in, one per line.", param_hint=called.upper()
-        )
+        raise wrong(called.upper(), f"give a {called}, a file with --input, or pipe {called}s in, one per line.")
     found = from_files(
         files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,
         id_column=id_column, label_column=label_column, keep_going=keep_going, options=(column, pair_column),

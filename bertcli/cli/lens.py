@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import typer
-
-from bertcli.cli.command import command
-from bertcli.cli.job import MASKED_SAMPLE, open_model
-from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
-from bertcli.cli.views import PICTURES, RECORDS, PassOptions, begin, followed, show_each
+from bertcli.cli.job import MASKED_SAMPLE, RECORDS, open_model
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, option
+from bertcli.cli.views import PICTURES, PassOptions, begin, show_each
 
 if TYPE_CHECKING:
     from bertcli.analysis.lens import Lens
 
 
-@command("lens")
+@dataclass(frozen=True)
+class LensOptions:
+    """What is looked at, and how much of it is shown."""
+
+    top_k: int = option(3, "K", "Predictions shown for each layer. (default: 3)", min=1)
+    all_tokens: bool = option(False, "", "Look at every token of the text, not only at its masks.", "--all")
+
+
 def lens(
-    texts: InputOptions,
-    model: ModelOptions,
-    output: OutputOptions,
-    passes: PassOptions,
-    top_k: Annotated[int, typer.Option("--top-k", min=1, metavar="K", help="Predictions shown for each layer.")] = 3,
-    all_tokens: Annotated[
-        bool, typer.Option("--all", help="Look at every token of the text, not only at its masks.")
-    ] = False,
+    texts: InputOptions, model: ModelOptions, output: OutputOptions, passes: PassOptions, wanted: LensOptions
 ) -> None:
     """Show what each layer would predict for a mask: when does the answer appear?
 
@@ -42,8 +40,8 @@ def lens(
     opened = open_model(model, MASKED_SAMPLE)
     from bertcli.analysis import lens as views
 
-    found = views.lenses(opened, given, top_k, all_tokens, passes.max_length)
-    show_each(followed(found, texts, output, "lens"), output, _show, views.lens_page, views.lens_svg)
+    found = views.lenses(opened, given, wanted.top_k, wanted.all_tokens, passes.max_length)
+    show_each(found, "lens", texts, output, _show, views.lens_page, views.lens_svg)
 
 
 def _show(one: Lens) -> None:

@@ -6,40 +6,33 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from bertcli.files.table import Table, cell
-from bertcli.report import takes_escapes, visible
+from bertcli.report import Mark, print_marked, shows_shades, takes_escapes, visible
 
-if TYPE_CHECKING:
-    from bertcli.page import Mark
-
-PALEST = 0.25  # of a mark on a page, from 0 to 1: that of a score of 0
-GROUNDS = (46, 43, 42, 45, 106, 103, 102, 105)  # on which black is readable, in light and dark terminals
-
-
-class Found(NamedTuple):
-    """Characters `start` to `end` of a text, what they are, and the score of that."""
-
-    start: int
-    end: int
-    label: str
-    score: float
+PALEST = 0.25  # of a mark, from 0 to 1: that of a score of 0
 
 
 class Passage(NamedTuple):
-    """A text and what was found in it; `title` and `notes` stand before and after it."""
+    """A text and the marks in it, best first; `title` and `notes` stand before and after it."""
 
     title: str
     text: str
-    found: Sequence[Found] = ()
+    marks: Sequence[Mark] = ()
     notes: Sequence[str] = ()
 
 
-def apart(found: Iterable[Found]) -> list[Found]:
+def mark(start: int, end: int, label: str, score: float) -> Mark:
+    """A mark of characters `start` to `end`, the darker the higher the score."""
+    shade = PALEST + (1 - PALEST) * min(1.0, max(0.0, score))
+    return Mark(start, end, shade, label, f"{label} {cell(score)}".strip())
+
+
+def apart(marks: Iterable[Mark]) -> list[Mark]:
     """Those that overlap none of those before them, in the order of the text."""
-    kept: list[Found] = []
-    for one in found:
+    kept: list[Mark] = []
+    for one in marks:
         place = bisect(kept, one)
         after_others = place == 0 or kept[place - 1].end <= one.start
         before_others = place == len(kept) or one.end <= kept[place].start
@@ -59,14 +52,21 @@ class MarkedTable(Table):
 
     def add(self, record: Mapping[str, Any]) -> None:
         super().add(record)
-        self.passages.append(self.passage_of(record))
+        passage = self.passage_of(record)
+        self.passages.append(passage._replace(marks=apart(passage.marks)))
 
     def print(self) -> None:
-        if takes_escapes():
-            colors: dict[str, int] = {}
-            print("\n\n".join("\n".join(_lines(passage, colors)) for passage in self.passages))
-        else:
+        if not (takes_escapes() and shows_shades()):
             super().print()
+            return
+        for number, passage in enumerate(self.passages):
+            if number:
+                print()
+            if passage.title:
+                print(f"\x1b[1m{visible(passage.title)}\x1b[0m")
+            print_marked(passage.text, passage.marks)
+            for note in passage.notes:
+                print(visible(note))
 
     @contextmanager
     def page_in(self, file: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
@@ -74,7 +74,7 @@ class MarkedTable(Table):
         from bertcli.files.draft import save
 
         yield self.add
-        save(file, self.page().encode("utf-8", "backslashreplace"))
+        save(file, self.page().encode())
 
     def page(self) -> str:
         """A page of the texts with their marks, the darker the higher the score, and of the table."""
@@ -82,37 +82,10 @@ class MarkedTable(Table):
         from bertcli.page import table as table_of
 
         content = []
-        for title, text, found, notes in self.passages:
+        for title, text, marks, notes in self.passages:
             content += [element("h2", title)] if title else []
-            content += [marked(text, [_mark(one) for one in apart(found)]), *(element("p", note) for note in notes)]
+            content += [marked(text, marks), *(element("p", note) for note in notes)]
         columns, rows = self.shown()
         if rows:
             content.append(table_of("What was found", [(column.name, column.number) for column in columns], rows))
         return page(self.title, *content, lead=self.lead)
-
-
-def _mark(found: Found) -> Mark:
-    from bertcli.page import Mark
-
-    shade = PALEST + (1 - PALEST) * min(1.0, max(0.0, found.score))
-    return Mark(found.start, found.end, shade, found.label, f"{found.label} {cell(found.score)}".strip())
-
-
-def _lines(passage: Passage, colors: dict[str, int]) -> Iterator[str]:
-    """A passage for a terminal; labels get colors in the order in which they come."""
-    text, parts, done = passage.text, [], 0
-    for start, end, label, score in apart(passage.found):
-        color = GROUNDS[colors.setdefault(label, len(colors)) % len(GROUNDS)]
-        bold = f"\x1b[1m {visible(label)}" if label else ""
-        marked = f"\x1b[30;{color}m{_shown(text[start:end])}{bold}\x1b[22m {cell(score)}\x1b[0m"
-        parts += [_shown(text[done:start]), marked]
-        done = end
-    if passage.title:
-        yield f"\x1b[1m{visible(passage.title)}\x1b[0m"
-    yield "".join([*parts, _shown(text[done:])])
-    yield from map(visible, passage.notes)
-
-
-def _shown(text: str) -> str:
-    """A text whose lines stay lines, while other control characters are escaped."""
-    return "\n".join(map(visible, text.split("\n")))

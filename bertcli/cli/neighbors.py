@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
-import typer
-
-from bertcli.cli.command import command
 from bertcli.cli.job import MASKED_SAMPLE, open_model, read_texts
-from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, argument, option
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
 
@@ -21,28 +19,18 @@ COLUMNS = (
 )
 
 
-@command("neighbors")
-def neighbors(
-    model: ModelOptions,
-    output: OutputOptions,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[WORD]...", help="Words; if none, one per line from standard input.", show_default=False
-        ),
-    ] = None,
-    input: Annotated[
-        str | None,
-        typer.Option(
-            "-i",
-            "--input",
-            metavar="FILE",
-            help="Read words from a file, one per line; - is standard input.",
-            show_default=False,
-        ),
-    ] = None,
-    top_k: Annotated[int, typer.Option(min=1, metavar="K", help="How many neighbors per word.")] = 10,
-) -> None:
+@dataclass(frozen=True)
+class NeighborsOptions:
+    """Of which words, and how many."""
+
+    words: list[str] | None = argument(None, "[WORD]...", "Words; if none, one per line from standard input.")
+    input: str | None = option(
+        None, "FILE", "Read words from a file, one per line; - is standard input.", "-i", "--input"
+    )
+    top_k: int = option(10, "K", "How many neighbors per word. (default: 10)", min=1)
+
+
+def neighbors(model: ModelOptions, output: OutputOptions, wanted: NeighborsOptions) -> None:
     """Find the word pieces nearest to a word in the embedding space, by cosine.
 
     bertcli neighbors king
@@ -52,14 +40,16 @@ def neighbors(
     A word must be a single piece of the vocabulary; for a word of several
     pieces the error message lists them.
     """
-    source = read_texts(InputOptions(texts=words, input=[input] if input else None), output, called="word")
+    source = read_texts(
+        InputOptions(texts=wanted.words, input=[wanted.input] if wanted.input else None), output, called="word"
+    )
     from bertcli.files.records import record_output
 
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
         opened = open_model(model, MASKED_SAMPLE)
         from bertcli.tasks.neighbors import neighbors
 
-        for record in neighbors(opened, (one.text for one in source), top_k=top_k):
+        for record in neighbors(opened, (one.text for one in source), top_k=wanted.top_k):
             write(record)
 
 

@@ -1,73 +1,79 @@
-"""Options shared by several commands, in groups; a command takes a group as one parameter."""
+"""Options in groups: how a command declares its own, and the groups that several commands share."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import Field, dataclass, field, fields
+from functools import partial
+from typing import Any, Literal
 
-from typer import Argument, Option
+import typer
 
 logger = logging.getLogger("bertcli")
-Text = Annotated[
-    list[str] | None,
-    Argument(
-        metavar="[TEXT]...", help="Texts to work on; if none, one per line from standard input.", show_default=False
-    ),
-]
+TableFormat = Literal["table", "json", "csv", "markdown"]
 
 
-def option(
-    panel: str | None, *names: str, help: str, metavar: str | None = "", show_default: bool = False, **settings: Any
-) -> Any:
-    """An option in a help panel (None: the command's own). `metavar`: "" for a switch, None for that of the type."""
-    return Option(*names, help=help, metavar=metavar, show_default=show_default, rich_help_panel=panel, **settings)
+def option(default: Any, metavar: str, help: str, *names: str, panel: str | None = None, **settings: Any) -> Any:
+    """A field of a group that is an option, called --like-the-field unless it has other `names`.
+
+    `metavar` stands for its value in the help, and is "" for a switch. `panel` is the box of the help that shows it,
+    by default that of the command's own options. `settings` are those of typer.Option.
+    """
+    settings |= {"metavar": metavar, "help": help, "show_default": False, "rich_help_panel": panel}
+    return field(default=default, metadata={"names": names, "make": partial(typer.Option, **settings)})
 
 
-# Options that more than one group has.
-MaxLength = Annotated[
-    int | None,
-    option("Input", "--max-length", metavar="N", help="Cut texts to N tokens. (default: the model's own limit)"),
-]
-BatchTokens = Annotated[
-    int | None,
-    option("Work", "--batch-tokens", min=1, metavar="N", help="Tokens computed together. (default: 1536)"),
-]
-Threads = Annotated[
-    int | None,
-    option("Work", "--threads", min=1, metavar="N", help="Processor threads. (default: one per usable core)"),
-]
-IdColumn = Annotated[
-    str | None,
-    option(None, "--id-column", metavar="NAME", help="The field that identifies a text; it is copied to the output."),
-]
-CacheDir = Annotated[
-    str | None, option("Model", "--cache-dir", metavar="DIR", help="Where downloaded models are kept.")
-]
-Offline = Annotated[bool, option("Model", "--offline", help="Never use the network: folder or cache only.")]
+def argument(default: Any, metavar: str, help: str) -> Any:
+    """A field of a group that is an argument; a default of ... means that it is required."""
+    made = typer.Argument(metavar=metavar, help=help, show_default=False)
+    return field(default=default, metadata={"names": [metavar], "make": lambda *names: made})
+
+
+def name_of(one: Field[Any]) -> str:
+    """The name on the command line of a group's field."""
+    names = one.metadata.get("names") or [f"--{one.name.replace('_', '-')}"]
+    return str(names[-1]).partition("/")[0]
+
+
+def by_name(group: Any) -> dict[str, Any]:
+    """The values of a group's options by their names on the command line."""
+    return {name_of(one): getattr(group, one.name) for one in fields(group) if one.init}
+
+
+def changed(group: Any) -> list[str]:
+    """The names of a group's options that do not have their defaults."""
+    return [name_of(one) for one in fields(group) if one.init and getattr(group, one.name) != one.default]
+
+
+def wrong(names: str, why: str) -> typer.BadParameter:
+    """The error for wrong usage of options: the command ends with status 2."""
+    return typer.BadParameter(why, param_hint=names)
+
+
+def model_option(help: str) -> Any:
+    """The option that names the model."""
+    return option(None, "DIR|HUB_ID", help, "-m", "--model", panel="Model", envvar="BERTCLI_MODEL", show_envvar=True)
+
+
+def id_column_option() -> Any:
+    """The option that names the field of ids."""
+    return option(None, "NAME", "The field that identifies a text; it is copied to the output.")
 
 
 @dataclass(frozen=True)
 class ModelOptions:
     """Which model runs."""
 
-    model: Annotated[
-        str | None,
-        option("Model", "-m", "--model", envvar="BERTCLI_MODEL", metavar="DIR|HUB_ID", show_envvar=True,
-               help="A folder, or a name on the Hugging Face Hub (default: a small bundled model)."),
-    ] = None  # fmt: skip
-    revision: Annotated[
-        str | None, option("Model", "--revision", metavar="NAME", help="Branch, tag or commit on the Hub.")
-    ] = None
-    cache_dir: CacheDir = None
-    offline: Offline = False
+    model: str | None = model_option("A folder, or a name on the Hugging Face Hub (default: a small bundled model).")
+    revision: str | None = option(None, "NAME", "Branch, tag or commit on the Hub.", panel="Model")
+    cache_dir: str | None = option(None, "DIR", "Where downloaded models are kept.", panel="Model")
+    offline: bool = option(False, "", "Never use the network: folder or cache only.", panel="Model")
 
-    def wanted(self, sample: str, note: str) -> dict[str, Any]:
+    def wanted(self, sample: str, note: str = "no model given (-m); using the bundled %s.") -> dict[str, Any]:
         """Arguments for `load` and `find_model`; if the bundled sample is used, `note` is logged to say so."""
         if self.model is None:
             logger.info(note, sample)
-        model = sample if self.model is None else self.model
-        return {"model": model, "revision": self.revision, **self.fetching}
+        return {"model": sample if self.model is None else self.model, "revision": self.revision, **self.fetching}
 
     @property
     def fetching(self) -> dict[str, Any]:
@@ -79,52 +85,40 @@ class ModelOptions:
 class OwnModelOptions(ModelOptions):
     """Which model runs, for commands that no bundled model can do."""
 
-    model: Annotated[
-        str | None,
-        option("Model", "-m", "--model", envvar="BERTCLI_MODEL", metavar="DIR|HUB_ID", show_envvar=True,
-               help="A folder, or a name on the Hugging Face Hub; none is bundled."),
-    ] = None  # fmt: skip
+    model: str | None = model_option("A folder, or a name on the Hugging Face Hub; none is bundled.")
 
 
 @dataclass(frozen=True)
 class InputOptions:
     """Which texts are read."""
 
-    names: ClassVar[tuple[str, str, str]] = ("--column", "--pair-column", "--text-pair")  # for messages
-
-    texts: Text = None
-    input: Annotated[
-        list[str] | None,
-        option("Input", "-i", "--input", metavar="FILE",
-               help="Read texts from a .txt (one per line), .jsonl, .csv, .tsv or .parquet file, or a .gz of these; "
-               "repeat for more files, or give a quoted pattern ('parts/*.jsonl'); - is standard input."),
-    ] = None  # fmt: skip
-    format_in: Annotated[
-        Literal["txt", "jsonl", "csv", "tsv"],
-        option("Input", "--format-in", metavar="FORMAT",
-               help="What standard input holds: txt (default), one text per line; jsonl, csv or tsv, with --column."),
-    ] = "txt"  # fmt: skip
-    column: Annotated[
-        str | None,
-        option("Input", "--column", metavar="NAME", help="The field that holds the text. (default: text)"),
-    ] = None
-    text_pair: Annotated[
-        str | None, option("Input", "--text-pair", metavar="TEXT", help="A second text to pair with every text.")
-    ] = None
-    pair_column: Annotated[
-        str | None, option("Input", "--pair-column", metavar="NAME", help="The field that holds the second text.")
-    ] = None
+    texts: list[str] | None = argument(
+        None, "[TEXT]...", "Texts to work on; if none, one per line from standard input."
+    )
+    input: list[str] | None = option(
+        None, "FILE",
+        "Read texts from a .txt (one per line), .jsonl, .csv, .tsv or .parquet file, or a .gz of these; "
+        "repeat for more files, or give a quoted pattern ('parts/*.jsonl'); - is standard input.",
+        "-i", "--input", panel="Input",
+    )  # fmt: skip
+    format_in: Literal["txt", "jsonl", "csv", "tsv"] = option(
+        "txt", "FORMAT",
+        "What standard input holds: txt (default), one text per line; jsonl, csv or tsv, with --column.",
+        panel="Input",
+    )  # fmt: skip
+    column: str | None = option(None, "NAME", "The field that holds the text. (default: text)", panel="Input")
+    text_pair: str | None = option(None, "TEXT", "A second text to pair with every text.", panel="Input")
+    pair_column: str | None = option(None, "NAME", "The field that holds the second text.", panel="Input")
 
 
 @dataclass(frozen=True)
 class LengthOptions:
     """Where texts are cut."""
 
-    max_length: MaxLength = None
-    truncation: Annotated[
-        Literal["warn", "error", "silent"],
-        option("Input", "--truncation", metavar="MODE", help="When a text is cut: warn (default), error, or silent."),
-    ] = "warn"
+    max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: the model's own limit)", panel="Input")
+    truncation: Literal["warn", "error", "silent"] = option(
+        "warn", "MODE", "When a text is cut: warn (default), error, or silent.", panel="Input"
+    )
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -136,15 +130,11 @@ class LengthOptions:
 class WindowOptions(LengthOptions):
     """How a text beyond the limit is read; it is never cut."""
 
-    max_length: Annotated[
-        int | None,
-        option("Input", "--max-length", metavar="N", help="Read in windows of N tokens. (default: the model's limit)"),
-    ] = None
+    max_length: int | None = option(
+        None, "N", "Read in windows of N tokens. (default: the model's limit)", panel="Input"
+    )
     truncation: Literal["silent"] = field(default="silent", init=False)
-    stride: Annotated[
-        int | None,
-        option("Input", "--stride", min=0, metavar="N", help="How many tokens windows share. (default: a quarter)"),
-    ] = None
+    stride: int | None = option(None, "N", "How many tokens windows share. (default: a quarter)", panel="Input", min=0)
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -156,90 +146,75 @@ class WindowOptions(LengthOptions):
 class OutputOptions:
     """Where results go."""
 
-    format: Annotated[
-        Literal["table", "json", "jsonl"],
-        option(
-            "Output", "--format", metavar="FORMAT", help="table (default), json: one array, jsonl: one object per line."
-        ),
-    ] = "table"
-    output: Annotated[
-        str | None,
-        option("Output", "-o", "--output", metavar="FILE", help="Write to a file; its ending decides the format."),
-    ] = None
+    format: Literal["table", "json", "jsonl"] = option(
+        "table", "FORMAT", "table (default), json: one array, jsonl: one object per line.", panel="Output"
+    )
+    output: str | None = option(
+        None, "FILE", "Write to a file; its ending decides the format.", "-o", "--output", panel="Output"
+    )
 
 
 @dataclass(frozen=True)
 class LongOptions:
     """How a run over many texts deals with interruptions and bad texts."""
 
-    resume: Annotated[
-        bool, option("Output", "--resume", help="Continue an interrupted run into the same --output file.")
-    ] = False
-    keep_going: Annotated[
-        bool,
-        option("Input", "--keep-going", help='Record a text that cannot be used with an "error" and continue.'),
-    ] = False
+    resume: bool = option(False, "", "Continue an interrupted run into the same --output file.", panel="Output")
+    keep_going: bool = option(
+        False, "", 'Record a text that cannot be used with an "error" and continue.', panel="Input"
+    )
 
 
 @dataclass(frozen=True)
 class SearchOptions:
     """What is searched for, and in which stored vectors."""
 
-    query: Annotated[
-        list[str] | None,
-        option("Search", "--query", metavar="TEXT",
-               help="Find the rows of --against nearest to this text; --input gives the texts of the rows."),
-    ] = None  # fmt: skip
-    against: Annotated[
-        str | None,
-        option("Search", "--against", metavar="FILE",
-               help="Vectors made with the same options: .npy, .npz, .safetensors or .parquet, of any --dtype."),
-    ] = None  # fmt: skip
-    top_k: Annotated[
-        int | None, option("Search", "--top-k", min=1, metavar="K", help="How many rows per query. (default: 5)")
-    ] = None
-
-    @property
-    def given(self) -> bool:
-        """Whether any of these options was given."""
-        return any(value is not None for value in (self.query, self.against, self.top_k))
+    query: list[str] | None = option(
+        None, "TEXT", "Find the rows of --against nearest to this text; --input gives the texts of the rows.",
+        panel="Search",
+    )  # fmt: skip
+    against: str | None = option(
+        None, "FILE", "Vectors made with the same options: .npy, .npz, .safetensors or .parquet, of any --dtype.",
+        panel="Search",
+    )  # fmt: skip
+    top_k: int | None = option(None, "K", "How many rows per query. (default: 5)", panel="Search", min=1)
 
 
 @dataclass(frozen=True)
-class WorkOptions:
+class ComputeOptions:
     """How the work is done; a result changes by a millionth of its largest number at most."""
 
-    batch_tokens: BatchTokens = None
-    threads: Threads = None
-    workers: Annotated[
-        int | None,
-        option("Work", "--workers", min=1, metavar="N", help="Processes. (default: one for every 8 threads)"),
-    ] = None
+    batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536)", panel="Work", min=1)
+    threads: int | None = option(None, "N", "Processor threads. (default: one per usable core)", panel="Work", min=1)
+
+
+@dataclass(frozen=True)
+class WorkOptions(ComputeOptions):
+    """The same, by several processes."""
+
+    workers: int | None = option(None, "N", "Processes. (default: one for every 8 threads)", panel="Work", min=1)
 
 
 @dataclass(frozen=True)
 class EngineOptions:
     """What computes."""
 
-    engine: Annotated[
-        Literal["numpy", "onnx"],
-        option("Work", "--engine", metavar="NAME",
-               help="numpy (default), or onnx: ONNX Runtime, an extra, which starts later and is faster on long runs."),
-    ] = "numpy"  # fmt: skip
-    precision: Annotated[
-        Literal["float32", "int8"],
-        option("Work", "--precision", metavar="TYPE",
-               help="With --engine onnx: float32 (default), or int8, about twice as fast and less exact."),
-    ] = "float32"  # fmt: skip
-    device: Annotated[
-        str,
-        option("Work", "--device", metavar="NAME",
-               help="With --engine onnx: cpu (default), cuda, coreml, directml, openvino or tensorrt; tested: cpu."),
-    ] = "cpu"  # fmt: skip
+    engine: Literal["numpy", "onnx"] = option(
+        "numpy", "NAME",
+        "numpy (default), or onnx: ONNX Runtime, an extra, which starts later and is faster on long runs.",
+        panel="Work",
+    )  # fmt: skip
+    precision: Literal["float32", "int8"] = option(
+        "float32", "TYPE",
+        "With --engine onnx: float32 (default), or int8, about twice as fast and less exact.", panel="Work",
+    )  # fmt: skip
+    device: str = option(
+        "cpu", "NAME",
+        "With --engine onnx: cpu (default), cuda, coreml, directml, openvino or tensorrt; tested: cpu.", panel="Work",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class DebugOptions:
     """What happens when something goes wrong."""
 
-    debug: Annotated[bool, option("Work", "--debug", help="Show a traceback when something goes wrong.")] = False
+    debug: bool = option(False, "", "Show a traceback when something goes wrong.", panel="Work")

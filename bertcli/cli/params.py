@@ -4,95 +4,50 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import TYPE_CHECKING, Literal
 
 from bertcli.cli.analyzed import AnalyzedOptions, analyzed_model
-from bertcli.cli.command import command
 from bertcli.cli.job import MASKED_SAMPLE, find_folder
-from bertcli.cli.options import ModelOptions, option
+from bertcli.cli.options import ModelOptions, TableFormat, changed, option, wrong
 
 if TYPE_CHECKING:
     from bertcli.analysis.params import Summary
     from bertcli.model import Model
     from bertcli.report import Document
 
-Style = Literal["tree", "keras"]
-Format = Literal["table", "json", "csv", "markdown"]
-DEPTH = 3
-
 
 @dataclass(frozen=True)
 class ParamsOptions:
     """What is counted, and how it is shown."""
 
-    depth: Annotated[
-        int, option(None, "--depth", metavar="N", show_default=True, help="Show nested modules down to depth N.")
-    ] = DEPTH
-    collapse: Annotated[
-        bool | None,
-        option(None, "--collapse/--no-collapse", help="One row for all layers. (default: only with --versus)"),
-    ] = None
-    formulas: Annotated[bool, option(None, "--formulas", help="Show how each number is computed.")] = False
-    style: Annotated[
-        Style,
-        option(None, "--style", metavar=None, show_default=True,
-               help="tree: the modules of the model that runs; keras: the rows and names of the Keras summary."),
-    ] = "tree"  # fmt: skip
-    tensors: Annotated[
-        bool, option(None, "--tensors", help="List a checkpoint's tensors and what is done with each.")
-    ] = False
-    versus: Annotated[
-        str | None,
-        option(
-            None,
-            "--versus",
-            metavar="NAME|FILE|DIR|HUB_ID",
-            help="Another variant, config.json or model to compare with.",
-        ),
-    ] = None
-    plot: Annotated[
-        str | None,
-        option(None, "--plot", metavar="FILE",
-               help="Draw the graph: .dot, .mmd (Mermaid); .svg and .png need Graphviz."),
-    ] = None  # fmt: skip
-    format: Annotated[
-        Format, option(None, "--format", metavar=None, show_default=True, help="How the result is printed.")
-    ] = "table"
+    depth: int = option(3, "N", "Show nested modules down to depth N. (default: 3)")
+    collapse: bool | None = option(
+        None, "", "One row for all layers. (default: only with --versus)", "--collapse/--no-collapse"
+    )
+    formulas: bool = option(False, "", "Show how each number is computed.")
+    style: Literal["tree", "keras"] = option(
+        "tree", "STYLE",
+        "tree (default): the modules of the model that runs; keras: the rows and names of the Keras summary.",
+    )  # fmt: skip
+    tensors: bool = option(False, "", "List a checkpoint's tensors and what is done with each.")
+    versus: str | None = option(None, "NAME|FILE|DIR|HUB_ID", "Another variant, config.json or model to compare with.")
+    plot: str | None = option(None, "FILE", "Draw the graph: .dot, .mmd (Mermaid); .svg and .png need Graphviz.")
+    format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
 
     def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
         """Wrong usage is a typer.BadParameter."""
         if self.tensors and analyzed.without_weights:
-            raise typer.BadParameter(
-                "a variant or a config has no tensor files to list; give a checkpoint.", param_hint="--tensors"
-            )
-        others = {
-            "--versus": self.versus,
-            "--plot": self.plot,
-            "--vocab-size": analyzed.vocab_size,
-            "--num-labels": analyzed.num_labels,
-            "--set": analyzed.override,
-            "--seq-len": analyzed.seq_len,
-            "--batch-size": analyzed.batch_size,
-            "--depth": None if self.depth == DEPTH else self.depth,
-            "--collapse": self.collapse,
-            "--formulas": self.formulas or None,
-            "--style": None if self.style == "tree" else self.style,
-        }
-        for name, value in others.items():
-            if self.tensors and value is not None:
-                raise typer.BadParameter("--tensors lists the tensors of one checkpoint as they are.", param_hint=name)
+            raise wrong("--tensors", "a variant or a config has no tensor files to list; give a checkpoint.")
+        for name in changed(self) + changed(analyzed):
+            if self.tensors and name not in ("--tensors", "--format", "--heads"):
+                raise wrong(name, "--tensors lists the tensors of one checkpoint as they are.")
         if self.versus is not None and self.plot is not None:
-            raise typer.BadParameter("only one model can be drawn; leave out --versus.", param_hint="--plot")
+            raise wrong("--plot", "only one model can be drawn; leave out --versus.")
         if self.versus is not None and self.formulas:
-            raise typer.BadParameter(
-                "they can be shown for only one model; leave out --versus.", param_hint="--formulas"
-            )
+            raise wrong("--formulas", "they can be shown for only one model; leave out --versus.")
 
 
-@command("params")
-def params(context: typer.Context, model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions) -> None:
+def params(model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions) -> None:
     """Count the parameters of a model, module by module.
 
     bertcli params --variant base --formulas
@@ -115,10 +70,11 @@ def params(context: typer.Context, model: ModelOptions, analyzed: AnalyzedOption
     if wanted.tensors:
         document = _tensors(model, analyzed)
     else:
-        counted = analyzed_model(context, model, analyzed, MASKED_SAMPLE)
-        document = (
-            _rows(counted, analyzed, wanted) if wanted.versus is None else _versus(counted, model, analyzed, wanted)
-        )
+        counted = analyzed_model(model, analyzed)
+        if wanted.versus is None:
+            document = _rows(counted, analyzed, wanted)
+        else:
+            document = _versus(counted, _other_model(wanted.versus, model, analyzed), analyzed, wanted)
     from bertcli.report import print_document
 
     print_document(document, wanted.format)
@@ -136,13 +92,11 @@ def _rows(model: Model, analyzed: AnalyzedOptions, wanted: ParamsOptions) -> Doc
     return summary_document(found, wanted.formulas)
 
 
-def _versus(model: Model, options: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions) -> Document:
+def _versus(model: Model, other: Model, analyzed: AnalyzedOptions, wanted: ParamsOptions) -> Document:
     """The rows of two models side by side."""
     from bertcli.analysis.params.compare import comparison
 
-    assert wanted.versus is not None
-    both = model, _other_model(wanted.versus, options, analyzed)
-    return comparison(*(_summary(one, analyzed, wanted, wanted.collapse is not False) for one in both))
+    return comparison(*(_summary(one, analyzed, wanted, wanted.collapse is not False) for one in (model, other)))
 
 
 def _summary(model: Model, analyzed: AnalyzedOptions, wanted: ParamsOptions, collapse: bool) -> Summary:
@@ -164,18 +118,13 @@ def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> Document:
 def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> Model:
     """The model to compare with: a variant or configuration with the requested sizes and heads, else a checkpoint."""
     from bertcli.checkpoint.families import variants
-
-    if name in (known := variants()):
-        from bertcli.model import variant
-
-        return variant(name, heads=analyzed.heads, **analyzed.changes)
-    if (config := _config_alone(Path(name))) is not None:
-        from bertcli.model import variant
-
-        return variant(config=config, heads=analyzed.heads, **analyzed.changes)
     from bertcli.errors import BertcliError
-    from bertcli.model import load
+    from bertcli.model import load, variant
 
+    known = variants()
+    config = None if name in known else _config_alone(Path(name))
+    if name in known or config is not None:
+        return variant("" if config else name, config=config, heads=analyzed.heads, **analyzed.changes)
     try:
         return load(name, **model.fetching, heads=analyzed.heads, text=False)
     except BertcliError as error:

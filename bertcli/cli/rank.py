@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from bertcli.cli.command import command
 from bertcli.cli.job import TABLES, Job, read_texts
-from bertcli.cli.options import InputOptions, OwnModelOptions, option
+from bertcli.cli.options import InputOptions, OwnModelOptions, argument, by_name, option, wrong
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
-    from bertcli.tasks import Progress, RecordStream
 
 COLUMNS = (
     Column("query", varying=True),
@@ -30,23 +26,13 @@ COLUMNS = (
 class _Documents(InputOptions):
     """A query and the documents to rank; or rows that hold both."""
 
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[QUERY] [DOCUMENT]...",
-            help="The query, and the documents; if none, one per line from standard input.",
-            show_default=False,
-        ),
-    ] = None
-    column: Annotated[
-        str | None,
-        option("Input", "--column", metavar="NAME", help="The field that holds the document. (default: text)"),
-    ] = None
-    query_column: Annotated[
-        str | None,
-        option("Input", "--query-column", metavar="NAME",
-               help="The field that holds the query, of which each has its documents together."),
-    ] = None  # fmt: skip
+    texts: list[str] | None = argument(
+        None, "[QUERY] [DOCUMENT]...", "The query, and the documents; if none, one per line from standard input."
+    )
+    column: str | None = option(None, "NAME", "The field that holds the document. (default: text)", panel="Input")
+    query_column: str | None = option(
+        None, "NAME", "The field that holds the query, of which each has its documents together.", panel="Input"
+    )
     text_pair: None = field(default=None, init=False)
     pair_column: None = field(default=None, init=False)
 
@@ -55,7 +41,8 @@ class _Documents(InputOptions):
 class _Rows(InputOptions):
     """Rows that hold a query and a document."""
 
-    names: ClassVar[tuple[str, str, str]] = ("--query-column", "--column", "")
+    column: str | None = option(None, "", "", "--query-column")
+    pair_column: str | None = option(None, "", "", "--column")
 
 
 @dataclass(frozen=True)
@@ -67,11 +54,11 @@ class _Job(Job):
         asked = self.texts
         if asked.query_column is not None:
             if asked.texts:
-                raise typer.BadParameter("give the query or --query-column, not both.", param_hint="QUERY")
+                raise wrong("QUERY", "give the query or --query-column, not both.")
             rows = _Rows(None, asked.input, asked.format_in, asked.query_column, None, asked.column or "text")
             return read_texts(rows, self.output, keep_going=self.long.keep_going, called="row")
         if not asked.texts:
-            raise typer.BadParameter("give the query, or the field that holds it (--query-column).", param_hint="QUERY")
+            raise wrong("QUERY", "give the query, or the field that holds it (--query-column).")
         query, *documents = asked.texts
         single = InputOptions(documents or None, asked.input, asked.format_in, asked.column)
         found = read_texts(single, self.output, keep_going=self.long.keep_going, called="document")
@@ -80,14 +67,14 @@ class _Job(Job):
         return with_query(query, found)
 
 
-@command("rank")
-def rank(
-    job: _Job,
-    top_k: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="K", help="Show only the K best of each query. (default: all)", show_default=False),
-    ] = None,
-) -> None:
+@dataclass(frozen=True)
+class RankOptions:
+    """What is shown."""
+
+    top_k: int | None = option(None, "K", "Show only the K best of each query. (default: all)", min=1)
+
+
+def rank(job: _Job, wanted: RankOptions) -> None:
     """Rank documents by how well they answer a query, with a cross-encoder.
 
     bertcli rank -m cross-encoder/ms-marco-MiniLM-L6-v2 tea "We sell it." Rain
@@ -104,13 +91,10 @@ def rank(
     A cross-encoder with one output is needed (-m). A pair that is too long
     loses tokens from the longer side first.
     """
-    run = job.begin("rank", {"--top-k": top_k, "--query-column": job.texts.query_column}, sample=None, endings=TABLES)
+    run = job.begin("rank", by_name(wanted), sample=None, endings=TABLES)
     from bertcli import tasks
 
-    def begin(progress: Progress) -> RecordStream:
-        return tasks.rank(run.model, run.texts, top_k=top_k, start=progress, **job.reading)
-
-    run.end(run.records(Table(COLUMNS, _rows), begin))
+    run.end(run.records(tasks.rank, Table(COLUMNS, _rows), top_k=wanted.top_k))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
-import typer
-
-from bertcli.cli.command import command
 from bertcli.cli.job import Job
+from bertcli.cli.options import by_name, option
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
-
-if TYPE_CHECKING:
-    from bertcli.tasks import Progress, RecordStream
 
 COLUMNS = (
     Column("index", number=True, varying=True),
@@ -24,14 +20,14 @@ COLUMNS = (
 )
 
 
-@command("score")
-def score(
-    job: Job,
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="The true sentence: score only the tokens that the text has masked."),
-    ] = None,
-) -> None:
+@dataclass(frozen=True)
+class ScoreOptions:
+    """What is scored."""
+
+    target: str | None = option(None, "TEXT", "The true sentence: score only the tokens that the text has masked.")
+
+
+def score(job: Job, wanted: ScoreOptions) -> None:
     """Show how likely each word of a text is, given all the others.
 
     bertcli score "The cat sat on the mat."
@@ -43,13 +39,10 @@ def score(
     Each token is masked in turn. The loss is the mean negative log-probability,
     the pseudo-perplexity is exp(loss): the lower, the more likely the text.
     """
-    run = job.begin("score", {"--target": target})
+    run = job.begin("score", by_name(wanted))
     from bertcli import tasks
 
-    def begin(progress: Progress) -> RecordStream:
-        return tasks.score(run.model, run.texts, target=target, start=progress, **job.reading)
-
-    run.end(run.records(Table(COLUMNS, _rows), begin))
+    run.end(run.records(tasks.score, Table(COLUMNS, _rows), target=wanted.target))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Any, Literal
 
-import typer
-
-from bertcli.cli.command import command
 from bertcli.cli.job import PAGE, TABLES, Job
-from bertcli.cli.marked import Found, MarkedTable, Passage
-from bertcli.cli.options import InputOptions, OwnModelOptions, WindowOptions
+from bertcli.cli.marked import MarkedTable, Passage, mark
+from bertcli.cli.options import InputOptions, OwnModelOptions, WindowOptions, by_name, option
 from bertcli.files.table import Cell
 from bertcli.report import Column
-
-if TYPE_CHECKING:
-    from bertcli.tasks import Progress, RecordStream
 
 COLUMNS = (
     Column("index", number=True, varying=True),
@@ -47,21 +41,18 @@ class _Job(Job):
     model: OwnModelOptions
 
 
-@command("tag")
-def tag(
-    job: _Job,
-    aggregation: Annotated[
-        Literal["none", "simple", "first", "max", "average"],
-        typer.Option(
-            metavar="NAME",
-            help="How tokens become entities: simple (default); first, max or average, which keep words whole; none.",
-            show_default=False,
-        ),
-    ] = "simple",
-    ignore: Annotated[
-        str, typer.Option(metavar="A,B,C", help="Labels to leave out. (default: O)", show_default=False)
-    ] = "O",
-) -> None:
+@dataclass(frozen=True)
+class TagOptions:
+    """What is found."""
+
+    aggregation: Literal["none", "simple", "first", "max", "average"] = option(
+        "simple", "NAME",
+        "How tokens become entities: simple (default); first, max or average, which keep words whole; none.",
+    )  # fmt: skip
+    ignore: str = option("O", "A,B,C", "Labels to leave out. (default: O)")
+
+
+def tag(job: _Job, wanted: TagOptions) -> None:
     """Find the names, places or other entities in texts of any length.
 
     bertcli tag -m dslim/bert-base-NER "Angela Merkel visited Paris."
@@ -76,17 +67,12 @@ def tag(
     in overlapping windows, so nothing is cut. A .csv or .parquet file has the
     rows of the table.
     """
-    ignored = [label.strip() for label in ignore.split(",") if label.strip()]
-    options = {"--aggregation": aggregation, "--ignore": ignored}
-    run = job.begin("tag", options, sample=None, endings=(*TABLES, PAGE))
+    ignored = [label.strip() for label in wanted.ignore.split(",") if label.strip()]
+    run = job.begin("tag", {**by_name(wanted), "--ignore": ignored}, sample=None, endings=(*TABLES, PAGE))
     from bertcli import tasks
 
-    def begin(progress: Progress) -> RecordStream:
-        how = {"aggregation": aggregation, "ignore": ignored, **job.reading}
-        return tasks.tag(run.model, run.texts, start=progress, **how)
-
     table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Entities", lead=LEAD)
-    run.end(run.records(table, begin))
+    run.end(run.records(tasks.tag, table, aggregation=wanted.aggregation, ignore=ignored))
 
 
 def _label(entity: Mapping[str, Any]) -> str:
@@ -104,5 +90,5 @@ def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
 def _passage(record: Mapping[str, Any]) -> Passage:
     if "error" in record:
         return Passage("", record["text"] or "", notes=[record["error"]])
-    found = [Found(entity["start"], entity["end"], _label(entity), entity["score"]) for entity in record["entities"]]
-    return Passage("", record["text"], found)
+    marks = [mark(entity["start"], entity["end"], _label(entity), entity["score"]) for entity in record["entities"]]
+    return Passage("", record["text"], marks)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
-import typer
-
-from bertcli.cli.command import command
 from bertcli.cli.job import MASKED_SAMPLE, find_folder, read_texts
-from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, option
 from bertcli.errors import shown
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
@@ -27,15 +25,14 @@ COLUMNS = (
 )
 
 
-@command("tokenize")
-def tokenize(
-    texts: InputOptions,
-    model: ModelOptions,
-    output: OutputOptions,
-    max_length: Annotated[
-        int | None, typer.Option(metavar="N", help="Cut texts to N tokens. (default: never)", show_default=False)
-    ] = None,
-) -> None:
+@dataclass(frozen=True)
+class TokenizeOptions:
+    """Where texts are cut."""
+
+    max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: never)")
+
+
+def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wanted: TokenizeOptions) -> None:
     """Show the word pieces a model sees in a text.
 
     bertcli tokenize "An unbelievable story"
@@ -61,7 +58,7 @@ def tokenize(
             logger.info("encode %s; the pieces shown are without that.", " and ".join(prepared))
         at, static = network_place(folder)
         config = read_config(at / "config.json") if (at / "config.json").exists() and not static else None
-        for record in tokenize(Tokenizer.open(folder, config), source, max_length):
+        for record in tokenize(Tokenizer.open(folder, config), source, wanted.max_length):
             write(record)
 
 

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import TYPE_CHECKING
 
 from bertcli.cli.analyzed import AnalyzedOptions, analyzed_model
-from bertcli.cli.command import command
-from bertcli.cli.job import MASKED_SAMPLE
-from bertcli.cli.options import ModelOptions, option
+from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, option, wrong
 
 if TYPE_CHECKING:
     from bertcli.analysis.attention import Choice
     from bertcli.analysis.trace import Trace
-    from bertcli.analysis.trace.watcher import Pass
     from bertcli.model import Model
 
-Format = Literal["table", "json", "csv", "markdown"]
 PICTURES = (".html", ".svg")
 logger = logging.getLogger("bertcli")
 TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and without
@@ -29,78 +23,48 @@ TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and with
 class TraceOptions:
     """What is run, and what is shown about it."""
 
-    text: Annotated[
-        str | None,
-        typer.Argument(metavar="TEXT", help="A text to run. (default: random token ids)", show_default=False),
-    ] = None
-    text_pair: Annotated[str | None, option(None, "--text-pair", metavar="TEXT", help="A second text.")] = None
-    all_layers: Annotated[
-        bool, option(None, "--all-layers", help="Show every layer, not one for all layers alike.")
-    ] = False
-    time: Annotated[bool, option(None, "--time", help="Measure each operation.")] = False
-    stats: Annotated[
-        bool,
-        option(None, "--stats",
-               help="Show minimum, maximum, mean and standard deviation of each output, and whether any is NaN or "
-               "infinite."),
-    ] = False  # fmt: skip
-    save: Annotated[
-        str | None,
-        option(None, "--save", metavar="FILE", help="Write every output to a .npz or .safetensors file."),
-    ] = None
-    attention: Annotated[
-        str | None,
-        option(None, "--attention", metavar="LAYER[.HEAD]",
-               help="Show attention weights in percent: of one head, or a layer's mean. Both count from 0."),
-    ] = None  # fmt: skip
-    output: Annotated[
-        str | None,
-        option(None, "-o", "--output", metavar="FILE", help="With --attention: draw the weights, as .html or .svg."),
-    ] = None
-    format: Annotated[
-        Format, option(None, "--format", metavar=None, show_default=True, help="How the result is printed.")
-    ] = "table"
+    text: str | None = argument(None, "TEXT", "A text to run. (default: random token ids)")
+    text_pair: str | None = option(None, "TEXT", "A second text.")
+    all_layers: bool = option(False, "", "Show every layer, not one for all layers alike.")
+    time: bool = option(False, "", "Measure each operation.")
+    stats: bool = option(
+        False, "",
+        "Show minimum, maximum, mean and standard deviation of each output, and whether any is NaN or infinite.",
+    )  # fmt: skip
+    save: str | None = option(None, "FILE", "Write every output to a .npz or .safetensors file.")
+    attention: str | None = option(
+        None, "LAYER[.HEAD]", "Show attention weights in percent: of one head, or a layer's mean. Both count from 0."
+    )
+    output: str | None = option(None, "FILE", "With --attention: draw the weights, as .html or .svg.", "-o", "--output")
+    format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
 
     def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
         """Wrong usage is a typer.BadParameter."""
-        for name, value in (("--seq-len", analyzed.seq_len), ("--batch-size", analyzed.batch_size)):
-            if self.text is not None and value is not None:
-                raise typer.BadParameter("this is for random ids; a text has its own length.", param_hint=name)
+        for name in changed(analyzed):
+            if self.text is not None and name in ("--seq-len", "--batch-size"):
+                raise wrong(name, "this is for random ids; a text has its own length.")
         if self.text_pair is not None and self.text is None:
-            raise typer.BadParameter("this needs a first text.", param_hint="--text-pair")
+            raise wrong("--text-pair", "this needs a first text.")
         if self.output is not None and self.attention is None:
-            raise typer.BadParameter(
-                "this draws attention weights: give --attention LAYER as well.", param_hint="--output"
-            )
+            raise wrong("--output", "this draws attention weights: give --attention LAYER as well.")
         if self.attention is not None and self.of_steps and self.output is None and self.format in ("csv", "markdown"):
-            raise typer.BadParameter(
-                f"with --attention, {self.format} cannot show the steps as well: leave this out, or use --format json.",
-                param_hint=self.of_steps,
+            why = (
+                f"with --attention, {self.format} cannot show the steps as well: leave this out, or use --format json."
             )
-        if analyzed.without_weights:
-            self._refuse_numbers()
+            raise wrong(self.of_steps[0], why)
+        if analyzed.without_weights and self.text is not None:
+            raise wrong("TEXT", "a variant or a config has no tokenizer; give --seq-len instead.")
+        for name in changed(self):
+            if analyzed.without_weights and name in ("--time", "--stats", "--save", "--attention"):
+                raise wrong(name, "nothing is computed without weights; give a checkpoint.")
 
     @property
-    def of_steps(self) -> str:
-        """The first option given that concerns the table of steps; "" if none."""
-        given = {"--time": self.time, "--stats": self.stats, "--all-layers": self.all_layers}
-        return next((name for name, value in given.items() if value), "")
-
-    def _refuse_numbers(self) -> None:
-        """Refuse, for a variant or a configuration, options that need real numbers."""
-        if self.text is not None:
-            raise typer.BadParameter(
-                "a variant or a config has no tokenizer; give --seq-len instead.", param_hint="TEXT"
-            )
-        for name in ("time", "stats", "save", "attention"):
-            if getattr(self, name):
-                raise typer.BadParameter(
-                    "nothing is computed without weights; give a checkpoint.", param_hint=f"--{name}"
-                )
+    def of_steps(self) -> list[str]:
+        """The options given that concern the table of steps."""
+        return [name for name in changed(self) if name in ("--time", "--stats", "--all-layers")]
 
 
-@command("trace")
-def trace(context: typer.Context, model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) -> None:
+def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) -> None:
     """Show every operation of a forward pass: operands, sizes, parameters, costs.
 
     bertcli trace --variant base
@@ -117,25 +81,32 @@ def trace(context: typer.Context, model: ModelOptions, analyzed: AnalyzedOptions
     needs no weights, and takes no time to run.
     """
     wanted.refuse_contradictions(analyzed)
-    _check_files(wanted.save, wanted.output)
-    opened = analyzed_model(context, model, analyzed, MASKED_SAMPLE)
+    if wanted.save is not None or wanted.output is not None:
+        from bertcli.files.arrays import ENDINGS
+        from bertcli.files.draft import check_output
+
+        for file, endings in ((wanted.save, ENDINGS), (wanted.output, PICTURES)):
+            if file is not None:
+                check_output(file, endings)
+    opened = analyzed_model(model, analyzed)
+    length = min(TOKENS if opened.has_weights else SHAPES, opened.config.max_tokens)
+    size = _or(analyzed.batch_size, 1), _or(analyzed.seq_len, length)
     if opened.has_weights:
-        _run(opened, analyzed, wanted)
+        _run(opened, size, wanted)
         return
     from bertcli.analysis.trace.watcher import run_shapes
 
-    length = min(SHAPES, opened.config.max_tokens)
-    found = run_shapes(opened, _or(analyzed.batch_size, 1), _or(analyzed.seq_len, length))
-    _show(opened, found, wanted)
+    _show(opened, run_shapes(opened, *size), wanted)
 
 
-def _run(model: Model, analyzed: AnalyzedOptions, wanted: TraceOptions) -> None:
-    """Run a pass with real numbers, and show what is asked for."""
+def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
+    """Run a pass with real numbers, of the text or of so many random sentences and tokens; show what is asked for."""
     from bertcli.analysis.attention import keeps_attention, parse_choice
     from bertcli.analysis.trace import trace as traced
+    from bertcli.analysis.trace.watcher import pass_of_text, random_pass
 
     choice = None if wanted.attention is None else parse_choice(wanted.attention, model.config)
-    given = _pass(model, analyzed, wanted)
+    given = random_pass(model, *size) if wanted.text is None else pass_of_text(model, wanted.text, wanted.text_pair)
     keep = (lambda path: True) if wanted.save else keeps_attention if choice else None
     with traced(model, time=wanted.time, stats=wanted.stats, keep=keep) as found:
         model.outputs(given.ids, given.segments)
@@ -153,28 +124,7 @@ def _run(model: Model, analyzed: AnalyzedOptions, wanted: TraceOptions) -> None:
             print()
     if len(given.ids) > 1:
         logger.info("of %d sentences only the first is shown.", len(given.ids))
-    _show_attention(found, given.pieces, choice, wanted.output, wanted.format)
-
-
-def _check_files(save: str | None, output: str | None) -> None:
-    """Refuse files that cannot be written, before any work is done."""
-    if save is None and output is None:
-        return
-    from bertcli.files.arrays import ENDINGS
-    from bertcli.files.draft import check_output
-
-    for file, endings in ((save, ENDINGS), (output, PICTURES)):
-        if file is not None:
-            check_output(file, endings)
-
-
-def _pass(model: Model, analyzed: AnalyzedOptions, wanted: TraceOptions) -> Pass:
-    from bertcli.analysis.trace.watcher import pass_of_text, random_pass
-
-    if wanted.text is not None:
-        return pass_of_text(model, wanted.text, wanted.text_pair)
-    length = min(TOKENS, model.config.max_tokens)
-    return random_pass(model, _or(analyzed.batch_size, 1), _or(analyzed.seq_len, length))
+    _show_attention(found, given.pieces, choice, wanted)
 
 
 def _or(given: int | None, otherwise: int) -> int:
@@ -183,39 +133,29 @@ def _or(given: int | None, otherwise: int) -> int:
 
 def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
     from bertcli.analysis.trace.tables import trace_document
-    from bertcli.report import print_document
+    from bertcli.report import print_document, terminal_width
 
-    room = None
-    if wanted.format == "table":
-        from bertcli.report import terminal_width
-
-        room = terminal_width()
-    document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, room=room)
+    width = terminal_width() if wanted.format == "table" else None
+    document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, width=width)
     print_document(document, wanted.format)
 
 
-def _show_attention(trace: Trace, pieces: list[str], choice: Choice, output: str | None, format: Format) -> None:
-    """Attention weights of a traced pass over these pieces: drawn into the file `output`, else printed."""
-    from bertcli.analysis.attention import (
-        attention_document,
-        attention_of,
-        attention_page,
-        attention_svg,
-        shaded_lines,
-    )
+def _show_attention(trace: Trace, pieces: list[str], choice: Choice, wanted: TraceOptions) -> None:
+    """Attention weights of a traced pass over these pieces: drawn into a file, else printed."""
+    from bertcli.analysis import attention
     from bertcli.report import folded, print_document, print_shades, terminal_width, visible
 
-    found = attention_of(trace, pieces)
-    if output is not None:
+    found = attention.attention_of(trace, pieces)
+    selected = found.select(choice)
+    if wanted.output is not None:
         from bertcli.files.draft import save
 
-        drawing = output.lower().endswith(".svg")
-        text = attention_svg(found.select(choice)) if drawing else attention_page(found, choice)
-        save(output, text.encode("utf-8"))
-    elif format == "table":
-        selected, room = found.select(choice), terminal_width()
-        title = visible(selected.title)
-        print(title if room is None else folded(title, room))
-        print_shades(shaded_lines(selected, room))
+        drawing = wanted.output.lower().endswith(".svg")
+        text = attention.attention_svg(selected) if drawing else attention.attention_page(found, choice)
+        save(wanted.output, text.encode())
+    elif wanted.format == "table":
+        width = terminal_width()
+        print(folded(visible(selected.title), width))
+        print_shades(attention.shaded_lines(selected, width))
     else:
-        print_document(attention_document(found, choice, trace), format)
+        print_document(attention.attention_document(found, choice, trace), wanted.format)

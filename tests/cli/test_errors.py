@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import get_type_hints
 
 import pytest
 from checkpoints import damaged, make
@@ -262,11 +261,10 @@ def test_errors_models_that_cannot_be_opened(tmp_path: Path) -> None:
 
 
 def test_errors_help_tells_the_real_default() -> None:
-    from bertcli.cli.options import WorkOptions
     from bertcli.tasks.batches import BATCH_TOKENS
 
-    (option,) = get_type_hints(WorkOptions, include_extras=True)["batch_tokens"].__metadata__
-    assert option.help == f"Tokens computed together. (default: {BATCH_TOKENS})"
+    help = bertcli("encode", "--help", environment={"COLUMNS": "200"}).out
+    assert f"Tokens computed together. (default: {BATCH_TOKENS})" in help
 
 
 @pytest.mark.parametrize("option", ["--id-column", "--pair-column", "--column"])
@@ -284,3 +282,25 @@ def test_errors_label_or_layer_of_thousands_of_digits(made: Made, tmp_path: Path
     done = bertcli("classify", "-m", made(head="classifier"), "-i", file, "--label-column", "label")
     assert (done.status, "no label" in done.error or "label" in done.error) == (1, True)
     assert bertcli("trace", "-m", made(), "tea", "--attention", "9" * 5000).status == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "twice"),
+    [
+        ("encode", ["--column", "a", "--column", "b"]),
+        ("encode", ["--format", "json", "--format=jsonl"]),
+        ("tag", ["-m", "a", "--model", "b"]),
+        ("params", ["--variant", "tiny", "--variant", "base"]),
+    ],
+)
+def test_errors_option_of_one_value_given_twice_is_refused(command: str, twice: list[str]) -> None:
+    done = bertcli(command, *twice, environment={"COLUMNS": "200"})
+    assert (done.status, done.out) == (2, "")
+    assert "this takes one value, and was given 2 times." in done.err
+
+
+def test_errors_option_of_several_values_and_switches_may_be_repeated(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "in.txt"
+    file.write_text("tea\n")
+    arguments: list[str | Path] = ["-i", file, "--input", file, "--offline", "--offline", "--format", "jsonl"]
+    assert len(bertcli("encode", "-m", made(), *arguments).records) == 2

@@ -8,16 +8,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.cli.marked import Found, MarkedTable, Passage, apart
+from bertcli.cli.marked import MarkedTable, Passage, apart, mark
+from bertcli.report import Mark
 
 founds = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6), st.sampled_from("AB")), max_size=20).map(
-    lambda drawn: [Found(start, start + length, label, 0.5) for start, length, label in drawn]
+    lambda drawn: [mark(start, start + length, label, 0.5) for start, length, label in drawn]
 )
 
 
 @given(founds)
-def test_marked_are_the_first_that_overlap_none_before_them(found: list[Found]) -> None:
-    expected: list[Found] = []
+def test_marked_are_the_first_that_overlap_none_before_them(found: list[Mark]) -> None:
+    expected: list[Mark] = []
     for one in found:
         if one.start < one.end and all(one.end <= other.start or other.end <= one.start for other in expected):
             expected.append(one)
@@ -26,7 +27,7 @@ def test_marked_are_the_first_that_overlap_none_before_them(found: list[Found]) 
 
 def test_marked_on_a_page_can_be_seen_whatever_the_score() -> None:
     def passage(record: Any) -> Passage:
-        return Passage("", "abcd", [Found(i, i + 1, "X", score) for i, score in enumerate((-7.0, 0.0, 0.5, 9.0))])
+        return Passage("", "abcd", [mark(i, i + 1, "X", score) for i, score in enumerate((-7.0, 0.0, 0.5, 9.0))])
 
     table = MarkedTable((), lambda record: (), passage_of=passage, title="Title", lead="Lead.")
     table.add({})

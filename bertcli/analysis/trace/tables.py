@@ -112,18 +112,18 @@ OPERANDS = ("Group", "Operation", "Input 1", "Size", "Input 2", "Size", "Output"
 
 
 def trace_document(
-    trace: Trace, sizes: Mapping[str, int], *, all_layers: bool = False, room: int | None = None
+    trace: Trace, sizes: Mapping[str, int], *, all_layers: bool = False, width: int | None = None
 ) -> Document:
     """The steps, with identical layers shown once; the `sizes` of symbols are shown below.
 
-    `room` is the width of the terminal, None if unlimited.
+    `width` is the width of the terminal, None if unlimited.
     """
     found = folded(trace.steps, fold=not all_layers)
     numbers = _numbers(trace, trace.steps[0]) if trace.steps else {}
     columns = [*map(Column, OPERANDS), *(Column(name, number=True) for name in numbers)]
     rows = [row + [""] * (len(columns) - len(row)) for row in _wide(trace, found)]
     texts = zip([column.name for column in columns], *rows, strict=True)
-    if room is not None and sum(max(map(len, column)) + BESIDE for column in texts) > room:
+    if width is not None and sum(max(map(len, column)) + BESIDE for column in texts) > width:
         columns = [Column("Operation"), Column("Size and cost")]
         rows = [row + [""] * (len(columns) - len(row)) for row in _narrow(trace, found)]
     lines = [_line(block, step) for block in found for step in block.steps]

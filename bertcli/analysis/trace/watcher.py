@@ -154,9 +154,9 @@ class Trace(Documented):
             "totals": self.totals.record(),
         }
 
-    def document(self, room: int | None = None) -> Document:
+    def document(self, width: int | None = None) -> Document:
         """The table that `bertcli trace` prints."""
-        return trace_document(self, self._whole.config.sizes, room=room)
+        return trace_document(self, self._whole.config.sizes, width=width)
 
     def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
         """Run a module; the arguments of an outermost module are inputs of the pass."""
