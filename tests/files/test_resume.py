@@ -54,6 +54,12 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
+def changed(arguments: list[str | Path], option: str, value: str | Path) -> list[str | Path]:
+    """The same with another value for an option, which is given once."""
+    place = arguments.index(option) if option in arguments else len(arguments)
+    return [*arguments[:place], option, value, *arguments[place + 2 :]]
+
+
 def command(form: str, model: Path, source: Path, target: Path, *more: str) -> list[str | Path]:
     if form == "parquet":
         pytest.importorskip("pyarrow")
@@ -136,21 +142,22 @@ def test_resume_does_not_begin_again(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--pooling", "cls"], "--pooling was auto and is now cls"),
-        (["--max-length", "9"], "--max-length was not given and is now 9"),
-        (["--text-pair", "x"], "--text-pair was not given and is now x"),
-        (["--batch-tokens", "30"], "--batch-tokens was 20 and is now 30"),
-        (["--column", "id"], "--column was not given and is now id"),
+        (("--pooling", "cls"), "--pooling was auto and is now cls"),
+        (("--max-length", "9"), "--max-length was not given and is now 9"),
+        (("--text-pair", "x"), "--text-pair was not given and is now x"),
+        (("--batch-tokens", "30"), "--batch-tokens was 20 and is now 30"),
+        (("--column", "id"), "--column was not given and is now id"),
     ],
 )
 def test_resume_with_other_options_is_refused(
-    change: list[str], message: str, model: Path, source: Path, tmp_path: Path
+    change: tuple[str, str], message: str, model: Path, source: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "v.npy"
     arguments = command("npy", model, source, target)
     unfinished(arguments)
     before = {name: (tmp_path / name).read_bytes() for name in leftovers(tmp_path)}
-    assert f"Cannot resume {target}: {message}; restore that" in bertcli(*arguments, *change).error
+    other = changed(arguments, *change)
+    assert f"Cannot resume {target}: {message}; restore that" in bertcli(*other).error
     assert {name: (tmp_path / name).read_bytes() for name in leftovers(tmp_path)} == before != {}
     assert not target.exists()
     assert bertcli(*arguments).status == 0
@@ -170,7 +177,7 @@ def test_resume_with_another_input_is_refused(model: Path, source: Path, tmp_pat
 def test_resume_with_another_model_is_refused(model: Path, made: Made, source: Path, tmp_path: Path) -> None:
     arguments = command("npy", model, source, tmp_path / "v.npy")
     unfinished(arguments)
-    assert "the model has changed" in bertcli(*arguments, "-m", made(head="pretraining", seed=8)).error
+    assert "the model has changed" in bertcli(*changed(arguments, "-m", made(head="pretraining", seed=8))).error
 
 
 def test_resume_left_out_replaces_what_was_there(model: Path, source: Path, tmp_path: Path) -> None:
@@ -198,7 +205,7 @@ def test_resume_beside_another_process_is_refused(resume: bool, model: Path, sou
         message = bertcli(*arguments).error
         link = tmp_path / "link.npy"
         link.symlink_to(target)
-        assert "is writing" in bertcli(*arguments, "-o", link).error
+        assert "is writing" in bertcli(*changed(arguments, "-o", link)).error
     assert f"Process {os.getpid()} is writing {target} right now" in message
     assert leftovers(tmp_path) == []
     assert bertcli(*arguments).status == 0
