@@ -12,6 +12,8 @@ from checkpoints import make
 from hypothesis import HealthCheck, settings
 
 import bertcli
+from bertcli.engine import blas
+from bertcli.engine.threads import cores
 from bertcli.model import Model
 
 Made = Callable[..., Path]
@@ -23,6 +25,21 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # tests import ONNX Runtime by themse
 # same code the same thing twice: new cases are for `fuzz.py`, and for `pytest --hypothesis-profile=default`.
 settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("same")
+
+
+def pytest_report_header() -> str:
+    """What computes the numbers of this run; test_same_vector.py says which libraries the promise was tested on."""
+    import numpy as np  # after bertcli, which may choose the kernel, as for users
+
+    library = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    used = f"{library['name']} {library['version']}, kernel {blas.kernel()}, threads {blas.threads()}"
+    return f"numpy: {np.__version__} on {used}; cores: {cores()}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The same at the end of a quiet run, which has no header."""
+    if terminalreporter.verbosity < 0:
+        terminalreporter.write_line(pytest_report_header())
 
 
 @pytest.fixture(scope="session")
