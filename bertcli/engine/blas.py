@@ -156,11 +156,13 @@ _outside: int | None = None
 def single_threaded() -> Iterator[bool]:
     """Inside, products use one thread each, so that several can run in parallel; yields false if that is not possible.
 
-    The setting belongs to the process: if two threads are inside at once, the last to leave restores it. A signal
+    The setting belongs to the process: if two threads are inside at once, the last to leave restores it, unless other
+    code has changed it meanwhile. (Code that itself saves and restores the setting, and is between the two when this is
+    left, brings back the 1 that it found: set the number again after it, or compute one after the other.) A signal
     handler may compute in the midst of any line here: hence the order of the lines, and a lock that can be taken twice.
     """
     global _inside, _outside
-    if threads() is None:
+    if function("openblas_set_num_threads") is None:
         yield False
         return
     with _lock:
@@ -187,7 +189,7 @@ def usual_threads() -> int | None:
 def _restore() -> None:
     global _outside
     before, _outside = _outside, None
-    if before is not None:
+    if before is not None and threads() == 1:
         set_threads(before)
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
@@ -43,8 +44,7 @@ THREAD_VARIABLES = (  # where libraries look, when they are loaded, for the numb
 
 def usable_cores() -> int:
     """Cores this process may run on, or fewer if its control groups (cgroups) allow less CPU time than that."""
-    quota = cpu_quota()
-    return cores() if quota is None else max(1, min(cores(), math.ceil(quota)))
+    return max(1, math.ceil(min(cores(), cpu_quota())))
 
 
 def cores() -> int:
@@ -52,42 +52,26 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def cpu_quota() -> float | None:
-    """CPU seconds per second that the control groups of this process allow, as with `docker run --cpus 1.5`.
+def cpu_quota() -> float:
+    """CPU seconds per second that this process's control groups (version 2) allow, as `docker run --cpus 1.5` sets it.
 
-    None without a limit, and on systems without control groups.
+    Infinite without a limit, and on systems without such groups.
     """
-    return min((limit for folder, version in _groups() if (limit := _limit(folder, version)) is not None), default=None)
-
-
-def _groups() -> Iterator[tuple[str, int]]:
-    """The folders of this process's control groups and all their parents, which hold the limits; and their version."""
-    for line in _read(GROUPS).splitlines():
-        _, _, rest = line.partition(":")
-        controllers, colon, path = rest.partition(":")
-        if not colon or (controllers and "cpu" not in controllers.split(",")):
-            continue
-        mount, version = (f"{MOUNT}/cpu", 1) if controllers else (MOUNT, 2)
-        group = PurePosixPath(path)
-        for above in (group, *group.parents):  # a container may see its own group as the root
-            yield f"{mount}{above}", version
-
-
-def _limit(folder: str, version: int) -> float | None:
-    """Microseconds allowed per period, divided by the period; None unless both are whole numbers."""
-    if version == 2:
-        found = _read(f"{folder}/cpu.max").split()
-    else:
-        found = [_read(f"{folder}/cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
-    if len(found) != 2 or not all(number.isdecimal() for number in found) or not int(found[1]):
-        return None  # "max", -1, or no such file
-    return int(found[0]) / int(found[1])
+    quota = math.inf
+    named = re.search("^0::(.*)", _read(GROUPS), re.MULTILINE)
+    if named is None:
+        return quota
+    group = PurePosixPath(named[1])
+    for above in (group, *group.parents):  # a container may see its own group as the root
+        limit = re.fullmatch(r"(\d+) ([1-9]\d*)\n", _read(f"{MOUNT}{above}/cpu.max"))  # microseconds, of a period's
+        if limit:
+            quota = min(quota, int(limit[1]) / int(limit[2]))
+    return quota
 
 
 def _read(file: str) -> str:
     try:
-        with open(file, encoding="utf-8", errors="replace") as opened:
-            return opened.read()
+        return Path(file).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
 

@@ -64,6 +64,17 @@ def test_blas_uses_one_thread_inside_and_as_many_as_before_after() -> None:
     assert blas.threads() == before
 
 
+@pytest.mark.skipif(blas.threads() is None, reason="this library cannot be told how many threads to use")
+def test_blas_threads_that_others_set_meanwhile_stay() -> None:
+    """Another library limits threads before this one does, and lifts its limit before this one."""
+    before = blas.threads() or 1
+    blas.set_threads(1)
+    with blas.single_threaded():
+        blas.set_threads(2)
+    assert blas.threads() == 2
+    blas.set_threads(before)
+
+
 def test_blas_threads_are_restored_whenever_a_signal_handler_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler runs between any two lines of the same thread: here at each of them in turn."""
     before = blas.threads()
@@ -118,6 +129,7 @@ def test_blas_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch)
     ids = np.zeros((8, 128), dtype=int)
     expected = model.forward(ids)
     monkeypatch.undo()
+    blas.kernel.cache_clear()
     np.testing.assert_allclose(expected, model.forward(ids), rtol=0, atol=1e-6)
 
 

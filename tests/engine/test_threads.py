@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -62,12 +63,7 @@ def two_threads() -> Iterator[None]:
 # --------------------------------------------------------------------------------------------------------- how many
 
 
-def first_version(folder: str, microseconds: int) -> dict[str, str]:
-    """The files of the first version of control groups."""
-    return {f"{folder}/cpu.cfs_quota_us": f"{microseconds}\n", f"{folder}/cpu.cfs_period_us": "100000\n"}
-
-
-def limited(monkeypatch: pytest.MonkeyPatch, folder: Path, groups: str, files: dict[str, str]) -> float | None:
+def limited(monkeypatch: pytest.MonkeyPatch, folder: Path, groups: str, files: dict[str, str]) -> float:
     """The limit of a process in these control groups, with these files."""
     (folder / "groups").write_text(groups)
     for name, text in files.items():
@@ -83,22 +79,19 @@ def limited(monkeypatch: pytest.MonkeyPatch, folder: Path, groups: str, files: d
     ("groups", "files", "limit"),
     [
         ("0::/\n", {"cpu.max": "150000 100000\n"}, 1.5),
-        ("0::/\n", {"cpu.max": "max 100000\n"}, None),
-        ("0::/\n", {}, None),
+        ("0::/\n", {"cpu.max": "max 100000\n"}, math.inf),
+        ("0::/\n", {}, math.inf),
         ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "50000 100000\n"}, 0.5),
         ("0::/a/b\n", {"a/b/cpu.max": "300000 100000\n", "a/cpu.max": "400000 100000\n"}, 3.0),
         ("0::/../b\n", {"cpu.max": "200000 100000\n"}, 2.0),
-        ("5:memory:/m\n4:cpu,cpuacct:/d/x\n0::/\n", first_version("cpu", 250_000), 2.5),
-        ("4:cpu:/d\n", first_version("cpu/d", 50_000), 0.5),
-        ("2:cpu:/d\n", first_version("cpu/d", -1), None),
-        ("3:cpuset:/\n2:cpuacct:/\n", first_version("cpu", 100_000), None),
-        ("0::/\n", {"cpu.max": "100000 0\n"}, None),
-        ("0::/\n", {"cpu.max": ""}, None),
-        ("nonsense\n", {"cpu.max": "100000 100000\n"}, None),
+        ("4:cpu,cpuacct:/d\n0::/e\n", {"e/cpu.max": "50000 100000\n"}, 0.5),
+        ("0::/\n", {"cpu.max": "100000 0\n"}, math.inf),
+        ("0::/\n", {"cpu.max": ""}, math.inf),
+        ("nonsense\n", {"cpu.max": "100000 100000\n"}, math.inf),
     ],
 )  # fmt: skip
 def test_threads_limit_of_a_container(
-    groups: str, files: dict[str, str], limit: float | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    groups: str, files: dict[str, str], limit: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert limited(monkeypatch, tmp_path, groups, files) == limit
 
@@ -115,7 +108,7 @@ def test_threads_a_part_of_a_core_is_one_more(
 
 def test_threads_without_control_groups_all_cores_are_usable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(threads, "GROUPS", str(tmp_path / "none"))
-    assert threads.cpu_quota() is None
+    assert threads.cpu_quota() == math.inf
     assert threads.usable_cores() == HERE
 
 
