@@ -16,8 +16,7 @@ from bertcli.checkpoint.families import family, parse_heads, read_config, varian
 from bertcli.checkpoint.loading import TensorUse, open_checkpoint
 from bertcli.checkpoint.made import MadeWeights
 from bertcli.engine.array import Array, is_shape_only
-from bertcli.engine.packing import MicroBatch
-from bertcli.engine.padded import Limits, Padded
+from bertcli.engine.packing import Limits, MicroBatch, Padded
 from bertcli.engine.products import scatter_rows
 from bertcli.engine.threads import each_or_whole
 from bertcli.engine.watcher import watched

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.threads import thread_count
 from bertcli.engine.watcher import watched
+from bertcli.errors import BertcliError
 
 MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, one core's share of the caches
 MOST_TOKENS = 800  # of a micro-batch: 10 MiB of feed-forward activations; with fewer, weights are read more often
@@ -117,6 +118,11 @@ class Packed:
     offsets: Integers
     groups: tuple[SameLength, ...]
 
+    @classmethod
+    def of(cls, ids: Integers, segments: Integers, positions: Integers, lengths: Integers) -> Packed:
+        """Sentences of these lengths; adjacent ones of equal length are computed together."""
+        return cls(ids, segments, positions, np.cumsum(np.append(0, lengths)), _groups(lengths, lengths))
+
     @property
     def first(self) -> Integers:
         """The row of each sentence's first token, [CLS]."""
@@ -158,16 +164,13 @@ class Packed:
 
     def _micro_batch(self, first: int, last: int) -> MicroBatch:
         offsets = self.offsets[first : last + 1]
-        rows, lengths = slice(int(offsets[0]), int(offsets[-1])), np.diff(offsets)
-        groups = _groups(lengths, lengths)
-        return MicroBatch(
-            Packed(self.ids[rows], self.segments[rows], self.positions[rows], offsets - offsets[0], groups), rows
-        )
+        rows = slice(int(offsets[0]), int(offsets[-1]))
+        return MicroBatch(Packed.of(self.ids[rows], self.segments[rows], self.positions[rows], np.diff(offsets)), rows)
 
     def narrow(self, rows: Integers) -> Packed:
         """The same batch with only some rows (ascending) as queries; every row remains a key."""
         counts = np.diff(np.searchsorted(rows, self.offsets))
-        return Packed(self.ids, self.segments, self.positions, self.offsets, _groups(counts, np.diff(self.offsets)))
+        return replace(self, groups=_groups(counts, np.diff(self.offsets)))
 
     def aligned(self, queries: Integers) -> Packed:
         """The same batch, its groups of sentences whose tokens stand at the same positions.
@@ -196,12 +199,12 @@ class Sentence(Protocol):
 
 
 def pack(sentences: Sequence[Sentence]) -> Packed:
-    """Pack tokenized texts in the order given; adjacent ones of equal length are computed together."""
+    """Pack tokenized texts in the order given."""
     lengths = np.array([len(sentence.ids) for sentence in sentences], dtype=np.intp)
     ids = np.concatenate([np.asarray(sentence.ids, dtype=np.intp) for sentence in sentences])
     segments = np.concatenate([np.asarray(sentence.segments, dtype=np.intp) for sentence in sentences])
     positions = np.concatenate([np.arange(length) for length in lengths])
-    return Packed(ids, segments, positions, _offsets(lengths), _groups(lengths, lengths))
+    return Packed.of(ids, segments, positions, lengths)
 
 
 def pack_padded(ids: Integers, segments: Integers, mask: NDArray[np.bool_]) -> tuple[Packed, Integers]:
@@ -213,12 +216,8 @@ def pack_padded(ids: Integers, segments: Integers, mask: NDArray[np.bool_]) -> t
     order = np.argsort(lengths, kind="stable")
     flat = np.arange(mask.size).reshape(mask.shape)
     rows = flat[order][mask[order]]
-    counts = lengths[order]
     positions = rows % mask.shape[1]
-    packed = Packed(
-        ids.reshape(-1)[rows], segments.reshape(-1)[rows], positions, _offsets(counts), _groups(counts, counts)
-    )
-    return packed, rows
+    return Packed.of(ids.reshape(-1)[rows], segments.reshape(-1)[rows], positions, lengths[order]), rows
 
 
 def _blocks(group: SameLength, number: int, heads: int, limit: int) -> Iterator[AttentionBlock]:
@@ -249,19 +248,75 @@ def _slices(count: int, step: int) -> list[slice]:
     return [slice(first, min(first + step, count)) for first in range(0, count, step)]
 
 
-def _offsets(lengths: Integers) -> Integers:
-    return np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(lengths, dtype=np.intp)])
-
-
 def _groups(queries: Integers, keys: Integers) -> tuple[SameLength, ...]:
-    return tuple(_runs(queries.tolist(), keys.tolist()))
-
-
-def _runs(queries: list[int], keys: list[int]) -> Iterator[SameLength]:
+    """Adjacent sentences with equal numbers of queries and of keys; those without queries belong to none."""
+    groups = []
     query = key = 0
-    for (asked, seen), run in groupby(zip(queries, keys, strict=True)):
+    for (asked, seen), run in groupby(zip(queries.tolist(), keys.tolist(), strict=True)):
         sentences = len(list(run))
+        after = query + sentences * asked, key + sentences * seen
         if asked:
-            yield SameLength(sentences, slice(query, query + sentences * asked), slice(key, key + sentences * seen))
-        query += sentences * asked
-        key += sentences * seen
+            groups.append(SameLength(sentences, slice(query, after[0]), slice(key, after[1])))
+        query, key = after
+    return tuple(groups)
+
+
+# ------------------------------------------------------------------------------------------- padded, as people hold it
+
+
+class Limits(NamedTuple):
+    """What a model can read: so many tokens in a text, ids and segments below these numbers."""
+
+    tokens: int
+    ids: int
+    segments: int
+
+
+class Padded(NamedTuple):
+    """A packed batch, each packed row's flat index in the padded one, and the padded one's shape."""
+
+    batch: Packed
+    rows: Integers
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None, limits: Limits) -> Padded:
+        """ids, segments, mask [batch, token]; without segments all are 0, without a mask every token counts.
+
+        Errors: BertcliError for shapes that do not agree, more tokens than positions, numbers that are not valid ids.
+        """
+        token_ids = _integers("ids", ids, limits.ids)
+        if token_ids.ndim != 2 or token_ids.shape[1] > limits.tokens:
+            raise BertcliError(
+                f"ids have shape {token_ids.shape}; a batch is [batch, token] with at most {limits.tokens} tokens."
+            )
+        zeros = np.zeros_like(token_ids)
+        kinds = zeros if segments is None else _integers("segments", segments, limits.segments)
+        seen = np.ones(token_ids.shape, dtype=bool) if mask is None else _array("mask", mask) != 0
+        for name, array in (("segments", kinds), ("mask", seen)):
+            if array.shape != token_ids.shape:
+                raise BertcliError(
+                    f"The shape of {name} is {array.shape}, that of ids is {token_ids.shape}: they must be equal."
+                )
+        batch, rows = pack_padded(token_ids, kinds, seen)
+        return cls(batch, rows, (token_ids.shape[0], token_ids.shape[1]))
+
+
+def _array(name: str, values: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise BertcliError(
+            f"The rows of {name} have different lengths: pad the shorter ones, and set the mask to 0 there."
+        ) from None
+
+
+def _integers(name: str, values: ArrayLike, limit: int) -> Integers:
+    array = _array(name, values)
+    if array.size == 0:
+        return array.astype(np.intp)
+    if array.dtype.kind not in "iu":
+        raise BertcliError(f"{name} are of type {array.dtype}; they must be whole numbers.")
+    if array.min() < 0 or array.max() >= limit:
+        raise BertcliError(f"{name} must be between 0 and {limit - 1}; found {array.min()} to {array.max()}.")
+    return array.astype(np.intp)

@@ -157,7 +157,8 @@ def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
     The caller works too, and waits only for pieces already begun. Every thread has the caller's context variables, such
     as NumPy's error settings.
     """
-    if len(pieces) < 2 or thread_count() == 1 or sharing():
+    count = min(MOST, core_count(), len(pieces))
+    if count < 2 or sharing():
         one_by_one(work, pieces)
         return
     todo = iter(pieces)  # taking the next one is atomic: no piece is done twice
@@ -173,7 +174,7 @@ def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
 
     before = _sharing.set(True)  # first of all: a signal handler that computes must not enter the pool's locks as well
     try:
-        helpers = [helper.submit(copy_context().run, work_off) for helper in _helpers(len(pieces) - 1)]
+        helpers = [_helpers().submit(copy_context().run, work_off) for _ in range(count - 1)]
         try:
             work_off()
         finally:
@@ -185,17 +186,16 @@ def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
         raise failures[0]
 
 
-def _helpers(most: int) -> list[ThreadPoolExecutor]:
-    """The pool, once for each of its threads that is wanted: the caller is a thread, too."""
+def _helpers() -> ThreadPoolExecutor:
+    """A thread for every core but the caller's."""
     from concurrent.futures import ThreadPoolExecutor  # 5 ms, which `bertcli --help` saves
 
     global _pool
-    count = min(MOST, core_count()) - 1
     pool = _pool
-    if pool is None and count:
+    if pool is None:
         with _making:
-            pool = _pool = _pool or ThreadPoolExecutor(count, thread_name_prefix="bertcli")
-    return [] if pool is None else [pool] * min(most, count)
+            pool = _pool = _pool or ThreadPoolExecutor(min(MOST, core_count()) - 1, thread_name_prefix="bertcli")
+    return pool
 
 
 def _forget() -> None:

@@ -12,7 +12,7 @@ from bertcli.engine.array import Array
 from bertcli.engine.onnx import rules
 from bertcli.engine.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Tensor
 from bertcli.engine.onnx.values import AnyArray, Values, merge, same
-from bertcli.engine.packing import Packed, pack
+from bertcli.engine.packing import Packed, pack_padded
 from bertcli.engine.watcher import watching
 
 if TYPE_CHECKING:
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
 BATCH, SEQUENCE = Dim(2, "batch"), Dim(3, "sequence")  # of the watched pass; any sizes above 1 would do
 TOKENS: Axis = (BATCH, SEQUENCE)
-
-
-class _Sentence:
-    """A sentence of the watched pass; what its tokens are does not matter."""
-
-    ids = segments = (0,) * SEQUENCE.size
 
 
 class Exporter:
@@ -38,7 +32,8 @@ class Exporter:
         self.graph = graph
         self._modules = modules
         self._values = Values(graph)
-        self.batch = pack([_Sentence()] * BATCH.size)
+        tokens = np.zeros((BATCH.size, SEQUENCE.size), np.intp)  # which ones they are does not matter
+        self.batch, _ = pack_padded(tokens, tokens, tokens == 0)
         for path, array in graph.parameters.items():
             if self._values.find(array) is None:  # else it is tied to an earlier one
                 self._values.bind(array, Tensor(path, tuple((Dim(size),) for size in array.shape)))

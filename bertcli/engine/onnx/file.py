@@ -53,38 +53,31 @@ def write(export: Export, file: BinaryIO, beside: BinaryIO | None = None, locati
 
     model = _without_weights(export)
     offset = 0
+    inside: list[tuple[bytes, Weight]] = []  # weights, each after the bytes before its numbers
     for name, weight in _weights(export).items():
+        tensor = TensorProto(name=name, dims=_shape(weight), data_type=_type(export))
+        size = weight.array.size * (2 if export.graph.half else 4)
         if beside is None:
-            break
-        tensor = model.graph.initializer.add(name=name, dims=_shape(weight), data_type=_type(export))
-        tensor.data_location = TensorProto.EXTERNAL
+            head = tensor.SerializeToString() + _tag(_RAW_DATA, size)
+            inside.append((_tag(_INITIALIZER, len(head) + size) + head, weight))
+            offset += len(inside[-1][0]) + size
+            continue
         offset += -offset % ALIGNMENT
-        size = _size(export, weight)
+        tensor.data_location = TensorProto.EXTERNAL
         for key, value in (("location", location), ("offset", str(offset)), ("length", str(size))):
             tensor.external_data.add(key=key, value=value)
+        model.graph.initializer.append(tensor)
         beside.seek(offset)
-        for block in _bytes(export, weight):
-            beside.write(block)
+        beside.writelines(_bytes(export, weight))
         offset += size
+    # Messages are joined by writing one after the other: the weights inside follow the rest of the graph.
     graph = model.graph.SerializeToString()
     model.ClearField("graph")
     file.write(model.SerializeToString())
-    if beside is not None:
-        file.write(_tag(_GRAPH, len(graph)) + graph)
-        return
-    # Messages are joined by writing one after the other: the graph's weights follow the rest of the graph.
-    heads = {}
-    for name, weight in _weights(export).items():
-        head = TensorProto(name=name, dims=_shape(weight), data_type=_type(export)).SerializeToString()
-        size = _size(export, weight)
-        head += _tag(_RAW_DATA, size)
-        heads[name] = _tag(_INITIALIZER, len(head) + size) + head
-    sizes = sum(len(heads[name]) + _size(export, weight) for name, weight in _weights(export).items())
-    file.write(_tag(_GRAPH, len(graph) + sizes) + graph)
-    for name, weight in _weights(export).items():
-        file.write(heads[name])
-        for block in _bytes(export, weight):
-            file.write(block)
+    file.write(_tag(_GRAPH, len(graph) + (offset if beside is None else 0)) + graph)
+    for head, weight in inside:
+        file.write(head)
+        file.writelines(_bytes(export, weight))
 
 
 def write_parts(export: Export, file: Path, *, apart: bool) -> None:
@@ -133,7 +126,7 @@ def newest_opset() -> int:
 
 def size_of_weights(export: Export) -> int:
     """Bytes of all weights as they are stored."""
-    return sum(_size(export, weight) for weight in _weights(export).values())
+    return sum(weight.array.size for weight in _weights(export).values()) * (2 if export.graph.half else 4)
 
 
 def _without_weights(export: Export) -> onnx.ModelProto:
@@ -180,10 +173,6 @@ def _type(export: Export) -> int:
 def _shape(weight: Weight) -> tuple[int, ...]:
     shape = weight.array.shape
     return shape[::-1] if weight.transposed else shape
-
-
-def _size(export: Export, weight: Weight) -> int:
-    return weight.array.size * (2 if export.graph.half else 4)
 
 
 def _bytes(export: Export, weight: Weight) -> Iterator[bytes]:

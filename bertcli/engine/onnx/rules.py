@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bertcli.engine.onnx.graph import FLOAT, IDS, INT64, MASK, Dim, Graph, Tensor
-from bertcli.engine.onnx.masks import counts, padding, sums, tokens
+from bertcli.engine.onnx.pooling import mean, padding, tokens
 from bertcli.engine.positions import FARTHEST, bucket, log_bucket
 
 FIRST, OFFSETS = "first", "offsets"  # in place of tensors: where sentences begin, without and with the end of the last
@@ -48,7 +48,7 @@ def embed_counted(graph: Graph, table: Tensor, ids: Tensor, offsets: Tensor, *, 
 
 def mean_tokens(graph: Graph, x: Tensor, first: Tensor) -> str:
     """The mean of every sentence's tokens, as `first` says where they begin."""
-    return graph.node("Div", sums(graph, x.name), counts(graph))
+    return mean(graph, x.name)
 
 
 def take(graph: Graph, values: Tensor, rows: Tensor) -> str:
