@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bertcli.errors import BertcliError
-from bertcli.tokens.long import Listed, Side
+from bertcli.tokens.long import Joined, Piece, Side
 
 if TYPE_CHECKING:
     from bertcli.tokens.tokenizer import Tokenizer
@@ -145,7 +145,8 @@ class Tokens:
                 f"A window of {size} tokens has room for {max(room, 0)} beside {besides}, but neighbors share "
                 f"{overlap}: choose larger windows, let them share less, or shorten the first text."
             )
-        framing = framing._replace(sides=tuple(map(Listed.of, framing.sides)))
+        listed = (side if isinstance(side, Joined) else Joined([(Piece(0, 0, 0), side)]) for side in framing.sides)
+        framing = framing._replace(sides=tuple(listed))
         found = []
         for start in range(0, max(cut - overlap, 1), max(room - overlap, 1)):
             kept = (*(slice(length) for length in whole), slice(start, start + room))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,6 @@ from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, read_object, read_who
 from bertcli.errors import BertcliError, shown
 
 GROWTH_LIMIT = 10_000
-HALF_A_PAIR = re.compile("[\ud800-\udfff]")  # of surrogates: no character, and the library panics at it
 PANIC = "PanicException"  # a Rust panic; pyo3 does not derive it from Exception, and it cannot be imported
 UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
 
@@ -33,27 +31,17 @@ NAMES = {
 WORD_PIECE_CLASSES = ("Bert", "DistilBert", "Electra", "MPNet")
 
 
-class SpecialToken(NamedTuple):
-    """A token that is recognized as a whole in a text; the five switches are those of the tokenizers library."""
-
-    content: str
-    lstrip: bool = False
-    rstrip: bool = False
-    single_word: bool = False
-    normalized: bool = False
-    special: bool = True
-
-
 class Settings(NamedTuple):
     """tokenizer_config.json and special_tokens_map.json, with BERT's defaults for what they omit.
 
     `named` holds the special tokens by role, of those in NAMES that the files name; `added` has tokens by their ids,
-    `extra` special tokens without a role. `has_segments` is false where the model is given no segments.
+    `extra` special tokens without a role. `has_segments` is false where the model is given no segments, and `framed`
+    where no special tokens are put around a text.
     """
 
-    named: Mapping[str, SpecialToken] = {}
-    added: Mapping[int, SpecialToken] = {}
-    extra: tuple[SpecialToken, ...] = ()
+    named: Mapping[str, AddedToken] = {}
+    added: Mapping[int, AddedToken] = {}
+    extra: tuple[AddedToken, ...] = ()
     do_lower_case: bool = True
     strip_accents: bool | None = None
     tokenize_chinese_chars: bool = True
@@ -61,6 +49,7 @@ class Settings(NamedTuple):
     cut_left: bool = False
     has_segments: bool = True
     tokenizer_class: str | None = None
+    framed: bool = True
 
 
 # -------------------------------------------------------------------------------------------------- the small files
@@ -102,16 +91,20 @@ def _max_length(value: Any, file: Path) -> int | None:
     return None if value >= UNLIMITED else int(value)
 
 
-def _token(value: Any, file: Path, key: str) -> SpecialToken:
-    """A token given as a string, or as an object with its text under `content`."""
-    switches = value if isinstance(value, dict) else {"content": value}
-    content = switches.get("content")
-    if not isinstance(content, str) or not content or HALF_A_PAIR.search(content):
+def _token(value: Any, file: Path, key: str, *, special: bool = True) -> AddedToken:
+    """A token that is recognized as a whole in a text, given as a string, or as an object with it under `content`."""
+    given = value if isinstance(value, dict) else {"content": value}
+    switches = {name: given.get(name) is True for name in ("lstrip", "rstrip", "single_word", "normalized")}
+    try:
+        token = AddedToken(given["content"], special=special, **switches)
+    except (LookupError, TypeError, UnicodeEncodeError):  # not a text, or one with half a pair of surrogates
+        token = AddedToken("")
+    if not token.content:
         raise BertcliError(f"{file}: {key} is {shown(value)}, which is not a token.")
-    return SpecialToken(content, *(switches.get(name) is True for name in SpecialToken._fields[1:5]))
+    return token
 
 
-def _extra(named: dict[str, Any], file: Path) -> tuple[SpecialToken, ...]:
+def _extra(named: dict[str, Any], file: Path) -> tuple[AddedToken, ...]:
     """Special tokens without a role, under the name that transformers 4 or 5 gives the list."""
     lists = [named.get(key) or [] for key in ("additional_special_tokens", "extra_special_tokens")]
     values = [list(one.values()) if isinstance(one, dict) else one for one in lists]
@@ -120,16 +113,14 @@ def _extra(named: dict[str, Any], file: Path) -> tuple[SpecialToken, ...]:
     return tuple(_token(value, file, "an added token") for one in values for value in one)
 
 
-def _added(config: dict[str, Any], file: Path) -> dict[int, SpecialToken]:
+def _added(config: dict[str, Any], file: Path) -> dict[int, AddedToken]:
     """added_tokens_decoder of tokenizer_config.json: tokens by id."""
     decoder = config.get("added_tokens_decoder") or {}
     if not isinstance(decoder, dict):
         raise BertcliError(f"{file}: added_tokens_decoder is {shown(decoder)}, which is no object.")
+    special = {key: isinstance(value, dict) and value.get("special") is True for key, value in decoder.items()}
     return {
-        _id(key, file): _token(value, file, "an added token")._replace(
-            special=isinstance(value, dict) and value.get("special") is True
-        )
-        for key, value in decoder.items()
+        _id(key, file): _token(value, file, "an added token", special=special[key]) for key, value in decoder.items()
     }
 
 
@@ -144,34 +135,33 @@ def _id(value: Any, file: Path) -> int:
 # ---------------------------------------------------------------------------------------------------- the tokenizer
 
 
-def open_backend(folder: Path, settings: Settings, *, framed: bool = True) -> Backend:
+def open_backend(folder: Path, settings: Settings) -> Backend:
     """The tokenizer in a checkpoint's folder: tokenizer.json, else BERT's own tokenizer with vocab.txt.
 
     A tokenizer.json that exists but cannot be read is an error; vocab.txt is not used instead. Special tokens in a text
-    are recognized, and [CLS] and [SEP] are put around it unless the file says otherwise. Without `framed` it is
+    are recognized, and [CLS] and [SEP] are put around it unless the file says otherwise. One that is not `framed` is
     tokenizer.json as it is.
     """
     file = folder / "tokenizer.json"
     is_there = file.exists() or file.is_symlink()
-    backend = _from_json(file) if is_there or not framed else _from_vocabulary(folder, settings)
-    if framed:
+    backend = _from_json(file) if is_there or not settings.framed else _from_vocabulary(folder, settings)
+    if settings.framed:
         _add_special_tokens(backend, settings)
-    if framed and backend.post_processor is None:
-        _frame(backend, special_tokens(backend, settings), folder)
+        if backend.post_processor is None:
+            _frame(backend, special_tokens(backend, settings), folder)
     return backend
 
 
-def special_tokens(backend: Backend, settings: Settings) -> dict[str, SpecialToken]:
+def special_tokens(backend: Backend, settings: Settings) -> dict[str, AddedToken]:
     """The tokens in the roles mask, cls, sep, pad, unk: as the settings name them, else as BERT or RoBERTa does."""
     known = {token for names in NAMES.values() for token in names if backend.token_to_id(token) is not None}
     of_roberta = all(NAMES[role][1] in known for role in ("mask", "cls", "sep", "pad"))  # MPNet has BERT's pieces, too
     found = {
-        role: SpecialToken(two if of_roberta or (one not in known and two in known) else one)
-        for role, (one, two) in NAMES.items()
+        role: two if of_roberta or (one not in known and two in known) else one for role, (one, two) in NAMES.items()
     }
-    if unknown := getattr(backend.model, "unk_token", None):
-        found["unk"] = SpecialToken(unknown)
-    return {**found, **settings.named}
+    found["unk"] = getattr(backend.model, "unk_token", None) or found["unk"]
+    tokens = {role: AddedToken(token, normalized=False, special=True) for role, token in found.items()}
+    return {**tokens, **settings.named}
 
 
 @contextmanager
@@ -193,20 +183,29 @@ def _from_json(file: Path) -> Backend:
     data = read_whole(file, VOCABULARY_LIMIT)
     with library_errors(f"{file} cannot be read as a tokenizer"):
         backend = Backend.from_buffer(data)
-    if backend.normalizer is not None and _growth(json.loads(backend.normalizer.__getstate__())) > GROWTH_LIMIT:
+    if math.prod(map(_growth, steps(backend.normalizer))) > GROWTH_LIMIT:
         raise BertcliError(f"{file} makes texts more than {GROWTH_LIMIT:,} times as long: do not use this model.")
-    if backend.post_processor is not None:
-        for token in _undefined(json.loads(backend.post_processor.__getstate__())):
-            raise BertcliError(f"{file} puts {shown(token)} around texts but gives it no id: fetch the model again.")
+    for token in (token for step in steps(backend.post_processor) for token in _undefined(step)):
+        raise BertcliError(f"{file} puts {shown(token)} around texts but gives it no id: fetch the model again.")
+    if any(step.get("length") == 0 for step in steps(backend.pre_tokenizer)):  # FixedLength: the library panics at it
+        raise BertcliError(f"{file} cuts texts into pieces of no length: do not use this model.")
     backend.no_truncation()  # the stored settings are those of its training run; the limit is set at every encode
     backend.no_padding()
     return backend
 
 
+def steps(part: Any) -> list[dict[str, Any]]:
+    """The steps of a normalizer, a pre-tokenizer or a post-processor, as in tokenizer.json; without one, none."""
+
+    def flat(step: dict[str, Any]) -> list[dict[str, Any]]:
+        inner = next((value for key, value in step.items() if key != "type"), ())
+        return [one for part in inner for one in flat(part)] if step["type"] == "Sequence" else [step]
+
+    return [] if part is None else flat(json.loads(part.__getstate__()))
+
+
 def _growth(step: Mapping[str, Any]) -> float:
     """How many letters a normalizer may turn one into by replacing and prepending: a → aa, 40 times, makes 10¹²."""
-    if step["type"] == "Sequence":
-        return math.prod(map(_growth, step["normalizers"]))
     if step["type"] == "Prepend":
         return 1 + len(step["prepend"])
     if step["type"] == "Replace":
@@ -217,8 +216,6 @@ def _growth(step: Mapping[str, Any]) -> float:
 
 def _undefined(step: Mapping[str, Any]) -> list[str]:
     """Special tokens that a post-processor puts around texts without defining them: the library panics at them."""
-    if step["type"] == "Sequence":
-        return [token for inner in step["processors"] for token in _undefined(inner)]
     pieces = [*step["single"], *step["pair"]] if step["type"] == "TemplateProcessing" else []
     used = [piece["SpecialToken"]["id"] for piece in pieces if "SpecialToken" in piece]
     return [token for token in used if token not in step["special_tokens"]]
@@ -232,7 +229,7 @@ def _from_vocabulary(folder: Path, settings: Settings) -> Backend:
         raise lacks_tokenizer(str(folder), str(folder), names)
     if kind is not None and kind.removesuffix("Fast").removesuffix("Tokenizer") not in WORD_PIECE_CLASSES:
         raise lacks_tokenizer(f"{folder}, which asks for a {shown(kind)},", str(folder), {"vocab.txt"})
-    unknown = settings.named.get("unk", SpecialToken("[UNK]"))
+    unknown = settings.named.get("unk", AddedToken("[UNK]"))
     backend = Backend(WordPiece(_read_vocabulary(folder / "vocab.txt"), unk_token=unknown.content))
     backend.normalizer = normalizers.BertNormalizer(
         clean_text=True,
@@ -262,7 +259,9 @@ def _append_tokens(backend: Backend, settings: Settings, folder: Path) -> None:
     special = {token.content for token in (*settings.named.values(), *settings.extra)}
     file = folder / "added_tokens.json"
     added = {
-        _id(id, file): _token(token, file, "an added token")._replace(normalized=True, special=False)
+        _id(id, file): _token(
+            {"content": token, "normalized": token not in special}, file, "an added token", special=False
+        )
         for token, id in _optional(file).items()
     }
     for id, token in sorted((added | dict(settings.added)).items()):
@@ -272,8 +271,7 @@ def _append_tokens(backend: Backend, settings: Settings, folder: Path) -> None:
                 f"{folder} gives the added token {shown(token.content)} the id {id}, which is neither its own in "
                 f"vocab.txt nor the next one, {next_id}: fetch the model again."
             )
-        if token.content in special:
-            token = token._replace(special=True, normalized=False)
+        token.special = token.special or token.content in special
         _add(backend, token)
 
 
@@ -281,8 +279,7 @@ def _add_special_tokens(backend: Backend, settings: Settings) -> None:
     """Make the library recognize special tokens in a text; those with an id as tokenizer_config.json describes them."""
     known = backend.get_added_tokens_decoder()
     for id, token in sorted(settings.added.items()):
-        is_so = id in known and token == tuple(getattr(known[id], name) for name in SpecialToken._fields)
-        if not is_so and backend.token_to_id(token.content) == id:
+        if token != known.get(id) and backend.token_to_id(token.content) == id:
             _add(backend, token)
     contents = {token.content for token in backend.get_added_tokens_decoder().values()}
     for token in (*special_tokens(backend, settings).values(), *settings.extra):
@@ -290,11 +287,11 @@ def _add_special_tokens(backend: Backend, settings: Settings) -> None:
             _add(backend, token)
 
 
-def _add(backend: Backend, token: SpecialToken) -> None:
-    (backend.add_special_tokens if token.special else backend.add_tokens)([AddedToken(**token._asdict())])
+def _add(backend: Backend, token: AddedToken) -> None:
+    (backend.add_special_tokens if token.special else backend.add_tokens)([token])
 
 
-def _frame(backend: Backend, special: Mapping[str, SpecialToken], folder: Path) -> None:
+def _frame(backend: Backend, special: Mapping[str, AddedToken], folder: Path) -> None:
     """[CLS] A [SEP] and [CLS] A [SEP] B [SEP], as BERT has it; <s> A </s> and <s> A </s></s> B </s>, as RoBERTa has."""
     first, last = special["cls"].content, special["sep"].content
     ids = [(token, backend.token_to_id(token)) for token in (first, last)]

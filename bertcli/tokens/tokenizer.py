@@ -31,9 +31,7 @@ class Spelling(NamedTuple):
 class Tokenizer:
     """A checkpoint's tokenizer: texts to Tokens, and its vocabulary. Safe to share between threads."""
 
-    def __init__(
-        self, backend: Backend, settings: Settings, config: Config | None = None, *, framed: bool = True
-    ) -> None:
+    def __init__(self, backend: Backend, settings: Settings, config: Config | None = None) -> None:
         self._backend = backend
         self._settings = settings
         self._special = special_tokens(backend, settings)
@@ -41,7 +39,7 @@ class Tokenizer:
         self._check_vocabulary(config)
         self._between = boundary(backend)
         alone = (Slot(0, 0, 0),), (Slot(0, 0, 0), Slot(1, 0, 0))
-        self._frames = (self._frame(paired=False), self._frame(paired=True)) if framed else alone
+        self._frames = (self._frame(paired=False), self._frame(paired=True)) if settings.framed else alone
         if config:
             self._check_frames(config)
 
@@ -54,9 +52,7 @@ class Tokenizer:
         last row of the embedding matrix.
         """
         folder, static = network_place(folder)
-        settings = Settings() if static else read_settings(folder)
-        if static:
-            return cls(open_backend(folder, settings, framed=False), settings, config, framed=False)
+        settings = Settings(framed=False) if static else read_settings(folder)
         return cls(open_backend(folder, settings), settings, config)
 
     def save(self, folder: Path) -> None:

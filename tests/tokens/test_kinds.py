@@ -108,6 +108,12 @@ PARTS = [
     "\u0301",
     "don't",
     "``q''",
+    "a1b22",
+    "x's'1",
+    "(!)?",
+    "中国人、カタ",
+    "<ma",
+    "sk>",
 ]
 
 
@@ -132,6 +138,20 @@ def test_kinds_are_split_into_pieces_at_all(opened: Opened, kind: str) -> None:
     with patch.object(long, "PIECE", 2):
         found = list(long._pieces("tea and coffee", between))
     assert found == [long.Piece(0, 3, 0), long.Piece(2, 7, 1), long.Piece(6, 14, 1)]
+
+
+@pytest.mark.parametrize("kind", ["roberta", "modernbert"])
+@pytest.mark.parametrize("line", ["ab.", "x1", "http://a.b/c,", "中国人、", "don't."])
+def test_kinds_that_know_every_byte_are_given_a_line_without_spaces_in_pieces(
+    opened: Opened, kind: str, line: str
+) -> None:
+    text, between = line * 100, opened(kind)._between
+    assert between is not None
+    whole = told(opened(kind).encode([text])[0])
+    with patch.object(tokenizer, "LONG", 0), patch.object(long, "PIECE", 20):
+        pieces = list(long._pieces(text, between))
+        assert max(piece.end - piece.start for piece in pieces) <= 20 + len(line) + 1
+        assert told(opened(kind).encode([text])[0]) == whole
 
 
 def test_kinds_with_weights_of_another_family(tmp_path: Path) -> None:
