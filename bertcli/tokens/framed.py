@@ -105,10 +105,7 @@ class Tokens:
     @property
     def offsets(self) -> list[tuple[int, int]]:
         """Start and end of each token in its own text, in characters, end exclusive; (0, 0) for special tokens."""
-        result: list[tuple[int, int]] = []
-        for _, side, kept in self._framed().places():
-            result += [NO_OFFSETS] if side is None else side.offsets[kept]
-        return result
+        return [span or NO_OFFSETS for span in self._of_texts("offsets")]
 
     @property
     def words(self) -> list[int | None]:
@@ -116,10 +113,7 @@ class Tokens:
 
         Only the special tokens put around a text are meant: one that is written out in it is a word.
         """
-        result: list[int | None] = []
-        for _, side, kept in self._framed().places():
-            result += [None] if side is None else side.word_ids[kept]
-        return result
+        return self._of_texts("word_ids")
 
     @property
     def sides(self) -> list[int | None]:
@@ -154,6 +148,13 @@ class Tokens:
             part = framing._replace(kept=kept)
             found.append(Tokens(*part.numbers(), 0, 0, original, self._tokenizer, part))
         return found
+
+    def _of_texts(self, attribute: str) -> list[Any]:
+        """What the library says of each token of the texts; None for the special tokens put around them."""
+        result: list[Any] = []
+        for _, side, kept in self._framed().places():
+            result += [None] if side is None else getattr(side, attribute)[kept]
+        return result
 
     def _framed(self) -> Framing:
         if self._framing is not None:
