@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 
 from bertcli.checkpoint.config import Config
 from bertcli.checkpoint.families import family, parse_heads, read_config, variant_config
-from bertcli.checkpoint.loading import TensorUse, open_checkpoint
-from bertcli.checkpoint.made import MadeWeights
+from bertcli.checkpoint.loading import MadeWeights, TensorUse, open_checkpoint
 from bertcli.engine.array import Array, is_shape_only
 from bertcli.engine.packing import Limits, MicroBatch, Padded
 from bertcli.engine.products import scatter_rows

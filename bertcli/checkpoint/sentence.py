@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertcli.checkpoint.tensors import SINGLE_FILE, open_tensors
-from bertcli.checkpoint.untrusted import read_json, read_object
+from bertcli.checkpoint.untrusted import flag, is_plain, positive, read_json, read_object, read_optional
 from bertcli.engine.array import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.network.module import Module, parameter, setting
@@ -106,7 +106,7 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
         do_lower_case=lower,
         prompts=prompts,
         prompt=prompt,
-        truncate_dim=_positive(_optional(folder / MODEL_FILE), "truncate_dim", folder / MODEL_FILE),
+        truncate_dim=positive(read_optional(folder / MODEL_FILE), "truncate_dim", folder / MODEL_FILE),
     )
     size = None
     for module in _read_modules(folder):
@@ -116,7 +116,7 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
             modes, size = _read_pooling(config, file)
             found = found._replace(
                 pooling=modes,
-                include_prompt=_flag(config, "include_prompt", True, file),
+                include_prompt=flag(config, "include_prompt", True, file),
                 reason=f"{' + '.join(modes)}, from {module.path}/config.json",
             )
         elif module.kind == "StaticEmbedding":
@@ -151,7 +151,7 @@ def read_cross_encoder(folder: Path, num_labels: int) -> str:
     own, config = folder / MODEL_FILE, read_object(folder / "config.json")
     nested = config.get("sentence_transformers")
     for file, path in (
-        (own, _optional(own).get("activation_fn")),
+        (own, read_optional(own).get("activation_fn")),
         (folder / "config.json", nested.get("activation_fn") if isinstance(nested, dict) else None),
         (folder / "config.json", config.get("sbert_ce_default_activation_function")),
     ):
@@ -197,10 +197,10 @@ def _entries(folder: Path) -> list[Any]:
     file = folder / "modules.json"
     if not file.is_file():
         config_file = folder / "config.json"
-        config = _optional(config_file)
+        config = read_optional(config_file)
         if config.get("model_type") != "model2vec":
             return []
-        normalize = _flag(config, "normalize", False, config_file)
+        normalize = flag(config, "normalize", False, config_file)
         types = ["StaticEmbedding", *["Normalize"] * normalize]
         return [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in types]
     modules = read_json(file)
@@ -229,7 +229,7 @@ def _module(entry: Any, file: Path) -> _Module:
         raise _unusable(file, f"lists the module {shown(kind)}, which bertcli does not support")
     if path == "." and name in NETWORKS:
         path = ""
-    if not _is_plain(path):
+    if not is_plain(path):
         raise BertcliError(
             f"{file} has a module in {shown(path)}, which is not a folder next to it: do not use this model."
         )
@@ -245,16 +245,11 @@ def _kind(entry: Any) -> str:
     return name if package.startswith("sentence_transformers.") else ""
 
 
-def _is_plain(path: str) -> bool:
-    """Whether a module's path is that of a folder next to modules.json, or empty."""
-    return path not in (".", "..") and path.isprintable() and not any(mark in path for mark in "/\\:")
-
-
 def _read_pooling(config: dict[str, Any], file: Path) -> tuple[tuple[str, ...], int | None]:
     """The modes in the order of their concatenation, and the length of the result if the file states it."""
     modes = config.get("pooling_mode")
     if modes is None:
-        modes = [mode for flag, mode in FLAGS.items() if _flag(config, flag, False, file)] or ["mean"]
+        modes = [mode for key, mode in FLAGS.items() if flag(config, key, False, file)] or ["mean"]
     modes = [modes] if isinstance(modes, str) else modes
     if not isinstance(modes, list) or not modes:
         raise BertcliError(f"{file} has the pooling_mode {shown(modes)}: fetch the model again.")
@@ -262,38 +257,30 @@ def _read_pooling(config: dict[str, Any], file: Path) -> tuple[tuple[str, ...], 
     for mode in modes:
         if mode not in MODES:
             raise _unusable(file, f"asks for the pooling {shown(mode)}; bertcli supports {', '.join(MODES)}")
-    size = config.get("embedding_dimension", config.get("word_embedding_dimension"))
-    if size is not None and (type(size) is not int or size < 1):
-        raise BertcliError(f"{file} pools vectors of length {shown(size)}: fetch the model again.")
+    size = positive(config, "embedding_dimension", file) or positive(config, "word_embedding_dimension", file)
     return tuple(modes), size and size * len(modes)
 
 
 def _read_sparse(file: Path) -> SparsePooling:
     config = read_object(file)
-    found = SparsePooling(config.get("pooling_strategy", "max"), config.get("activation_function", "relu"))
-    if found.strategy not in ("max", "sum"):
-        raise _unusable(file, f"has the pooling_strategy {shown(found.strategy)}; bertcli supports max and sum")
-    if found.activation not in ("relu", "log1p_relu"):
-        raise _unusable(
-            file, f"has the activation_function {shown(found.activation)}; bertcli supports relu and log1p_relu"
-        )
-    return found
+    return SparsePooling(
+        _one_of(config, "pooling_strategy", ("max", "sum"), file),
+        _one_of(config, "activation_function", ("relu", "log1p_relu"), file),
+    )
 
 
 def _read_dense(file: Path, size: int | None) -> Dense:
     """The layer stored next to a Dense module's config.json; `size` is the length of its input, if known."""
     config = read_object(file)
-    if _flag(config, "use_residual", False, file):
-        raise _unusable(file, "asks for use_residual, which bertcli does not support")
-    for key in ("module_input_name", "module_output_name"):
-        if config.get(key) not in (None, "sentence_embedding"):
-            raise _unusable(file, f"has the {key} {shown(config[key])}; bertcli only supports sentence_embedding")
+    _one_of(config, "use_residual", (False,), file)
+    _one_of(config, "module_input_name", ("sentence_embedding",), file)
+    _one_of(config, "module_output_name", ("sentence_embedding",), file)
     name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     activation = _activation(name, ACTIVATIONS, "has the activation_function", file)
     tensors = open_tensors(file.parent)
     shape = (config.get("out_features"), config.get("in_features"))
     wanted: dict[str, tuple[Any, ...]] = {"linear.weight": shape}
-    if _flag(config, "bias", True, file):
+    if flag(config, "bias", True, file):
         wanted["linear.bias"] = shape[:1]
     for tensor, expected in wanted.items():
         if tensor not in tensors:
@@ -319,17 +306,13 @@ def _read_transformer(folder: Path) -> tuple[int | None, bool]:
     if file is None:
         return None, False
     config = read_object(file)
-    return _positive(config, "max_seq_length", file), _flag(config, "do_lower_case", False, file)
-
-
-def _optional(file: Path) -> dict[str, Any]:
-    return read_object(file) if file.is_file() else {}
+    return positive(config, "max_seq_length", file), flag(config, "do_lower_case", False, file)
 
 
 def _read_prompts(folder: Path) -> tuple[dict[str, str], str]:
     """The prompts by name, and the one that default_prompt_name prepends to every text."""
     file = folder / MODEL_FILE
-    config = _optional(file)
+    config = read_optional(file)
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
     texts = isinstance(prompts, dict) and all(isinstance(prompt, str | None) for prompt in prompts.values())
     if not texts:
@@ -340,28 +323,21 @@ def _read_prompts(folder: Path) -> tuple[dict[str, str], str]:
     return prompts, "" if name is None else prompts[name]
 
 
-def _positive(config: dict[str, Any], key: str, file: Path) -> int | None:
-    """A setting that is a whole number above 0, or not there."""
-    value = config.get(key)
-    if value is not None and (type(value) is not int or value < 1):
-        raise BertcliError(f"{file} has the {key} {shown(value)}: set it to a whole number above 0 or to null.")
-    return value
-
-
-def _flag(config: dict[str, Any], key: str, default: bool, file: Path) -> bool:
-    """A setting that is true or false."""
-    value = config.get(key, default)
-    if not isinstance(value, bool):
-        raise BertcliError(f"{file} has the {key} {shown(value)}: set it to true or false.")
-    return value
-
-
 def _activation(path: Any, known: Mapping[str, str], what: str, file: Path) -> str:
     """The name of an activation, from the path of its class in torch.nn."""
     package, _, name = path.rpartition(".") if isinstance(path, str) else ("", "", "")
     if not f"{package}.".startswith("torch.nn.") or name not in known:
         raise _unusable(file, f"{what} {shown(path)}; bertcli supports torch's {', '.join(known)}")
     return known[name]
+
+
+def _one_of(config: dict[str, Any], key: str, known: tuple[Any, ...], file: Path) -> Any:
+    """A setting that is one of these, the first where it is not there."""
+    value = config.get(key)
+    if value is not None and value not in known:
+        supported = ", ".join(shown(one).strip("'") for one in known)
+        raise _unusable(file, f"has the {key} {shown(value)}; bertcli supports {supported}")
+    return known[0] if value is None else value
 
 
 def _unusable(file: Path, what: str) -> BertcliError:

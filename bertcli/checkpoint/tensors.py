@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.checkpoint.lacking import lacks_weights
-from bertcli.checkpoint.untrusted import open_regular, read_bytes, read_object
+from bertcli.checkpoint.untrusted import is_plain, open_regular, read_bytes, read_object
 from bertcli.errors import BertcliError, shown
 
 SINGLE_FILE = "model.safetensors"
@@ -104,16 +104,12 @@ def shard_names(index: Path) -> dict[str, str]:
     if not isinstance(weight_map, dict):
         raise BertcliError(f"{index} has no weight_map of tensor and file names: fetch the model again.")
     for tensor, file in weight_map.items():
-        if not isinstance(file, str) or not _is_plain(file):
+        if not isinstance(file, str) or not file.endswith(".safetensors") or not is_plain(file):
             raise BertcliError(
                 f"{index} places tensor {shown(tensor)} in {shown(file)}, which is not a safetensors file in the same "
                 "folder: do not use this model."
             )
     return weight_map
-
-
-def _is_plain(name: str) -> bool:
-    return name.endswith(".safetensors") and name.isprintable() and not any(mark in name for mark in '/\\:"')
 
 
 def open_file(path: Path) -> dict[str, StoredTensor]:

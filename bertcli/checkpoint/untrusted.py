@@ -42,6 +42,32 @@ def read_object(path: Path) -> dict[str, Any]:
     return value
 
 
+def read_optional(path: Path) -> dict[str, Any]:
+    """The same; empty where there is no such file."""
+    return read_object(path) if os.path.lexists(path) else {}
+
+
+def flag(data: dict[str, Any], key: str, default: bool, path: Path) -> bool:
+    """A setting that is true or false, or not there; BertcliError naming the file."""
+    value = data.get(key)
+    if not isinstance(value, bool | None):
+        raise BertcliError(f"{path} has the {key} {shown(value)}: set it to true or false.")
+    return default if value is None else value
+
+
+def positive(data: dict[str, Any], key: str, path: Path) -> int | None:
+    """A setting that is a whole number above 0, or not there; BertcliError naming the file."""
+    value = data.get(key)
+    if value is not None and (type(value) is not int or value < 1):
+        raise BertcliError(f"{path} has the {key} {shown(value)}: set it to a whole number above 0 or to null.")
+    return value
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name that a file gives is that of something next to it, or empty."""
+    return name not in (".", "..") and name.isprintable() and not any(mark in name for mark in '/\\:"')
+
+
 def read_json(path: Path, limit: int = JSON_LIMIT) -> Any:
     """The JSON value in a file of at most `limit` bytes, by the rules of `parse_json`."""
     return parse_json(read_whole(path, limit), str(path))

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers.models import WordPiece
 
 from bertcli.checkpoint.lacking import lacks_tokenizer
-from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, read_object, read_whole
+from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, flag, read_optional, read_whole
 from bertcli.errors import BertcliError, shown
 
 GROWTH_LIMIT = 10_000
@@ -43,7 +43,7 @@ class Settings(NamedTuple):
     added: Mapping[int, AddedToken] = {}
     extra: tuple[AddedToken, ...] = ()
     do_lower_case: bool = True
-    strip_accents: bool | None = None
+    strip_accents: bool = True
     tokenize_chinese_chars: bool = True
     max_length: int | None = None
     cut_left: bool = False
@@ -58,29 +58,23 @@ class Settings(NamedTuple):
 def read_settings(folder: Path) -> Settings:
     """The tokenizer's settings in a checkpoint's folder; files may be missing, but their contents must be valid."""
     file = folder / "tokenizer_config.json"
-    config = _optional(file)
-    named = {**_optional(folder / "special_tokens_map.json"), **config}
-    kind = config.get("tokenizer_class") or _optional(folder / "config.json").get("tokenizer_class")
+    config = read_optional(file)
+    named = {**read_optional(folder / "special_tokens_map.json"), **config}
+    kind = config.get("tokenizer_class") or read_optional(folder / "config.json").get("tokenizer_class")
     inputs = config.get("model_input_names")
-    for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
-        if not isinstance(config.get(key), bool | None):
-            raise BertcliError(f"{file}: {key} is {shown(config[key])}, which is neither true nor false.")
+    lower = flag(config, "do_lower_case", True, file)
     return Settings(
         named={role: _token(named[key], file, key) for role in NAMES if named.get(key := f"{role}_token") is not None},
         added=_added(config, file),
         extra=_extra(named, file),
-        do_lower_case=config.get("do_lower_case") is not False,
-        strip_accents=config.get("strip_accents"),
-        tokenize_chinese_chars=config.get("tokenize_chinese_chars") is not False,
+        do_lower_case=lower,
+        strip_accents=flag(config, "strip_accents", lower, file),
+        tokenize_chinese_chars=flag(config, "tokenize_chinese_chars", True, file),
         max_length=_max_length(config.get("model_max_length"), file),
         cut_left=config.get("truncation_side") == "left",
         has_segments=not isinstance(inputs, list) or "token_type_ids" in inputs,
         tokenizer_class=kind if isinstance(kind, str) else None,
     )
-
-
-def _optional(file: Path) -> dict[str, Any]:
-    return read_object(file) if file.exists() or file.is_symlink() else {}
 
 
 def _max_length(value: Any, file: Path) -> int | None:
@@ -92,11 +86,14 @@ def _max_length(value: Any, file: Path) -> int | None:
 
 
 def _token(value: Any, file: Path, key: str, *, special: bool = True) -> AddedToken:
-    """A token that is recognized as a whole in a text, given as a string, or as an object with it under `content`."""
+    """A token that is recognized as a whole in a text, given as a string, or as an object with it under `content`.
+
+    Without `special` it is a special one only if the object says so.
+    """
     given = value if isinstance(value, dict) else {"content": value}
     switches = {name: given.get(name) is True for name in ("lstrip", "rstrip", "single_word", "normalized")}
     try:
-        token = AddedToken(given["content"], special=special, **switches)
+        token = AddedToken(given["content"], special=special or given.get("special") is True, **switches)
     except (LookupError, TypeError, UnicodeEncodeError):  # not a text, or one with half a pair of surrogates
         token = AddedToken("")
     if not token.content:
@@ -118,10 +115,7 @@ def _added(config: dict[str, Any], file: Path) -> dict[int, AddedToken]:
     decoder = config.get("added_tokens_decoder") or {}
     if not isinstance(decoder, dict):
         raise BertcliError(f"{file}: added_tokens_decoder is {shown(decoder)}, which is no object.")
-    special = {key: isinstance(value, dict) and value.get("special") is True for key, value in decoder.items()}
-    return {
-        _id(key, file): _token(value, file, "an added token", special=special[key]) for key, value in decoder.items()
-    }
+    return {_id(key, file): _token(value, file, "an added token", special=False) for key, value in decoder.items()}
 
 
 def _id(value: Any, file: Path) -> int:
@@ -262,7 +256,7 @@ def _append_tokens(backend: Backend, settings: Settings, folder: Path) -> None:
         _id(id, file): _token(
             {"content": token, "normalized": token not in special}, file, "an added token", special=False
         )
-        for token, id in _optional(file).items()
+        for token, id in read_optional(file).items()
     }
     for id, token in sorted((added | dict(settings.added)).items()):
         next_id = backend.get_vocab_size()

@@ -226,8 +226,8 @@ def test_dense_weights_must_be_there(folder: Path) -> None:
         ({"pooling_mode": [["mean"]]}, r"the pooling \['mean'\]"),
         ({"pooling_mode": 1}, "the pooling_mode 1"),
         ({"pooling_mode_cls_token": "yes"}, "pooling_mode_cls_token 'yes'"),
-        ({"word_embedding_dimension": "32"}, "vectors of length '32'"),
-        ({"word_embedding_dimension": 0}, "vectors of length 0"),
+        ({"word_embedding_dimension": "32"}, "the word_embedding_dimension '32'"),
+        ({"word_embedding_dimension": 0}, "the word_embedding_dimension 0"),
     ],
 )
 def test_damaged_pooling_is_refused(folder: Path, keys: dict[str, Any], message: str) -> None:
