@@ -241,11 +241,9 @@ class ParquetFile:
         schema = self._schema()
         sink = self._arrow.PythonFile(self._draft.part(), "w")
         with self._parquet.ParquetWriter(sink, schema, use_dictionary=False) as writer:
-            lines, before = self._lines(), 0
+            lines = self._lines()
             blocks = self._store.blocks(ROWS_WRITTEN) if self._columns else repeat({})
             for rows, arrays in zip(iter(lambda: list(islice(lines, ROWS_WRITTEN)), []), blocks, strict=False):
-                if self._ends:
-                    arrays[self._ends], before = np.diff(arrays[self._ends], prepend=before), arrays[self._ends][-1]
                 writer.write_table(self._table(schema, rows, arrays))
         self._draft.publish()
 
@@ -265,32 +263,17 @@ class ParquetFile:
         return arrow.schema(fields)
 
     def _table(self, schema: Any, rows: list[Row], arrays: dict[str, NDArray[Any]]) -> Any:
-        arrow = self._arrow
-        missing = np.array([bool(row.get("error")) for row in rows])
-        columns = []
+        columns: list[list[Any]] = []
         for name in self._names:
-            kind, values = schema.field(name).type, [row[name] for row in rows]
-            textual = kind == arrow.string()
-            columns.append(arrow.array([str(v) if textual and v is not None else v for v in values], kind))
+            textual = schema.field(name).type == self._arrow.string()
+            columns.append([str(row[name]) if textual and row[name] is not None else row[name] for row in rows])
         for array in self._columns:
-            kind, numbers = schema.field(NAMES.get(array.name, array.name)).type, arrays[array.name]
+            cells: Any = arrays[array.name]
             if array.listed:
-                columns.append(self._lists(kind, numbers, arrays[str(self._ends)], missing))
-            elif array.row:
-                lengths = np.where(missing, 0, numbers.shape[1])
-                columns.append(self._lists(kind, numbers[~missing].reshape(-1), lengths, missing))
-            else:
-                columns.append(arrow.array(numbers, kind, mask=missing))
-        return arrow.table(columns, schema)
-
-    def _lists(self, kind: Any, flat: NDArray[Any], lengths: NDArray[Any], missing: NDArray[np.bool_]) -> Any:
-        """Lists of these lengths: all of one size or, if the type allows any size, null for missing rows."""
-        arrow = self._arrow
-        items = arrow.array(flat, kind.value_type)
-        if arrow.types.is_fixed_size_list(kind):
-            return arrow.FixedSizeListArray.from_arrays(items, type=kind)
-        offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
-        return arrow.ListArray.from_arrays(offsets, items, type=kind, mask=arrow.array(missing))
+                ends = arrays[str(self._ends)]
+                cells = np.split(cells, ends[:-1] - (ends[-1] - len(cells)))
+            columns.append([None if row.get("error") else cell for row, cell in zip(rows, cells, strict=True)])
+        return self._arrow.table([self._arrow.array(*one) for one in zip(columns, schema.types, strict=True)], schema)
 
     def _lines(self) -> Iterator[Row]:
         self._rows.flush()
