@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from itertools import islice, repeat
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ UNPACKED, RATIO = 1 << 26, 1000  # bytes that a column of a row group may unpack
 NAMES = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what a row of a table has
 TYPES = {"<f4": "float32", "<f2": "float16", "|i1": "int8", "|u1": "uint8", "<i8": "int64", "<i4": "int32"}
 
+PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dictionary
 NONE = {"null"}  # the kinds of a column without values
 
 Value = str | int | float | None
@@ -74,9 +75,10 @@ class ParquetRows:
     def texts(self, wanted: Wanted) -> Iterator[Text]:
         """One Text per row, `place` counting from 1; for null, or text that is not UTF-8, a Text with an error.
 
-        Memory: dictionaries stay dictionaries, so a text that is referred to often is there once; a text of more than
-        LONGEST bytes is a row with an error; a column that is as good as empty but unpacks to much is refused. Errors:
-        BertcliError for such a file, one that is damaged or not Parquet, and for a column that is missing or not text.
+        Memory: dictionaries stay dictionaries, so a text that is referred to often is there once; where a text may
+        share its beginning with the one before, so few are read together that they take UNPACKED bytes or are one; a
+        text of more than LONGEST bytes is a row with an error; see also `check_pages`. Errors: BertcliError for a file
+        that is damaged, a trap or not Parquet, and for a column that is missing or not text.
         """
         arrow, parquet = pyarrow(self.name)
         with ExitStack() as stack:
@@ -85,12 +87,14 @@ class ParquetRows:
                 names = [field.name for field in wanted.fields]
                 metadata, schema = parquet.read_metadata(file), parquet.read_schema(file)
                 _check_columns(schema, wanted, self.name, arrow.types)
-                check_pages(self.name, file, metadata, names)
+                largest = check_pages(self.name, file, metadata, names)
                 self._row, self._rows = 0, metadata.num_rows
-                options = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": names}
+                prefixed = {one.path_in_schema for one in _columns(metadata) if PREFIXED in one.encodings}
+                options = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": {*names} - prefixed}
                 opened = parquet.ParquetFile(file, metadata=metadata, **options)
                 stack.callback(opened.close)
-                for batch in opened.iter_batches(ROWS_READ, columns=list(dict.fromkeys(names)), use_threads=False):
+                together = max(1, min(ROWS_READ, UNPACKED // max(1, largest)))
+                for batch in opened.iter_batches(together, columns=list(dict.fromkeys(names)), use_threads=False):
                     for values in zip(*(map(_value, batch.column(name)) for name in names), strict=True):
                         self._row += 1
                         yield self._text(wanted, dict(zip(names, values, strict=True)))
@@ -105,39 +109,56 @@ class ParquetRows:
         return wanted.row(place, values)
 
 
-def check_pages(name: str, file: IO[bytes], metadata: Any, columns: Sequence[str]) -> None:
-    """Refuse a column that unpacks to UNPACKED bytes or more from a thousandth: neither texts nor vectors do.
+def check_pages(name: str, file: IO[bytes], metadata: Any, columns: Sequence[str]) -> int:
+    """The bytes of the largest page, unpacked.
 
-    What counts are the sizes in the header of each page, which is what the reader allocates; those that the file states
-    of a whole column need not be true. Errors: BertcliError; ValueError for a header that none can read.
+    Refuses a column that unpacks to UNPACKED bytes or more from a thousandth, or as few bytes for lists of as many
+    numbers: neither texts nor vectors do. What counts is the header of each page, which is what the reader allocates;
+    the sizes that the file states of a whole column need not be true. Errors: BertcliError; ValueError for a header
+    that none can read.
     """
+    largest = 0
+    for column in _columns(metadata):
+        path, packed = column.path_in_schema, column.total_compressed_size
+        listed = any(path.startswith(f"{one}.") for one in columns)
+        if not listed and path not in columns:
+            continue
+        pages = [*_pages(file, column)]
+        unpacked = sum(max(page.size, 8 * page.values * listed) for page in pages)
+        if unpacked > max(UNPACKED, RATIO * packed):
+            raise BertcliError(
+                f"{name}: the column {shown(path)} unpacks to {unpacked:,} bytes from {packed:,}, which is not data "
+                "but a trap: do not use this file."
+            )
+        largest = max([largest, *(page.size for page in pages)])
+    return largest
+
+
+def _columns(metadata: Any) -> Iterator[Any]:
+    """What a file states of each column of each row group."""
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for column in map(group.column, range(group.num_columns)):
-            path = column.path_in_schema
-            if not any(path == one or path.startswith(f"{one}.") for one in columns):
-                continue
-            packed, unpacked = _page_sizes(file, column)
-            if unpacked > max(UNPACKED, RATIO * packed):
-                raise BertcliError(
-                    f"{name}: the column {shown(path)} unpacks to {unpacked:,} bytes from {packed:,}, which is not "
-                    "data but a trap: do not use this file."
-                )
+        yield from map(group.column, range(group.num_columns))
 
 
-def _page_sizes(file: IO[bytes], column: Any) -> tuple[int, int]:
-    """Bytes of a column's pages in a row group as they stand in the file, and unpacked."""
+class _Page(NamedTuple):
+    """What the header of a page says: its bytes when unpacked, and how many values it holds."""
+
+    size: int
+    values: int
+
+
+def _pages(file: IO[bytes], column: Any) -> Iterator[_Page]:
+    """The pages of a column in a row group, as they stand in the file."""
     starts = [column.data_page_offset, *[column.dictionary_page_offset] * column.has_dictionary_page]
-    begin = min(start for start in starts if start)
-    end, unpacked = begin + column.total_compressed_size, 0
-    file.seek(begin)
-    while file.tell() < end:
+    file.seek(begin := min(start for start in starts if start))
+    while file.tell() < begin + column.total_compressed_size:
         header = _thrift(file)
-        large, small = header.get(2), header.get(3)  # uncompressed_page_size, compressed_page_size
-        if not (type(large) is type(small) is int and large >= 0 and small >= 0):
+        data = header.get(5) or header.get(8) or {}  # data_page_header of either version
+        numbers: list[Any] = [header.get(2), header.get(3), data.get(1, 0)]  # unpacked and packed size, num_values
+        if not all(type(number) is int and number >= 0 for number in numbers):
             raise ValueError("a page without a size")
-        unpacked += large
-        file.seek(small, os.SEEK_CUR)
-    return column.total_compressed_size, unpacked
+        yield _Page(numbers[0], numbers[2])
+        file.seek(numbers[1], os.SEEK_CUR)
 
 
 def _thrift(file: IO[bytes], depth: int = 3) -> dict[int, Any]:

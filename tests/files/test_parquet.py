@@ -85,6 +85,30 @@ def test_parquet_text_that_is_referred_to_often_is_held_once(tmp_path: Path) -> 
             break
 
 
+def test_parquet_text_that_shares_its_beginning_is_read_a_few_at_a_time(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    long = "x" * 1_000_000
+    texts_in = [f"{long}{i}" for i in range(300)]
+    how: dict[str, Any] = {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}}
+    file = parquet_file(tmp_path, {"text": texts_in, "b": ["x"] * 300}, data_page_size=1 << 30, **how)
+    assert file.stat().st_size < 2_000_000
+    before = arrow.total_allocated_bytes()
+    for number, row in enumerate(from_files([str(file)], pair_column="b")):
+        assert (row.text, row.pair) == (texts_in[number], "x")
+        assert arrow.total_allocated_bytes() - before < 150 * len(long)
+    assert number == 299
+
+
+def test_parquet_list_of_numbers_that_are_not_there_is_refused(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    count = 20_000_000
+    lists = arrow.ListArray.from_arrays(arrow.array([0, count], arrow.int32()), arrow.nulls(count, arrow.float32()))
+    file = parquet_file(tmp_path, {"embedding": lists.cast(arrow.list_(arrow.float32()))}, compression="zstd")
+    assert file.stat().st_size < 2000
+    with pytest.raises(BertcliError, match=r"unpacks to [0-9,]+ bytes from [0-9,]+, which is not data but a trap"):
+        open_vectors(str(file))
+
+
 def test_parquet_text_beyond_every_limit_is_named(tmp_path: Path) -> None:
     file = parquet_file(tmp_path, {"text": ["a", "x" * (LONGEST + 1), "b"]})
     assert refusal(file).startswith(f"t.parquet, row 2: {LONGEST + 1:,} letters in a field, more than the {LONGEST:,}")
