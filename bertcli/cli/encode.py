@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from bertcli.cli.job import PARQUET, RECORDS, Job, Run, set_threads
+from bertcli.cli.job import PARQUET, RECORDS, Job, Run, files_of, set_threads
 from bertcli.cli.options import SearchOptions, by_name, changed, id_column_option, option, wrong
-from bertcli.errors import shown
+from bertcli.errors import BertcliError, shown
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
 
@@ -31,6 +32,7 @@ COLUMNS = (
     Column("size", number=True),
     BEGINNING,
 )
+MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 MB
 HEAVIEST = 5  # pieces that a table of sparse vectors shows
 SPARSE_COLUMNS = (*COLUMNS[:5], Column("entries", number=True), Column(f"{HEAVIEST} heaviest"))
 TOKEN_COLUMNS = (
@@ -77,7 +79,9 @@ class VectorOptions:
     )  # fmt: skip
     sparse: bool = option(False, "", "A weight for each word piece of the vocabulary instead, most of them 0 (SPLADE).")
     tokens: bool = option(False, "", "With --sparse: also write the word pieces, not only their numbers.")
-    similarity: bool = option(False, "", "Show how similar the texts are: the cosines of all pairs.")
+    similarity: bool = option(
+        False, "", "Show how similar the texts are: the cosines of all pairs, on stdout of at most 1,000."
+    )
 
     def refuse_contradictions(self, job: Job) -> None:
         """Wrong usage is a typer.BadParameter."""
@@ -251,13 +255,23 @@ def _said_of_prompt(how: Preparation) -> str:
 
 
 def _compare(run: Run, stream: Stream) -> None:
-    """Write the cosines of all pairs of texts: as records, or as an array "cosine"."""
+    """Write the cosines of all pairs of texts: as records, or as an array "cosine"; on stdout only of MOST_SHOWN."""
     from bertcli.tasks.encode import cosines, similarity, vectors_of
 
+    output = run.job.output
+    many = BertcliError(f"The cosines of more than {MOST_SHOWN:,} texts are only written to a file: -o FILE.npy.")
+    if output.output is None:
+        again = run.job.texts.texts or (run.texts if files_of(run.texts) else ())  # can be read a second time
+        if sum(1 for _ in islice(again, MOST_SHOWN + 1)) > MOST_SHOWN:
+            raise many
+    blocks, items = [], []
     with run.counted(stream.blocks) as counted:
-        blocks = list(counted)
-    items = [item for block in blocks for item in block.items]
-    output, count = run.job.output, len(items)
+        for block in counted:
+            blocks.append(block)
+            items += block.items
+            if output.output is None and len(items) > MOST_SHOWN:
+                raise many
+    count = len(items)
     if output.output is not None and run.job.ending in ARRAYS:
         from bertcli.files.arrays import ArrayFile, Rows
         from bertcli.files.draft import Draft

@@ -27,7 +27,9 @@ class FillOptions:
 
     top_k: int | None = option(None, "K", "How many words per mask. (default: 5, or all targets)", min=1)
     targets: str | None = option(None, "A,B,C", "Rank only these words; a word of several pieces is scored as a whole.")
-    joint: bool = option(False, "", "Fill all masks of a text together: row k of each is the k-th best filling.")
+    joint: bool = option(
+        False, "", "Fill all masks of a text together: row k of each is the k-th best filling, of 250 at most."
+    )
 
 
 def fill_mask(job: Job, wanted: FillOptions) -> None:

@@ -93,7 +93,7 @@ class Job:
                 pyarrow(self.output.output)  # if it is missing, fail now
         elif self.long.resume:
             raise wrong("--resume", "--resume needs --output: only a result in a file can be continued.")
-        if self.long.resume and _files(source) is None:
+        if self.long.resume and files_of(source) is None:
             raise BertcliError("A pipe cannot be read a second time, so --resume needs the texts in a file (--input).")
         if self.long.resume and self.ending == PAGE:
             works = ", ".join(endings[:-1])
@@ -193,7 +193,7 @@ class Run:
         from bertcli.files.draft import Draft
         from bertcli.tasks import Progress
 
-        files = _files(self.texts)
+        files = files_of(self.texts)
         fingerprint = None if files is None else partial(self._fingerprint, files)
         with Draft(str(self.job.output.output), fingerprint, self.job.long.resume) as draft:
             state = draft.state or {}
@@ -264,7 +264,7 @@ class Run:
         }
 
 
-def _files(source: Texts) -> list[Path] | None:
+def files_of(source: Texts) -> list[Path] | None:
     """The files the texts come from; None where they cannot be read a second time."""
     if source.files is None or not all(Path(file).is_file() for file in source.files):
         return None

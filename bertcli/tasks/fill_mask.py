@@ -24,6 +24,7 @@ logger = logging.getLogger("bertcli")
 Target = tuple[int, ...]  # ids of a word's pieces
 TOP_K = 5
 BEAM = 20  # fillings kept after each mask of a joint search; at least four times as many as are wanted
+MOST_TOGETHER = 250  # joint fillings: a thousand beginnings with a thousand words each are compared for every mask
 
 
 def fill_mask(
@@ -41,7 +42,7 @@ def fill_mask(
     The `top_k` (None: 5, or all targets) most probable pieces for every mask, independently. `targets` ranks only these
     words (a list, or a comma-separated string); one of several pieces is scored as a whole, with `pieces` and a list
     for `token`. With `joint` the masks of a text are filled together: prediction k of every mask belongs to the k-th
-    best filling, and has its score.
+    best filling, and has its score; `top_k` is then MOST_TOGETHER at most.
     The other options are those of `Reading`.
     """
     check_count("top_k", top_k)
@@ -49,6 +50,11 @@ def fill_mask(
     model.tokenizer.mask_id  # noqa: B018  an error now if there is none
     wanted = None if targets is None else find_targets(model, targets)
     count = top_k or (TOP_K if wanted is None else len(wanted))
+    if joint and count > MOST_TOGETHER:
+        raise BertcliError(
+            f"Masks filled together (--joint) have {MOST_TOGETHER} fillings at most, not {count:,}: choose a smaller "
+            "top_k (--top-k), or fill each mask alone."
+        )
     return records(_FillMask(model, Reading(**options), wanted, count, joint), texts, pairs)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar, Unpack
 
-from bertcli.errors import BertcliError, check_whole, shown, shown_object
+from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Chunk, Failure, Text
 from bertcli.tasks.task import CutOptions, Item, Reading, Record, Records, RecordStream, Result, Task, merged
 from bertcli.tokens import Tokenizer, Tokens
@@ -113,7 +113,8 @@ def _chunking(chunk: int | Sequence[int] | None) -> Chunking | None:
     for number in numbers:
         check_whole("chunk (--chunk)", number)
     if len(numbers) not in (1, 2) or numbers[0] < 1 or numbers[-1] < 0:
-        raise BertcliError(f"chunk (--chunk) is {shown_object(chunk)}: give a size, or a size and an overlap.")
+        given = ",".join(map(str, numbers))
+        raise BertcliError(f"chunk (--chunk) is {given}: give a size of 1 or more tokens, or a size and an overlap.")
     return Chunking(*map(int, numbers))
 
 

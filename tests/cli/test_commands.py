@@ -367,3 +367,18 @@ def test_commands_a_run_in_chunks_is_resumed_to_the_same_bytes(
     assert "--chunk was 8,2 and is now 9" in bertcli(*other, "-o", target, "--resume").error
     assert bertcli(*command, "-o", target, "--resume").status == 0
     assert target.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize("given", ["arguments", "file", "pipe"])
+def test_commands_similarity_of_many_texts_goes_to_a_file(
+    given: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertcli.cli.encode.MOST_SHOWN", 3)
+    lines, file = ["tea", "milk", "water", "sand"], tmp_path / "in.txt"
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    arguments: list[str | Path] = ["encode", "-m", model, "--similarity"]
+    arguments += lines if given == "arguments" else ["-i", file] if given == "file" else []
+    stdin = file.read_text(encoding="utf-8") if given == "pipe" else None
+    assert "more than 3 texts are only written to a file: -o FILE.npy" in bertcli(*arguments, stdin=stdin).error
+    assert bertcli(*arguments, "-o", tmp_path / "v.npy", stdin=stdin).status == 0
+    assert np.load(tmp_path / "v.npy").shape == (4, 4)

@@ -146,6 +146,11 @@ def test_fill_mask_joint_fillings_against_every_combination(mlm: Model) -> None:
     assert list(found.values()) == sorted(found.values(), reverse=True)
 
 
+def test_fill_mask_joint_fillings_have_a_limit(mlm: Model) -> None:
+    with pytest.raises(BertcliError, match="at most, not 100,000: choose a smaller top_k"):
+        tasks.fill_mask(mlm, ["[MASK] " * 40], joint=True, top_k=100_000)
+
+
 def test_fill_mask_joint_with_one_mask(mlm: Model) -> None:
     (alone,), (joint,) = (list(tasks.fill_mask(mlm, ["a [MASK]"], joint=joint)) for joint in (False, True))
     assert alone == joint
