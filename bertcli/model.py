@@ -19,7 +19,7 @@ from bertcli.engine.packing import Limits, MicroBatch, Padded
 from bertcli.engine.products import scatter_rows
 from bertcli.engine.threads import each_or_whole
 from bertcli.engine.watcher import watched
-from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.errors import BertcliError, check_choice, shown, shown_object
 from bertcli.network.module import build
 from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs
 
@@ -37,13 +37,15 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = "bert-mini-mlm"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
+EngineName = Literal["numpy", "onnx"]
+Precision = Literal["float32", "int8"]
 
 
 class Engine(NamedTuple):
     """What computes the hidden states of the last layer: NumPy, or ONNX Runtime with a precision on a device."""
 
-    name: Literal["numpy", "onnx"] = "numpy"
-    precision: Literal["float32", "int8"] = "float32"
+    name: EngineName = "numpy"
+    precision: Precision = "float32"
     device: str = "cpu"
 
 
@@ -259,8 +261,8 @@ def load(
     progress: bool = False,
     heads: str | None = None,
     text: bool = True,
-    engine: str = "numpy",
-    precision: str = "float32",
+    engine: EngineName = "numpy",
+    precision: Precision = "float32",
     device: str = "cpu",
 ) -> Model:
     """A model from a folder or Hub id (cache first, then download); without either, the bundled sample.
@@ -271,34 +273,25 @@ def load(
     """
     from bertcli.checkpoint.hub import find_model, sample
 
-    chosen = _engine(engine, precision, device)
+    check_choice("engine", engine, EngineName)
+    check_choice("precision", precision, Precision)
+    if engine == "numpy" and (precision, device) != ("float32", "cpu"):
+        raise BertcliError("NumPy computes in float32 on the processor: for others use ONNX Runtime (--engine onnx).")
     if model is None:
         folder = sample(DEFAULT_MODEL)
     else:
         folder = find_model(str(model), revision=revision, cache_dir=cache_dir, offline=offline, progress=progress)
-    opened = open_checkpoint(folder, heads)
-    network = opened.network
-    if chosen.name == "onnx":
+    opened, path, name = open_checkpoint(folder, heads), folder.resolve(), str(model or DEFAULT_MODEL)
+    network, chosen = opened.network, Engine(engine, precision, device)
+    if engine == "onnx":
         from bertcli.network.graph import on_onnx_runtime
 
-        network = on_onnx_runtime(network, folder.resolve(), opened.config, chosen.precision, chosen.device)
-    name = str(model or DEFAULT_MODEL)
-    path, notes = folder.resolve(), tuple(opened.notes)
-    found = Model(opened.config, opened.heads, network, name, path, opened.uses, notes, engine=chosen)
+        network = on_onnx_runtime(network, path, opened.config, precision, device)
+    found = Model(opened.config, opened.heads, network, name, path, opened.uses, tuple(opened.notes), engine=chosen)
     object.__setattr__(found, "as_stored", True)
     if text and any((folder / file).exists() for file in TOKENIZER_FILES):
         found.tokenizer  # noqa: B018
     return found
-
-
-def _engine(name: str, precision: str, device: str) -> Engine:
-    if name not in ("numpy", "onnx"):
-        raise BertcliError(f"There is no engine {shown(name)}: choose numpy or onnx.")
-    if precision not in ("float32", "int8"):
-        raise BertcliError(f"There is no precision {shown(precision)}: choose float32 or int8.")
-    if name == "numpy" and (precision, device) != ("float32", "cpu"):
-        raise BertcliError("NumPy computes in float32 on the processor: for others use ONNX Runtime (--engine onnx).")
-    return Engine(name, precision, device)  # type: ignore[arg-type]  # checked just now
 
 
 def variant(

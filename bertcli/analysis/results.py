@@ -20,7 +20,7 @@ from bertcli.errors import BertcliError, shown
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, logits
 from bertcli.tasks.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.encode import Plan, pool, unit
-from bertcli.tasks.prepared import Preparation
+from bertcli.tasks.prepared import prepare
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens
 
@@ -60,7 +60,7 @@ class Result(NamedTuple):
 
 def prepared(model: Model, text: str, asked: Asked) -> str:
     """The text as the tokenizer gets it: for a cosine with the prompt of a sentence model, as `encode` does."""
-    return text if asked.other is None else Preparation.make(model).prepared(text)
+    return text if asked.other is None else prepare(model)[0].prepared(text)
 
 
 def tokens_of(model: Model, text: str, pair: str | None = None, limit: int | None = None) -> Tokens:
@@ -148,7 +148,7 @@ def _log_probability(model: Model, sentence: Sentence, word: str | None) -> Resu
 
 def _cosine(model: Model, other: str) -> Result:
     """cos(v, w), where w is the vector of the other text."""
-    plan, preparation = Plan.make(model), Preparation.make(model)
+    plan, (preparation, _) = Plan.make(model), prepare(model)
 
     def vectors(sentences: Sequence[Sentence | Tokens]) -> Array:
         """Vectors of length 1 [sentence, width], pooled as the checkpoint says (else their mean)."""

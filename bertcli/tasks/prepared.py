@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -46,31 +46,6 @@ class Preparation:
     chunking: Chunking | None = None
     left_out: int = 0
 
-    @classmethod
-    def make(
-        cls,
-        model: Model,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        chunk: int | Sequence[int] | None = None,
-    ) -> Preparation:
-        """From the options, else the checkpoint's own prompt.
-
-        Errors: BertcliError for a name that none of its prompts has, and a chunk that is neither a size nor a size and
-        an overlap.
-        """
-        own = model.sentence
-        if prompt is None:
-            prompt = own.prompt if prompt_name is None else _named(own.prompts, prompt_name, model.name)
-        elif prompt_name is not None:
-            raise BertcliError(
-                "Give a prompt or the name of one, not both (prompt, prompt_name; --prompt, --prompt-name)."
-            )
-        found = cls(prompt, own.do_lower_case, _chunking(chunk))
-        if not prompt or own.include_prompt:
-            return found
-        return replace(found, left_out=model.tokenizer.prompt_length(found.cased(prompt)))
-
     def cased(self, text: str) -> str:
         """The text in lower case if the checkpoint wants that."""
         return text.lower() if self.lower_case else text
@@ -88,22 +63,30 @@ def prepare(
     chunk: int | Sequence[int] | None = None,
     **options: Unpack[CutOptions],
 ) -> tuple[Preparation, Reading]:
-    """How texts are prepared, and read; chunks say themselves how long they are."""
-    how, reading = Preparation.make(model, prompt_name, prompt, chunk), Reading(**options)
-    if how.chunking is None:
-        return how, reading
-    if reading.max_length is not None:
-        raise BertcliError(
-            "Chunks have a length of their own: leave out max_length (--max-length), or chunk (--chunk)."
-        )
-    return how, replace(reading, max_length=how.chunking.size)
+    """How texts are prepared, by the options, else with the checkpoint's own prompt; and how they are read.
 
-
-def _named(prompts: Mapping[str, str], name: str, model: str) -> str:
-    if name not in prompts:
-        there = f"it has {', '.join(map(shown, prompts))}" if prompts else "it has none: give the words with --prompt"
-        raise BertcliError(f"{model} has no prompt {shown(name)} (--prompt-name); {there}.")
-    return prompts[name]
+    Errors: BertcliError for a name that none of its prompts has, and a chunk that is neither a size nor a size and an
+    overlap, or that comes with another length.
+    """
+    own, reading, chunking = model.sentence, Reading(**options), _chunking(chunk)
+    if prompt is not None and prompt_name is not None:
+        raise BertcliError("Give a prompt or the name of one, not both (prompt, prompt_name; --prompt, --prompt-name).")
+    if prompt_name is not None and prompt_name not in own.prompts:
+        known = f"it has {', '.join(map(shown, own.prompts))}"
+        there = known if own.prompts else "it has none: give the words with --prompt"
+        raise BertcliError(f"{model.name} has no prompt {shown(prompt_name)} (--prompt-name); {there}.")
+    if chunking is not None:
+        if reading.max_length is not None:
+            raise BertcliError(
+                "Chunks have a length of their own: leave out max_length (--max-length), or chunk (--chunk)."
+            )
+        reading = replace(reading, max_length=chunking.size)
+    if prompt is None:
+        prompt = own.prompt if prompt_name is None else own.prompts[prompt_name]
+    how = Preparation(prompt, own.do_lower_case, chunking)
+    if prompt and not own.include_prompt:
+        how = replace(how, left_out=model.tokenizer.prompt_length(how.prepared("")))
+    return how, reading
 
 
 def _chunking(chunk: int | Sequence[int] | None) -> Chunking | None:

@@ -149,8 +149,8 @@ def test_onnx_engine_works_in_worker_processes(made: Made) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"engine": "torch"}, "There is no engine 'torch': choose numpy or onnx"),
-        ({"engine": "onnx", "precision": "int4"}, "There is no precision 'int4': choose float32 or int8"),
+        ({"engine": "torch"}, "There is no engine 'torch'; choose from numpy, onnx"),
+        ({"engine": "onnx", "precision": "int4"}, "There is no precision 'int4'; choose from float32, int8"),
         ({"precision": "int8"}, "for others use ONNX Runtime"),
         ({"device": "cuda"}, "for others use ONNX Runtime"),
         ({"engine": "onnx", "device": "gpu"}, "There is no device 'gpu'"),
