@@ -16,7 +16,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from bertcli.report import Mark, visible
+from bertcli.report import Column, Mark, visible
 
 
 class Markup(str):
@@ -61,14 +61,10 @@ def shaded(words: str, shade: float, label: str = "", title: str = "") -> Markup
     return element("mark", words, *inner, class_=side, style=f"--shade: {strength:.3f}", title=title or None)
 
 
-def table(caption: str, columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> Markup:
-    """A table that can be scrolled by keyboard, too. Columns are names and whether they hold numbers.
-
-    The first cell of a row is its heading; a cell may be Markup.
-    """
-    head = [element("th", name, scope="col", class_="number" if number else None) for name, number in columns]
-    numbers = [number for _, number in columns]
-    body = (element("tr", *_cells(row, numbers)) for row in rows)
+def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Markup:
+    """A table that can be scrolled by keyboard, too. The first cell of a row is its heading; a cell may be Markup."""
+    head = [element("th", one.name, scope="col", class_="number" if one.number else None) for one in columns]
+    body = (element("tr", *_cells(row, columns)) for row in rows)
     found = element(
         "table",
         element("caption", element("span", caption)),
@@ -78,9 +74,9 @@ def table(caption: str, columns: Sequence[tuple[str, bool]], rows: Sequence[Sequ
     return scrolled(found, caption)
 
 
-def _cells(row: Sequence[str], numbers: Sequence[bool]) -> Iterator[Markup]:
-    for i, (text, number) in enumerate(zip(row, numbers, strict=True)):
-        kind = "number" if number else None
+def _cells(row: Sequence[str], columns: Sequence[Column]) -> Iterator[Markup]:
+    for i, (text, column) in enumerate(zip(row, columns, strict=True)):
+        kind = "number" if column.number else None
         yield element("td", text, class_=kind) if i else element("th", text, scope="row", class_=kind)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertcli.page import element, marked, page, table
-from bertcli.report import CONTROLS, Mark, visible
+from bertcli.report import CONTROLS, Column, Mark, visible
 
 NASTY = ["</script><script>alert(1)</script>", "<!--", "&amp;\"'", "{{data}}", "\x1b[31m\x07", "\u202eabc", "\ud800"]
 texts = st.text(st.characters(), max_size=20) | st.sampled_from(NASTY)
@@ -73,7 +73,7 @@ def test_page_marks_say_side_and_strength() -> None:
 
 
 def test_page_tables_have_headings_for_screen_readers() -> None:
-    found = Found(table("Words", [("word", False), ("share", True)], [["<a>", "1"], ["b", "2"]]))
+    found = Found(table("Words", [Column("word"), Column("share", number=True)], [["<a>", "1"], ["b", "2"]]))
     assert found.attributes["scope"] == ["col", "col", "row", "row"]
     assert found.attributes["tabindex"] == ["0"]
     assert found.attributes["aria-label"] == ["Words"]

@@ -36,13 +36,8 @@ class Selected:
     """One table of weights [query token, key token]; every row sums to 1."""
 
     title: str
-    pieces: list[str]
+    labels: list[str]  # the tokens, with control characters escaped
     weights: Weights
-
-    @property
-    def labels(self) -> list[str]:
-        """The pieces with control characters escaped."""
-        return [visible(piece) for piece in self.pieces]
 
     @property
     def largest(self) -> float:
@@ -61,13 +56,11 @@ class Attention:
     def select(self, choice: Choice) -> Selected:
         """One head's weights, or the mean of a layer's heads."""
         layer = self.weights[choice.layer]
-        path = PATH.format(choice.layer)
-        if choice.head is None:
-            title = f"{self.model}: layer {choice.layer}, mean of {len(layer)} heads ({path})"
-            return Selected(title, self.pieces, layer.mean(axis=0, dtype=np.float64).astype(np.float32))
-        return Selected(
-            f"{self.model}: layer {choice.layer}, head {choice.head} ({path})", self.pieces, layer[choice.head]
-        )
+        mean = choice.head is None
+        which = f"mean of {len(layer)} heads" if mean else f"head {choice.head}"
+        title = f"{self.model}: layer {choice.layer}, {which} ({PATH.format(choice.layer)})"
+        weights = layer.mean(axis=0, dtype=np.float64).astype(np.float32) if mean else layer[choice.head]
+        return Selected(title, [visible(piece) for piece in self.pieces], weights)
 
     def record(self, choice: Choice) -> dict[str, Any]:
         """The chosen weights for JSON: of one head a matrix, of a layer one for every head."""
@@ -102,8 +95,7 @@ def keeps_attention(path: str) -> bool:
 def attention_of(trace: Trace, pieces: list[str]) -> Attention:
     """The weights a trace has kept for its first sentence. Errors: BertcliError for weights that are not finite."""
     layers = [array for path, array in trace.arrays.items() if keeps_attention(path)]
-    first = [layer[0] if layer.ndim == 4 else layer for layer in layers]  # the first sentence of a batch
-    weights = np.stack(first)
+    weights = np.stack([layer[0] if layer.ndim == 4 else layer for layer in layers])  # one sentence has no batch axis
     if not np.isfinite(weights).all():
         raise damaged()
     return Attention(trace.model, pieces, weights)
@@ -120,10 +112,10 @@ def attention_document(attention: Attention, choice: Choice, trace: Trace) -> Do
         [label, *(f"{float(weight):.4f}" for weight in weights)]
         for label, weights in zip(selected.labels, selected.weights, strict=True)
     ]
-    heads = [f"{i} {piece}" for i, piece in enumerate(selected.pieces)]
+    heads = [f"{i} {piece}" for i, piece in enumerate(attention.pieces)]
     lines = [
         {"token": piece, **dict(zip(heads, weights.tolist(), strict=True))}
-        for piece, weights in zip(selected.pieces, selected.weights, strict=True)
+        for piece, weights in zip(attention.pieces, selected.weights, strict=True)
     ]
     record = {**trace.record(), "attention": attention.record(choice)}
     return Document(columns, rows, [selected.title], record, lines)

@@ -303,32 +303,30 @@ DECADES = 8  # of relative differences that bars and shades tell apart, below 1
 
 def diff_page(found: Diff | Similarity) -> str:
     """The steps with the size of their differences, and the weights that differ; or the layers' similarities."""
-    title = f"{found.names[0]} and {found.names[1]}"
-    document = found.document()
-    columns = [(column.name, column.number) for column in document.columns]
-    below = [element("p", line) for line in document.below]
     if isinstance(found, Similarity):
         return similarity_page(found)
+    document = found.document()
     rows = [
         [row[0], row[1], shaded(row[2], -_strength(step.max_rel)), *row[3:]]
         for row, step in zip(document.rows, found.steps, strict=True)
     ]
     weights = [[one.path, "" if one.max_abs is None else _small(one.max_abs)] for one in found.weights]
-    parts = [table("Steps in the order they run", columns, rows)]
-    parts += [table("Weights that differ", [("Weight", False), ("Max abs", True)], weights)] if weights else []
-    return page(title, *below, *parts, lead=MEANING)
+    parts = [*(element("p", line) for line in document.below)]
+    parts.append(table("Steps in the order they run", document.columns, rows))
+    if weights:
+        parts.append(table("Weights that differ", [Column("Weight"), Column("Max abs", number=True)], weights))
+    return page(" and ".join(found.names), *parts, lead=MEANING)
 
 
 def diff_svg(found: Diff | Similarity) -> str:
     """A bar for each step, by the order of magnitude of its relative difference; or the grid of similarities."""
-    title = " and ".join(found.names)
     if isinstance(found, Similarity):
         return similarity_svg(found)
     rows = [
         (step.path, _strength(step.max_rel), "NaN" if step.max_rel is None else _small(step.max_rel))
         for step in found.steps
     ]
-    return bars(f"{title}: max |x - y| / max(|x|, |y|), from 1e-{DECADES} to 1", rows)
+    return bars(f"{' and '.join(found.names)}: max |x - y| / max(|x|, |y|), from 1e-{DECADES} to 1", rows)
 
 
 def _strength(max_rel: float | None) -> float:

@@ -240,7 +240,7 @@ def _parts(one: Explanation, heading: bool) -> Iterator[Markup]:
         marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.4f}") for word, shade in words]
         yield marked(text, marks)
     document = one.document()
-    yield table("Words in order", [(column.name, column.number) for column in document.columns], document.rows)
+    yield table("Words in order", document.columns, document.rows)
 
 
 def explain_svg(one: Explanation) -> str:

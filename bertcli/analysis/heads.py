@@ -294,10 +294,10 @@ def heads_page(found: Heads) -> str:
         [str(layer), *("" if one is None else shaded(one.text, one.shade, title=one.title) for one in row)]
         for layer, row in enumerate(by_place)
     ]
-    columns = [("Layer", True), *((f"Head {head}", False) for head in range(max(map(len, by_place))))]
+    columns = [Column("Layer", number=True), *(Column(f"Head {head}") for head in range(max(map(len, by_place))))]
     document = found.document()
     lead = MEANING if found.meaning is None else f"{MEANING} {OF_CHANGE.format(meaning=found.meaning)}"
-    numbers = table("All numbers", [(column.name, column.number) for column in document.columns], document.rows)
+    numbers = table("All numbers", document.columns, document.rows)
     return page(f"Attention heads of {found.model}", table(_caption(found), columns, rows), numbers, lead=lead)
 
 

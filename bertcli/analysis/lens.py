@@ -9,7 +9,7 @@ an early layer that predicts nonsense may know more than it can say through that
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,24 +206,23 @@ def _parts(one: Lens, heading: bool) -> Iterator[Markup]:
         return
     yield element("p", one.text, class_="text", dir="auto")
     for mask in one.masks:
-        yield _layers_table(mask)
-
-
-def _layers_table(mask: TokenView) -> Markup:
-    predictions = [(f"Prediction {i + 1}", False) for i in range(len(mask.layers[0].predictions))]
-    columns = [("Layer", True), *predictions, ("Rank", True), ("Score", True), ("KL", True)]
-    rows = []
-    for layer in mask.layers:
-        best = (shaded(found.token_str, found.score, f"{found.score:.1%}") for found in layer.predictions)
-        rows.append([str(layer.layer), *best, f"{layer.rank:,}", f"{layer.score:.4f}", f"{layer.kl:.4f}"])
-    return table(f"Token {mask.position}, {mask.token_str}: the answer is {mask.answer}", columns, rows)
+        document = replace(one, masks=(mask,)).document()
+        rows = [
+            [
+                row[0],
+                *(shaded(best.token_str, best.score, f"{best.score:.1%}") for best in layer.predictions),
+                *row[-3:],
+            ]
+            for row, layer in zip(document.rows, mask.layers, strict=True)
+        ]
+        yield table(f"Token {mask.position}, {mask.token_str}: the answer is {mask.answer}", document.columns, rows)
 
 
 def _grid_table(one: Lens) -> Markup:
-    layers = [(str(layer.layer), False) for layer in one.masks[0].layers]
+    layers = [Column(str(layer.layer)) for layer in one.masks[0].layers]
     rows = [[f"{token.position} {token.token_str}", *(_best(layer) for layer in token.layers)] for token in one.masks]
     caption = "Each layer's best prediction for each token, shaded by its probability"
-    return table(caption, [("Token", False), *layers], rows)
+    return table(caption, [Column("Token"), *layers], rows)
 
 
 def _best(layer: LayerView) -> Markup:

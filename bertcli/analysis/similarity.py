@@ -89,10 +89,9 @@ def linear_cka(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
 def similarity_page(found: Similarity) -> str:
     """The layers' similarities as a shaded table."""
     document = found.document()
-    columns = [(column.name, column.number) for column in document.columns]
     rows = [[row[0], *(shaded(text, float(text)) for text in row[1:])] for row in document.rows]
     below = [element("p", line) for line in document.below]
-    return page(" and ".join(found.names), *below, table("Linear CKA of layers", columns, rows), lead=OF_CKA)
+    return page(" and ".join(found.names), *below, table("Linear CKA of layers", document.columns, rows), lead=OF_CKA)
 
 
 def similarity_svg(found: Similarity) -> str:

@@ -87,5 +87,5 @@ class MarkedTable(Table):
             content += [marked(text, marks), *(element("p", note) for note in notes)]
         columns, rows = self.shown()
         if rows:
-            content.append(table_of("What was found", [(column.name, column.number) for column in columns], rows))
+            content.append(table_of("What was found", columns, rows))
         return page(self.title, *content, lead=self.lead)
