@@ -161,6 +161,12 @@ class Config:
         return path
 
     @classmethod
+    def sized(cls, layers: int, hidden: int, **others: Any) -> Self:
+        """A published size: unless others are given, a head for every 64 numbers, and four times as many inside."""
+        found = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": hidden // 64}
+        return cls(**{**found, "intermediate_size": 4 * hidden, **others})
+
+    @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
         """The configuration from config.json's keys; BertcliError for keys that are missing or make no sense."""
         cls._refuse_what_does_not_run(data)

@@ -32,7 +32,7 @@ OTHER_NAMES = {  # an ending -> what other files have instead; of a file with bo
 CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")  # that some versions of transformers stored
 
 # How the architecture in config.json ends for models with a head. Those of FINE_TUNED are trained one at a time, and
-# their tensors may have the same names: where it does not say which it is, it is the first in the family's table.
+# their tensors may have the same names: where it does not say which it is, it is the first of the network's.
 ARCHITECTURES = {
     "nsp": ("ForPreTraining", "ForNextSentencePrediction"), "sop": ("ForPreTraining",),
     "classifier": ("ForSequenceClassification",), "token_classifier": ("ForTokenClassification",),
@@ -213,12 +213,13 @@ def _heads_in(stored: Mapping[str, StoredTensor], config: Config, of: Family) ->
     """The heads a file holds. A head that is only partly stored counts; its missing tensor is an error later."""
     names = [name.removeprefix(of.prefix) for name in stored]
     named = {head for head, ends in ARCHITECTURES.items() if any(one.endswith(ends) for one in config.architectures)}
-    found = [head for head, begin in of.heads.items() if any(name.startswith(begin) for name in names)]
-    if "pooler" in of.heads and "pooler" not in found:
+    begins = {head: begin for head in of.head_names if (begin := of.begins(head))}
+    found = [head for head, begin in begins.items() if any(name.startswith(begin) for name in names)]
+    if "pooler" in begins and "pooler" not in found:
         reading = of.network.pooled.intersection(found)
         # Without the pooler that its own architecture has, a file is damaged; without one, such a head cannot be run.
         found = [*found, "pooler"] if reading & named else [head for head in found if head not in reading]
-    rivals = [head for head in found if head in FINE_TUNED and of.heads[head] != "qa_outputs."]
+    rivals = [head for head in found if head in FINE_TUNED and begins[head] != "qa_outputs."]
     chosen = next((head for head in rivals if head in named), rivals[0] if rivals else None)
     found = [head for head in found if head not in rivals or head == chosen]
     return tuple(head for head in of.head_names if head in found)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -66,7 +67,6 @@ class Family:
     network: type[Network]
     prefix: str  # of the tensors of the base model; one that is saved alone lacks it
     names: tuple[tuple[str, str], ...]  # pattern of our whole path, the checkpoint's name (`[1/3]`: its second third)
-    heads: Mapping[str, str]  # a head -> how the name of a tensor begins that a file with this head holds
     variants: Mapping[str, Config]
     hints: Mapping[str, str] = field(default_factory=dict)  # of a head that is missing, what to do
 
@@ -78,6 +78,13 @@ class Family:
                 name, _, part = match.expand(name).removesuffix("]").partition("[")
                 return Place(name, *map(int, part.split("/"))) if part else Place(name)
         raise KeyError(path)
+
+    def begins(self, head: str) -> str | None:
+        """How names in files begin for a head's own first layer; None for a head that is in no files."""
+        for layer in ("transform", "dense", "output"):
+            with suppress(KeyError):
+                return self.place_of(f"{head}.{layer}.weight").name.removesuffix("weight")
+        return self.place_of(f"{head}.bias").name if self.names else None
 
     @cached_property
     def head_names(self) -> tuple[str, ...]:

@@ -47,12 +47,6 @@ class AlbertConfig(BertConfig):
         return re.sub(r"(?<=^encoder\.layers\.)\d+", lambda number: str(self.groups[int(number[0])]), path)
 
 
-def _published(layers: int, hidden: int, heads: int) -> AlbertConfig:
-    return AlbertConfig(
-        hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=4 * hidden
-    )
-
-
 STORED = r"encoder.albert_layer_groups.\1.albert_layers.0."
 FAMILY = Family(
     config=AlbertConfig,
@@ -75,19 +69,10 @@ FAMILY = Family(
         (r"sop\.output\.(\w+)", r"sop_classifier.classifier.\1"),
         *FINE_TUNED,
     ),
-    heads={
-        "pooler": "pooler.",
-        "mlm": "predictions.dense.",
-        "sop": "sop_classifier.",
-        "classifier": "classifier.",
-        "token_classifier": "classifier.",
-        "multiple_choice": "classifier.",
-        "qa": "qa_outputs.",
-    },
     variants={
-        "albert-base": _published(12, 768, 12),
-        "albert-large": _published(24, 1024, 16),
-        "albert-xlarge": _published(24, 2048, 16),
-        "albert-xxlarge": _published(12, 4096, 64),
+        "albert-base": AlbertConfig.sized(12, 768),
+        "albert-large": AlbertConfig.sized(24, 1024),
+        "albert-xlarge": AlbertConfig.sized(24, 2048, num_attention_heads=16),
+        "albert-xxlarge": AlbertConfig.sized(12, 4096),
     },
 )

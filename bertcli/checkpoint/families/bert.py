@@ -60,17 +60,6 @@ FINE_TUNED = (
 )
 
 
-def sized(layers: int, hidden: int, vocab: int = 30522) -> BertConfig:
-    """The configuration of a variant: a head for every 64 numbers, and an inner size of four times the hidden size."""
-    return BertConfig(
-        vocab_size=vocab,
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=hidden // 64,
-        intermediate_size=4 * hidden,
-    )
-
-
 FAMILY = Family(
     config=BertConfig,
     network=Bert,
@@ -84,25 +73,16 @@ FAMILY = Family(
         (r"nsp\.output\.(\w+)", r"cls.seq_relationship.\1"),
         *FINE_TUNED,
     ),
-    heads={
-        "pooler": "pooler.dense.",
-        "mlm": "cls.predictions.transform.",
-        "nsp": "cls.seq_relationship.",
-        "classifier": "classifier.",
-        "token_classifier": "classifier.",
-        "multiple_choice": "classifier.",
-        "qa": "qa_outputs.",
-    },
     variants={
-        "tiny": sized(2, 128),
-        "mini": sized(4, 256),
-        "small": sized(4, 512),
-        "medium": sized(8, 512),
-        "base": sized(12, 768),
-        "large": sized(24, 1024),
-        "base-cased": sized(12, 768, vocab=28996),
-        "large-cased": sized(24, 1024, vocab=28996),
-        "base-multilingual-cased": sized(12, 768, vocab=119547),
-        "base-chinese": sized(12, 768, vocab=21128),
+        "tiny": BertConfig.sized(2, 128),
+        "mini": BertConfig.sized(4, 256),
+        "small": BertConfig.sized(4, 512),
+        "medium": BertConfig.sized(8, 512),
+        "base": BertConfig.sized(12, 768),
+        "large": BertConfig.sized(24, 1024),
+        "base-cased": BertConfig.sized(12, 768, vocab_size=28996),
+        "large-cased": BertConfig.sized(24, 1024, vocab_size=28996),
+        "base-multilingual-cased": BertConfig.sized(12, 768, vocab_size=119547),
+        "base-chinese": BertConfig.sized(12, 768, vocab_size=21128),
     },
 )

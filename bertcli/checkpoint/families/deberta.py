@@ -123,22 +123,10 @@ class DebertaConfig(Config):
         return tuple(self.has_convolution and n == 0 for n in range(self.num_hidden_layers))
 
 
-def _version_3(layers: int, hidden: int, vocab: int = 128100) -> DebertaConfig:
-    return DebertaConfig(
-        vocab_size=vocab,
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=hidden // 64,
-        intermediate_size=4 * hidden,
-        position_biased_input=False,
-        relative_attention=True,
-        position_buckets=256,
-        norm_rel_ebd="layer_norm",
-        share_att_key=True,
-        pos_att_type=("p2c", "c2p"),
-    )
-
-
+PUBLISHED: dict[str, Any] = {
+    "position_biased_input": False, "relative_attention": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm",
+    "share_att_key": True, "pos_att_type": ("p2c", "c2p"),
+}  # fmt: skip
 LAYER_N = r"encoder\.layers\.(\d+)\."
 FAMILY = Family(
     config=DebertaConfig,
@@ -163,28 +151,11 @@ FAMILY = Family(
         "mlm": "DeBERTa fills masks with cls.predictions.*; files with lm_predictions.* instead were trained for "
         "something else, so use another model."
     },
-    heads={
-        "mlm": "cls.predictions.transform.",
-        "classifier": "pooler.dense.",
-        "multiple_choice": "pooler.dense.",
-        "token_classifier": "classifier.",
-        "qa": "qa_outputs.",
-    },
     variants={
-        "deberta-v3-xsmall": _version_3(12, 384),
-        "deberta-v3-small": _version_3(6, 768),
-        "deberta-v3-base": _version_3(12, 768),
-        "deberta-v3-large": _version_3(24, 1024),
-        "deberta-v2-xlarge": DebertaConfig(
-            position_biased_input=False,
-            relative_attention=True,
-            position_buckets=256,
-            norm_rel_ebd="layer_norm",
-            share_att_key=True,
-            pos_att_type=("p2c", "c2p"),
-            conv_kernel_size=3,
-            conv_act="gelu",
-            attention_head_size=64,
-        ),
+        "deberta-v3-xsmall": DebertaConfig.sized(12, 384, **PUBLISHED),
+        "deberta-v3-small": DebertaConfig.sized(6, 768, **PUBLISHED),
+        "deberta-v3-base": DebertaConfig.sized(12, 768, **PUBLISHED),
+        "deberta-v3-large": DebertaConfig.sized(24, 1024, **PUBLISHED),
+        "deberta-v2-xlarge": DebertaConfig(conv_kernel_size=3, conv_act="gelu", attention_head_size=64, **PUBLISHED),
     },
 )

@@ -54,13 +54,6 @@ FAMILY = Family(
         (r"(?:classifier|token_classifier|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
         (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
     ),
-    heads={
-        "mlm": "vocab_transform.",
-        "classifier": "pre_classifier.",
-        "multiple_choice": "pre_classifier.",
-        "token_classifier": "classifier.",
-        "qa": "qa_outputs.",
-    },
     variants={
         "distilbert-base": DistilBertConfig(),
         "distilbert-base-cased": DistilBertConfig(vocab_size=28996),

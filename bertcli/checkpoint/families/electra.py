@@ -28,16 +28,6 @@ class ElectraConfig(BertConfig):
     title: ClassVar[str] = "ELECTRA"
 
 
-def _published(layers: int, hidden: int, embedding: int, inner: int) -> ElectraConfig:
-    return ElectraConfig(
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=hidden // 64,
-        intermediate_size=inner,
-        embedding_size=embedding,
-    )
-
-
 FAMILY = Family(
     config=ElectraConfig,
     network=Electra,
@@ -60,17 +50,9 @@ FAMILY = Family(
         (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
     ),
     hints={"mlm": "Of ELECTRA's two models only the generator fills masks, as in -m google/electra-small-generator."},
-    heads={
-        "mlm": "generator_predictions.",
-        "rtd": "discriminator_predictions.",
-        "classifier": "classifier.dense.",
-        "multiple_choice": "sequence_summary.",
-        "token_classifier": "classifier.weight",
-        "qa": "qa_outputs.",
-    },
     variants={
-        "electra-small": _published(12, 256, 128, 1024),
-        "electra-base": _published(12, 768, 768, 3072),
-        "electra-large": _published(24, 1024, 1024, 4096),
+        "electra-small": ElectraConfig.sized(12, 256),
+        "electra-base": ElectraConfig.sized(12, 768, embedding_size=768),
+        "electra-large": ElectraConfig.sized(24, 1024, embedding_size=1024),
     },
 )

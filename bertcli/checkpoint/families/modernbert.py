@@ -100,7 +100,6 @@ def _check_rope(key: str, rope: Any) -> None:
 
 
 LAYER = r"encoder\.layers\.(\d+)\."
-TRANSFORMED = r"(?:mlm|classifier|token_classifier|qa|multiple_choice)\."
 FAMILY = Family(
     config=ModernBertConfig,
     network=ModernBert,
@@ -118,18 +117,11 @@ FAMILY = Family(
         (LAYER + r"feed_forward\.gate\.(\w+)", r"layers.\1.mlp.Wi.\2[1/2]"),
         (LAYER + r"feed_forward\.output\.(\w+)", r"layers.\1.mlp.Wo.\2"),
         (r"encoder\.norm\.(\w+)", r"final_norm.\1"),
-        (TRANSFORMED + r"transform\.(dense|norm)\.(\w+)", r"head.\1.\2"),
+        (r"\w+\.transform\.(dense|norm)\.(\w+)", r"head.\1.\2"),
         (r"mlm\.decoder", "decoder.weight"),
         (r"mlm\.bias", "decoder.bias"),
-        (TRANSFORMED + r"output\.(\w+)", r"classifier.\1"),
+        (r"(?:classifier|token_classifier|qa|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
     ),
-    heads={
-        "mlm": "decoder.",
-        "classifier": "classifier.",
-        "token_classifier": "classifier.",
-        "qa": "classifier.",
-        "multiple_choice": "classifier.",
-    },
     variants={
         "modernbert-base": ModernBertConfig(),
         "modernbert-large": ModernBertConfig(

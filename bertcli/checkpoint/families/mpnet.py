@@ -8,7 +8,7 @@ from typing import ClassVar
 from bertcli.checkpoint.config import count
 from bertcli.checkpoint.families import Family
 from bertcli.checkpoint.families.bert import EMBEDDINGS, POOLER
-from bertcli.checkpoint.families.roberta import FINE_TUNED, HEADS, LM_HEAD, RobertaConfig
+from bertcli.checkpoint.families.roberta import FINE_TUNED, LM_HEAD, RobertaConfig
 from bertcli.network.mpnet import MPNet
 
 
@@ -44,6 +44,5 @@ FAMILY = Family(
         *LM_HEAD,
         *FINE_TUNED,
     ),
-    heads=HEADS,
     variants={"mpnet-base": MPNetConfig(layer_norm_eps=1e-5, max_position_embeddings=514)},
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bertcli.checkpoint.config import count
 from bertcli.checkpoint.families import Family
@@ -23,14 +23,6 @@ FINE_TUNED = (
     (r"(?:token_classifier|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
     (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
 )
-HEADS = {
-    "pooler": "pooler.dense.",
-    "mlm": "lm_head.dense.",
-    "classifier": "classifier.dense.",
-    "token_classifier": "classifier.weight",
-    "multiple_choice": "classifier.weight",
-    "qa": "qa_outputs.",
-}
 
 
 @dataclass(frozen=True)
@@ -61,31 +53,19 @@ class RobertaConfig(BertConfig):
         return False
 
 
-def _published(vocab: int, layers: int = 12, hidden: int = 768, model_type: str = "roberta") -> RobertaConfig:
-    return RobertaConfig(
-        vocab_size=vocab,
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=hidden // 64,
-        intermediate_size=4 * hidden,
-        layer_norm_eps=1e-5,
-        max_position_embeddings=514,
-        type_vocab_size=1,
-        model_type=model_type,
-    )
-
+PUBLISHED: dict[str, Any] = {"layer_norm_eps": 1e-5, "max_position_embeddings": 514, "type_vocab_size": 1}
+XLM: dict[str, Any] = {**PUBLISHED, "vocab_size": 250002, "model_type": "xlm-roberta"}
 
 FAMILY = Family(
     config=RobertaConfig,
     network=Roberta,
     prefix="roberta.",
     names=(*EMBEDDINGS, *ATTENTION, *LAYER, *POOLER, *LM_HEAD, *FINE_TUNED),
-    heads=HEADS,
     variants={
-        "roberta-base": _published(50265),
-        "roberta-large": _published(50265, 24, 1024),
-        "xlm-roberta-base": _published(250002, model_type="xlm-roberta"),
-        "xlm-roberta-large": _published(250002, 24, 1024, model_type="xlm-roberta"),
-        "camembert-base": _published(32005, model_type="camembert"),
+        "roberta-base": RobertaConfig.sized(12, 768, **PUBLISHED),
+        "roberta-large": RobertaConfig.sized(24, 1024, **PUBLISHED),
+        "xlm-roberta-base": RobertaConfig.sized(12, 768, **XLM),
+        "xlm-roberta-large": RobertaConfig.sized(24, 1024, **XLM),
+        "camembert-base": RobertaConfig.sized(12, 768, vocab_size=32005, model_type="camembert", **PUBLISHED),
     },
 )

@@ -79,6 +79,5 @@ FAMILY = Family(
     network=Static,
     prefix="",
     names=((r"embeddings\.token", TABLE),),
-    heads={},
     variants={},
 )

@@ -27,6 +27,5 @@ FAMILY = Family(
     network=Textbook,
     prefix="",
     names=(),
-    heads={},
     variants={"textbook": TextbookConfig()},
 )
