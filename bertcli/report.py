@@ -104,7 +104,7 @@ def _below_one_another(columns: Sequence[Column], cells: Sequence[Sequence[str]]
                 names = folded(column.name, widest).split("\n")
                 texts = folded(value, width - widest - BESIDE).split("\n")
                 for name, text in zip_longest(names, texts, fillvalue=""):
-                    yield f" {name}{' ' * (widest - _cells(name))}{' ' * (BESIDE - 1)}{text}".rstrip()
+                    yield f" {_padded(name, widest)}{' ' * (BESIDE - 1)}{text}".rstrip()
 
 
 def _lines(
@@ -112,15 +112,17 @@ def _lines(
 ) -> Iterator[str]:
     """The lines of a row whose cells are folded; a cell with fewer lines is aligned to the top, or to the `foot`."""
     cells = [folded(value, width).split("\n") for value, width in zip(row, widths, strict=True)]
-    height = max(map(len, cells), default=0)
-    for i in range(height):
-        parts = []
-        for column, cell, width in zip(columns, cells, widths, strict=True):
-            at = i - (height - len(cell) if foot else 0)
-            text = cell[at] if 0 <= at < len(cell) else ""
-            spaces = " " * (width - _cells(text))
-            parts.append(spaces + text if column.number else text + spaces)
-        yield f" {gap.join(parts)}".rstrip()
+    if foot:
+        height = max(map(len, cells), default=0)
+        cells = [[""] * (height - len(cell)) + cell for cell in cells]
+    for texts in zip_longest(*cells, fillvalue=""):
+        padded = (_padded(text, width, one.number) for text, width, one in zip(texts, widths, columns, strict=True))
+        yield f" {gap.join(padded)}".rstrip()
+
+
+def _padded(text: str, width: int, number: bool = False) -> str:
+    spaces = " " * (width - _cells(text))
+    return spaces + text if number else text + spaces
 
 
 def takes_escapes() -> bool:
@@ -444,9 +446,5 @@ def spell_out() -> None:
 
 def _spelled(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
-    letters = error.object[error.start : error.end]
-    return "".join(SPELLED.get(letter) or _escaped(letter) for letter in letters), error.end
-
-
-def _escaped(letter: str) -> str:
-    return letter.encode("ascii", "backslashreplace").decode("ascii")
+    letters = "".join(SPELLED.get(letter, letter) for letter in error.object[error.start : error.end])
+    return letters.encode("ascii", "backslashreplace").decode(), error.end

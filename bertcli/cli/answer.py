@@ -110,9 +110,6 @@ def answer(job: _Job, wanted: AnswerOptions) -> None:
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    if "error" in record:
-        yield record["index"], record["question"], None, record["error"], None, None
-        return
     for found in record["answers"]:
         yield record["index"], record["question"], found["score"], found["answer"], found["start"], found["end"]
 

@@ -122,8 +122,5 @@ def _print_report(accuracy: Accuracy, to_stdout: bool) -> None:
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    if "error" in record:
-        yield record["index"], record["text"], None, record["error"], None
-        return
     for label in record["labels"]:
         yield record["index"], record["text"], record["text_pair"], label["label"], label["score"]

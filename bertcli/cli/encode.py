@@ -298,27 +298,18 @@ def _compare(run: Run, stream: Stream) -> None:
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     name = record["index"], record.get("id"), record.get("chunk"), record["text"]
-    if "error" in record:
-        yield *name, None, None, record["error"]
-        return
     vector = record["embedding"]
     yield *name, record["tokens"], len(vector), _beginning(vector)
 
 
 def _token_rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     name = record["index"], record.get("id")
-    if "error" in record:
-        yield *name, record["error"], None, None
-        return
     for token, vector in zip(record["tokens"], record["embeddings"], strict=True):
         yield *name, token, len(vector), _beginning(vector)
 
 
 def _sparse_rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     name = record["index"], record.get("id"), record.get("chunk"), record["text"]
-    if "error" in record:
-        yield *name, None, None, record["error"]
-        return
     heaviest = sorted(zip(record["values"], record["words"], strict=True), key=lambda entry: -entry[0])[:HEAVIEST]
     yield (
         *name,

@@ -54,9 +54,10 @@ def explain(
     given = begin(texts, passes, output.output, RECORDS + PICTURES)
     opened = open_model(model, MASKED_SAMPLE if asked.wants_masked_sample(texts) else SENTIMENT_SAMPLE)
     from bertcli.analysis import explain as views
+    from bertcli.analysis.results import Asked
 
     found = views.explanations(
-        opened, given, asked.asked(), wanted.by, passes.max_length, passes.batch_tokens,
+        opened, given, Asked(asked.label, asked.word, asked.other), wanted.by, passes.max_length, passes.batch_tokens,
         track=partial(tracked, task="explain", unit="batches") if has_one(texts) else (lambda items: items),
     )  # fmt: skip
     show_each(found, "explain", texts, output, _show, views.explain_page, views.explain_svg)

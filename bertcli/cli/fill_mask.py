@@ -53,9 +53,6 @@ def fill_mask(job: Job, wanted: FillOptions) -> None:
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    if "error" in record:
-        yield record["index"], None, None, None, None, record["error"]
-        return
     for mask in record["masks"]:
         for found in mask["predictions"]:
             token = found["token"]

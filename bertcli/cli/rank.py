@@ -98,4 +98,4 @@ def rank(job: _Job, wanted: RankOptions) -> None:
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    yield record["query"], record["corpus_id"], record.get("score"), record.get("error", record["text"])
+    yield record["query"], record["corpus_id"], record["score"], record["text"]

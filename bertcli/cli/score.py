@@ -47,9 +47,6 @@ def score(job: Job, wanted: ScoreOptions) -> None:
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     """A row for every token, and one for all of them."""
-    if "error" in record:
-        yield record["index"], record["error"], None, None, None
-        return
     for token in record["tokens"]:
         yield record["index"], token["token"], token["log_prob"], None, None
     yield record["index"], "(all)", None, record["loss"], record["pseudo_perplexity"]

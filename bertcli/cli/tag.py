@@ -80,9 +80,6 @@ def _label(entity: Mapping[str, Any]) -> str:
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    if "error" in record:
-        yield record["index"], None, None, record["error"], None, None
-        return
     for entity in record["entities"]:
         yield record["index"], _label(entity), entity["score"], entity["word"], entity["start"], entity["end"]
 

@@ -12,7 +12,6 @@ from bertcli.cli.options import ComputeOptions, InputOptions, OutputOptions, Tab
 from bertcli.errors import BertcliError
 
 if TYPE_CHECKING:
-    from bertcli.analysis.results import Asked
     from bertcli.report import Document
 
 PICTURES = (PAGE, ".svg")
@@ -34,12 +33,6 @@ class AskedOptions:
     label: str | None = option(None, "LABEL", "A label's log-odds. (default: the predicted label)")
     word: str | None = option(None, "WORD", "A word's log-probability at the mask. (default: the best word)")
     other: str | None = option(None, "TEXT", "The cosine of the text's vector with this text's.", "--with")
-
-    def asked(self) -> Asked:
-        """The question; more than one is a typer.BadParameter."""
-        from bertcli.analysis.results import Asked
-
-        return Asked(self.label, self.word, self.other)
 
     def check(self) -> None:
         """Wrong usage is a typer.BadParameter."""

@@ -13,7 +13,10 @@ Cell = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Table:
-    """Columns, the rows so far, and `rows_of`, which makes rows of a record."""
+    """Columns, the rows so far, and `rows_of`, which makes rows of a record.
+
+    A record with an "error" has one row: what it has of the columns, and the error in a column of its own.
+    """
 
     columns: tuple[Column, ...]
     rows_of: Callable[[Mapping[str, Any]], Iterable[tuple[Cell, ...]]]
@@ -21,17 +24,21 @@ class Table:
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Append the rows of a record."""
-        self.rows.extend(tuple(map(cell, row)) for row in self.rows_of(record))
+        if "error" in record:
+            row = [record.get(column.name.replace(" ", "_")) for column in self.columns]
+            self.rows.append((*map(cell, row), record["error"]))
+        else:
+            self.rows.extend((*map(cell, row), "") for row in self.rows_of(record))
 
     def shown(self) -> tuple[list[Column], list[list[str]]]:
         """The columns that are not omitted, and the rows under them."""
-        cells = [{row[i] for row in self.rows} for i in range(len(self.columns))]
-        kept = [
-            i
-            for i, column in enumerate(self.columns)
-            if not (column.varying and len(cells[i]) < 2) and not (column.optional and cells[i] <= {""})
-        ]
-        return [self.columns[i] for i in kept], [[row[i] for i in kept] for row in self.rows]
+        columns = [*self.columns, Column("error", optional=True)]
+        kept = []
+        for i, column in enumerate(columns):
+            cells = {row[i] for row in self.rows}
+            if not (column.varying and len(cells) < 2) and not (column.optional and cells <= {""}):
+                kept.append(i)
+        return [columns[i] for i in kept], [[row[i] for i in kept] for row in self.rows]
 
     def print(self) -> None:
         """Print the table to standard output."""
