@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,8 +108,7 @@ class ArrayFile:
         if self._header:
             for data in chain.from_iterable(array.data for array in arrays):
                 self._main.write(data)
-            self._main.seek(0)
-            self._main.write(self._header(arrays))
+            self._main.write_head(self._header(arrays))
         else:
             _write_npz(self._main, [*arrays, *more])
         self._draft.publish()
@@ -132,7 +131,7 @@ def save_arrays(file: str, arrays: Mapping[str, NDArray[np.float32]]) -> None:
 
 def _write_npz(part: Part, arrays: Iterable[Stored]) -> None:
     """An uncompressed zip of .npy files, the same bytes for the same arrays."""
-    with zipfile.ZipFile(cast(IO[bytes], part), "w", zipfile.ZIP_STORED) as archive:
+    with part.by_path() as path, zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for array in arrays:
             with archive.open(zipfile.ZipInfo(f"{array.name}.npy"), "w", force_zip64=True) as member:
                 for data in chain([npy_header([array])], array.data):

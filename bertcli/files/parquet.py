@@ -260,8 +260,8 @@ class ParquetFile:
     def finish(self) -> None:
         """Write the file and give it its name."""
         schema = self._schema()
-        sink = self._arrow.PythonFile(self._draft.part(), "w")
-        with self._parquet.ParquetWriter(sink, schema, use_dictionary=False) as writer:
+        written = self._draft.part().by_path()
+        with written as path, self._parquet.ParquetWriter(path, schema, use_dictionary=False) as writer:
             lines = self._lines()
             blocks = self._store.blocks(ROWS_WRITTEN) if self._columns else repeat({})
             for rows, arrays in zip(iter(lambda: list(islice(lines, ROWS_WRITTEN)), []), blocks, strict=False):

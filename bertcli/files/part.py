@@ -33,10 +33,10 @@ def writing(file: str) -> Iterator[None]:
 
 
 class Part:
-    """An unfinished file: it keeps its first `size` bytes and is written to through a buffer, at its end or anywhere.
+    """An unfinished file: it keeps its first `size` bytes and grows at its end, through a buffer.
 
-    checksum: CRC-32 of what follows the `head`, which is written once more at the end; None after any other write that
-    is not at the end. `target` is the result's name, for messages. Errors: BertcliError.
+    checksum: CRC-32 of what follows the `head`, which is written once more when all is known; None if another library
+    has written the file. `target` is the result's name, for messages. Errors: BertcliError.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Part:
         self.path = path
         self.head = head
         self.checksum = checksum
-        self.size = self._written = self._at = size
+        self.size = self._written = size
         self._target = target
         self._mode = mode
         self._waiting: list[bytes] = []
@@ -57,35 +57,29 @@ class Part:
             if mode is not None:
                 os.chmod(path, mode | 0o600)  # another run may have to open it
 
-    def write(self, data: bytes | memoryview) -> int:
-        """Write at the current place; `size` includes what is still in memory."""
-        if self._at == self.size:
-            if self.size >= self.head and self.checksum is not None:
-                self.checksum = zlib.crc32(data, self.checksum)
-            self._waiting.append(bytes(data))
-            self.size += len(data)
-        else:
-            self.flush()
-            if self._at >= self.head:
-                self.checksum = None
-            with writing(self._target):
-                self._put(self._at, data)
-            self.size = self._written = max(self.size, self._at + len(data))
-        self._at += len(data)
+    def write(self, data: bytes) -> None:
+        """Write at the end; `size` includes what is still in memory."""
+        if self.size >= self.head and self.checksum is not None:
+            self.checksum = zlib.crc32(data, self.checksum)
+        self._waiting.append(data)
+        self.size += len(data)
         if self.size - self._written >= TOGETHER:
             self.flush()
-        return len(data)
 
-    def seek(self, offset: int) -> None:
-        """Where to write next."""
-        self._at = offset
+    def write_head(self, data: bytes) -> None:
+        """Write the head once more; it is as long as it was."""
+        assert len(data) == self.head
+        self.flush()
+        with writing(self._target):
+            self._put(0, data)
 
-    def tell(self) -> int:
-        return self._at
-
-    @property
-    def closed(self) -> bool:
-        return self._file < 0
+    @contextmanager
+    def by_path(self) -> Iterator[str]:
+        """`with part.by_path() as path:` — for a library that writes the whole file itself."""
+        with writing(self._target):
+            yield str(self.path)
+            self.size = self._written = os.path.getsize(self.path)
+        self.checksum = None
 
     def flush(self) -> None:
         """Pass everything to the system; after a failure this may be tried again."""
@@ -127,7 +121,7 @@ class Part:
         with self.path.open("rb") as file:
             yield from iter(lambda: file.read(TOGETHER), b"")
 
-    def _put(self, offset: int, data: bytes | memoryview) -> None:
+    def _put(self, offset: int, data: bytes) -> None:
         os.lseek(self._file, offset, os.SEEK_SET)
         put(self._file, data)
 
@@ -205,7 +199,7 @@ def is_own(found: os.stat_result) -> bool:
     return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
 
 
-def put(file: int, data: bytes | memoryview) -> None:
+def put(file: int, data: bytes) -> None:
     """Write at the file's position until everything is written: one call may write only part."""
     rest = memoryview(data)
     while rest:

@@ -206,13 +206,9 @@ def _streamed(path: Path, file: IO[bytes], size: int, count: int) -> Iterator[Nu
 def _header(path: Path, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and type of the array in a .npy file."""
     try:
-        read = HEADERS[np.lib.format.read_magic(file)]
-    except (*BAD_ZIP, KeyError):
-        raise _no_vectors(path, "does not begin like a .npy file") from None
-    try:
-        shape, by_columns, dtype = read(file)
+        shape, by_columns, dtype = HEADERS[np.lib.format.read_magic(file)](file)
     except Exception as error:  # the header is a Python literal, and Python's parser has many ways to fail
-        why = f"has a header that does not describe rows of numbers ({first_line(error):.200})"
+        why = f"does not begin like a .npy file of numbers ({first_line(error):.200})"
         raise _no_vectors(path, why) from None
     if not shape or by_columns or not 0 <= min(shape) <= max(shape) < MOST:
         raise _no_rows(path, shape)

@@ -75,8 +75,7 @@ def test_draft_believes_no_part_that_is_damaged(damage: str, tmp_path: Path, cap
         begun.part(head=4).write(b"head")
         begun.part().write(b"tea")
         begun.step({"texts": 1})
-        begun.part().seek(0)
-        begun.part().write(b"HEAD")  # as at the end, before the result is whole
+        begun.part().write_head(b"HEAD")  # as at the end, before the result is whole
         raise KeyboardInterrupt
     with suppress(KeyboardInterrupt), unfinished(file) as resumed:
         assert resumed.state == {"texts": 1}
@@ -159,19 +158,20 @@ def test_draft_lists_beside_it_only_what_there_is(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------------------------------- parts
 
 
-def test_part_is_written_at_its_end_and_anywhere(tmp_path: Path) -> None:
-    written = Part(tmp_path / "v.part", "v")
-    written.write(b"hot tea")
-    written.seek(0)
-    written.write(b"old")
-    assert (written.tell(), written.size) == (3, 7)
-    written.seek(written.size)
-    written.write(b" with milk")
-    written.flush()
-    assert written.path.read_bytes() == b"old tea with milk"
+def test_part_grows_at_its_end_and_its_head_is_written_again(tmp_path: Path) -> None:
+    written = Part(tmp_path / "v.part", "v", head=3)
+    for data in (b"hot", b" tea", b" with milk"):
+        written.write(data)
+    known = written.checksum
+    written.write_head(b"old")
+    assert (written.size, written.checksum) == (17, known)
+    assert b"".join(written.chunks()) == b"old tea with milk"
     written.close()
     again = Part(tmp_path / "v.part", "v", size=7)
     assert again.path.read_bytes() == b"old tea"
+    with again.by_path() as path:
+        Path(path).write_bytes(b"coffee")
+    assert (again.size, again.checksum) == (6, None)
     again.close()
 
 

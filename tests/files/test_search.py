@@ -167,7 +167,7 @@ def header(shape: tuple[int, ...]) -> bytes:
         (b"plain text, not an array", "does not begin like a .npy file"),
         (
             b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 20), __import__('os')}",
-            "does not describe rows of numbers",
+            "does not begin like a .npy file of numbers",
         ),
         (header((10**12, 250)), "needs 1,000,000,000,000,000 bytes for its rows but has 0"),
         (header((2, 20)) + bytes(159), "needs 160 bytes for its rows but has 159"),
