@@ -21,7 +21,7 @@ from bertcli.errors import BertcliError, shown
 from bertcli.files.arrays import ArrayFile, Arrays, Rows
 from bertcli.files.draft import TEXTS, Draft
 from bertcli.files.lines import LONGEST, check_readable
-from bertcli.files.rows import Wanted, no_column, unusable
+from bertcli.files.rows import Wanted, unusable
 from bertcli.files.texts import Text
 
 ENDING = ".parquet"
@@ -210,7 +210,7 @@ def _seekable(file: str) -> IO[bytes]:
 def _check_columns(schema: Any, wanted: Wanted, file: str, types: Any) -> None:
     for field in wanted.fields:
         if schema.names.count(field.name) != 1:
-            raise no_column(file, field, schema.names)
+            raise BertcliError(f"{file}: {field.lacking(schema.names)}")
         kind = schema.field(field.name).type
         kind = kind.value_type if types.is_dictionary(kind) else kind
         textual = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)

@@ -40,6 +40,12 @@ class Field(NamedTuple):
         finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
         return self.numbers == "number" and finite
 
+    def lacking(self, names: Sequence[str]) -> str:
+        """What is wrong where there is no field of this name among others, or more than one."""
+        wrong = "more than one field" if self.name in names else "no field"
+        known = ", ".join(map(shown, names[:KNOWN])) or "none"
+        return f"there is {wrong} {shown(self.name)}; fields are {known} (choose one with {self.option})."
+
 
 class Wanted(NamedTuple):
     """The fields to read: the text, perhaps its pair, id and label; `fixed_pair` is a pair for every text."""
@@ -60,12 +66,9 @@ class Wanted(NamedTuple):
         id = values.get(self.id.name) if self.id else None
         if self.id and not self.id.holds(id):
             id = None
-        for name, option, _ in self.fields:
-            if name not in values:
-                known = ", ".join(map(shown, list(values)[:KNOWN])) or "none"
-                why = f"there is no field {shown(name)}; fields are {known} (choose one with {option})."
-                return unusable(place, why, id)
         for field in self.fields:
+            if field.name not in values:
+                return unusable(place, field.lacking([*values]), id)
             if not field.holds(values[field.name]):
                 why = f"the field {shown(field.name)} is {shown(values[field.name])}, which is not {field.kind}."
                 return unusable(place, why, id)
@@ -82,13 +85,6 @@ class Wanted(NamedTuple):
 def unusable(place: str, why: str, id: str | int | None = None) -> Text:
     """A row that cannot be used."""
     return Text("", place=place, id=id, error=f"{place}: {why}")
-
-
-def no_column(place: str, field: Field, names: Sequence[str]) -> BertcliError:
-    """The error for a table that has no column for a field, or more than one."""
-    wrong = "more than one column" if field.name in names else "no column"
-    known = ", ".join(map(shown, names[:KNOWN])) or "none"
-    return BertcliError(f"{place}: there is {wrong} {shown(field.name)}; columns are {known} (see {field.option}).")
 
 
 def text_lines(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
@@ -147,7 +143,7 @@ def _table(rows: Generator[_Cells, None, None], wanted: Wanted) -> Iterator[Text
             raise BertcliError(error)
         for field in wanted.fields if place else ():
             if header.count(field.name) != 1:
-                raise no_column(place, field, header)
+                raise BertcliError(f"{place}: {field.lacking(header)}")
         least = max((header.index(field.name) for field in wanted.fields), default=0) + 1 if place else 0
         for place, fields, error in rows:
             if error:

@@ -53,7 +53,7 @@ def test_parquet_that_is_damaged_or_has_no_texts_is_refused(tmp_path: Path) -> N
     file = parquet_file(tmp_path, {"text": ["a", None, "c"], "n": [1, 2, 3], "a.b": ["x"] * 3})
     assert refusal(file) == "t.parquet, row 2: the field 'text' is null, which is not a text."
     assert [row.error is None for row in from_files([str(file)], keep_going=True)] == [True, False, True]
-    assert "no column 'body'; columns are 'text', 'n', 'a.b'" in refusal(file, column="body")
+    assert "no field 'body'; fields are 'text', 'n', 'a.b'" in refusal(file, column="body")
     assert "the column 'n' is of type int64, which is not a text" in refusal(file, column="n")
     assert texts(file, column="a.b") == ["x"] * 3
     whole = file.read_bytes()

@@ -120,8 +120,8 @@ def test_rows_separated_by_tabs(line: str, expected: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("a,b\n1,2\n", "t.csv, line 1: there is no column 'text'; columns are 'a', 'b' (see --column)"),
-        ("text,text\n1,2\n", "t.csv, line 1: there is more than one column 'text'"),
+        ("a,b\n1,2\n", "t.csv, line 1: there is no field 'text'; fields are 'a', 'b' (choose one with --column)"),
+        ("text,text\n1,2\n", "t.csv, line 1: there is more than one field 'text'"),
         ("id,text\n1,2\n3\n", "t.csv, line 3: 1 field(s) where the header has 2"),
         ("id,text\n1,2,3\n", "t.csv, line 2: 3 field(s) where the header has 2"),
         ('id,text\n1,"a\nb"\n2\n', "t.csv, line 4: 1 field(s)"),
