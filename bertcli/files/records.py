@@ -61,16 +61,14 @@ class RecordFile(RecordWriter):
 class FlatFile:
     """Records in a .csv or .parquet file: the rows of their table, its numbers in full, after those of a resumed draft.
 
-    `keys` of a record stand in each of its rows, too, "id" as the second column and others as the last; in the row of a
-    text that could not be used, all that its record has.
+    `keys` of a record stand in each of its rows, too, "id" as the second column and others as the last.
     """
 
     def __init__(self, draft: Draft, table: Table, keys: Sequence[str]) -> None:
         self._draft = draft
         self._table = table
         self._keys = keys
-        self._columns = [column.name.replace(" ", "_") for column in table.columns]
-        names = [*self._columns, *(key for key in keys if key != "id")]
+        names = [*table.keys, *(key for key in keys if key != "id")]
         names[1:1] = ["id"] * ("id" in keys)
         self._names = names
         self._parquet = None
@@ -97,12 +95,9 @@ class FlatFile:
             self._draft.publish()
 
     def _rows(self, record: Record) -> Iterator[dict[str, Any]]:
-        if "error" in record:
-            yield {name: record.get(name) for name in self._names}
-            return
         more = {key: record.get(key) for key in self._keys}
-        for cells in self._table.rows_of(record):
-            yield dict(zip(self._columns, cells, strict=True)) | more
+        for cells in self._table.cells(record):
+            yield dict(zip(self._table.keys, cells[:-1], strict=True)) | more
 
     def _write(self, rows: Iterable[Sequence[Any]]) -> None:
         text = io.StringIO()

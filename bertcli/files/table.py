@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,11 +24,19 @@ class Table:
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Append the rows of a record."""
+        self.rows.extend(tuple(map(cell, row)) for row in self.cells(record))
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns' names as a record or a file has them."""
+        return [column.name.replace(" ", "_") for column in self.columns]
+
+    def cells(self, record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+        """The values in the rows of a record; the last is the error, if there is one."""
         if "error" in record:
-            row = [record.get(column.name.replace(" ", "_")) for column in self.columns]
-            self.rows.append((*map(cell, row), record["error"]))
+            yield *map(record.get, self.keys), record["error"]
         else:
-            self.rows.extend((*map(cell, row), "") for row in self.rows_of(record))
+            yield from ((*row, None) for row in self.rows_of(record))
 
     def shown(self) -> tuple[list[Column], list[list[str]]]:
         """The columns that are not omitted, and the rows under them."""
