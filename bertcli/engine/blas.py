@@ -38,6 +38,14 @@ def choose_kernel() -> bool:
     return True
 
 
+_chosen: dict[str, str] = {}  # variables of the environment, set here
+
+
+def choose(name: str, value: str) -> None:
+    """Set a variable that libraries read when they are loaded, until `forget_choices`."""
+    os.environ[name] = _chosen[name] = value
+
+
 def forget_choices() -> None:
     """Remove the variables once NumPy is loaded: programs started from here need not inherit them."""
     for name, value in _chosen.items():
@@ -50,14 +58,6 @@ def chosen_by() -> str:
     if os.environ.get(KERNEL_VARIABLE, "").upper() == (kernel() or "unknown").upper():
         return "the environment"
     return "bertcli" if KERNEL_VARIABLE in _chosen else "the library"
-
-
-_chosen: dict[str, str] = {}  # variables of the environment, set here
-
-
-def choose(name: str, value: str) -> None:
-    """Set a variable that libraries read when they are loaded, until `forget_choices`."""
-    os.environ[name] = _chosen[name] = value
 
 
 def processor() -> tuple[str, frozenset[str]]:
@@ -138,13 +138,11 @@ def threads() -> int | None:
     return None if ask is None else int(ask())
 
 
-def set_threads(count: int) -> bool:
-    """Let products use `count` threads; false if this library does not support it."""
+def set_threads(count: int) -> None:
+    """Let products use `count` threads, if the library can be told."""
     tell = function("openblas_set_num_threads")
-    if tell is None:
-        return False
-    tell(count)
-    return True
+    if tell is not None:
+        tell(count)
 
 
 _lock = RLock()

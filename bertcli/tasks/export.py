@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -48,23 +48,40 @@ class Exported(NamedTuple):
     difference: float | None
 
 
-def export_file(model: Model, file: str | Path, **options: Any) -> Exported:
+class GraphOptions(TypedDict, total=False):
+    """head, pooling, normalize: which results, see `Wanted.of`. opset: the version of ONNX's operators (20).
+
+    precision: "float16" stores halves and computes with float32, "int8" quantizes the matrices, per channel. check: run
+    the graph once beside NumPy (None: if onnxruntime is installed); in float32, one that differs by more than 1e-4 is
+    refused.
+    """
+
+    head: str | None
+    pooling: str | None
+    normalize: bool | None
+    opset: int
+    precision: Precision
+    check: bool | None
+
+
+def export_file(model: Model, file: str | Path, **options: Unpack[GraphOptions]) -> Exported:
     """Write a model as an ONNX file, whose inputs and outputs have the names that other tools expect.
 
-    The options are those of `make_graph`. Errors: BertcliError, also while writing; what was there is then unchanged.
+    Errors: BertcliError if the packages of the extra are missing, for results that the model does not have, for a model
+    without weights, and while writing; what was there is then unchanged.
     """
     file = Path(file)
     check_output(str(file), (".onnx",))
     with _draft_of(file.parent, str(file)) as draft:
-        return make_graph(model, draft / file.name, **options)._replace(file=file)
+        return _make_graph(model, draft / file.name, **options)._replace(file=file)
 
 
-def export_folder(model: Model, folder: str | Path, **options: Any) -> Exported:
+def export_folder(model: Model, folder: str | Path, **options: Unpack[GraphOptions]) -> Exported:
     """Write a model into a folder that sentence-transformers (backend="onnx") and transformers.js can open.
 
     The graph lies in its folder onnx/ under the name that transformers.js has for its precision; beside that lie the
     configuration, tokenizer and sentence-transformers' files of the model, see `Tokenizer.save`. Into the model's own
-    folder only the graph is written. Options and errors are those of `export_file`.
+    folder only the graph is written. Errors are those of `export_file`.
     """
     target = Path(folder)
     if target.exists() and not target.is_dir():
@@ -72,7 +89,7 @@ def export_folder(model: Model, folder: str | Path, **options: Any) -> Exported:
     name = Path("onnx", FILES[options.get("precision", "float32")])
     with _draft_of(target, str(target)) as draft:
         (draft / "onnx").mkdir()
-        exported = make_graph(model, draft / name, **options)
+        exported = _make_graph(model, draft / name, **options)
         if model.path is not None and model.path != target.resolve():
             _copy_small_files(model.path, draft)
             if any((draft / file).exists() for file in ("tokenizer.json", "vocab.txt")):
@@ -80,7 +97,7 @@ def export_folder(model: Model, folder: str | Path, **options: Any) -> Exported:
     return exported._replace(file=target / name)
 
 
-def make_graph(
+def _make_graph(
     model: Model,
     file: Path,
     *,
@@ -91,13 +108,7 @@ def make_graph(
     precision: Precision = "float32",
     check: bool | None = None,
 ) -> Exported:
-    """Write a model's graph, its weights beside it if they are too large for one file.
-
-    head, pooling: which results, see `Wanted.of`. precision: "float16" stores halves and computes with float32, "int8"
-    quantizes the matrices, per channel. check: run it once beside NumPy (None: if onnxruntime is installed); a float32
-    file that differs by more than 1e-4 is refused. Errors: BertcliError if the packages of the extra are missing, for
-    results that the model does not have, for a model without weights; OSError while writing.
-    """
+    """Write a model's graph, its weights beside it if they are too large for one file. Errors: also OSError."""
     check = installed("onnxruntime") if check is None else check
     require("onnx", *["onnxruntime"] * (check or precision == "int8"))
     if not model.has_weights:
