@@ -67,8 +67,9 @@ def open_cached(model: str, key: str, make: Make, device: str) -> Session:
     """The graph of this key, made if it is not there; again if what is there is not what was written.
 
     Every file is compared with its checksums first: of 345 MB that took 0.1 to 0.16 s of the 1.2 s until the first
-    result, on two cores. Safe with several processes: a graph is made under another name and renamed, and the first one stays. If the
-    cache cannot be written, that is said, and the graph is made for this process alone. Errors: BertcliError.
+    result, on two cores. Safe with several processes: a graph is made under another name and renamed, and the first one
+    stays. If the cache cannot be written, that is said, and the graph is made for this process alone.
+    Errors: BertcliError.
     """
     place = cache_folder() / model / key
     try:
