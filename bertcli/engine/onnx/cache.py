@@ -122,9 +122,10 @@ def _checksums(folder: Path) -> dict[str, list[int]]:
 
 
 def _replace(place: Path, make: Make) -> None:
-    """Make a graph beside its place and move it there, unless a whole one has come there in the meantime."""
+    """Make a graph beside its place and move it there, unless another process has put one there in the meantime."""
     place.parent.mkdir(parents=True, exist_ok=True)
     _remove_old(place.parent)
+    damaged = _number(place)
     draft = Path(mkdtemp(prefix=".", dir=place.parent))
     try:
         make(draft / NAME)
@@ -132,16 +133,24 @@ def _replace(place: Path, make: Make) -> None:
         for part in draft.iterdir():
             with part.open("r+b") as written:
                 os.fsync(written.fileno())
-        if not _is_whole(place):
-            with suppress(FileNotFoundError):
+        if damaged is not None and _number(place) == damaged:
+            with suppress(FileNotFoundError):  # another process was faster
                 os.rename(place, draft / "damaged")
-            with suppress(OSError):  # another process was faster
-                os.rename(draft, place)
-            if not place.is_dir():
-                raise OSError(f"{place} cannot be made")
-            shutil.rmtree(place / "damaged", ignore_errors=True)
+        with suppress(OSError):  # here, too
+            os.rename(draft, place)
+        if not place.is_dir():
+            raise OSError(f"{place} cannot be made")
+        shutil.rmtree(place / "damaged", ignore_errors=True)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _number(place: Path) -> int | None:
+    """The file system's number of a folder, which another one in its place does not have; None if there is none."""
+    try:
+        return place.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _remove_old(folder: Path) -> None:
