@@ -379,7 +379,8 @@ def print_marked(text: str, marks: Iterable[Mark]) -> None:
             shown.append(f"{words}({title})")
         done = mark.end
     shown.append(visible(text[done:], lines=True))
-    console.print(shown)
+    width = terminal_width()
+    console.print(shown, soft_wrap=width is None, width=width)
 
 
 def shows_shades() -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bertcli.analysis.explain import pairs_of
-from bertcli.analysis.results import Numbers, tokens_of
+from bertcli.analysis.results import Numbers, spelled, tokens_of
 from bertcli.analysis.svg import Cell, grid
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed, pack
@@ -39,7 +39,7 @@ MEANING = (
 
 @dataclass(frozen=True)
 class Prediction(ByName):
-    """A token with its probability: `token` is its id, `token_str` the piece."""
+    """A token with its probability: `token` is its id, `token_str` what it reads, as in `fill-mask`."""
 
     token: int
     token_str: str
@@ -182,7 +182,7 @@ def _layer_views(model: Model, here: Numbers, last: Numbers, layer: int, top_k: 
     divergence = (np.exp(last) * (last - here)).sum(axis=1)
     for row, answer, kl in zip(here, answers, divergence, strict=True):
         best = np.argsort(-row, kind="stable")[:top_k]
-        predictions = tuple(Prediction(int(id), model.tokenizer.piece(int(id)), float(np.exp(row[id]))) for id in best)
+        predictions = tuple(Prediction(int(id), spelled(model, int(id)), float(np.exp(row[id]))) for id in best)
         rank = 1 + int((row > row[answer]).sum())
         yield LayerView(layer, predictions, rank, float(np.exp(row[answer])), max(0.0, float(kl)))
 

@@ -74,6 +74,11 @@ def tokens_of(model: Model, text: str, pair: str | None = None, limit: int | Non
     return tokens
 
 
+def spelled(model: Model, id: int) -> str:
+    """A piece of the vocabulary as it reads by itself, and as `fill-mask` shows it."""
+    return model.tokenizer.spelling([model.tokenizer.piece(id)]).alone
+
+
 def sentence_of(model: Model, tokens: Tokens, text: str, asked: Asked) -> Sentence:
     """Tokens as a sentence whose result is asked about.
 
@@ -136,7 +141,7 @@ def _log_probability(model: Model, sentence: Sentence, word: str | None) -> Resu
     pieces = (_mask_logits(model, [sentence])[0].argmax(),) if word is None else model.tokenizer.pieces_of(word)
     if len(pieces) != 1 or pieces[0] == model.tokenizer.unk_id:
         raise BertcliError(f"{shown(word)} is not one piece of the vocabulary: ask about a word that is.")
-    target = word or model.tokenizer.piece(int(pieces[0]))
+    target = word or spelled(model, int(pieces[0]))
 
     def of(sentences: Sequence[Sentence]) -> Numbers:
         outputs = _mask_logits(model, sentences)

@@ -65,7 +65,8 @@ def test_views_of_families_lens_ends_with_the_answer(masks: Model) -> None:
     text = f"the king drank hot {masks.tokenizer.mask_token}"
     (mask,) = bertcli.lens(masks, text)[0].masks
     best = masks.fill_mask([text], top_k=3)[0]["masks"][0]["predictions"]
-    assert [one.token for one in mask.layers[-1].predictions] == [one["token"] for one in best]
+    predictions = [(one.token, one.token_str) for one in mask.layers[-1].predictions]
+    assert predictions == [(one["token"], one["token_str"]) for one in best]
     assert mask.layers[-1].score == pytest.approx(best[0]["score"], abs=1e-6)
     assert len(mask.layers) == masks.config.num_hidden_layers + 1
     assert mask.layers[0].kl > 0
