@@ -240,6 +240,7 @@ def test_trace_layers_that_differ_are_not_told_as_one() -> None:
     assert [(block.layers, block.times) for block in folded(found.steps, fold=True)] == [
         ("", 1), ("encoder.layers.*", 3), ("", 1), ("encoder.layers.3", 1),
     ]  # fmt: skip
+    assert folded(found.steps, fold=True)[1].heading == "Encoder layers 0 to 2, each:"
 
 
 # ------------------------------------------------------------------------------------------------------ saved outputs

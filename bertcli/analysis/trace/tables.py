@@ -35,18 +35,19 @@ class Folded(NamedTuple):
     layers: str  # "encoder.layers.*" or "encoder.layers.3"; empty outside of layers
     times: int
     steps: tuple[Step, ...]
+    name: str  # "Encoder layer × 12", or "Encoder layers 1 to 2" where others do something else
 
     @property
     def heading(self) -> str:
         """What stands above the steps."""
-        return f"Encoder layer × {self.times}, each:" if self.times > 1 else f"{self.layers}:"
+        return f"{self.name}, each:" if self.times > 1 else f"{self.layers}:"
 
     @property
     def whole(self) -> Step:
         """All layers together as a step, whose costs are their sums."""
         return replace(
             self.steps[0],
-            operation=f"Encoder layer × {self.times}, all",
+            operation=f"{self.name}, all",
             params=self.times * sum(step.params for step in self.steps),
             macs=self.times * sum(step.macs for step in self.steps),
             bytes=self.times * sum(step.bytes for step in self.steps),
@@ -65,7 +66,8 @@ def folded(steps: Sequence[Step], *, fold: bool) -> list[Folded]:
             found[-1].append(stretch)
         else:
             found.append([stretch])
-    return [_joined(several) for several in found]
+    alike = sum(bool(_layer(several[0][0].path)) for several in found) == 1
+    return [_joined(several, alike) for several in found]
 
 
 def _layer(path: str) -> str:
@@ -78,15 +80,18 @@ def _without_layer(step: Step) -> Step:
     return replace(step, index=0, path=path, module="", parameters=(), sources=(), seconds=None, stats=None)
 
 
-def _joined(several: list[tuple[Step, ...]]) -> Folded:
-    layer = _layer(several[0][0].path)
+def _joined(several: list[tuple[Step, ...]], alike: bool) -> Folded:
+    """Layers that do the same; `alike`: all layers do."""
+    layer, last = (_layer(steps[0].path) for steps in (several[0], several[-1]))
     if len(several) == 1:
-        return Folded(layer, 1, several[0])
+        return Folded(layer, 1, several[0], layer)
+    first, last = layer.rpartition(".")[2], last.rpartition(".")[2]
+    name = f"Encoder layer × {len(several)}" if alike else f"Encoder layers {first} to {last}"
     steps = tuple(
         replace(_without_layer(column[0]), seconds=_seconds(column), stats=_stats(column))
         for column in zip(*several, strict=True)
     )
-    return Folded(f"{layer.rpartition('.')[0]}.{EVERY}", len(several), steps)
+    return Folded(f"{layer.rpartition('.')[0]}.{EVERY}", len(several), steps, name)
 
 
 def _seconds(steps: Sequence[Step]) -> float | None:
