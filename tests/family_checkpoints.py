@@ -1,8 +1,8 @@
 """Small random checkpoints of every family but BERT: which tensors there are, written down as in published files.
 
-A line is a linear layer (weight and bias), a norm, or a single tensor, with its axes; `N` is a layer's number and
-`{a,b}` stands for each of its words. `[mlm]` and so on begin what a head adds; `-` at a line's start takes the lines
-away that begin so. That the names and shapes are right is checked when the goldens are recorded.
+A line is a linear layer (weight and bias), a norm, or a single tensor, with its axes; a name that begins with a dot has
+the family's prefix, `N` is a layer's number, and `{a,b}` stands for each of its words. `[mlm]` and so on begin what a
+head adds. That the names and shapes are right is checked when the goldens are recorded.
 """
 
 from __future__ import annotations
@@ -18,98 +18,106 @@ from checkpoints import weights
 
 Sizes = Mapping[str, int]
 
-ROBERTA = """
-tensor roberta.embeddings.word_embeddings.weight V H
-tensor roberta.embeddings.position_embeddings.weight P H
-tensor roberta.embeddings.token_type_embeddings.weight 1 H
-norm roberta.embeddings.LayerNorm H
-linear roberta.encoder.layer.N.attention.self.{query,key,value} H H
-linear roberta.encoder.layer.N.attention.output.dense H H
-norm roberta.encoder.layer.N.attention.output.LayerNorm H
-linear roberta.encoder.layer.N.intermediate.dense F H
-linear roberta.encoder.layer.N.output.dense H F
-norm roberta.encoder.layer.N.output.LayerNorm H
-[model]
-linear roberta.pooler.dense H H
-[mlm]
+EMBEDDINGS = """
+tensor .embeddings.word_embeddings.weight V H
+tensor .embeddings.position_embeddings.weight P H
+"""
+NARROW_EMBEDDINGS = """
+tensor .embeddings.word_embeddings.weight V E
+tensor .embeddings.position_embeddings.weight P E
+tensor .embeddings.token_type_embeddings.weight 2 E
+norm .embeddings.LayerNorm E
+"""
+ATTENTION = "linear .encoder.layer.N.attention.self.{query,key,value} H H"
+FEED_FORWARD = """
+linear .encoder.layer.N.intermediate.dense F H
+linear .encoder.layer.N.output.dense H F
+norm .encoder.layer.N.output.LayerNorm H
+"""
+LAYER = f"""
+linear .encoder.layer.N.attention.output.dense H H
+norm .encoder.layer.N.attention.output.LayerNorm H
+{FEED_FORWARD}
+"""
+LM_HEAD = """
 linear lm_head.dense H H
 norm lm_head.layer_norm H
 tensor lm_head.bias V
+"""
+ALBERT_LAYER = ".encoder.albert_layer_groups.G.albert_layers.0"
+ALBERT_MLM = """
+linear predictions.dense E H
+norm predictions.LayerNorm E
+tensor predictions.bias V
+"""
+TRANSFORM = """
+tensor head.dense.weight H H
+tensor head.norm.weight H
+"""
+
+
+def fine_tuned(first: str, classifier: str = "", others: str = "") -> str:
+    """The heads that are trained later, with what comes before a choice's logit, a text's label, and the others'."""
+    return f"""
 [classifier]
-linear classifier.dense H H
-linear classifier.out_proj C H
+{classifier or first}
+linear classifier{".out_proj" if classifier else ""} C H
 [token_classifier]
+{others}
 linear classifier C H
 [qa]
-linear qa_outputs 2 H
+{others}
+linear {"classifier" if others else "qa_outputs"} 2 H
 [multiple_choice]
-linear roberta.pooler.dense H H
+{first}
 linear classifier 1 H
 """
-DISTILBERT = """
-tensor distilbert.embeddings.word_embeddings.weight V H
-tensor distilbert.embeddings.position_embeddings.weight P H
-norm distilbert.embeddings.LayerNorm H
-linear distilbert.transformer.layer.N.attention.{q_lin,k_lin,v_lin,out_lin} H H
-norm distilbert.transformer.layer.N.{sa_layer_norm,output_layer_norm} H
-linear distilbert.transformer.layer.N.ffn.lin1 F H
-linear distilbert.transformer.layer.N.ffn.lin2 H F
+
+
+DENSE = "linear classifier.dense H H"
+ROBERTA = f"""
+{EMBEDDINGS}
+tensor .embeddings.token_type_embeddings.weight 1 H
+norm .embeddings.LayerNorm H
+{ATTENTION}
+{LAYER}
 [model]
+linear .pooler.dense H H
+[mlm]
+{LM_HEAD}
+{fine_tuned("linear .pooler.dense H H", DENSE)}
+"""
+DISTILBERT = f"""
+{EMBEDDINGS}
+norm .embeddings.LayerNorm H
+linear .transformer.layer.N.attention.{{q_lin,k_lin,v_lin,out_lin}} H H
+norm .transformer.layer.N.{{sa_layer_norm,output_layer_norm}} H
+linear .transformer.layer.N.ffn.lin1 F H
+linear .transformer.layer.N.ffn.lin2 H F
 [mlm]
 linear vocab_transform H H
 norm vocab_layer_norm H
 tensor vocab_projector.bias V
-[classifier]
-linear pre_classifier H H
-linear classifier C H
-[token_classifier]
-linear classifier C H
-[qa]
-linear qa_outputs 2 H
-[multiple_choice]
-linear pre_classifier H H
-linear classifier 1 H
+{fine_tuned("linear pre_classifier H H")}
 """
-MPNET = """
-tensor mpnet.embeddings.word_embeddings.weight V H
-tensor mpnet.embeddings.position_embeddings.weight P H
-norm mpnet.embeddings.LayerNorm H
-tensor mpnet.encoder.relative_attention_bias.weight 32 A
-linear mpnet.encoder.layer.N.attention.attn.{q,k,v,o} H H
-norm mpnet.encoder.layer.N.attention.LayerNorm H
-linear mpnet.encoder.layer.N.intermediate.dense F H
-linear mpnet.encoder.layer.N.output.dense H F
-norm mpnet.encoder.layer.N.output.LayerNorm H
+MPNET = f"""
+{EMBEDDINGS}
+norm .embeddings.LayerNorm H
+tensor .encoder.relative_attention_bias.weight 32 A
+linear .encoder.layer.N.attention.attn.{{q,k,v,o}} H H
+norm .encoder.layer.N.attention.LayerNorm H
+{FEED_FORWARD}
 [model]
-linear mpnet.pooler.dense H H
+linear .pooler.dense H H
 [mlm]
-linear lm_head.dense H H
-norm lm_head.layer_norm H
-tensor lm_head.bias V
-[classifier]
-linear classifier.dense H H
-linear classifier.out_proj C H
-[token_classifier]
-linear classifier C H
-[qa]
-linear qa_outputs 2 H
-[multiple_choice]
-linear mpnet.pooler.dense H H
-linear classifier 1 H
+{LM_HEAD}
+{fine_tuned("linear .pooler.dense H H", DENSE)}
 """
-ELECTRA = """
-tensor electra.embeddings.word_embeddings.weight V E
-tensor electra.embeddings.position_embeddings.weight P E
-tensor electra.embeddings.token_type_embeddings.weight 2 E
-norm electra.embeddings.LayerNorm E
-linear electra.embeddings_project H E if projected
-linear electra.encoder.layer.N.attention.self.{query,key,value} H H
-linear electra.encoder.layer.N.attention.output.dense H H
-norm electra.encoder.layer.N.attention.output.LayerNorm H
-linear electra.encoder.layer.N.intermediate.dense F H
-linear electra.encoder.layer.N.output.dense H F
-norm electra.encoder.layer.N.output.LayerNorm H
-[model]
+ELECTRA = f"""
+{NARROW_EMBEDDINGS}
+linear .embeddings_project H E if projected
+{ATTENTION}
+{LAYER}
 [mlm]
 linear generator_predictions.dense E H
 norm generator_predictions.LayerNorm E
@@ -117,118 +125,62 @@ tensor generator_lm_head.bias V
 [rtd]
 linear discriminator_predictions.dense H H
 linear discriminator_predictions.dense_prediction 1 H
-[classifier]
-linear classifier.dense H H
-linear classifier.out_proj C H
-[token_classifier]
-linear classifier C H
-[qa]
-linear qa_outputs 2 H
-[multiple_choice]
-linear sequence_summary.summary H H
-linear classifier 1 H
+{fine_tuned("linear sequence_summary.summary H H", DENSE)}
 """
-MODERNBERT = """
-tensor model.embeddings.tok_embeddings.weight V H
-tensor model.embeddings.norm.weight H
-tensor model.layers.N.attn.Wqkv.weight 3H H
-tensor model.layers.N.attn.Wo.weight H H
-tensor model.layers.N.mlp_norm.weight H
-tensor model.layers.N.mlp.Wi.weight 2F H
-tensor model.layers.N.mlp.Wo.weight H F
-tensor model.layers.{1,2,3}.attn_norm.weight H
-tensor model.final_norm.weight H
-[model]
+MODERNBERT = f"""
+tensor .embeddings.tok_embeddings.weight V H
+tensor .embeddings.norm.weight H
+tensor .layers.N.attn.Wqkv.weight 3H H
+tensor .layers.N.attn.Wo.weight H H
+tensor .layers.N.mlp_norm.weight H
+tensor .layers.N.mlp.Wi.weight 2F H
+tensor .layers.N.mlp.Wo.weight H F
+tensor .layers.{{1,2,3}}.attn_norm.weight H
+tensor .final_norm.weight H
 [mlm]
-tensor head.dense.weight H H
-tensor head.norm.weight H
+{TRANSFORM}
 tensor decoder.bias V
-[classifier]
-tensor head.dense.weight H H
-tensor head.norm.weight H
-linear classifier C H
-[token_classifier]
-tensor head.dense.weight H H
-tensor head.norm.weight H
-linear classifier C H
-[qa]
-tensor head.dense.weight H H
-tensor head.norm.weight H
-linear classifier 2 H
-[multiple_choice]
-tensor head.dense.weight H H
-tensor head.norm.weight H
-linear classifier 1 H
+{fine_tuned(TRANSFORM, others=TRANSFORM)}
 """
-DEBERTA = """
-tensor deberta.embeddings.word_embeddings.weight V E
-tensor deberta.embeddings.position_embeddings.weight P E if position_biased_input
-tensor deberta.embeddings.token_type_embeddings.weight 2 E if type_vocab_size
-tensor deberta.embeddings.embed_proj.weight H E if projected
-norm deberta.embeddings.LayerNorm H
-tensor deberta.encoder.rel_embeddings.weight 2K H if position_buckets
-tensor deberta.encoder.rel_embeddings.weight 2P H if unbucketed
-norm deberta.encoder.LayerNorm H if norm_rel_ebd
-tensor deberta.encoder.conv.conv.weight H H 3 if conv_kernel_size
-tensor deberta.encoder.conv.conv.bias H if conv_kernel_size
-norm deberta.encoder.conv.LayerNorm H if conv_kernel_size
-linear deberta.encoder.layer.N.attention.self.{query_proj,key_proj,value_proj} H H
-linear deberta.encoder.layer.N.attention.self.pos_key_proj H H if own_key
-linear deberta.encoder.layer.N.attention.self.pos_query_proj H H if own_query
-linear deberta.encoder.layer.N.attention.output.dense H H
-norm deberta.encoder.layer.N.attention.output.LayerNorm H
-linear deberta.encoder.layer.N.intermediate.dense F H
-linear deberta.encoder.layer.N.output.dense H F
-norm deberta.encoder.layer.N.output.LayerNorm H
-[model]
+DEBERTA = f"""
+tensor .embeddings.word_embeddings.weight V E
+tensor .embeddings.position_embeddings.weight P E if position_biased_input
+tensor .embeddings.token_type_embeddings.weight 2 E if type_vocab_size
+tensor .embeddings.embed_proj.weight H E if projected
+norm .embeddings.LayerNorm H
+tensor .encoder.rel_embeddings.weight 2K H if position_buckets
+tensor .encoder.rel_embeddings.weight 2P H if unbucketed
+norm .encoder.LayerNorm H if norm_rel_ebd
+tensor .encoder.conv.conv.weight H H 3 if conv_kernel_size
+tensor .encoder.conv.conv.bias H if conv_kernel_size
+norm .encoder.conv.LayerNorm H if conv_kernel_size
+linear .encoder.layer.N.attention.self.{{query_proj,key_proj,value_proj}} H H
+linear .encoder.layer.N.attention.self.pos_key_proj H H if own_key
+linear .encoder.layer.N.attention.self.pos_query_proj H H if own_query
+{LAYER}
 [mlm]
 linear cls.predictions.transform.dense E H
 norm cls.predictions.transform.LayerNorm E
 tensor cls.predictions.bias V
-[classifier]
-linear pooler.dense H H
-linear classifier C H
-[token_classifier]
-linear classifier C H
-[qa]
-linear qa_outputs 2 H
-[multiple_choice]
-linear pooler.dense H H
-linear classifier 1 H
+{fine_tuned("linear pooler.dense H H")}
 """
-ALBERT = """
-tensor albert.embeddings.word_embeddings.weight V E
-tensor albert.embeddings.position_embeddings.weight P E
-tensor albert.embeddings.token_type_embeddings.weight 2 E
-norm albert.embeddings.LayerNorm E
-linear albert.encoder.embedding_hidden_mapping_in H E
-linear albert.encoder.albert_layer_groups.G.albert_layers.0.attention.{query,key,value,dense} H H
-norm albert.encoder.albert_layer_groups.G.albert_layers.0.attention.LayerNorm H
-linear albert.encoder.albert_layer_groups.G.albert_layers.0.ffn F H
-linear albert.encoder.albert_layer_groups.G.albert_layers.0.ffn_output H F
-norm albert.encoder.albert_layer_groups.G.albert_layers.0.full_layer_layer_norm H
+ALBERT = f"""
+{NARROW_EMBEDDINGS}
+linear .encoder.embedding_hidden_mapping_in H E
+linear {ALBERT_LAYER}.attention.{{query,key,value,dense}} H H
+norm {ALBERT_LAYER}.attention.LayerNorm H
+linear {ALBERT_LAYER}.ffn F H
+linear {ALBERT_LAYER}.ffn_output H F
+norm {ALBERT_LAYER}.full_layer_layer_norm H
 [model]
-linear albert.pooler H H
+linear .pooler H H
 [mlm]
-linear predictions.dense E H
-norm predictions.LayerNorm E
-tensor predictions.bias V
+{ALBERT_MLM}
 [sop]
-linear albert.pooler H H
-linear predictions.dense E H
-norm predictions.LayerNorm E
-tensor predictions.bias V
+linear .pooler H H
+{ALBERT_MLM}
 linear sop_classifier.classifier 2 H
-[classifier]
-linear albert.pooler H H
-linear classifier C H
-[token_classifier]
-linear classifier C H
-[qa]
-linear qa_outputs 2 H
-[multiple_choice]
-linear albert.pooler H H
-linear classifier 1 H
+{fine_tuned("linear .pooler H H")}
 """
 
 BERT_SIZES = {"hidden_size": "H", "num_hidden_layers": "L", "num_attention_heads": "A", "intermediate_size": "F",
@@ -323,17 +275,17 @@ def make_family(
     written |= {key: all_sizes[axis] for key, axis in of.keys.items()} | dict(of.config)
     written = {key: value for key, value in (written | dict(config or {})).items() if value is not None}
     (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    shapes = dict(tensors(of.tensors, head, all_sizes, written))
+    shapes = dict(tensors(of, head, all_sizes, written))
     stored = {name.removeprefix(of.prefix) if bare else name: (dtype, narrow(values, dtype))
               for name, values in weights(shapes, seed).items()}  # fmt: skip
     write_weights(folder, stored, 0)
     return folder
 
 
-def tensors(text: str, head: str, sizes: Sizes, config: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, ...]]]:
+def tensors(of: Family, head: str, sizes: Sizes, config: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Name and shape of every tensor; lines that end in `if KEY` are for configurations where that is not 0."""
     section = ""
-    for line in text.strip().splitlines():
+    for line in filter(None, of.tensors.splitlines()):
         if line.startswith("["):
             section = line.strip("[]")
             continue
@@ -342,7 +294,7 @@ def tensors(text: str, head: str, sizes: Sizes, config: Mapping[str, Any]) -> It
             continue
         kind, name, *axes = line.split()
         shape = tuple(int(axis) if axis.isdigit() else int(axis[:-1] or 1) * sizes[axis[-1]] for axis in axes)
-        for one in _spelled(name, sizes):
+        for one in _spelled(of.prefix + name[1:] if name.startswith(".") else name, sizes):
             if kind == "tensor":
                 yield one, shape
             else:
