@@ -57,7 +57,7 @@ tensor head.norm.weight H
 
 
 def fine_tuned(first: str, classifier: str = "", others: str = "") -> str:
-    """The heads that are trained later, with what comes before a choice's logit, a text's label, and the others'."""
+    """The heads that are trained later, and the layers before a choice's logit, a text's labels, and all others."""
     return f"""
 [classifier]
 {classifier or first}

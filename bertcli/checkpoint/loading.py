@@ -159,8 +159,11 @@ class _Loader:
         for again in found[1:]:
             alike = tensor.equals(self.stored[again])
             self._take(self.stored[again], "ignored", None, f"{COPY if alike else DIFFERENT} {found[0]}")
-        whole = self.whole.setdefault(found[0], tensor.float32()) if parts > 1 else tensor.float32()
-        return np.split(whole, parts)[number] if parts > 1 else whole
+        if parts == 1:
+            return tensor.float32()
+        if found[0] not in self.whole:
+            self.whole[found[0]] = tensor.float32()
+        return np.split(self.whole[found[0]], parts)[number]
 
     def _lacking(self, name: str, shape: tuple[int, ...]) -> BertcliError:
         other = tensors_of_others(self.stored, self.family)

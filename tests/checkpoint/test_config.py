@@ -68,6 +68,14 @@ def test_what_is_wrong_is_named(change: dict[str, Any], message: str) -> None:
         parse_config({**OLD, **change})
 
 
+@pytest.mark.parametrize("value", ["768", 7.5, float("nan"), True, [768]])
+def test_what_is_wrong_is_named_in_python_too(value: Any) -> None:
+    with pytest.raises(BertcliError, match="hidden_size is .*, which is not a whole number"):
+        BertConfig(hidden_size=value)
+    with pytest.raises(BertcliError, match="layer_norm_eps is"):
+        BertConfig(layer_norm_eps=float("nan"))
+
+
 @pytest.mark.parametrize(
     ("content", "message"), [("{", "not valid JSON"), ("[1]", "holds not a JSON object"), (None, "is missing")]
 )

@@ -68,6 +68,17 @@ def test_tokenizer_file_template_that_omits_a_text(place: int, tmp_path: Path) -
         Tokenizer.open(with_template(tmp_path, lambda template: template["pair"].pop(place)))
 
 
+def test_tokenizer_file_that_cuts_texts_into_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = make(tmp_path, tokenizer="json") / "tokenizer.json"
+    document = json.loads(file.read_text(encoding="utf-8"))
+    step = {"type": "FixedLength", "length": 0}
+    for document["pre_tokenizer"] in (step, {"type": "Sequence", "pretokenizers": [step]}):
+        file.write_text(json.dumps(document), encoding="utf-8")
+        with pytest.raises(BertcliError, match="cuts texts into pieces of no length"):
+            Tokenizer.open(tmp_path)
+    assert capfd.readouterr().err == ""
+
+
 def test_tokenizer_file_panic_of_the_library_is_one_line() -> None:
     panic = type("PanicException", (BaseException,), {})
     with (
