@@ -70,7 +70,7 @@ def test_what_is_wrong_is_named(change: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize("value", ["768", 7.5, float("nan"), True, [768]])
 def test_what_is_wrong_is_named_in_python_too(value: Any) -> None:
-    with pytest.raises(BertcliError, match="hidden_size is .*, which is not a whole number"):
+    with pytest.raises(BertcliError, match=r"hidden_size is .*, which is not a whole number"):
         BertConfig(hidden_size=value)
     with pytest.raises(BertcliError, match="layer_norm_eps is"):
         BertConfig(layer_norm_eps=float("nan"))
