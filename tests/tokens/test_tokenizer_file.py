@@ -74,7 +74,7 @@ def test_tokenizer_file_that_cuts_texts_into_nothing(tmp_path: Path, capfd: pyte
     step = {"type": "FixedLength", "length": 0}
     for document["pre_tokenizer"] in (step, {"type": "Sequence", "pretokenizers": [step]}):
         file.write_text(json.dumps(document), encoding="utf-8")
-        with pytest.raises(BertcliError, match="cuts texts into pieces of no length|cannot be read as a tokenizer"):
+        with pytest.raises(BertcliError, match=r"cuts texts into pieces of no length|cannot be read as a tokenizer"):
             Tokenizer.open(tmp_path)
     assert capfd.readouterr().err == ""
 
