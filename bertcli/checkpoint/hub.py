@@ -14,15 +14,11 @@ logger = logging.getLogger("bertcli")
 
 SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment")
 
-# The first BERTs were on the Hub without an organization; a cache may have them under the old name or the new.
-CANONICAL = (
-    "bert-base-uncased", "bert-base-cased", "bert-large-uncased", "bert-large-cased", "bert-base-chinese",
-    "bert-base-multilingual-uncased", "bert-base-multilingual-cased", "bert-base-german-cased",
-    "bert-base-german-dbmdz-cased", "bert-base-german-dbmdz-uncased", "bert-base-cased-finetuned-mrpc",
-    "bert-large-uncased-whole-word-masking", "bert-large-uncased-whole-word-masking-finetuned-squad",
-    "bert-large-cased-whole-word-masking", "bert-large-cased-whole-word-masking-finetuned-squad",
-)  # fmt: skip
-CANONICAL_HOME = "google-bert/"
+# The first models were on the Hub without an organization; a cache may have them under the old name or the new.
+HOMES = {
+    "bert": "google-bert", "roberta": "FacebookAI", "xlm": "FacebookAI", "distilbert": "distilbert",
+    "distilroberta": "distilbert", "albert": "albert", "camembert": "almanach",
+}  # fmt: skip
 
 # The Hub's own rule for names: words, dots and dashes, beginning and ending with a word, without "--", ".." or ".git".
 HUB_ID = re.compile(r"(?!.*(?:--|\.\.))(?!.*\.git$)(?:\b[\w.-]{1,96}\b/)?\b[\w.-]{1,96}\b", re.ASCII)
@@ -101,10 +97,11 @@ def _check_name(model: str) -> None:
 
 def _names(model: str) -> list[str]:
     """The names under which the Hub may know the model, the given one first."""
-    bare = model.removeprefix(CANONICAL_HOME)
-    if bare not in CANONICAL:
+    organization, _, bare = model.rpartition("/")
+    home = HOMES.get(bare.partition("-")[0])
+    if home is None or organization not in ("", home):
         return [model]
-    return [model, bare if model != bare else CANONICAL_HOME + bare]
+    return [model, bare if organization else f"{home}/{bare}"]
 
 
 def _offline_by_environment() -> bool:

@@ -68,11 +68,6 @@ def is_plain(name: str) -> bool:
     return name not in (".", "..") and name.isprintable() and not any(mark in name for mark in '/\\:"')
 
 
-def read_json(path: Path, limit: int = JSON_LIMIT) -> Any:
-    """The JSON value in a file of at most `limit` bytes, by the rules of `parse_json`."""
-    return parse_json(read_whole(path, limit), str(path))
-
-
 def read_whole(path: Path, limit: int) -> bytes:
     """The whole of a regular file; BertcliError if it exceeds `limit` (nothing beyond is read)."""
     with open_regular(path) as file:
@@ -90,20 +85,21 @@ def read_bytes(file: BinaryIO, count: int, path: Path) -> bytes:
         raise BertcliError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def parse_json(data: bytes, name: str) -> Any:
-    """The JSON value in UTF-8 bytes; `name` is their origin, for messages.
+def read_json(path: Path) -> Any:
+    """The JSON value in a small file.
 
     Errors: BertcliError for bad UTF-8 or JSON, a key given twice, NaN or Infinity, a number of more than
     40 digits, or nesting deeper than Python's stack.
     """
+    text = read_whole(path, JSON_LIMIT)
     try:
         return json.loads(
-            data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_constant, parse_int=_whole_number
+            text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_constant, parse_int=_whole_number
         )
     except RecursionError:
-        raise BertcliError(f"{name} is nested too deeply to be valid: fetch the model again.") from None
+        raise BertcliError(f"{path} is nested too deeply to be valid: fetch the model again.") from None
     except ValueError as error:  # of UTF-8, of JSON, and of the three hooks
-        raise BertcliError(f"{name} is not valid JSON ({error}): correct it, or fetch the model again.") from None
+        raise BertcliError(f"{path} is not valid JSON ({error}): correct it, or fetch the model again.") from None
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

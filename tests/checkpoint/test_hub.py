@@ -24,7 +24,7 @@ from static_models import write_static
 import bertcli
 from bertcli.checkpoint import hub as hub_module
 from bertcli.checkpoint.cache import cache_folder, missing
-from bertcli.checkpoint.hub import CANONICAL, find_model, sample
+from bertcli.checkpoint.hub import find_model, sample
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 
@@ -334,6 +334,9 @@ def test_old_and_new_names_are_one_model(hub: Hub, start: Start) -> None:
     hub.repos = {"bert-base-cased": hub.repos[new]}
     assert process.folder("google-bert/bert-base-cased").parents[1].name == "models--bert-base-cased"
     assert process.folder("bert-base-cased", offline=True)
+    hub.repos = {"FacebookAI/roberta-base": hub.repos["bert-base-cased"]}
+    assert process.folder("roberta-base").parents[1].name == "models--FacebookAI--roberta-base"
+    assert "There is no folder someone/roberta-base" in process.error("someone/roberta-base")
 
 
 def test_a_mirror_that_lists_no_files_with_the_model(hub: Hub, start: Start) -> None:
@@ -602,10 +605,6 @@ def test_the_cache_is_where_its_client_has_it(
         monkeypatch.setenv(name, value)
     assert cache_folder() == Path(expected)
     assert cache_folder("~/mine") == Path("/home/me/mine")
-
-
-def test_old_names_have_no_home() -> None:
-    assert all("/" not in name and name.startswith("bert-") for name in CANONICAL)
 
 
 def test_a_ref_that_never_ends(tmp_path: Path) -> None:
