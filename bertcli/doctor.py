@@ -69,7 +69,7 @@ def onnx_matrix_rate(rows: int = 1024, inner: int = 768, columns: int = 3072) ->
     product = graph.node("MatMul", graph.node("Cast", IDS, to=FLOAT), graph.matrix("weight"))
     largest = graph.node("ReduceMax", product, graph.integers([1]), keepdims=0)
     file = BytesIO()
-    write(Export(graph, {"largest": Tensor(largest, ((Dim(1, "batch"),),))}, {}, bertcli.__version__), file)
+    write(Export(graph, {"largest": Tensor(largest, ((Dim(1, "batch"),),))}, {}), file)
     session, ids = Session(file.getvalue()), np.ones((rows, inner), dtype=np.int64)
     return 2 * rows * inner * columns / _best_of(lambda: session({IDS: ids}), 8)
 

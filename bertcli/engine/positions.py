@@ -31,8 +31,7 @@ def by_distance(values: Callable[[Integers], Array], queries: Integers, keys: In
     are a view of the values of each distance.
     """
     if _is_run(queries) and _is_run(keys):
-        distances = np.arange(queries[0] - keys[-1], queries[-1] - keys[0] + 1)
-        return sliding_window_view(values(distances), len(keys), axis=-1)[..., ::-1]
+        return sliding_window_view(values(_distances(queries, keys)), len(keys), axis=-1)[..., ::-1]
     distances = queries[:, None] - keys
     return values(distances.reshape(-1)).reshape(-1, *distances.shape)
 
@@ -75,34 +74,29 @@ def _turns(size: int, theta: float, longest: int) -> tuple[Array, Array]:
     return np.cos(turns), np.sin(turns)
 
 
-def of_queries(values: Array, queries: Integers, keys: Integers, buckets: int, farthest: int) -> Array:
-    """values [batch, head, query, bucket] -> [batch, head, query, key], each at the bucket of query - key."""
+def by_bucket(values: Array, queries: Integers, keys: Integers, buckets: int, farthest: int, *, of_keys: bool) -> Array:
+    """values [batch, head, row, bucket] -> [batch, head, query, key], each at the bucket of query - key.
+
+    Rows are queries, or keys if `of_keys`.
+    """
     if _is_run(queries) and _is_run(keys):
         index = log_bucket(_distances(queries, keys), buckets, values.shape[-1], farthest)
-        spread = np.take(values, index, axis=-1)
-        return _skewed(spread[..., len(keys) - 1 :], (len(queries), len(keys)), query=1, key=0)
+        spread = np.take(values, index, axis=-1)[..., len(keys) - 1 :]
+        return _skewed(spread, (len(queries), len(keys)), query=not of_keys, key=of_keys)
     index = log_bucket(queries[:, None] - keys, buckets, values.shape[-1], farthest)
+    if of_keys:
+        return np.take_along_axis(values, index.T[None, None], axis=-1).swapaxes(-1, -2)
     return np.take_along_axis(values, index[None, None], axis=-1)
-
-
-def of_keys(values: Array, queries: Integers, keys: Integers, buckets: int, farthest: int) -> Array:
-    """The same for values [batch, head, key, bucket]."""
-    if _is_run(queries) and _is_run(keys):
-        index = log_bucket(_distances(queries, keys), buckets, values.shape[-1], farthest)
-        spread = np.take(values, index, axis=-1)
-        return _skewed(spread[..., len(keys) - 1 :], (len(queries), len(keys)), query=0, key=1)
-    index = log_bucket(queries[:, None] - keys, buckets, values.shape[-1], farthest)
-    return np.take_along_axis(values, index.T[None, None], axis=-1).swapaxes(-1, -2)
 
 
 def _distances(queries: Integers, keys: Integers) -> Integers:
     return np.arange(queries[0] - keys[-1], queries[-1] - keys[0] + 1)
 
 
-def _skewed(x: Array, shape: tuple[int, int], *, query: int, key: int) -> Array:
+def _skewed(x: Array, shape: tuple[int, int], *, query: bool, key: bool) -> Array:
     """[…, query, key] from a value for each distance: one query further is one distance more, one key further less.
 
-    The rows of x are queries if `query` is 1, keys if `key` is 1.
+    The rows of x are queries if `query` is true, keys if `key` is.
     """
     row, distance = x.strides[-2:]
     strides = (*x.strides[:-2], query * row + distance, key * row - distance)

@@ -59,7 +59,7 @@ def _make(network: Network, precision: str, file: Path) -> None:
     """Write the graph, its weights apart, so that they are mapped into memory."""
     exporter = exporter_of(network, opset=OPSET, half=False)
     outputs = exporter.watch(lambda batch: {HIDDEN: network(batch)})
-    made = onnx_file.Export(exporter.graph, outputs, {}, bertcli.__version__)
+    made = onnx_file.Export(exporter.graph, outputs, {})
     onnx_file.write_parts(made, file, apart=True)
     if precision == "int8":
         onnx_file.quantize(file)

@@ -146,13 +146,13 @@ def bucket_scores(x: Array, table: Array, *, terms: int) -> Array:
 )
 def add_by_query(x: Array, by_query: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
     """x_ij + Y_i,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
-    return np.add(x, positions.of_queries(by_query, queries, keys, buckets, farthest), out=x)
+    return np.add(x, positions.by_bucket(by_query, queries, keys, buckets, farthest, of_keys=False), out=x)
 
 
 @op("batch head query key, batch head key bucket, query, key -> batch head query key", work=1, onnx=rules.add_by_key)
 def add_by_key(x: Array, by_key: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
     """x_ij + Y_j,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
-    return np.add(x, positions.of_keys(by_key, queries, keys, buckets, farthest), out=x)
+    return np.add(x, positions.by_bucket(by_key, queries, keys, buckets, farthest, of_keys=True), out=x)
 
 
 @op("token in, out in width, out -> token out", contracts=True, work=_linear_work, onnx=rules.convolve)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import bertcli
 from bertcli.engine.array import Array
 from bertcli.engine.onnx import pooling
 from bertcli.engine.onnx.exporter import Exporter
@@ -74,7 +73,7 @@ class Wanted:
         if self.plan is not None:
             pooler = results.pop("pooler_output", None)
             results["sentence_embedding"] = _vector(exporter, self.plan, results[HIDDEN], pooler)
-        return Export(exporter.graph, results, self._metadata(), bertcli.__version__)
+        return Export(exporter.graph, results, self._metadata())
 
     def _watchable(self, batch: Packed) -> dict[str, Array]:
         """The results that consist of ops."""

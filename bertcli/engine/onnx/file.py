@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+import bertcli
 from bertcli.engine.array import Array
 from bertcli.engine.onnx.graph import INPUTS, Graph, Tensor, Weight
 from bertcli.engine.onnx.session import runtime
@@ -34,7 +35,6 @@ class Export(NamedTuple):
     graph: Graph
     outputs: Mapping[str, Tensor]
     metadata: Mapping[str, str]
-    version: str
 
 
 def check(export: Export) -> None:
@@ -152,7 +152,7 @@ def _without_weights(export: Export) -> onnx.ModelProto:
         opset_imports=[opset],
         ir_version=helper.find_min_ir_version_for([opset]),
         producer_name=PRODUCER,
-        producer_version=export.version,
+        producer_version=bertcli.__version__,
     )
     helper.set_model_props(model, dict(export.metadata))
     return model

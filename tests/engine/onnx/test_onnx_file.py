@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+import bertcli
 from bertcli.engine.onnx import file as onnx_file
 from bertcli.engine.onnx.graph import FLOAT, IDS, Dim, Graph, Tensor
 
@@ -23,7 +24,7 @@ def small(*, half: bool = False, tied: bool = False) -> onnx_file.Export:
     made = graph.node("MatMul", rows, graph.matrix("table" if tied else "weight"))
     graph.node("Neg", made)  # which nothing needs
     dims = (Dim(2, "batch"), Dim(3, "sequence")), (Dim(5 if tied else 4),)
-    return onnx_file.Export(graph, {"made": Tensor(made, dims)}, METADATA, "1.2.3")
+    return onnx_file.Export(graph, {"made": Tensor(made, dims)}, METADATA)
 
 
 def written(export: onnx_file.Export, folder: Path, *, beside: bool) -> onnx.ModelProto:
@@ -57,7 +58,7 @@ def test_onnx_file_stores_a_tied_weight_once(tmp_path: Path) -> None:
 def test_onnx_file_says_what_it_is(tmp_path: Path) -> None:
     model = written(small(), tmp_path, beside=False)
     assert {one.key: one.value for one in model.metadata_props} == METADATA
-    assert (model.producer_name, model.producer_version) == ("bertcli", "1.2.3")
+    assert (model.producer_name, model.producer_version) == ("bertcli", bertcli.__version__)
     assert [(one.domain, one.version) for one in model.opset_import] == [("", 20)]
     assert [one.name for one in model.graph.input] == [IDS]
     assert [one.name for one in model.graph.output] == ["made"]
@@ -86,6 +87,6 @@ def test_onnx_file_writes_lengths_of_any_size(tmp_path: Path) -> None:
         graph = Graph({"long": np.arange(size, dtype=np.float32)}, 20)
         numbers = graph.node("Cast", IDS, to=FLOAT)
         made = graph.node("Gather", "long", graph.node("Cast", numbers, to=onnx.TensorProto.INT64), axis=0)
-        export = onnx_file.Export(graph, {"x": Tensor(made, ((Dim(2, "batch"), Dim(3, "sequence")),))}, {}, "0")
+        export = onnx_file.Export(graph, {"x": Tensor(made, ((Dim(2, "batch"), Dim(3, "sequence")),))}, {})
         model = written(export, tmp_path, beside=False)
         np.testing.assert_array_equal(onnx.numpy_helper.to_array(model.graph.initializer[-1]), np.arange(size))

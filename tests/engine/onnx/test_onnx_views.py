@@ -28,7 +28,7 @@ def packed(order: str, width: int = HEADS * SIZE) -> Array:
 
 
 def run(graph: Graph, outputs: Mapping[str, Tensor], ids: Array) -> dict[str, Array]:
-    export = Export(graph, outputs, {}, "0")
+    export = Export(graph, outputs, {})
     check(export)
     file = io.BytesIO()
     write(export, file)
