@@ -254,11 +254,14 @@ def _safe(parts: Mapping[str, Part]) -> dict[str, Any]:
 
 def _read_state(path: Path) -> dict[str, Any] | None:
     """A state file's content; None if there is none, or what is there is not one of ours."""
-    try:
-        saved = None if _status(path) is None else json.loads(path.read_bytes())
-    except ValueError:
+    if _status(path) is None:
         return None
-    return saved if isinstance(saved, dict) and saved.keys() == STATE else None
+    try:
+        saved: dict[str, Any] = json.loads(path.read_bytes())
+        whole = saved.keys() == STATE and saved["sizes"].keys() == saved["checksums"].keys() <= set(PARTS)
+    except (ValueError, AttributeError):  # no JSON, or other JSON
+        return None
+    return saved if whole else None
 
 
 def _status(path: Path) -> os.stat_result | None:

@@ -16,6 +16,8 @@ from bertcli.files import draft, part
 from bertcli.files.draft import Draft, save
 from bertcli.files.part import Lock, Part
 
+OTHER = '{"fingerprint": {}, "sizes": {"../x": 1}, "checksums": {"../x": [0, 0]}, "state": null, "whole": true}'
+
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +54,7 @@ def test_draft_goes_on_where_the_state_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"state": {"texts": 9}}', "\x00" * 80])
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"state": {"texts": 9}}', "\x00" * 80, OTHER])
 def test_draft_believes_no_state_that_is_not_whole(damage: str, tmp_path: Path) -> None:
     file = tmp_path / "v.json"
     interrupt(file)
