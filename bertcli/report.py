@@ -279,33 +279,29 @@ def progress(
 
     `reached(item)` gives how many texts are done with that item, and their share (0 to 1) of all, or None.
     """
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
     console = Console(stderr=True)
     if console.is_dumb_terminal:
         yield from items
         return
-    bar = Progress(
-        TextColumn(task), BarColumn(), TextColumn("{task.completed:,} {task.description}"), TaskProgressColumn(),
-        TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True,
+    bar = rich.Progress(
+        rich.TextColumn(task), rich.BarColumn(), rich.TextColumn("{task.description}"), rich.TaskProgressColumn(),
+        rich.TimeElapsedColumn(), rich.TimeRemainingColumn(), console=console, transient=True,
     )  # fmt: skip
-    counter = bar.add_task(unit, total=None)
+    counter = bar.add_task("", total=None)
     begun = time.monotonic()
+    first: tuple[float, int] | None = None  # what came before the first item may have been done by an earlier run
     try:
         for item in items:
             done, share = reached(item)
-            speed = bar.tasks[0].speed  # since the first item: what came before may have been done by an earlier run
-            shown = f"{unit}  {speed:,.0f}/s" if speed else unit
-            bar.update(counter, completed=done, total=done / share if share else None, description=shown)
-            if not bar.live.is_started and time.monotonic() - begun > MOMENT:
+            now = time.monotonic()
+            first = first or (now, done)
+            rate = f"  {(done - first[1]) / (now - first[0]):,.0f}/s" if now > first[0] else ""
+            total = None if share is None else 1.0
+            bar.update(counter, completed=share or 0.0, total=total, description=f"{done:,} {unit}{rate}")
+            if not bar.live.is_started and now - begun > MOMENT:
                 bar.start()
             yield item
     finally:

@@ -67,8 +67,8 @@ def test_progress_says_rate_share_and_time_left(
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("bertcli.report.MOMENT", 0.0)
-    for _ in progress([100, 200, 300], "encode", lambda done: (done, done / 1000)):
+    for _ in progress([100, 201, 300], "encode", lambda done: (done, (done // 100) / 10)):
         time.sleep(0.25)
     shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().err)
     assert "encode" in shown
-    assert re.search(r"300 texts  \d+/s  30% 0:00:0", shown)
+    assert re.search(r"300 texts  \d+/s  30% 0:\d\d:\d\d 0:\d\d:\d\d", shown)
