@@ -53,7 +53,8 @@ class MarkedTable(Table):
     def add(self, record: Mapping[str, Any]) -> None:
         super().add(record)
         passage = self.passage_of(record)
-        self.passages.append(passage._replace(marks=apart(passage.marks)))
+        notes = [record["error"]] if "error" in record else passage.notes
+        self.passages.append(passage._replace(marks=apart(passage.marks), notes=notes))
 
     def print(self) -> None:
         if not (takes_escapes() and shows_shades()):

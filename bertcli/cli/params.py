@@ -11,7 +11,6 @@ from bertcli.cli.job import MASKED_SAMPLE, find_folder
 from bertcli.cli.options import ModelOptions, TableFormat, changed, option, wrong
 
 if TYPE_CHECKING:
-    from bertcli.analysis.params import Summary
     from bertcli.model import Model
     from bertcli.report import Document
 
@@ -70,40 +69,31 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions
     if wanted.tensors:
         document = _tensors(model, analyzed)
     else:
-        counted = analyzed_model(model, analyzed)
-        if wanted.versus is None:
-            document = _rows(counted, analyzed, wanted)
-        else:
-            document = _versus(counted, _other_model(wanted.versus, model, analyzed), analyzed, wanted)
+        models = [analyzed_model(model, analyzed)]
+        if wanted.versus is not None:
+            models.append(_other_model(wanted.versus, model, analyzed))
+        document = _counted(models, analyzed, wanted)
     from bertcli.report import print_document
 
     print_document(document, wanted.format)
 
 
-def _rows(model: Model, analyzed: AnalyzedOptions, wanted: ParamsOptions) -> Document:
-    """The rows of a model; --plot also draws it."""
+def _counted(models: list[Model], analyzed: AnalyzedOptions, wanted: ParamsOptions) -> Document:
+    """The rows of a model, which --plot also draws, or those of two side by side."""
+    from bertcli.analysis.params import params
+    from bertcli.analysis.params.compare import comparison
     from bertcli.analysis.params.summary import summary_document
 
-    found = _summary(model, analyzed, wanted, wanted.collapse is True)
+    collapse = len(models) > 1 if wanted.collapse is None else wanted.collapse
+    sizes = {"seq_len": analyzed.seq_len, "batch_size": analyzed.batch_size}
+    found = [params(one, depth=wanted.depth, style=wanted.style, collapse=collapse, **sizes) for one in models]
+    if len(found) > 1:
+        return comparison(*found)
     if wanted.plot is not None:
         from bertcli.analysis.params.plot import plot
 
-        plot(found, wanted.plot)
-    return summary_document(found, wanted.formulas)
-
-
-def _versus(model: Model, other: Model, analyzed: AnalyzedOptions, wanted: ParamsOptions) -> Document:
-    """The rows of two models side by side."""
-    from bertcli.analysis.params.compare import comparison
-
-    return comparison(*(_summary(one, analyzed, wanted, wanted.collapse is not False) for one in (model, other)))
-
-
-def _summary(model: Model, analyzed: AnalyzedOptions, wanted: ParamsOptions, collapse: bool) -> Summary:
-    from bertcli.analysis.params import params
-
-    sizes = {"seq_len": analyzed.seq_len, "batch_size": analyzed.batch_size}
-    return params(model, depth=wanted.depth, style=wanted.style, collapse=collapse, **sizes)
+        plot(found[0], wanted.plot)
+    return summary_document(found[0], wanted.formulas)
 
 
 def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> Document:

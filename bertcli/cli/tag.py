@@ -85,7 +85,6 @@ def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
 
 
 def _passage(record: Mapping[str, Any]) -> Passage:
-    if "error" in record:
-        return Passage("", record["text"] or "", notes=[record["error"]])
-    marks = [mark(entity["start"], entity["end"], _label(entity), entity["score"]) for entity in record["entities"]]
-    return Passage("", record["text"], marks)
+    found = record.get("entities", ())
+    marks = [mark(entity["start"], entity["end"], _label(entity), entity["score"]) for entity in found]
+    return Passage("", record["text"] or "", marks)
