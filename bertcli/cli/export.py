@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import typer
 
 from bertcli.cli.options import ModelOptions, argument, option, wrong
-
-if TYPE_CHECKING:
-    from bertcli.tasks.export import Exported
 
 logger = logging.getLogger("bertcli")
 
@@ -71,9 +68,5 @@ def export(model: ModelOptions, wanted: ExportOptions) -> None:
     how: dict[str, Any] = {name: getattr(wanted, name) for name in ("head", "pooling", "normalize", "opset", "check")}
     how["precision"] = "int8" if wanted.int8 else wanted.dtype
     made = export_file(opened, wanted.file, **how) if wanted.file else export_folder(opened, wanted.output or "", **how)
-    _report(made)
-
-
-def _report(made: Exported) -> None:
     checked = "" if made.difference is None else f"; its numbers differ from NumPy's by at most {made.difference:.1e}"
     logger.info("%s (%.1f MB) gives %s%s.", made.file, made.bytes / 1e6, ", ".join(made.outputs), checked)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import bertcli
 from bertcli.engine.array import Array
-from bertcli.engine.onnx.graph import INPUTS, Graph, Tensor, Weight
+from bertcli.engine.onnx.graph import INPUTS, Graph, Tensor
 from bertcli.engine.onnx.session import runtime
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def check(export: Export) -> None:
 
     model = _without_weights(export)
     for name, weight in _weights(export).items():
-        model.graph.input.append(helper.make_tensor_value_info(name, _type(export), _shape(weight)))
+        model.graph.input.append(helper.make_tensor_value_info(name, _type(export), weight.shape))
     checker.check_model(model, full_check=True)
 
 
@@ -53,10 +53,10 @@ def write(export: Export, file: BinaryIO, beside: BinaryIO | None = None, locati
 
     model = _without_weights(export)
     offset = 0
-    inside: list[tuple[bytes, Weight]] = []  # weights, each after the bytes before its numbers
+    inside: list[tuple[bytes, Array]] = []  # weights, each after the bytes before its numbers
     for name, weight in _weights(export).items():
-        tensor = TensorProto(name=name, dims=_shape(weight), data_type=_type(export))
-        size = weight.array.size * (2 if export.graph.half else 4)
+        tensor = TensorProto(name=name, dims=weight.shape, data_type=_type(export))
+        size = weight.size * (2 if export.graph.half else 4)
         if beside is None:
             head = tensor.SerializeToString() + _tag(_RAW_DATA, size)
             inside.append((_tag(_INITIALIZER, len(head) + size) + head, weight))
@@ -126,7 +126,7 @@ def newest_opset() -> int:
 
 def size_of_weights(export: Export) -> int:
     """Bytes of all weights as they are stored."""
-    return sum(weight.array.size for weight in _weights(export).values()) * (2 if export.graph.half else 4)
+    return sum(weight.size for weight in _weights(export).values()) * (2 if export.graph.half else 4)
 
 
 def _without_weights(export: Export) -> onnx.ModelProto:
@@ -158,7 +158,7 @@ def _without_weights(export: Export) -> onnx.ModelProto:
     return model
 
 
-def _weights(export: Export) -> dict[str, Weight]:
+def _weights(export: Export) -> dict[str, Array]:
     nodes = export.graph.needed([tensor.name for tensor in export.outputs.values()])
     used = {name for node in nodes for name in node.inputs}
     return {name: weight for name, weight in export.graph.weights.items() if name in used}
@@ -170,17 +170,11 @@ def _type(export: Export) -> int:
     return TensorProto.FLOAT16 if export.graph.half else TensorProto.FLOAT
 
 
-def _shape(weight: Weight) -> tuple[int, ...]:
-    shape = weight.array.shape
-    return shape[::-1] if weight.transposed else shape
-
-
-def _bytes(export: Export, weight: Weight) -> Iterator[bytes]:
+def _bytes(export: Export, weight: Array) -> Iterator[bytes]:
     """A weight as it is stored, some rows at a time: little-endian, row-major."""
-    array: Array = weight.array.T if weight.transposed else weight.array
-    rows = max(1, (1 << 22) // max(1, array[:1].size))
-    for first in range(0, len(array), rows):
-        yield array[first : first + rows].astype("<f2" if export.graph.half else "<f4", copy=False).tobytes()
+    rows = max(1, (1 << 22) // max(1, weight[:1].size))
+    for first in range(0, len(weight), rows):
+        yield weight[first : first + rows].astype("<f2" if export.graph.half else "<f4", copy=False).tobytes()
 
 
 def _tag(field: int, length: int) -> bytes:

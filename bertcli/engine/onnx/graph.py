@@ -47,13 +47,6 @@ class Node(NamedTuple):
     attributes: dict[str, Any]
 
 
-class Weight(NamedTuple):
-    """A parameter, stored as the model has it or transposed."""
-
-    array: Array
-    transposed: bool
-
-
 class Graph:
     """Nodes in the order in which they run. A parameter is stored when a node first has its path as an input."""
 
@@ -62,7 +55,7 @@ class Graph:
         self.opset = opset
         self.half = half  # parameters are stored as float16 and computed with as float32
         self.nodes: list[Node] = []
-        self.weights: dict[str, Weight] = {}
+        self.weights: dict[str, Array] = {}  # parameters, as the model has them or transposed
         self.constants: dict[str, NDArray[Any]] = {}
         self._scope = ""
         self._made: dict[str, Node] = {}
@@ -90,7 +83,7 @@ class Graph:
         """A parameter [out, in] as [in, out], as MatMul wants it: stored so, unless something else reads it, too."""
         if name not in self.parameters or name in self.weights:
             return self.once("Transpose", name, perm=(1, 0))
-        self.weights.setdefault(name + TRANSPOSED, Weight(self.parameters[name], transposed=True))
+        self.weights.setdefault(name + TRANSPOSED, self.parameters[name].T)
         return self._float(name + TRANSPOSED)
 
     def rows(self, table: str, indices: str) -> str:
@@ -149,7 +142,7 @@ class Graph:
             return name
         if name + TRANSPOSED in self.weights:
             return self._once("Transpose", (self._float(name + TRANSPOSED),), {"perm": (1, 0)})
-        self.weights.setdefault(name, Weight(self.parameters[name], transposed=False))
+        self.weights.setdefault(name, self.parameters[name])
         return name
 
     def _float(self, name: str) -> str:
