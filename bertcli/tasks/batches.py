@@ -117,6 +117,14 @@ def in_micro_batches(
     return [results[index] for index in range(len(lengths))]
 
 
+def in_packed_batches(
+    sentences: Sequence[Sentence], batch_tokens: int | None, run: Callable[[Packed], Iterable[R]]
+) -> list[R]:
+    """What `run` gives for each sentence, in order; `run` is called with one packed micro-batch at a time."""
+    lengths = [len(sentence.ids) for sentence in sentences]
+    return in_micro_batches(lengths, batch_tokens, lambda batch: run(pack([sentences[i] for i in batch])))
+
+
 # ---------------------------------------------------------------------------------------------------- what heads say
 
 
@@ -141,12 +149,11 @@ def logits(model: Model, head: str, batch: Packed) -> Array:
 def logits_of_each(model: Model, head: str, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
     """What a head says of each sentence: [output], or of a head that reads every token [token, output]."""
 
-    def run(batch: list[int]) -> Iterable[Numbers]:
-        packed = pack([sentences[i] for i in batch])
+    def run(packed: Packed) -> Iterable[Numbers]:
         found = logits(model, head, packed).astype(np.float64)
         return np.split(found, packed.offsets[1:-1]) if model.network.reads(head, packed) is None else found
 
-    return in_micro_batches([len(sentence.ids) for sentence in sentences], batch_tokens, run)
+    return in_packed_batches(sentences, batch_tokens, run)
 
 
 class MaskedSentence(NamedTuple):

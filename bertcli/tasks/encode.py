@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.checkpoint.sentence import Dense, SentenceConfig
 from bertcli.engine.array import Array, Integers
-from bertcli.engine.packing import Packed, pack
+from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, check_choice, check_whole
-from bertcli.files.texts import Pairs, Texts, from_values
-from bertcli.tasks.batches import check_finite, check_head, hidden_states, in_micro_batches
-from bertcli.tasks.prepared import PreparedBlock, PreparedStream, PreparedTask, PrepareOptions, prepare
+from bertcli.files.texts import Failure, Pairs, Text, Texts, from_values
+from bertcli.tasks.batches import check_finite, check_head, hidden_states, in_packed_batches
+from bertcli.tasks.prepared import Preparation, PrepareOptions, chunks, prepare
 from bertcli.tasks.run import results
-from bertcli.tasks.task import Record, Window
+from bertcli.tasks.task import Item, Record, Records, RecordStream, Result, Task, Window, merged
+from bertcli.tokens import Tokenizer
 
 if TYPE_CHECKING:
     from bertcli.model import Model
@@ -80,6 +82,94 @@ def encode_blocks(
     return Stream(how, results(task, from_values(texts, pairs)), plan)
 
 
+# -------------------------------------------------------------------------------------------- of any kind of vector
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedBlock(Result):
+    """Consecutive texts: `items`, which are computed, and (only with keep_going) `failures` among them."""
+
+    items: list[Item]
+    failures: Sequence[Failure]
+
+    def values(self) -> Iterable[Record]:
+        """What the record of each item has beside its text."""
+        raise NotImplementedError
+
+    def records(self) -> list[Record]:
+        """{index, text, tokens, truncated} and the values.
+
+        `id` follows the index if the text has one; for a part of a text chunk, start and end do, and text is the part.
+        """
+        computed = [
+            {
+                **item.named,
+                "text": item.shown,
+                "tokens": len(item.tokens.ids),
+                "truncated": item.tokens.truncated,
+                **value,
+            }
+            for item, value in zip(self.items, self.values(), strict=True)
+        ]
+        return merged(self.items, computed, self.failures)
+
+    def known_to(self, tokenizer: Tokenizer) -> Self:
+        return replace(self, items=[replace(item, tokens=item.tokens.known_to(tokenizer)) for item in self.items])
+
+
+B = TypeVar("B", bound=PreparedBlock)
+
+
+@dataclass(frozen=True)
+class PreparedStream(Generic[B]):
+    """Blocks, which can be iterated over once, and how their texts were prepared."""
+
+    preparation: Preparation
+    blocks: Generator[B, None, None]
+
+    def __iter__(self) -> Iterator[B]:
+        return self.blocks
+
+    def records(self) -> RecordStream:
+        """The records of the blocks."""
+        return RecordStream(self._records())
+
+    def _records(self) -> Generator[Records, None, None]:
+        with closing(self.blocks):
+            for block in self.blocks:
+                yield Records(block.progress, block.records())
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTask(Task[B]):
+    """A task on texts that are prepared first, of which one may give several items."""
+
+    preparation: Preparation
+
+    def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
+        """A text's item, cut where the task cuts, or one for each of its chunks."""
+        how, tokenizer = self.preparation, self.model.tokenizer
+        texts = [text for _, text in numbered]
+        if how.chunking is not None:
+            every = zip(numbered, tokenizer.encode([text.text for text in texts]), strict=True)
+            return [
+                Item(index, text, tokens, chunk)
+                for (index, text), whole in every
+                for chunk, tokens in chunks(tokenizer, how, how.chunking, text, whole)
+            ]
+        second = [None if text.pair is None else how.cased(text.pair) for text in texts]
+        tokenized = tokenizer.encode([how.prepared(text.text) for text in texts], second, self.limit)
+        return [Item(index, text, tokens) for (index, text), tokens in zip(numbered, tokenized, strict=True)]
+
+    def check(self, item: Item) -> None:
+        """Raise BertcliError for a text of which nothing is left beside a prompt that is left out."""
+        if 0 < self.preparation.left_out >= len(item.tokens.ids):
+            raise BertcliError(f"The prompt leaves no room for {item.place}: raise max_length (--max-length).")
+
+
+# ------------------------------------------------------------------------------------------------------ dense vectors
+
+
 @dataclass(frozen=True, eq=False)
 class Block(PreparedBlock):
     """Consecutive texts with their vectors: an array [text, width], or (pooling none) one [token, width] per text."""
@@ -107,12 +197,7 @@ class _Encode(PreparedTask[Block]):
     plan: Plan
 
     def compute(self, window: Window) -> Block:
-        sentences = [item.tokens for item in window.items]
-        rows = in_micro_batches(
-            [len(one.ids) for one in sentences],
-            self.reading.batch_tokens,
-            lambda batch: self._vectors(pack([sentences[i] for i in batch])),
-        )
+        rows = in_packed_batches([item.tokens for item in window.items], self.reading.batch_tokens, self._vectors)
         if not self.plan.pooling:
             return Block(window.progress, window.items, window.failures, rows)
         vectors = np.stack(rows) if rows else np.empty((0, self.plan.width), np.float32)

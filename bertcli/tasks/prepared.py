@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from bertcli.errors import BertcliError, check_whole, shown
-from bertcli.files.texts import Chunk, Failure, Text
-from bertcli.tasks.task import CutOptions, Item, Reading, Record, Records, RecordStream, Result, Task, merged
+from bertcli.files.texts import Chunk, Text
+from bertcli.tasks.task import CutOptions, Reading
 from bertcli.tokens import Tokenizer, Tokens
 
 if TYPE_CHECKING:
@@ -101,104 +100,25 @@ def _chunking(chunk: int | Sequence[int] | None) -> Chunking | None:
     return Chunking(*map(int, numbers))
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedBlock(Result):
-    """Consecutive texts: `items`, which are computed, and (only with keep_going) `failures` among them."""
-
-    items: list[Item]
-    failures: Sequence[Failure]
-
-    def values(self) -> Iterable[Record]:
-        """What the record of each item has beside its text."""
-        raise NotImplementedError
-
-    def records(self) -> list[Record]:
-        """{index, text, tokens, truncated} and the values.
-
-        `id` follows the index if the text has one; for a part of a text chunk, start and end do, and text is the part.
-        """
-        computed = [
-            {
-                **item.named,
-                "text": item.shown,
-                "tokens": len(item.tokens.ids),
-                "truncated": item.tokens.truncated,
-                **value,
-            }
-            for item, value in zip(self.items, self.values(), strict=True)
-        ]
-        return merged(self.items, computed, self.failures)
-
-    def known_to(self, tokenizer: Tokenizer) -> Self:
-        return replace(self, items=[replace(item, tokens=item.tokens.known_to(tokenizer)) for item in self.items])
-
-
-B = TypeVar("B", bound=PreparedBlock)
-
-
-@dataclass(frozen=True)
-class PreparedStream(Generic[B]):
-    """Blocks, which can be iterated over once, and how their texts were prepared."""
-
-    preparation: Preparation
-    blocks: Generator[B, None, None]
-
-    def __iter__(self) -> Iterator[B]:
-        return self.blocks
-
-    def records(self) -> RecordStream:
-        """The records of the blocks."""
-        return RecordStream(self._records())
-
-    def _records(self) -> Generator[Records, None, None]:
-        with closing(self.blocks):
-            for block in self.blocks:
-                yield Records(block.progress, block.records())
-
-
-@dataclass(frozen=True, eq=False)
-class PreparedTask(Task[B]):
-    """A task on texts that are prepared first, of which one may give several items."""
-
-    preparation: Preparation
-
-    def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
-        """A text's item, cut where the task cuts, or one for each of its chunks."""
-        how, encode = self.preparation, self.model.tokenizer.encode
-        texts = [text for _, text in numbered]
-        if how.chunking is not None:
-            whole = encode([text.text for text in texts])
-            every = zip(numbered, whole, strict=True)
-            return [item for (index, text), tokens in every for item in self._chunks(index, text, tokens, how.chunking)]
-        second = [None if text.pair is None else how.cased(text.pair) for text in texts]
-        tokenized = encode([how.prepared(text.text) for text in texts], second, self.limit)
-        return [Item(index, text, tokens) for (index, text), tokens in zip(numbered, tokenized, strict=True)]
-
-    def check(self, item: Item) -> None:
-        """Raise BertcliError for a text of which nothing is left beside a prompt that is left out."""
-        if 0 < self.preparation.left_out >= len(item.tokens.ids):
-            raise BertcliError(f"The prompt leaves no room for {item.place}: raise max_length (--max-length).")
-
-    def _chunks(self, index: int, text: Text, whole: Tokens, chunking: Chunking) -> list[Item]:
-        """Items whose tokens are those of the parts of the text alone, each with the prompt."""
-        if text.pair is not None:
-            raise BertcliError("A pair of texts cannot be cut into chunks: leave out chunk (--chunk), or the pairs.")
-        prepared, encode = self.preparation.prepared, self.model.tokenizer.encode
-        limit = self.limit - len(encode([prepared("")])[0].ids)
-        while limit > chunking.overlap:
-            ranges = list(chunk_ranges(text.text, whole, limit, chunking.overlap))
-            found = encode([prepared(text.text[start:end]) for start, end in ranges], None, self.limit)
-            lost = max(tokens.lost for tokens in found)
-            if not lost:
-                return [
-                    Item(index, text, tokens, Chunk(number, *span))
-                    for number, (span, tokens) in enumerate(zip(ranges, found, strict=True))
-                ]
-            limit -= lost  # a part by itself, prompt and all, may have more tokens than its share of the whole
-        raise BertcliError(
-            f"Chunks of {self.limit} tokens have no room for more than special tokens, prompt and an overlap of "
-            f"{chunking.overlap}: choose a larger size (--chunk)."
-        )
+def chunks(
+    tokenizer: Tokenizer, how: Preparation, chunking: Chunking, text: Text, whole: Tokens
+) -> list[tuple[Chunk, Tokens]]:
+    """The parts of a text, given its tokens, each with its tokens as a text of its own, after the prompt."""
+    if text.pair is not None:
+        raise BertcliError("A pair of texts cannot be cut into chunks: leave out chunk (--chunk), or the pairs.")
+    size, overlap = chunking
+    limit = size - len(tokenizer.encode([how.prepared("")])[0].ids)
+    while limit > overlap:
+        ranges = list(chunk_ranges(text.text, whole, limit, overlap))
+        found = tokenizer.encode([how.prepared(text.text[start:end]) for start, end in ranges], None, size)
+        lost = max(tokens.lost for tokens in found)
+        if not lost:
+            return [(Chunk(i, *span), tokens) for i, (span, tokens) in enumerate(zip(ranges, found, strict=True))]
+        limit -= lost  # a part by itself, prompt and all, may have more tokens than its share of the whole
+    raise BertcliError(
+        f"Chunks of {size} tokens have no room for more than special tokens, prompt and an overlap of {overlap}: "
+        "choose a larger size (--chunk)."
+    )
 
 
 class _Cut(NamedTuple):

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from bertcli.checkpoint.sentence import SparsePooling
 from bertcli.engine.array import Array
-from bertcli.engine.packing import Packed, pack
+from bertcli.engine.packing import Packed
 from bertcli.files.texts import Pairs, Texts, from_values
-from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head, hidden_states, in_micro_batches
-from bertcli.tasks.prepared import PreparedBlock, PreparedStream, PreparedTask, PrepareOptions, prepare
+from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head, hidden_states, in_packed_batches
+from bertcli.tasks.encode import PreparedBlock, PreparedStream, PreparedTask
+from bertcli.tasks.prepared import PrepareOptions, prepare
 from bertcli.tasks.run import results
 from bertcli.tasks.task import Record, Window
 
@@ -81,12 +82,7 @@ class _EncodeSparse(PreparedTask[SparseBlock]):
     words: bool
 
     def compute(self, window: Window) -> SparseBlock:
-        sentences = [item.tokens for item in window.items]
-        vectors: list[SparseVector] = in_micro_batches(
-            [len(one.ids) for one in sentences],
-            self.reading.batch_tokens,
-            lambda batch: self._vectors(pack([sentences[i] for i in batch])),
-        )
+        vectors = in_packed_batches([item.tokens for item in window.items], self.reading.batch_tokens, self._vectors)
         piece = self.model.tokenizer.piece
         words = [list(map(piece, vector.indices.tolist())) for vector in vectors] if self.words else None
         return SparseBlock(window.progress, window.items, window.failures, vectors, words)
