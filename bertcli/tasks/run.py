@@ -104,9 +104,8 @@ def _computed(task: Task[R], texts: Texts, workers: int) -> Generator[R, None, N
                 yield from _by_workers(task, groups, texts, workers)
         elif texts.at_hand and thread_count() > 1:
             with ThreadPoolExecutor(1, "bertcli tokenizing") as pool:
-                yield from map(
-                    task.compute, _in_order(groups, lambda texts, first: pool.submit(task.window, texts, first), 2)
-                )
+                windows = _in_order(groups, lambda texts, first: pool.submit(task.window, texts, first), most=2)
+                yield from map(task.compute, windows)
 
 
 def _groups(task: Task[R], texts: Texts) -> Iterator[tuple[list[Text] | Exception, int]]:
@@ -114,11 +113,9 @@ def _groups(task: Task[R], texts: Texts) -> Iterator[tuple[list[Text] | Exceptio
 
     Last there may be an error in reading them, which is to be raised at its turn.
     """
-    first = task.reading.start.texts
+    first, grouped = task.reading.start.texts, texts.grouped(task.reading.batch_tokens or BATCH_TOKENS, task.span)
     try:
-        for group in islice(
-            texts.grouped(task.reading.batch_tokens or BATCH_TOKENS, task.span), task.reading.start.windows, None
-        ):
+        for group in islice(grouped, task.reading.start.windows, None):
             yield group, first
             first += len(group)
     except Exception as error:
