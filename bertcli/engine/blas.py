@@ -163,19 +163,22 @@ def single_threaded() -> Iterator[bool]:
     if function("openblas_set_num_threads") is None:
         yield False
         return
-    with _lock:
-        now = threads()
-        _inside += 1
-        if _outside is None:
-            _outside = now
-        set_threads(1)
+    entered = False
     try:
+        with _lock:
+            now = threads()
+            entered = True
+            _inside += 1
+            if _outside is None:
+                _outside = now
+            set_threads(1)
         yield True
     finally:
-        with _lock:
-            _inside = max(0, _inside - 1)  # already 0 in a child forked in between
-            if not _inside:
-                _restore()
+        if entered:
+            with _lock:
+                _inside = max(0, _inside - 1)  # already 0 in a child forked in between
+                if not _inside:
+                    _restore()
 
 
 def usual_threads() -> int | None:
