@@ -154,7 +154,8 @@ def _pages(file: IO[bytes], column: Any) -> Iterator[_Page]:
     while file.tell() < begin + column.total_compressed_size:
         header = _thrift(file)
         data = header.get(5) or header.get(8) or {}  # data_page_header of either version
-        numbers: list[Any] = [header.get(2), header.get(3), data.get(1, 0)]  # unpacked and packed size, num_values
+        values = data.get(1, 0) if isinstance(data, dict) else None
+        numbers: list[Any] = [header.get(2), header.get(3), values]  # unpacked and packed size, num_values
         if not all(type(number) is int and number >= 0 for number in numbers):
             raise ValueError("a page without a size")
         yield _Page(numbers[0], numbers[2])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from reading import refusal, texts
 from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files
 from bertcli.files.lines import LONGEST
+from bertcli.files.parquet import _pages
 from bertcli.files.search import open_vectors
 from bertcli.files.texts import Text
 
@@ -131,6 +134,14 @@ def test_parquet_that_unpacks_to_what_no_data_do_is_refused(name: str, tmp_path:
             _state_another_size(file, size)
         with pytest.raises(BertcliError, match=r"unpacks to [0-9,]+ bytes from [0-9,]+, which is not data but a trap"):
             next(iter(from_files([str(file)]))) if name == "text" else open_vectors(str(file))
+
+
+def test_parquet_page_whose_data_is_described_by_a_number_is_refused() -> None:
+    header = b"\x25\x10\x15\x10\x25\x02\x00"  # the sizes (fields 2 and 3) and a number as field 5, a structure
+    column = SimpleNamespace(data_page_offset=4, has_dictionary_page=False, total_compressed_size=len(header))
+    column.dictionary_page_offset = None
+    with pytest.raises(ValueError, match="a page without a size"):
+        list(_pages(io.BytesIO(b"PAR1" + header), column))
 
 
 def _state_another_size(file: Path, size: int) -> None:
