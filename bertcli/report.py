@@ -76,7 +76,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tup
     width = terminal_width()
     cells = [[visible(value) for value in row] for row in rows]
     heading, body = _side_by_side(columns, cells, width)
-    if width is not None and max(map(_cells, [*heading, *body]), default=0) > width:
+    if width is not None and max(map(cell_count, [*heading, *body]), default=0) > width:
         return [], list(_below_one_another(columns, cells, width))
     return heading, body
 
@@ -84,7 +84,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tup
 def _side_by_side(
     columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int | None
 ) -> tuple[list[str], list[str]]:
-    natural = [max(map(_cells, [column.name, *(row[i] for row in cells)])) for i, column in enumerate(columns)]
+    natural = [max(map(cell_count, [column.name, *(row[i] for row in cells)])) for i, column in enumerate(columns)]
     narrow = width is not None and sum(natural) + BESIDE * len(columns) > width
     widths = _folded_widths(columns, cells, (width or 0) - (BESIDE - 1) * len(columns)) if narrow else natural
     gap = " " * (BESIDE - 1 if narrow else BESIDE)
@@ -95,7 +95,7 @@ def _side_by_side(
 
 def _below_one_another(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """A line or more for every cell that is not empty."""
-    widest = min(max(_cells(column.name) for column in columns), width // 2)
+    widest = min(max(cell_count(column.name) for column in columns), width // 2)
     for i, row in enumerate(cells):
         if i:
             yield ""
@@ -121,7 +121,7 @@ def _lines(
 
 
 def _padded(text: str, width: int, number: bool = False) -> str:
-    spaces = " " * (width - _cells(text))
+    spaces = " " * (width - cell_count(text))
     return spaces + text if number else text + spaces
 
 
@@ -136,7 +136,7 @@ def takes_escapes() -> bool:
 def _folded_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> list[int]:
     """Widths that fit into `width` if possible: headings folded, numbers unbroken, texts share what is left."""
     widths = [
-        max(map(_cells, [*column.name.split(), *(row[i] for row in cells)]), default=0)
+        max(map(cell_count, [*column.name.split(), *(row[i] for row in cells)]), default=0)
         for i, column in enumerate(columns)
     ]
     texts = sorted((i for i, column in enumerate(columns) if not column.number), key=lambda i: widths[i])
@@ -150,12 +150,12 @@ def _folded_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], wi
 
 def folded(text: str, width: int | None) -> str:
     """Text in lines of at most `width` cells (None: any number), broken at spaces, else between the parts of a name."""
-    if width is None or _cells(text) <= width:
+    if width is None or cell_count(text) <= width:
         return text
     from rich.cells import chop_cells
 
     lines = []
-    while _cells(text) > width:
+    while cell_count(text) > width:
         head = chop_cells(text, width)[0]
         end = head.rfind(" ") if text[len(head)] != " " else len(head)
         if end <= 0:
@@ -165,7 +165,7 @@ def folded(text: str, width: int | None) -> str:
     return "\n".join([*lines, text])
 
 
-def _cells(text: str) -> int:
+def cell_count(text: str) -> int:
     """How many cells of a terminal a text takes: two for a letter such as 漢."""
     if text.isascii():
         return len(text)

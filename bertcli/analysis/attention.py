@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.analysis.svg import Cell, cells, grid
+from bertcli.analysis.svg import Cell, grid
 from bertcli.analysis.trace import Trace
 from bertcli.checkpoint.config import Config
 from bertcli.errors import BertcliError, damaged
 from bertcli.page import element, page
-from bertcli.report import Column, Document, visible
+from bertcli.report import Column, Document, cell_count, visible
 
 PATH = "encoder.layers.{}.attention.softmax"
 Weights = NDArray[np.float32]
@@ -152,8 +152,8 @@ def shaded_lines(selected: Selected, width: int | None) -> Iterator[Line]:
     do not fit follow in further tables.
     """
     labels = selected.labels
-    beside = max(map(cells, labels)) + 1
-    widths = [max(cells(label), NUMBER + 1) + 1 for label in labels]
+    beside = max(map(cell_count, labels)) + 1
+    widths = [max(cell_count(label), NUMBER + 1) + 1 for label in labels]
     if width is None or beside + sum(widths) <= width:
         yield from _panel(selected, slice(None), [[label] for label in labels], widths, beside)
         return
@@ -186,7 +186,7 @@ def _standing(heads: list[list[str]]) -> Iterator[tuple[str, ...]]:
 
 
 def _right(text: str, width: int) -> str:
-    return " " * (width - cells(text)) + text
+    return " " * (width - cell_count(text)) + text
 
 
 MOST = 50_000_000  # weights in a page: 12 heads of 12 layers at 512 tokens are 38 million, a file of 100 MB

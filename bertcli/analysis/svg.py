@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
-from unicodedata import combining, east_asian_width
 
-from bertcli.report import visible
+from bertcli.report import cell_count, visible
 
 CELL, FONT, MARGIN = 20, 12, 10
 LETTER = 0.62  # width of a letter as a fraction of the font size
@@ -105,9 +104,4 @@ def _opening(title: str, width: float, height: float) -> Iterator[str]:
 
 def text_width(text: str) -> float:
     """Width of a text in the font of the drawing."""
-    return FONT * LETTER * cells(text)
-
-
-def cells(text: str) -> int:
-    """How many terminal cells a text takes: wide letters (東) two, combining marks none."""
-    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+    return FONT * LETTER * cell_count(text)

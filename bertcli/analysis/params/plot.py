@@ -115,20 +115,20 @@ PICTURES = (".svg", ".png")
 PATIENCE = 300  # seconds for Graphviz; a graph of a thousand boxes takes a few
 
 
-def check_plot(file: str) -> None:
-    """Raise BertcliError for a file that could not be drawn, before any work is done."""
+def check_plot(file: str) -> str:
+    """The ending of a file to be drawn; BertcliError for one that could not be, before any work is done."""
     ending = check_output(file, (*TEXTS, *PICTURES))
     if ending in PICTURES and shutil.which("dot") is None:
         raise BertcliError(
             f"Cannot draw {file}: a {ending} picture needs Graphviz, whose command `dot` is not installed. "
             f"{' and '.join(TEXTS)} files do not need it."
         )
+    return ending
 
 
 def plot(summary: Summary, file: str) -> None:
     """Draw the rows of a summary, with shapes, into a .dot, .mmd (Mermaid), .svg or .png file."""
-    check_plot(file)
-    graph, ending = Graph.of(summary), check_output(file, (*TEXTS, *PICTURES))
+    graph, ending = Graph.of(summary), check_plot(file)
     data = TEXTS[ending](graph).encode() if ending in TEXTS else _drawn(graph, ending.removeprefix("."), file)
     save(file, data)
 

@@ -265,7 +265,7 @@ def tensors_document(model: str, uses: Sequence[TensorUse]) -> Document:
     """What is in a checkpoint's files, and what the loader does with it."""
     columns = [Column("Tensor"), Column("Shape"), Column("Dtype"), Column("Bytes", number=True), Column("Use")]
     rows = [
-        [use.name, _shape(use.shape), use.dtype, f"{use.bytes:,}", use.use, use.path or "", use.note] for use in uses
+        [use.name, str(list(use.shape)), use.dtype, f"{use.bytes:,}", use.use, use.path or "", use.note] for use in uses
     ]
     counts, sizes = Counter(use.use for use in uses), Counter[str]()
     for use in uses:
@@ -275,7 +275,3 @@ def tensors_document(model: str, uses: Sequence[TensorUse]) -> Document:
     lines = [{**use._asdict(), "shape": list(use.shape)} for use in uses]
     record = {"model": model, "tensors": lines, "total_bytes": sum(sizes.values())}
     return Document([*columns, Column("Place in the model"), Column("Note")], rows, below, record, lines)
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    return f"[{', '.join(map(str, shape))}]"
