@@ -33,6 +33,7 @@ NAMES = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what
 TYPES = {"<f4": "float32", "<f2": "float16", "|i1": "int8", "|u1": "uint8", "<i8": "int64", "<i4": "int32"}
 
 PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dictionary
+LARGEST = 1 << 31  # bytes of a page, which has an int32 for its size
 NONE = {"null"}  # the kinds of a column without values
 
 Value = str | int | float | None
@@ -156,7 +157,7 @@ def _pages(file: IO[bytes], column: Any) -> Iterator[_Page]:
         data = header.get(5) or header.get(8) or {}  # data_page_header of either version
         values = data.get(1, 0) if isinstance(data, dict) else None
         numbers: list[Any] = [header.get(2), header.get(3), values]  # unpacked and packed size, num_values
-        if not all(type(number) is int and number >= 0 for number in numbers):
+        if not all(type(number) is int and 0 <= number < LARGEST for number in numbers):
             raise ValueError("a page without a size")
         yield _Page(numbers[0], numbers[2])
         file.seek(numbers[1], os.SEEK_CUR)
@@ -181,7 +182,7 @@ def _thrift(file: IO[bytes], depth: int = 3) -> dict[int, Any]:
         if kind in (4, 5, 6):
             return signed()
         if kind == 8:
-            return file.seek(whole(), os.SEEK_CUR)  # a text, which nobody needs
+            return file.seek(min(whole(), LARGEST), os.SEEK_CUR)  # a text, which nobody needs
         if kind == 12 and depth:
             return _thrift(file, depth - 1)
         raise ValueError(f"a page with a field of type {kind}")

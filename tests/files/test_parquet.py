@@ -65,6 +65,24 @@ def test_parquet_that_is_damaged_or_has_no_texts_is_refused(tmp_path: Path) -> N
         assert refusal(file).startswith("t.parquet cannot be read as Parquet: ")
 
 
+@pytest.mark.parametrize(
+    ("header", "what"),
+    [
+        (b"\x15\x00\x15\x02\x15\x02\x16\x02\x15\x02\x00", "a page without a size"),
+        (b"\x25\x01\x15\x02\x2c\x15\x02\x00\x00", "a page without a size"),
+        (b"\x25\x02\x16\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", "a page without a size"),
+        (b"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "a page that the file does not hold"),
+        (b"\x19\x00", "a page with a field of type 9"),
+        (b"\x1c" * 20, "a page with a field of type 12"),
+    ],
+)
+def test_parquet_page_that_no_reader_understands_is_refused(header: bytes, what: str, tmp_path: Path) -> None:
+    file = parquet_file(tmp_path, {"text": ["a" * 50, "b" * 50]}, use_dictionary=False)
+    content = file.read_bytes()
+    file.write_bytes(content[:4] + header + content[4 + len(header) :])
+    assert refusal(file) == f"t.parquet cannot be read as Parquet: {what}."
+
+
 def test_parquet_text_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
     broken = arrow.array([b"fine", b"\xff\xfe"], arrow.binary()).view(arrow.string())
