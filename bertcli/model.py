@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bertcli.tasks.encode import EncodeOptions
     from bertcli.tasks.prepared import PrepareOptions
     from bertcli.tasks.tag import TagOptions
-    from bertcli.tasks.task import CutOptions, Record
+    from bertcli.tasks.task import CutOptions, Record, Truncation, Workers
     from bertcli.tokens import Tokenizer
 
 DEFAULT_MODEL = "bert-mini-mlm"
@@ -122,7 +122,13 @@ class Model:
         pooling: str = "auto",
         layer: int | Sequence[int] = -1,
         normalize: bool | None = None,
-        **options: Unpack[PrepareOptions],
+        max_length: int | None = None,
+        batch_tokens: int | None = None,
+        workers: Workers = None,
+        truncation: Truncation = "warn",
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        chunk: int | Sequence[int] | None = None,
     ) -> Array:
         """One vector per text: float32 [text, width].
 
@@ -133,7 +139,11 @@ class Model:
         """
         from bertcli.tasks import encode  # imported late: counting and tracing need not wait for tasks
 
-        return encode(self, texts, pairs, pooling=pooling, layer=layer, normalize=normalize, **options)
+        return encode(
+            self, texts, pairs, pooling=pooling, layer=layer, normalize=normalize, max_length=max_length,
+            batch_tokens=batch_tokens, workers=workers, truncation=truncation, prompt_name=prompt_name, prompt=prompt,
+            chunk=chunk,
+        )  # fmt: skip
 
     def encode_blocks(self, texts: Iterable[str], pairs: Pairs = None, **options: Unpack[EncodeOptions]) -> Stream:
         """The same as a stream of blocks in input order, so that nothing has to fit in memory.

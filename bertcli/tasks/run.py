@@ -93,22 +93,23 @@ def _counted(task: Task[R], found: Generator[R, None, None]) -> Generator[R, Non
 
 
 def _computed(task: Task[R], texts: Texts, workers: int) -> Generator[R, None, None]:
-    groups, begun = _groups(task, texts), monotonic()
+    begun = monotonic()
     patience = PATIENCE if task.reading.workers == "auto" else 0.0
-    for group, first in groups:  # the first one starts no thread and no process
-        if isinstance(group, Exception):
-            raise group
-        yield task.compute(task.window(group, first))
-        if workers > 1 and not watched():
-            if monotonic() - begun >= patience:
-                yield from _by_workers(task, groups, texts, workers)
-        elif texts.at_hand and thread_count() > 1:
-            with ThreadPoolExecutor(1, "bertcli tokenizing") as pool:
-                windows = _in_order(groups, lambda texts, first: pool.submit(task.window, texts, first), most=2)
-                yield from map(task.compute, windows)
+    with closing(_groups(task, texts)) as groups:  # an error's traceback would keep the texts' file open
+        for group, first in groups:  # the first one starts no thread and no process
+            if isinstance(group, Exception):
+                raise group
+            yield task.compute(task.window(group, first))
+            if workers > 1 and not watched():
+                if monotonic() - begun >= patience:
+                    yield from _by_workers(task, groups, texts, workers)
+            elif texts.at_hand and thread_count() > 1:
+                with ThreadPoolExecutor(1, "bertcli tokenizing") as pool:
+                    windows = _in_order(groups, lambda texts, first: pool.submit(task.window, texts, first), most=2)
+                    yield from map(task.compute, windows)
 
 
-def _groups(task: Task[R], texts: Texts) -> Iterator[tuple[list[Text] | Exception, int]]:
+def _groups(task: Task[R], texts: Texts) -> Generator[tuple[list[Text] | Exception, int], None, None]:
     """The texts of each window and the number of the first, from where the run is to start.
 
     Last there may be an error in reading them, which is to be raised at its turn.

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
@@ -29,6 +29,7 @@ from bertcli import tasks
 from bertcli.engine import blas, threads
 from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files
+from bertcli.files.lines import LineFile
 from bertcli.files.texts import Text, from_values
 from bertcli.model import Model
 from bertcli.tasks import run as running
@@ -233,6 +234,27 @@ def test_workers_error_comes_after_what_is_before_it(workers: int, model: Model,
             before.extend(block.progress.texts for block in blocks)
         assert before[0] < before[-1] <= 30
         assert next(blocks, None) is None
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_error_closes_the_file_of_the_texts(
+    workers: int, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("tea with rain\n" * 30 + "rain " * 60 + "\ntea" * 30_000, encoding="utf-8")
+    streams: list[BinaryIO] = []
+    original = LineFile._open
+
+    def noted(file: LineFile) -> BinaryIO:
+        streams.append(original(file))
+        return streams[-1]
+
+    monkeypatch.setattr(LineFile, "_open", noted)
+    texts = from_files([str(source)])
+    with pytest.raises(BertcliError, match="tokens, more than") as raised:
+        list(tasks.encode_blocks(model, texts, batch_tokens=20, truncation="error", workers=workers))
+    assert raised.value.__traceback__ is not None  # its frames are still there
+    assert [stream.closed for stream in streams] == [True]
 
 
 @dataclass(frozen=True, eq=False)
