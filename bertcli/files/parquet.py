@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import shutil
 import tempfile
 import zlib
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from itertools import islice, repeat
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from bertcli.files.rows import Wanted, unusable
 from bertcli.files.texts import Text
 
 ENDING = ".parquet"
-ROWS_READ = 1024  # together
+ROWS_READ, PREFIXED_READ = 1024, 16  # together; of texts that may share their beginnings
 ROWS_WRITTEN = 4096  # in a row group: 12 MB with 768 float32 numbers each
 BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group might not fit in memory
 UNPACKED, RATIO = 1 << 26, 1000  # bytes that a column of a row group may unpack to from less than a RATIOth
@@ -33,7 +32,6 @@ NAMES = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what
 TYPES = {"<f4": "float32", "<f2": "float16", "|i1": "int8", "|u1": "uint8", "<i8": "int64", "<i4": "int32"}
 
 PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dictionary
-LARGEST = 1 << 31  # bytes of a page, which has an int32 for its size
 NONE = {"null"}  # the kinds of a column without values
 
 Value = str | int | float | None
@@ -77,9 +75,9 @@ class ParquetRows:
         """One Text per row, `place` counting from 1; for null, or text that is not UTF-8, a Text with an error.
 
         Memory: dictionaries stay dictionaries, so a text that is referred to often is there once; where a text may
-        share its beginning with the one before, so few are read together that they take UNPACKED bytes or are one; a
-        text of more than LONGEST bytes is a row with an error; see also `check_pages`. Errors: BertcliError for a file
-        that is damaged, a trap or not Parquet, and for a column that is missing or not text.
+        share its beginning with the one before, only PREFIXED_READ are read together; a text of more than LONGEST bytes
+        is a row with an error; see also `check_sizes`. Errors: BertcliError for a file that is damaged, a trap or not
+        Parquet, and for a column that is missing or not text.
         """
         arrow, parquet = pyarrow(self.name)
         with ExitStack() as stack:
@@ -88,13 +86,13 @@ class ParquetRows:
                 names = [field.name for field in wanted.fields]
                 metadata, schema = parquet.read_metadata(file), parquet.read_schema(file)
                 _check_columns(schema, wanted, self.name, arrow.types)
-                largest = check_pages(self.name, file, metadata, names)
+                check_sizes(self.name, metadata, names)
                 self._row, self._rows = 0, metadata.num_rows
                 prefixed = {one.path_in_schema for one in _columns(metadata) if PREFIXED in one.encodings}
                 options = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": {*names} - prefixed}
                 opened = parquet.ParquetFile(file, metadata=metadata, **options)
                 stack.callback(opened.close)
-                together = max(1, min(ROWS_READ, UNPACKED // max(1, largest)))
+                together = PREFIXED_READ if prefixed & {*names} else ROWS_READ
                 for batch in opened.iter_batches(together, columns=list(dict.fromkeys(names)), use_threads=False):
                     for values in zip(*(map(_value, batch.column(name)) for name in names), strict=True):
                         self._row += 1
@@ -110,92 +108,27 @@ class ParquetRows:
         return wanted.row(place, values)
 
 
-def check_pages(name: str, file: IO[bytes], metadata: Any, columns: Sequence[str]) -> int:
-    """The bytes of the largest page, unpacked.
+def check_sizes(name: str, metadata: Any, columns: Sequence[str]) -> None:
+    """Refuse a column that unpacks to UNPACKED bytes or more from a thousandth, or a list of as many numbers.
 
-    Refuses a column that unpacks to UNPACKED bytes or more from a thousandth, or as few bytes for lists of as many
-    numbers: neither texts nor vectors do. What counts is the header of each page, which is what the reader allocates;
-    the sizes that the file states of a whole column need not be true. Errors: BertcliError; ValueError for a header
-    that none can read.
+    Neither texts nor vectors do. The sizes are those that the file states, as any writer of Parquet does truly; one
+    that was forged can make a page of up to 2 GB be unpacked. Errors: BertcliError.
     """
-    largest = 0
     for column in _columns(metadata):
         path, packed = column.path_in_schema, column.total_compressed_size
         listed = any(path.startswith(f"{one}.") for one in columns)
-        if not listed and path not in columns:
-            continue
-        pages = [*_pages(file, column)]
-        unpacked = sum(max(page.size, 8 * page.values * listed) for page in pages)
-        if unpacked > max(UNPACKED, RATIO * packed):
+        unpacked = max(column.total_uncompressed_size, 8 * column.num_values * listed)
+        if (listed or path in columns) and unpacked > max(UNPACKED, RATIO * packed):
             raise BertcliError(
                 f"{name}: the column {shown(path)} unpacks to {unpacked:,} bytes from {packed:,}, which is not data "
                 "but a trap: do not use this file."
             )
-        largest = max([largest, *(page.size for page in pages)])
-    return largest
 
 
 def _columns(metadata: Any) -> Iterator[Any]:
     """What a file states of each column of each row group."""
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         yield from map(group.column, range(group.num_columns))
-
-
-class _Page(NamedTuple):
-    """What the header of a page says: its bytes when unpacked, and how many values it holds."""
-
-    size: int
-    values: int
-
-
-def _pages(file: IO[bytes], column: Any) -> Iterator[_Page]:
-    """The pages of a column in a row group, as they stand in the file."""
-    starts = [column.data_page_offset, *[column.dictionary_page_offset] * column.has_dictionary_page]
-    file.seek(begin := min(start for start in starts if start))
-    while file.tell() < begin + column.total_compressed_size:
-        header = _thrift(file)
-        data = header.get(5) or header.get(8) or {}  # data_page_header of either version
-        values = data.get(1, 0) if isinstance(data, dict) else None
-        numbers: list[Any] = [header.get(2), header.get(3), values]  # unpacked and packed size, num_values
-        if not all(type(number) is int and 0 <= number < LARGEST for number in numbers):
-            raise ValueError("a page without a size")
-        yield _Page(numbers[0], numbers[2])
-        file.seek(numbers[1], os.SEEK_CUR)
-
-
-def _thrift(file: IO[bytes], depth: int = 3) -> dict[int, Any]:
-    """The fields of a structure in Thrift's compact protocol, by their numbers, as far as a page's header uses it."""
-
-    def whole() -> int:
-        value = shift = 0
-        while (byte := file.read(1)[0]) & 0x80 and shift < 63:
-            value, shift = value | (byte & 0x7F) << shift, shift + 7
-        return value | byte << shift
-
-    def signed() -> int:
-        value = whole()
-        return value >> 1 ^ -(value & 1)
-
-    def content(kind: int) -> Any:
-        if kind in (1, 2):  # true, false
-            return kind == 1
-        if kind in (4, 5, 6):
-            return signed()
-        if kind == 8:
-            return file.seek(min(whole(), LARGEST), os.SEEK_CUR)  # a text, which nobody needs
-        if kind == 12 and depth:
-            return _thrift(file, depth - 1)
-        raise ValueError(f"a page with a field of type {kind}")
-
-    fields: dict[int, Any] = {}
-    number = 0
-    try:
-        while byte := file.read(1)[0]:
-            number = number + (byte >> 4) if byte >> 4 else signed()
-            fields[number] = content(byte & 15)
-    except IndexError:
-        raise ValueError("a page that the file does not hold") from None
-    return fields
 
 
 def _seekable(file: str) -> IO[bytes]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bertcli.checkpoint.tensors import open_file
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, shown
-from bertcli.files.parquet import check_pages, first_line, pyarrow
+from bertcli.files.parquet import check_sizes, first_line, pyarrow
 from bertcli.files.vectors import ORIGIN, quantize, stored_width
 
 NAME = "embeddings"  # of the array, if a file has several
@@ -242,28 +242,28 @@ def _parquet(path: Path) -> Arrays:
     known = {getattr(arrow, one.name)(): one for one in (*TYPES, WHOLE)}
 
     @contextmanager
-    def opened() -> Iterator[tuple[IO[bytes], Any]]:
+    def opened() -> Iterator[Any]:
         try:
             with open_regular(path) as file, parquet.ParquetFile(file, pre_buffer=False) as table:
-                yield file, table
+                yield table
         except (arrow.ArrowException, OSError, ValueError) as error:
             raise _no_vectors(path, f"cannot be read as Parquet ({first_line(error)})") from None
 
     def blocks(name: str, count: int) -> Iterator[Numbers]:
-        with opened() as (file, table):
+        with opened() as table:
             kind = table.schema_arrow.field(name).type
             listed = hasattr(kind, "value_field")
             dtype = known.get(kind.value_type if listed else kind)
             if dtype is None:
                 types = ", ".join(map(str, TYPES))
                 raise _no_vectors(path, f"holds a column {shown(name)} of {kind}, not lists of {types}")
-            check_pages(str(path), file, table.metadata, [name])
+            check_sizes(str(path), table.metadata, [name])
             width = _width(table, name) if listed else 0
             for batch in table.iter_batches(count, columns=[name], use_threads=False):
                 column = batch.column(name)
                 yield _rows(path, column, width, dtype) if listed else column.to_numpy(zero_copy_only=False)
 
-    with opened() as (_, table):
+    with opened() as table:
         names = table.schema_arrow.names
     return {name: partial(blocks, name) for name in names if names.count(name) == 1}
 

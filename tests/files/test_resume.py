@@ -324,8 +324,10 @@ def test_resume_after_ctrl_c(model: Path, tmp_path: Path) -> None:
         deadline = time.monotonic() + 60
         while not (state.exists() and b"sizes" in state.read_bytes()) and time.monotonic() < deadline:
             time.sleep(0.01)
+        process.send_signal(signal.SIGSTOP)  # however long the next line takes, it is not done before the Ctrl-C
         assert f"Process {process.pid} is writing {target} right now" in bertcli(*map(str, arguments[3:])).error
         process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
         err = process.stderr.read().decode()
     assert process.returncode == 130
     assert "texts are done and kept: repeat the command with --resume to continue" in err
