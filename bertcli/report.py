@@ -27,6 +27,7 @@ Format = Literal["table", "json", "csv", "markdown"]
 T = TypeVar("T")
 BESIDE = 3  # cells a column takes besides its text: a space on either side, and the gap to the next column
 NARROWEST = 12  # a column of text is not folded below this
+NARROW = 16  # a terminal that says it has fewer cells is written to as if it had these
 PARTS = re.compile(r"[.\-_/,·](?=.)|[a-z](?=[A-Z])")  # a long name may be folded after these
 BLOCKS = " ░▒▓█"  # from light to dark
 DARKEST, DARKEST_RED = (8, 48, 107), (103, 12, 8)  # red, green, blue
@@ -411,9 +412,9 @@ def terminal_width() -> int | None:
     """The width to fit into: COLUMNS, else the terminal's; None in a pipe, where a table is as wide as its cells."""
     asked = os.environ.get("COLUMNS", "")
     if asked.isdecimal() and int(asked):
-        return int(asked)
+        return max(NARROW, int(asked))
     try:
-        return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        return max(NARROW, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
     except (AttributeError, ValueError):  # standard output is missing or closed
         return None
 

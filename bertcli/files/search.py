@@ -224,6 +224,8 @@ def _safetensors(path: Path) -> Arrays:
         if tensor.dtype not in SAFETENSORS_TYPES:
             types = ", ".join(SAFETENSORS_TYPES)
             raise _no_vectors(path, f"holds an array {tensor.shape} of {tensor.dtype}, not of {types}")
+        if not tensor.shape:
+            raise _no_rows(path, tensor.shape)
         return in_memory(tensor.array, count)
 
     rows = [name for name, tensor in tensors.items() if len(tensor.shape) == 2]
@@ -232,8 +234,8 @@ def _safetensors(path: Path) -> Arrays:
 
 
 def in_memory(array: Numbers, count: int) -> Iterator[Numbers]:
-    """The blocks of an array in memory, or in a memory-mapped file."""
-    return (array[begin : begin + count] for begin in range(0, len(array) if array.ndim else 1, count))
+    """The blocks of an array in memory, or in a memory-mapped file; of one without rows an empty one."""
+    return (array[begin : begin + count] for begin in range(0, max(1, len(array)), count))
 
 
 def _parquet(path: Path) -> Arrays:

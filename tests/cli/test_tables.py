@@ -111,3 +111,9 @@ def test_tables_width_that_is_none_is_ignored(value: str, model: Path) -> None:
     assert bertcli("tokenize", "-m", model, "tea", environment={"COLUMNS": value}) == bertcli(
         "tokenize", "-m", model, "tea"
     )
+
+
+@pytest.mark.parametrize("width", ["1", "7"])
+def test_tables_are_laid_out_for_sixteen_cells_at_least(width: str, model: Path) -> None:
+    narrowest = bertcli("tokenize", "-m", model, "漢 tea", environment={"COLUMNS": "16"})
+    assert bertcli("tokenize", "-m", model, "漢 tea", environment={"COLUMNS": width}) == narrowest

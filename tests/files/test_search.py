@@ -200,6 +200,8 @@ def test_search_refuses_other_files(tmp_path: Path) -> None:
     assert "has no array 'embeddings' or column 'embedding' but ['a', 'b']" in refusal(str(tmp_path / "v.safetensors"))
     save_file({"a": np.ones((2, 2), np.int64)}, tmp_path / "v.safetensors")
     assert "holds numbers of the type '<i8'" in refusal(str(tmp_path / "v.safetensors"))
+    save_file({"embeddings": np.array(1.0, np.float32)}, tmp_path / "v.safetensors")
+    assert "holds an array (), not rows of numbers" in refusal(str(tmp_path / "v.safetensors"))
 
 
 def test_search_refuses_parquet_without_vectors(tmp_path: Path) -> None:
@@ -260,8 +262,14 @@ def test_search_says_which_chunk_a_row_is(ending: str, tmp_path: Path) -> None:
     assert np.array_equal(nearest(QUERIES, stored, 1).rows, [[7], [50]])
 
 
-def test_search_refuses_chunks_of_other_lengths(tmp_path: Path) -> None:
-    numbers: dict[str, Any] = {name: np.arange(9) for name in ("index", "chunk", "start", "end")}
-    np.savez(tmp_path / "v.npz", embeddings=VECTORS, **numbers)
+@pytest.mark.parametrize("count", [9, 0])
+@pytest.mark.parametrize("ending", [".npz", ".safetensors"])
+def test_search_refuses_chunks_of_other_lengths(ending: str, count: int, tmp_path: Path) -> None:
+    numbers: dict[str, Any] = {name: np.arange(count) for name in ("index", "chunk", "start", "end")}
+    file = f"{tmp_path}/v{ending}"
+    if ending == ".npz":
+        np.savez(file, embeddings=VECTORS, **numbers)
+    else:
+        save_file({"embeddings": VECTORS, **numbers}, file)
     with pytest.raises(BertcliError, match="a whole number for each vector"):
-        open_vectors(str(tmp_path / "v.npz")).origins([0], 200)
+        open_vectors(file).origins([0], 200)

@@ -73,10 +73,11 @@ def open_cached(model: str, key: str, make: Make, device: str) -> Session:
     """
     place = cache_folder() / model / key
     try:
+        number = _number(place)  # first: what another process puts there from now on is not taken for damaged
         if not _is_whole(place):
-            if place.exists():
+            if number is not None:
                 logger.info("the graph in %s is damaged and is made again.", place)
-            _replace(place, make)
+            _replace(place, number, make)
     except OSError as error:
         reason = error.strerror or error
         logger.warning("no graph can be kept in %s (%s): it is made anew each time; see %s.", place, reason, VARIABLE)
@@ -121,26 +122,29 @@ def _checksums(folder: Path) -> dict[str, list[int]]:
         return {name: [one.result() for one in blocks] for name, blocks in found.items()}
 
 
-def _replace(place: Path, make: Make) -> None:
-    """Make a graph beside its place and move it there, unless another process has put one there in the meantime."""
+def _replace(place: Path, damaged: int | None, make: Make) -> None:
+    """Make a graph beside its place and move it there, unless another process has put one there in the meantime.
+
+    `damaged` is the number of the folder that it takes the place of, if there is one.
+    """
     place.parent.mkdir(parents=True, exist_ok=True)
     _remove_old(place.parent)
-    damaged = _number(place)
     draft = Path(mkdtemp(prefix=".", dir=place.parent))
+    made = draft / "made"
     try:
-        make(draft / NAME)
-        (draft / CHECKSUMS).write_text(json.dumps(_checksums(draft)))
-        for part in draft.iterdir():
+        made.mkdir()
+        make(made / NAME)
+        (made / CHECKSUMS).write_text(json.dumps(_checksums(made)))
+        for part in made.iterdir():
             with part.open("r+b") as written:
                 os.fsync(written.fileno())
         if damaged is not None and _number(place) == damaged:
             with suppress(FileNotFoundError):  # another process was faster
                 os.rename(place, draft / "damaged")
         with suppress(OSError):  # here, too
-            os.rename(draft, place)
+            os.rename(made, place)
         if not place.is_dir():
             raise OSError(f"{place} cannot be made")
-        shutil.rmtree(place / "damaged", ignore_errors=True)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

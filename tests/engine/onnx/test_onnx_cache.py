@@ -77,6 +77,38 @@ def test_onnx_cache_makes_a_damaged_graph_again(folder: Path, caplog: pytest.Log
     assert sorted(one.name for one in (folder / "key").iterdir()) == there
 
 
+def test_onnx_cache_holds_a_graph_and_nothing_else_from_the_moment_it_is_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What removes the damaged one may be killed before, and meanwhile another process may open the new one."""
+    open_cached("model", "key", Made("damaged"), "cpu")
+    (folder / "key" / cache.NAME).write_text("other")
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.rmtree", lambda *names, **options: None)
+        open_cached("model", "key", Made(), "cpu")
+    caplog.clear()
+    make = Made()
+    assert open_cached("model", "key", make, "cpu").__dict__["content"] == "whole"
+    assert (make.times, caplog.messages) == (0, [])
+
+
+def test_onnx_cache_takes_no_graph_for_damaged_that_came_after_the_look(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def too_early(place: Path) -> bool:
+        """Nothing was there, and as soon as that is known another process puts its graph there."""
+        monkeypatch.undo()
+        monkeypatch.setenv(cache.VARIABLE, str(folder.parent.parent))
+        monkeypatch.setattr(cache, "Session", Opened)
+        open_cached("model", "key", Made("first"), "cpu")
+        return False
+
+    caplog.set_level(logging.INFO, "bertcli")
+    monkeypatch.setattr(cache, "_is_whole", too_early)
+    assert open_cached("model", "key", Made("second"), "cpu").__dict__["content"] == "first"
+    assert caplog.messages == []
+
+
 def test_onnx_cache_notices_a_single_bit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "BLOCK", 7)
 
