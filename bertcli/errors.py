@@ -47,6 +47,11 @@ def shown_object(value: object) -> str:
     return _python.repr(value)
 
 
+def first_line(error: Exception) -> str:
+    """What another library says went wrong, without the lines that say where in it, and without a final dot."""
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
 def check_choice(what: str, value: str | None, kind: Any) -> None:
     """Refuse a word that is not in `kind`, a Literal; None leaves the choice to the model."""
     if value is not None and value not in get_args(kind):

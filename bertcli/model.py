@@ -77,7 +77,7 @@ class Model:
 
     @cached_property
     def sentence(self) -> SentenceConfig:
-        """What the checkpoint's sentence-transformers files say about pooling, normalisation and limits."""
+        """What the checkpoint's sentence-transformers files say about pooling, normalization and limits."""
         from bertcli.checkpoint.sentence import read_sentence_config
 
         return read_sentence_config(self._folder())

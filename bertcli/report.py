@@ -196,6 +196,10 @@ class Document:
         width = terminal_width()
         return [folded(visible(line), width) for line in self.below]
 
+    def __str__(self) -> str:
+        heading, body = table_lines(self.columns, self.rows)
+        return "\n".join([*heading, *body, "", *self.shown_below()])
+
 
 class ByName:
     """Fields can also be accessed by name, as in the JSON record: `step["macs"]`. Errors: KeyError for others."""
@@ -214,14 +218,12 @@ class ByName:
 class Documented:
     """Shown by `print` as a table, folded to the terminal's width, and by a notebook as Markdown."""
 
-    def document(self, width: int | None = None) -> Document:
-        """The same as a document; `width` is the width of the terminal, None if it is not for a terminal."""
+    def document(self) -> Document:
+        """The same as a document."""
         raise NotImplementedError
 
     def __str__(self) -> str:
-        document = self.document(terminal_width())
-        heading, body = table_lines(document.columns, document.rows)
-        return "\n".join([*heading, *body, "", *document.shown_below()])
+        return str(self.document())
 
     def _repr_markdown_(self) -> str:
         return _markdown(self.document())

@@ -88,7 +88,7 @@ class Diff(ByName, Documented):
         steps, weights = [asdict(step) for step in self.steps], [asdict(weight) for weight in self.weights]
         return {"steps": steps, "first": self.first, "weights": weights}
 
-    def document(self, width: int | None = None) -> Document:
+    def document(self) -> Document:
         """The table that `bertcli diff` prints."""
         columns = [Column(name, number=name[0] != "S") for name in ("Step", "Max abs", "Max rel", "Cosine")]
         columns.append(Column("Beyond"))

@@ -99,7 +99,7 @@ class Explanation(ByName, Documented):
         largest = max((abs(word.contribution) for word in self.words), default=0.0) or 1.0
         return [word.contribution / largest for word in self.words]
 
-    def document(self, width: int | None = None) -> Document:
+    def document(self) -> Document:
         """The table that `bertcli explain` prints below the shaded text."""
         columns = [Column("Word"), Column("Contribution", number=True), Column("Share", number=True)]
         rows = [

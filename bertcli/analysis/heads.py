@@ -97,7 +97,7 @@ class Heads(ByName, Documented):
             rows = sorted(rows, key=lambda row: -abs(row.record[by]))
         return Heads(self.model, self.texts, tuple(rows[:top]), self.meaning)
 
-    def document(self, width: int | None = None) -> Document:
+    def document(self) -> Document:
         """The table that `bertcli heads` prints."""
         names = ("Layer", "Head", "Entropy", "Distance", "Special", "Self", "Next", "Previous")
         columns = [Column(name, number=True) for name in (*names, *(["Change"] if self.meaning else []))]

@@ -85,7 +85,7 @@ class Lens(ByName, Documented):
         masks = [{"position": one.position, "layers": [_layer(layer) for layer in one.layers]} for one in self.masks]
         return {"index": self.index, "text": self.text, "masks": masks}
 
-    def document(self, width: int | None = None) -> Document:
+    def document(self) -> Document:
         """The table that `bertcli lens` prints: layer × predictions, a block for each mask."""
         several = len(self.masks) > 1
         best = max(len(layer.predictions) for one in self.masks for layer in one.layers)

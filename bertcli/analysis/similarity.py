@@ -41,7 +41,7 @@ class Similarity(ByName, Documented):
         """The comparison as a JSON record."""
         return {"rows": self.rows, "cka": [list(row) for row in self.cka]}
 
-    def document(self, width: int | None = None) -> Document:
+    def document(self) -> Document:
         """The table that `bertcli diff` prints for two architectures."""
         layers = range(len(self.cka[0]))
         columns = [Column("Layer", number=True), *(Column(str(layer), number=True) for layer in layers)]

@@ -1,4 +1,4 @@
-"""What `params` and `trace` have in common: the model they analyse, which need not have weights."""
+"""What `params` and `trace` have in common: the model they analyze, which need not have weights."""
 
 from __future__ import annotations
 

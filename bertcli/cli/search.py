@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import typer
 
 from bertcli.cli.job import MASKED_SAMPLE, RECORDS, Job, open_model, read_texts
-from bertcli.cli.options import SearchOptions
+from bertcli.cli.options import SearchOptions, wrong
 from bertcli.errors import BertcliError
 from bertcli.files.draft import check_output
 from bertcli.files.inputs import from_files
@@ -26,18 +25,17 @@ TOP_K = 5
 def refuse_contradictions(search: SearchOptions, job: Job, other: bool) -> None:
     """Wrong usage is a typer.BadParameter; `other`: options were given that have nothing to do with a search."""
     if not search.query:
-        raise typer.BadParameter("give the text to look for with --query.", param_hint="--query")
+        raise wrong("--query", "give the text to look for with --query.")
     if search.against is None:
-        raise typer.BadParameter("give the file of vectors to look in with --against.", param_hint="--against")
+        raise wrong("--against", "give the file of vectors to look in with --against.")
     if job.texts.texts or job.texts.text_pair is not None or job.texts.pair_column is not None:
-        raise typer.BadParameter(
-            "give the text to look for with --query only: no other texts, no pairs.", param_hint="--query"
-        )
+        raise wrong("--query", "give the text to look for with --query only: no other texts, no pairs.")
     if other or job.long.resume or job.long.keep_going:
-        raise typer.BadParameter(
+        raise wrong(
+            "--query",
             "it compares one vector per text with those of --against: no --pooling none, --similarity, --dtype, "
-            "--chunk, --resume or --keep-going.", param_hint="--query",
-        )  # fmt: skip
+            "--chunk, --resume or --keep-going.",
+        )
 
 
 def search_stored(search: SearchOptions, job: Job, id_column: str | None, **options: Any) -> None:

@@ -78,7 +78,7 @@ def _portion(inputs: int) -> int:
 
 
 def empty_tokens(tokens: int, hidden: int) -> Array:
-    """An uninitialised array [token, hidden] in column-major order."""
+    """An uninitialized array [token, hidden] in column-major order."""
     return scratch(hidden * tokens).reshape(hidden, tokens).T
 
 

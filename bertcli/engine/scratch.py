@@ -39,7 +39,7 @@ _COUNTS = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled
 
 
 def scratch(count: int) -> Array:
-    """An array of `count` numbers, uninitialised. A trace tells arrays apart by their memory: then it is always new."""
+    """An array of `count` numbers, uninitialized. A trace tells arrays apart by their memory: then it is always new."""
     if count < SMALLEST or watched() or not _COUNTS:
         return np.empty(count, dtype=np.float32)
     memory = _kept.memory  # this very list never changes: a signal handler that computes puts another in its place

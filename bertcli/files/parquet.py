@@ -16,14 +16,13 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, first_line, shown
 from bertcli.files.arrays import ArrayFile, Arrays, Rows
 from bertcli.files.draft import TEXTS, Draft
 from bertcli.files.lines import LONGEST, check_readable
 from bertcli.files.rows import Wanted, unusable
 from bertcli.files.texts import Text
 
-ENDING = ".parquet"
 ROWS_READ, PREFIXED_READ = 1024, 16  # together; of texts that may share their beginnings
 ROWS_WRITTEN = 4096  # in a row group: 12 MB with 768 float32 numbers each
 BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group might not fit in memory
@@ -44,11 +43,6 @@ def pyarrow(file: str) -> tuple[Any, Any]:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
         raise BertcliError(f"{file}: Parquet needs pyarrow: pip install 'bertcli[parquet]'.") from None
-
-
-def first_line(error: Exception) -> str:
-    """pyarrow's error message, without the lines about where in its source it arose."""
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 # ------------------------------------------------------------------------------------------------------ reading texts

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from bertcli.checkpoint.tensors import open_file
 from bertcli.checkpoint.untrusted import open_regular
-from bertcli.errors import BertcliError, shown
-from bertcli.files.parquet import check_sizes, first_line, pyarrow
+from bertcli.errors import BertcliError, first_line, shown
+from bertcli.files.parquet import check_sizes, pyarrow
 from bertcli.files.vectors import ORIGIN, quantize, stored_width
 
 NAME = "embeddings"  # of the array, if a file has several

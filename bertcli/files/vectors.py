@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import ArrayFile, Rows, Stored
 from bertcli.files.draft import ERRORS, Draft
-from bertcli.files.parquet import ENDING as PARQUET
+from bertcli.files.inputs import PARQUET
 from bertcli.files.parquet import ParquetFile
 from bertcli.files.records import RecordWriter
 

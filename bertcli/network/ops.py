@@ -38,7 +38,7 @@ def _rows(table: Array, ids: Integers) -> Array:
 
 
 def empty_like(x: Array) -> Array:
-    """An uninitialised array of the same shape, for an op to fill."""
+    """An uninitialized array of the same shape, for an op to fill."""
     if is_shape_only(x):
         return shape_only(x.shape)
     return empty_tokens(*x.shape)

@@ -162,14 +162,14 @@ class Entity(NamedTuple):
     position: int
 
 
-class _Labelled(NamedTuple):
+class _Labeled(NamedTuple):
     """A piece, or all pieces of a word, with the best label and its probability."""
 
     label: str
     score: float
     pieces: Sequence[Piece]
 
-    def goes_on_from(self, before: _Labelled) -> bool:
+    def goes_on_from(self, before: _Labeled) -> bool:
         """Whether the two are one entity: the same tag, and no B- that begins a new one."""
         return not self.label.startswith("B-") and self.tag == before.tag
 
@@ -204,22 +204,22 @@ def entities(
     average: the same for words, whose probabilities are those of the first piece, of the piece with the highest
     probability of all, or the mean. Those whose label or tag is in `ignore` are left out at the end.
     """
-    found = list(_labelled(pieces, probabilities, labels, aggregation))
+    found = list(_labeled(pieces, probabilities, labels, aggregation))
     alone = aggregation == "none"
     begins = [i for i, one in enumerate(found) if alone or not i or not one.goes_on_from(found[i - 1])]
     every = [_entity(found[begin:end], alone, spell) for begin, end in pairwise([*begins, len(found)])]
     return [entity for entity in every if entity.label not in ignore]
 
 
-def _labelled(
+def _labeled(
     pieces: Sequence[Piece], probabilities: Numbers, labels: Sequence[str], aggregation: Aggregation
-) -> Iterator[_Labelled]:
+) -> Iterator[_Labeled]:
     by_word = aggregation in ("first", "max", "average")
     begins = [place for place, piece in enumerate(pieces) if not (by_word and place and piece.continues)]
     for begin, end in pairwise([*begins, len(pieces)]):
         row = _merged(probabilities[begin:end], aggregation)
         best = int(row.argmax())
-        yield _Labelled(labels[best], float(row[best]), pieces[begin:end])
+        yield _Labeled(labels[best], float(row[best]), pieces[begin:end])
 
 
 def _merged(rows: Numbers, aggregation: Aggregation) -> Numbers:
@@ -229,7 +229,7 @@ def _merged(rows: Numbers, aggregation: Aggregation) -> Numbers:
     return np.asarray(rows[rows.max(axis=1).argmax() if aggregation == "max" else 0])
 
 
-def _entity(group: list[_Labelled], alone: bool, spell: Spell) -> Entity:
+def _entity(group: list[_Labeled], alone: bool, spell: Spell) -> Entity:
     pieces = [piece for one in group for piece in one.pieces]
     label, word = group[0].label, pieces[0].spelling
     if not alone:  # of any prefix: E-PER and S-PER are PER too, though they are not joined

@@ -80,7 +80,7 @@ class Summary(ByName, Documented):
         """The summary as a JSON record."""
         return {"model": self.model, "rows": [row.record for row in self.rows], **asdict(self.totals)}
 
-    def document(self, width: int | None = None) -> Document:
+    def document(self) -> Document:
         """The table that `bertcli params` prints."""
         return summary_document(self)
 

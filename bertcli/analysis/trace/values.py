@@ -24,6 +24,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.engine.array import owner_of
 from bertcli.network.module import Module, Parameter, Signature, walk
 from bertcli.report import ByName
 
@@ -261,10 +262,3 @@ class Values:
     def _parts(self, owner: AnyArray) -> list[_Part]:
         buffer = self._buffers.get(id(owner))
         return buffer.parts if buffer is not None and buffer.owner() is owner else []
-
-
-def owner_of(array: AnyArray) -> AnyArray:
-    """The array whose memory this is a view of."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array

@@ -45,7 +45,7 @@ from bertcli.errors import BertcliError
 from bertcli.model import Model, expect_model
 from bertcli.network.module import Module, Op, Signature
 from bertcli.network.network import outputs
-from bertcli.report import Document, Documented
+from bertcli.report import Document, Documented, terminal_width
 
 Keep = Callable[[str], bool]
 
@@ -155,8 +155,11 @@ class Trace(Documented):
         }
 
     def document(self, width: int | None = None) -> Document:
-        """The table that `bertcli trace` prints."""
+        """The table that `bertcli trace` prints; `width` is that of the terminal, None if it is not for one."""
         return trace_document(self, self._whole.config.sizes, width=width)
+
+    def __str__(self) -> str:
+        return str(self.document(terminal_width()))
 
     def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
         """Run a module; the arguments of an outermost module are inputs of the pass."""

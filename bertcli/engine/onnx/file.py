@@ -22,7 +22,6 @@ LARGEST_FILE = 2**31 - 1  # bytes that protobuf can read; what is larger has its
 DATA = "_data"  # ends the name of that file
 ALIGNMENT = 4096  # of a weight in that file, so that it can be memory-mapped
 OLDEST_OPSET = 18  # ReduceMax and others have their axes as an input since then
-CHECKED_APART = 1 << 10  # numbers: a weight above this is checked by its shape alone, as an input
 PRODUCER = "bertcli"
 
 # Fields of protobuf's messages (onnx.proto3): a length-delimited field has the tag 8 · number + 2.

@@ -16,7 +16,7 @@ from bertcli.engine.array import Array, Integers
 from bertcli.engine.onnx.graph import IDS, INPUTS, MASK, SEGMENTS
 from bertcli.engine.packing import Packed
 from bertcli.engine.threads import thread_count
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, first_line, shown
 
 # The provider of each device, and the package that has it.
 DEVICES = {
@@ -92,7 +92,7 @@ class Session:
         try:
             self._session = onnxruntime.InferenceSession(file, options, providers=[provider])
         except Exception as error:  # its classes are private
-            raise BertcliError(f"ONNX Runtime cannot open {name} on {device}: {_first_line(error)}") from error
+            raise BertcliError(f"ONNX Runtime cannot open {name} on {device}: {first_line(error)}.") from error
         if self._session.get_providers()[0] != provider:  # it went on with another
             raise BertcliError(
                 f"ONNX Runtime could not start {device} on this machine: see to its driver and libraries, or leave out "
@@ -109,12 +109,8 @@ class Session:
             with self._turn:  # its own threads are as many as there are cores
                 found = self._session.run(None, {name: inputs[name] for name in self.inputs})
         except Exception as error:
-            raise BertcliError(f"ONNX Runtime failed on {self._device}: {_first_line(error)}") from error
+            raise BertcliError(f"ONNX Runtime failed on {self._device}: {first_line(error)}.") from error
         return dict(zip(self.outputs, found, strict=True))
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".") + "."
 
 
 def hidden_states(session: Session, batch: Packed) -> Array:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.engine.array import owner_of
 from bertcli.engine.onnx.graph import Axis, Dim, Graph, Tensor
 
 AnyArray = NDArray[Any]
@@ -51,7 +52,7 @@ class Values:
                 inner.insert(0, _Part(dim, stride))
                 stride *= dim.size
             parts += inner
-        owner = _owner(array)
+        owner = owner_of(array)
         others = [held for held in self._held.get(id(owner), ()) if held.high <= low or high <= held.low]
         self._held[id(owner)] = [_Held(low, high, array, tensor, tuple(parts)), *others]
         self._owners.append(owner)
@@ -59,7 +60,7 @@ class Values:
     def find(self, array: AnyArray) -> Tensor | None:
         """The value in an array, in the order of its axes; None if nothing known lies in its memory."""
         low, high = np.lib.array_utils.byte_bounds(array)
-        for held in self._held.get(id(_owner(array)), ()):
+        for held in self._held.get(id(owner_of(array)), ()):
             if held.low <= low and high <= held.high:
                 return held.tensor if same(held.array, array) else _view(self._graph, held, array)
         return None
@@ -137,13 +138,6 @@ def merge(dims: list[Dim]) -> Axis:
 def same(one: AnyArray, other: AnyArray) -> bool:
     """Whether two arrays are the same view of the same memory."""
     return (_address(one), one.shape, one.strides) == (_address(other), other.shape, other.strides)
-
-
-def _owner(array: AnyArray) -> AnyArray:
-    """The array whose memory this is a view of."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 def _address(array: AnyArray) -> int:
