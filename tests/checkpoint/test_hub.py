@@ -18,6 +18,7 @@ from typing import IO, Any
 
 import pytest
 from checkpoints import Dense, Sentence, make
+from deadlines import SECONDS
 from hub_server import Hub, commit_of, load_files
 from static_models import write_static
 
@@ -97,7 +98,7 @@ class Process:
         return error
 
     def close(self) -> None:
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=SECONDS)
         self.deadline.cancel()
 
 
@@ -401,7 +402,7 @@ def test_there_is_no_such_model(hub: Hub, start: Start) -> None:
 
 
 def test_the_hub_is_down(hub: Hub, start: Start) -> None:
-    process = start(HF_HUB_ETAG_TIMEOUT="1")
+    process = start()
     hub.faults.status = 503
     assert f"{hub.url} answered 503 when asked for {MODEL}: try again later." in process.error()
     hub.faults.status = 403
@@ -409,7 +410,7 @@ def test_the_hub_is_down(hub: Hub, start: Start) -> None:
     hub.faults.status = 200
     assert f"{hub.url} does not answer like a Hub: check HF_ENDPOINT" in process.error()
     hub.faults.status, hub.faults.delay = None, 1.3
-    assert f"{hub.url} cannot be reached, and {MODEL} is not in the cache" in process.error()
+    assert f"{hub.url} cannot be reached, and {MODEL} is not in the cache" in start(HF_HUB_ETAG_TIMEOUT="1").error()
     hub.stop()
     assert f"{hub.url} cannot be reached, and {MODEL} is not in the cache" in process.error()
     assert "could not be fetched from nonsense: " in start(HF_ENDPOINT="nonsense").error()

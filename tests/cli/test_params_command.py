@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from checkpoints import make
 from conftest import Made
+from deadlines import SECONDS
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
@@ -259,7 +260,7 @@ def test_params_whole_process_needs_neither_tokenizers_nor_the_hub() -> None:
         "assert not heavy, heavy\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, "COLUMNS": ""}
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS, env={**os.environ, "COLUMNS": ""}
     )
     assert done.returncode == 0, done.stderr
     assert "Total params: 335,141,888" in done.stdout

@@ -112,12 +112,12 @@ def test_process_signals_leave_nothing_behind(number: signal.Signals, status: in
         assert process.stderr is not None
         process.stdin.write(b"tea\n")
         process.stdin.flush()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + SECONDS
         while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
         process.send_signal(number)
         err = process.stderr.read()
-        process.wait(10)
+        process.wait(SECONDS)
     assert process.returncode == status
     assert [line for line in err.splitlines() if not line.startswith(b"Note: ")] == []
     assert list(tmp_path.iterdir()) == [target]

@@ -246,11 +246,18 @@ def test_trace_layers_that_differ_are_not_told_as_one() -> None:
 # ------------------------------------------------------------------------------------------------------ saved outputs
 
 
+def loaded(file: Path) -> dict[str, Any]:
+    if file.suffix == ".safetensors":
+        return load_file(file)
+    with np.load(file) as arrays:
+        return dict(arrays)
+
+
 @pytest.mark.parametrize("ending", ["npz", "safetensors"])
 def test_trace_every_output_is_saved_under_its_path(ending: str, model: Path, tmp_path: Path) -> None:
     file = tmp_path / f"outputs.{ending}"
     found = record("-m", model, TEXT, "--save", file)
-    arrays = dict(np.load(file)) if ending == "npz" else load_file(file)
+    arrays = loaded(file)
     assert set(arrays) == {step["path"] for step in found["steps"]}
     for step in found["steps"]:
         assert arrays[step["path"]].shape == tuple(step["output"]["shape"])

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Made
+from deadlines import SECONDS
 
 import bertcli
 from bertcli.engine import threads
@@ -33,12 +34,12 @@ def stay() -> None:
         threading.Event().wait()
 
 threading.Thread(target=stay, daemon=True).start()
-assert inside.wait(30)
+assert inside.wait(60)
 child = os.fork()
 if child:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-signal.alarm(30)  # what hangs ends
-both, names = threading.Barrier(2, timeout=10), []
+signal.alarm(90)  # what hangs ends
+both, names = threading.Barrier(2, timeout=60), []
 
 def work(_: int) -> None:
     both.wait()  # breaks unless another thread is here as well
@@ -136,7 +137,7 @@ def test_threads_limit_is_kept_from_the_first_product(
     environment = {name: value for name, value in os.environ.items() if name not in threads.THREAD_VARIABLES}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "groups"), str(tmp_path)],
-        capture_output=True, text=True, check=True, timeout=60, env=environment | said,
+        capture_output=True, text=True, check=True, timeout=SECONDS, env=environment | said,
     )  # fmt: skip
     reported = json.loads(done.stdout)
     if reported[1] is None:
@@ -162,7 +163,7 @@ def test_threads_do_every_piece_once() -> None:
 
 @pytest.mark.usefixtures("two_threads")
 def test_threads_work_at_the_same_time_and_know_it() -> None:
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=SECONDS)
 
     def work(_: int) -> None:
         both.wait()  # breaks unless another thread is here as well
@@ -212,7 +213,7 @@ def test_threads_have_numpys_error_settings() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_threads_of_a_forked_child_are_its_own() -> None:
     """And finds no lock taken: of threads that do not cross the fork, one is in the middle of everything."""
-    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=SECONDS)
 
 
 # ---------------------------------------------------------------------------------------------------------- the model

@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -313,27 +312,39 @@ def test_resume_goes_on_with_flat_rows(ending: str, made: Made, source: Path, tm
         assert leftovers(tmp_path) == []
 
 
+STOPS_AT_ITS_FIRST_STATE = """
+import os, signal
+from bertcli.cli import main
+from bertcli.files import draft
+
+def save_and_stop(self, saved):
+    draft.Draft._save = save
+    save(self, saved)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+draft.SHORTEST = draft.LONGEST = 0.0
+save, draft.Draft._save = draft.Draft._save, save_and_stop
+main()
+"""
+
+
 def test_resume_after_ctrl_c(model: Path, tmp_path: Path) -> None:
     source, target = tmp_path / "in.txt", tmp_path / "v.npy"
-    source.write_text("She drank hot tea with milk.\n" * 20_000, encoding="utf-8")
-    code = "import bertcli.files.draft as d; d.SHORTEST = d.LONGEST = 0.0; from bertcli.cli import main; main()"
-    arguments = [sys.executable, "-c", code, "encode", "-m", model, "-i", source, "-o", target, "--resume"]
-    with started([*map(str, arguments)], stderr=subprocess.PIPE) as process:
+    source.write_text("She drank hot tea with milk.\n" * 5_000, encoding="utf-8")
+    command = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--resume"]
+    arguments = [sys.executable, "-c", STOPS_AT_ITS_FIRST_STATE, *command]
+    with started(arguments, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
-        state = tmp_path / ".v.npy.state"
-        deadline = time.monotonic() + 60
-        while not (state.exists() and b"sizes" in state.read_bytes()) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGSTOP)  # however long the next line takes, it is not done before the Ctrl-C
-        assert f"Process {process.pid} is writing {target} right now" in bertcli(*map(str, arguments[3:])).error
+        assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+        assert f"Process {process.pid} is writing {target} right now" in bertcli(*command).error
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGCONT)
         err = process.stderr.read().decode()
     assert process.returncode == 130
     assert "texts are done and kept: repeat the command with --resume to continue" in err
     assert not target.exists()
-    assert bertcli(*map(str, arguments[3:])).status == 0
-    assert len(np.load(target)) == 20_000
+    assert bertcli(*command).status == 0
+    assert len(np.load(target)) == 5_000
 
 
 @pytest.mark.parametrize(

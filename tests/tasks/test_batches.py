@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from deadlines import SECONDS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ def set_threads() -> Iterator[Callable[[int], None]]:
 @pytest.mark.parametrize("count", [2, 3])
 def test_batches_every_thread_has_a_batch_at_the_same_time(count: int, set_threads: Callable[[int], None]) -> None:
     set_threads(count)
-    every = threading.Barrier(count, timeout=10)
+    every = threading.Barrier(count, timeout=SECONDS)
 
     def run(batch: list[int]) -> list[int]:
         every.wait()  # breaks unless all threads are here

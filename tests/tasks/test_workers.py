@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pytest
 from conftest import Made
+from deadlines import SECONDS
 from deadlines import started as in_time
 from terminal import bertcli as run
 
@@ -136,7 +137,7 @@ def test_workers_multiply_with_the_kernel_of_whoever_asks() -> None:
     environment = {key: value for key, value in os.environ.items() if key != blas.KERNEL_VARIABLE}
     if "sse4_2" in blas.processor()[1]:
         environment[blas.KERNEL_VARIABLE] = "Nehalem"  # which no library chooses any more
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, env=environment)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=SECONDS, env=environment)
 
 
 def test_workers_is_told_the_kernel_and_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +156,7 @@ def test_workers_imports_nothing_from_the_folder_it_runs_in(model: Model, tmp_pa
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from here')", encoding="utf-8")
     (tmp_path / "in.txt").write_text("tea with rain\n" * 60, encoding="utf-8")
     command = [sys.executable, "-P", "-m", "bertcli", "encode", "-m", str(model.path), "-i", "in.txt", "-o", "v.npy"]
-    subprocess.run([*command, "--workers", "2", "--batch-tokens", "60"], check=True, timeout=60, cwd=tmp_path)
+    subprocess.run([*command, "--workers", "2", "--batch-tokens", "60"], check=True, timeout=SECONDS, cwd=tmp_path)
     assert len(np.load(tmp_path / "v.npy")) == 60
 
 
@@ -164,7 +165,7 @@ def test_workers_ctrl_c_is_nothing_to_a_worker_from_its_first_moment() -> None:
     with running._started_with({}):
         process = subprocess.Popen([sys.executable, "-c", "print('done')"], stdout=subprocess.PIPE)
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=30)[0] == b"done\n"
+    assert process.communicate(timeout=SECONDS)[0] == b"done\n"
     assert process.returncode == 0
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
@@ -280,7 +281,7 @@ def nothing(task: Noting, first: int) -> None: ...
 
 
 def wait_for(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + SECONDS
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.001)
     return condition()
