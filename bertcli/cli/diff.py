@@ -20,7 +20,7 @@ class BothModels(ModelOptions):
     model: str = argument(..., "MODEL", "A folder, or a name on the Hugging Face Hub.")
     other: str = argument(..., "OTHER", "Another model, or a .npz or .safetensors file of arrays (trace --save).")
     revision: str | None = option(None, "NAME", "Branch, tag or commit of MODEL on the Hub.", panel="Model")
-    other_revision: str | None = option(None, "NAME", "The same of OTHER.", panel="Model")
+    other_revision: str | None = option(None, "NAME", "Branch, tag or commit of OTHER on the Hub.", panel="Model")
 
 
 @dataclass(frozen=True)

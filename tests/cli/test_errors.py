@@ -11,6 +11,8 @@ from checkpoints import damaged, make
 from conftest import Made
 from terminal import bertcli
 
+from bertcli.cli.app import PANELS
+
 COMMANDS = ("encode", "classify", "fill-mask", "score", "tokenize")
 
 
@@ -265,6 +267,12 @@ def test_errors_help_tells_the_real_default() -> None:
 
     help = bertcli("encode", "--help", environment={"COLUMNS": "200"}).out
     assert f"Tokens computed together. (default: {BATCH_TOKENS})" in help
+
+
+@pytest.mark.parametrize("command", [name for commands in PANELS.values() for name in commands])
+def test_errors_help_is_not_cut_in_a_terminal_of_80_columns(command: str) -> None:
+    lines = bertcli(command, "--help", environment={"COLUMNS": "80"}).out.splitlines()
+    assert [line for line in lines if line.startswith("│") and "…" in line] == []
 
 
 @pytest.mark.parametrize("option", ["--id-column", "--pair-column", "--column"])
