@@ -67,7 +67,7 @@ class _Job(Job):
         if not asked.texts and takes_columns(asked.input or [], asked.format_in):
             context = asked.pair_column or ("context" if asked.text_pair is None else None)
             asked = replace(asked, column=asked.column or "question", pair_column=context)
-        elif asked.text_pair is None and asked.pair_column is None:
+        elif asked.text_pair is None and asked.pair_column is None and not (asked.texts and asked.input):
             raise wrong("--context", "give the text that holds the answer.")
         return read_texts(asked, self.output, id_column, label_column, self.long.keep_going, called="question")
 

@@ -200,12 +200,13 @@ def encode(job: Job, search: SearchOptions, vectors: VectorOptions) -> None:
         search_stored(search, job, vectors.id_column, **vectors.plan)
         return
     vectors.refuse_contradictions(job)
+    plan = vectors.preparation if vectors.sparse else vectors.plan  # wrong usage is told before a model is fetched
     endings = RECORDS + vectors.array_endings
     run = job.begin("encode", by_name(vectors), endings=endings)
     if vectors.sparse:
-        task, how, form, table = _sparse(run, vectors)
+        task, how, form, table = _sparse(run, vectors, plan)
     else:
-        task, how, form, table = _dense(run, vectors)
+        task, how, form, table = _dense(run, vectors, plan)
     if vectors.similarity:
         _compare(run, run.stream(task, **how))
     elif job.ending in vectors.array_endings:
@@ -214,29 +215,29 @@ def encode(job: Job, search: SearchOptions, vectors: VectorOptions) -> None:
         run.end(run.records(lambda *texts, **options: task(*texts, **options).records(), table, **how))
 
 
-def _dense(run: Run, vectors: VectorOptions) -> tuple[Any, dict[str, Any], VectorForm, Table]:
+def _dense(run: Run, vectors: VectorOptions, plan: dict[str, Any]) -> tuple[Any, dict[str, Any], VectorForm, Table]:
     """The task, its arguments, and how its vectors are stored and shown."""
     from bertcli import tasks
     from bertcli.files.vectors import VectorForm
 
-    stream = run.stream(tasks.encode_blocks, **vectors.plan)
+    stream = run.stream(tasks.encode_blocks, **plan)
     length = "; vectors of length 1" if stream.plan.normalize else ""
     logger.info("pooling %s%s%s.", stream.plan.reason, length, _said_of_prompt(stream.preparation))
     if vectors.dtype == "int8" and run.job.ending == ".npy":
         logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
     form = VectorForm(stream.plan.width, vectors.dtype, ragged=not vectors.one_a_text, **vectors.form(run.job))
     table = Table(COLUMNS, _rows) if vectors.one_a_text else Table(TOKEN_COLUMNS, _token_rows)
-    return tasks.encode_blocks, vectors.plan, form, table
+    return tasks.encode_blocks, plan, form, table
 
 
-def _sparse(run: Run, vectors: VectorOptions) -> tuple[Any, dict[str, Any], VectorForm, Table]:
+def _sparse(run: Run, vectors: VectorOptions, plan: dict[str, Any]) -> tuple[Any, dict[str, Any], VectorForm, Table]:
     """The same for sparse vectors."""
     from bertcli import tasks
     from bertcli.files.vectors import VectorForm
 
     output = run.job.output
     words = vectors.tokens or (output.output is None and output.format == "table")
-    how = {**vectors.preparation, "words": words}
+    how = {**plan, "words": words}
     stream = run.stream(tasks.encode_sparse, **how)
     strategy, activation = stream.pooling
     rule = "ln(1 + ln(1 + relu))" if activation == "log1p_relu" else "ln(1 + relu)"

@@ -47,6 +47,7 @@ def test_errors_wrong_usage(command: str, arguments: list[str], stdin: str | Non
         ["encode", "x", "--pooling", "sum"],
         ["encode", "x", "--layer", "a"],
         ["encode", "x", "--layer", ""],
+        ["encode", "x", "--chunk", "a"],
         ["encode", "x", "--similarity", "--pooling", "none"],
         ["encode", "-i", "x.jsonl", "--id-column", "id", "-o", "x.npz"],
         ["encode", "x", "--truncation", "maybe"],
@@ -62,6 +63,7 @@ def test_errors_wrong_usage(command: str, arguments: list[str], stdin: str | Non
 def test_errors_wrong_usage_of_one_command(arguments: list[str]) -> None:
     result = bertcli(*arguments)
     assert (result.status, result.out) == (2, "")
+    assert "Note:" not in result.err  # no model was looked for
 
 
 @pytest.mark.parametrize(("command", "wanted"), [("encode", "text"), ("neighbors", "word")])
