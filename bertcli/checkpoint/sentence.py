@@ -142,11 +142,11 @@ def read_preparation(folder: Path) -> tuple[str, bool]:
     return _read_prompts(folder)[1], _read_transformer(folder)[1]
 
 
-def read_cross_encoder(folder: Path, num_labels: int) -> str:
-    """What a cross-encoder's logits go through: "identity", "sigmoid" or "tanh".
+def read_cross_encoder(folder: Path) -> str:
+    """What the logit of a cross-encoder with one label goes through: "identity", "sigmoid" or "tanh".
 
-    Named by config_sentence_transformers.json, else by config.json in one of two places; else the sigmoid of a single
-    label. Errors: BertcliError naming the file, for any other class than these three of torch.nn.
+    Named by config_sentence_transformers.json, else by config.json in one of two places; else the sigmoid.
+    Errors: BertcliError naming the file, for any other class than these three of torch.nn.
     """
     own, config = folder / MODEL_FILE, read_object(folder / "config.json")
     nested = config.get("sentence_transformers")
@@ -157,7 +157,7 @@ def read_cross_encoder(folder: Path, num_labels: int) -> str:
     ):
         if path is not None:
             return _activation(path, SCORES, "asks for the activation", file)
-    return "sigmoid" if num_labels == 1 else "identity"
+    return "sigmoid"
 
 
 class Place(NamedTuple):

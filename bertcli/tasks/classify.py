@@ -140,7 +140,7 @@ def own_activation(model: Model) -> str:
         return "sigmoid"
     if model.config.num_labels > 1:
         return "softmax"
-    return "sigmoid" if model.path is None else read_cross_encoder(model.path, num_labels=1)
+    return "sigmoid" if model.path is None else read_cross_encoder(model.path)
 
 
 def true_label(text: Text, labels: Sequence[str]) -> str | None:

@@ -43,7 +43,7 @@ def rank(
             f"rank needs a classifier with one output, and {model.name} has {model.config.num_labels} labels: classify "
             "gives their scores for pairs (--text-pair or --pair-column)."
         )
-    activation = "sigmoid" if model.path is None else read_cross_encoder(model.path, num_labels=1)
+    activation = "sigmoid" if model.path is None else read_cross_encoder(model.path)
     task = _Rank(model, Reading(**options), activation)
     return RecordStream(_ranked(results(task, ByQuery(_pairs(query, documents))), top_k, task.reading.start))
 

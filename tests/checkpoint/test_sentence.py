@@ -137,23 +137,20 @@ BY_MODEL, BY_CONFIG, BEFORE_4 = "activation_fn", "sentence_transformers", "sbert
 
 
 @pytest.mark.parametrize(
-    ("model", "config", "labels", "expected"),
+    ("model", "config", "expected"),
     [
-        ({}, {}, 1, "sigmoid"),
-        ({}, {}, 3, "identity"),
-        ({BY_MODEL: TANH}, {BY_CONFIG: {BY_MODEL: SIGMOID}}, 1, "tanh"),
-        ({BY_MODEL: None}, {BY_CONFIG: {BY_MODEL: IDENTITY}, BEFORE_4: SIGMOID}, 1, "identity"),
-        ({}, {BEFORE_4: "torch.nn.Identity"}, 1, "identity"),
-        ({}, {BEFORE_4: None, BY_CONFIG: None}, 1, "sigmoid"),
+        ({}, {}, "sigmoid"),
+        ({BY_MODEL: TANH}, {BY_CONFIG: {BY_MODEL: SIGMOID}}, "tanh"),
+        ({BY_MODEL: None}, {BY_CONFIG: {BY_MODEL: IDENTITY}, BEFORE_4: SIGMOID}, "identity"),
+        ({}, {BEFORE_4: "torch.nn.Identity"}, "identity"),
+        ({}, {BEFORE_4: None, BY_CONFIG: None}, "sigmoid"),
     ],
 )
-def test_the_activation_of_scores(
-    tmp_path: Path, model: dict[str, Any], config: dict[str, Any], labels: int, expected: str
-) -> None:
+def test_the_activation_of_scores(tmp_path: Path, model: dict[str, Any], config: dict[str, Any], expected: str) -> None:
     folder = make(tmp_path)
     change(folder / "config_sentence_transformers.json", **model)
     change(folder / "config.json", **config)
-    assert read_cross_encoder(folder, labels) == expected
+    assert read_cross_encoder(folder) == expected
 
 
 @pytest.mark.parametrize("name", ["os.system", "evil.Sigmoid", f"{TORCH}ReLU", "Sigmoid", 3, []])
@@ -161,7 +158,7 @@ def test_an_activation_of_scores_that_is_not_allowed(tmp_path: Path, name: Any) 
     folder = make(tmp_path)
     change(folder / "config.json", sentence_transformers={"activation_fn": name})
     with pytest.raises(BertcliError, match=r"config\.json asks for the activation .*torch's Identity, Sigmoid, Tanh"):
-        read_cross_encoder(folder, 1)
+        read_cross_encoder(folder)
 
 
 def test_dense_layers_are_chained(made: Made) -> None:
