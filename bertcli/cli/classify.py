@@ -80,7 +80,7 @@ def classify(job: Job, wanted: ClassifyOptions) -> None:
 
     A .csv or .parquet file has a row for each label of a text: index, id (with
     --id-column), text, text_pair, label, score, true_label (with --label-column),
-    error (with --keep-going).
+    and error (of a text that could not be used, with --keep-going).
 
     With --label-column each record has "true_label", and a report follows the
     table, or is printed on stdout with -o; with --format json or jsonl on stderr.

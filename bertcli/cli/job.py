@@ -168,7 +168,7 @@ class Run:
             return RecordFile(draft)
         given = {"id": "--id-column", "true_label": "--label-column"}
         keys = [key for key, option in given.items() if self.options.get(option) is not None]
-        return FlatFile(draft, table, [*keys, *["error"] * self.job.long.keep_going])
+        return FlatFile(draft, table, [*keys, "error"])  # always there, as --keep-going may come with --resume
 
     def vectors(self, form: VectorForm, task: Callable[..., Any], **options: Any) -> None:
         """Write the vectors of a task with these options to a file of arrays, and end the run."""

@@ -100,9 +100,10 @@ class FlatFile:
             yield dict(zip(self._table.keys, cells[:-1], strict=True)) | more
 
     def _write(self, rows: Iterable[Sequence[Any]]) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        self._draft.part().write(text.getvalue().encode())
+        for row in rows:
+            text = io.StringIO()
+            csv.writer(text).writerow(row)  # ended by \r\n: only then a lone \r, which ends rows, too, is quoted
+            self._draft.part().write(text.getvalue().removesuffix("\r\n").encode() + b"\n")
 
 
 @contextmanager

@@ -98,6 +98,16 @@ def test_records_in_a_flat_file_may_be_none(ending: str, tmp_path: Path) -> None
     assert flat(tmp_path / f"v.{ending}") == []
 
 
+def test_records_in_a_csv_file_keep_returns_in_their_cells(tmp_path: Path) -> None:
+    file, texts = tmp_path / "v.csv", ["a\rb", "\r", "a\r\nb", "\n", "=1"]
+    with Draft(str(file)) as draft:
+        written = FlatFile(draft, table(), [])
+        written.append([{"text": text} for text in texts])
+        written.finish()
+    assert [row["text"] for row in flat(file)] == texts
+    assert file.read_bytes().startswith(b'text\n"a\rb"\n')
+
+
 @pytest.mark.parametrize("format", ["json", "table"])
 def test_records_before_an_error_are_not_shown(format: str, tmp_path: Path, capsysbinary: Any) -> None:
     for file in (None, tmp_path / "v.json", tmp_path / "v.jsonl"):

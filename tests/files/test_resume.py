@@ -312,6 +312,21 @@ def test_resume_goes_on_with_flat_rows(ending: str, made: Made, source: Path, tm
         assert leftovers(tmp_path) == []
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_resume_may_begin_to_keep_going_with_flat_rows(ending: str, made: Made, source: Path, tmp_path: Path) -> None:
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    whole, target = tmp_path / f"whole.{ending}", tmp_path / f"v.{ending}"
+    source.write_text(source.read_text("utf-8") + '{"id": "x", "text": 5}\n', encoding="utf-8")
+    model = made(head="classifier", seed=7)
+    arguments: list[str | Path] = ["classify", "-m", model, "-i", source, "--batch-tokens", "20", "--resume"]
+    assert bertcli(*arguments, "-o", whole, "--keep-going").status == 1
+    assert "line 25" in bertcli(*arguments, "-o", target).error
+    assert leftovers(tmp_path) != []
+    assert bertcli(*arguments, "-o", target, "--keep-going").status == 1
+    assert target.read_bytes() == whole.read_bytes()
+
+
 STOPS_AT_ITS_FIRST_STATE = """
 import os, signal
 from bertcli.cli import main
