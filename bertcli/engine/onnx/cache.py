@@ -100,13 +100,13 @@ def _made_for_now(make: Make, device: str) -> Session:
 def _is_whole(place: Path) -> bool:
     """Whether the files of a graph are what was written, damage of the same length included."""
     try:
-        return bool(json.loads((place / CHECKSUMS).read_bytes()) == _checksums(place))
-    except (FileNotFoundError, ValueError):
+        return (place / CHECKSUMS).read_bytes() == _checksums(place)
+    except FileNotFoundError:
         return False
 
 
-def _checksums(folder: Path) -> dict[str, list[int]]:
-    """The CRC-32 of every block of every file but that of the checksums."""
+def _checksums(folder: Path) -> bytes:
+    """The CRC-32 of every block of every file but that of the checksums, as JSON with the names in order."""
 
     def checksum(file: Path, start: int) -> int:
         with file.open("rb") as opened:
@@ -119,7 +119,8 @@ def _checksums(folder: Path) -> dict[str, list[int]]:
             for file in folder.iterdir()
             if file.name != CHECKSUMS
         }
-        return {name: [one.result() for one in blocks] for name, blocks in found.items()}
+        sums = {name: [one.result() for one in blocks] for name, blocks in found.items()}
+    return json.dumps(sums, sort_keys=True).encode()
 
 
 def _replace(place: Path, damaged: int | None, make: Make) -> None:
@@ -134,7 +135,7 @@ def _replace(place: Path, damaged: int | None, make: Make) -> None:
     try:
         made.mkdir()
         make(made / NAME)
-        (made / CHECKSUMS).write_text(json.dumps(_checksums(made)))
+        (made / CHECKSUMS).write_bytes(_checksums(made))
         for part in made.iterdir():
             with part.open("r+b") as written:
                 os.fsync(written.fileno())
