@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from threading import RLock
+from threading import RLock, current_thread
+from threading import enumerate as enumerate_threads
 from typing import Any
 
 CPU_INFO = "/proc/cpuinfo"
 MAPS = "/proc/self/maps"
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
 AVX512_KERNEL = "SKYLAKEX"
+OWN_THREADS = "bertcli"  # what the names of this package's threads begin with
 AVX512 = frozenset({"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"})  # all that the kernel needs
 
 
@@ -155,12 +157,11 @@ def single_threaded() -> Iterator[bool]:
     """Inside, products use one thread each, so that several can run in parallel; yields false if that is not possible.
 
     The setting belongs to the process: if two threads are inside at once, the last to leave restores it, unless other
-    code has changed it meanwhile. (Code that itself saves and restores the setting, and is between the two when this is
-    left, brings back the 1 that it found: set the number again after it, or compute one after the other.) A signal
-    handler may compute in the midst of any line here: hence the order of the lines, and a lock that can be taken twice.
+    code has changed it meanwhile. A signal handler may compute in the midst of any line here: hence the order of the
+    lines, and a lock that can be taken twice.
     """
     global _inside, _outside
-    if function("openblas_set_num_threads") is None:
+    if not can_be_set():
         yield False
         return
     entered = False
@@ -179,6 +180,19 @@ def single_threaded() -> Iterator[bool]:
                 _inside = max(0, _inside - 1)  # already 0 in a child forked in between
                 if not _inside:
                     _restore()
+
+
+def can_be_set() -> bool:
+    """True if the library's number of threads can be set and no other thread can mistake it for the user's choice.
+
+    threadpoolctl, with which scikit-learn and joblib limit libraries, reads the number, sets another and restores what
+    it has read. If it read the 1 of `single_threaded` and restored it later, NumPy would keep to one thread for good.
+    """
+    if function("openblas_set_num_threads") is None:
+        return False
+    return "threadpoolctl" not in sys.modules or all(
+        thread is current_thread() or thread.name.startswith(OWN_THREADS) for thread in enumerate_threads()
+    )
 
 
 def usual_threads() -> int | None:

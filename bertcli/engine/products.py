@@ -13,7 +13,7 @@ import numpy as np
 
 from bertcli.engine import kernels
 from bertcli.engine.array import Array, Integers
-from bertcli.engine.blas import avx512, threads
+from bertcli.engine.blas import avx512, can_be_set
 from bertcli.engine.scratch import scratch
 from bertcli.engine.threads import each, sharing, thread_count
 
@@ -39,7 +39,7 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
         kernels.activate(y[:, some], activation, None if bias is None else bias[some])
 
     count = min(thread_count(), weight.size * max(FEW, tokens) // PIECE)
-    if sharing() or threads() is None:  # a library that cannot be told to use one thread shares every product itself
+    if sharing() or not can_be_set():  # a library that cannot be told to use one thread shares every product itself
         compute(slice(None))
     else:
         step = TILE * max(1, -(-outputs // (TILE * max(1, count))))

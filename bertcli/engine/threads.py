@@ -194,7 +194,7 @@ def _helpers() -> ThreadPoolExecutor:
     pool = _pool
     if pool is None:
         with _making:
-            pool = _pool = _pool or ThreadPoolExecutor(min(MOST, core_count()) - 1, thread_name_prefix="bertcli")
+            pool = _pool = _pool or ThreadPoolExecutor(min(MOST, core_count()) - 1, thread_name_prefix=blas.OWN_THREADS)
     return pool
 
 
