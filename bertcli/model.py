@@ -26,11 +26,11 @@ from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs
 if TYPE_CHECKING:
     from bertcli.checkpoint.sentence import SentenceConfig
     from bertcli.files.texts import Pairs
-    from bertcli.tasks import SparseVector, Stream
     from bertcli.tasks.answer import AnswerOptions
     from bertcli.tasks.classify import ClassifyOptions
-    from bertcli.tasks.encode import EncodeOptions
+    from bertcli.tasks.encode import EncodeOptions, Stream
     from bertcli.tasks.prepared import PrepareOptions
+    from bertcli.tasks.sparse import SparseVector
     from bertcli.tasks.tag import TagOptions
     from bertcli.tasks.task import CutOptions, Record, Truncation, Workers
     from bertcli.tokens import Tokenizer
@@ -134,10 +134,11 @@ class Model:
 
         pooling: "auto" (the checkpoint's own, else mean), "mean", "cls", "max" or "pooler". layer: 0 for the
         embeddings, N for encoder layer N, negative from the end; several are concatenated. normalize: to length 1;
-        None for what the checkpoint says. The other options are those of `bertcli.tasks.encode_blocks`. With `chunk` a
-        longer text has several vectors, one after the other; `encode_blocks` says which part of which text each is of.
+        None for what the checkpoint says. The other options are those of `bertcli.tasks.encode.encode_blocks`. With
+        `chunk` a longer text has several vectors, one after the other; `encode_blocks` says which part of which text
+        each is of.
         """
-        from bertcli.tasks import encode  # imported late: counting and tracing need not wait for tasks
+        from bertcli.tasks.encode import encode
 
         return encode(
             self, texts, pairs, pooling=pooling, layer=layer, normalize=normalize, max_length=max_length,
@@ -148,9 +149,10 @@ class Model:
     def encode_blocks(self, texts: Iterable[str], pairs: Pairs = None, **options: Unpack[EncodeOptions]) -> Stream:
         """The same as a stream of blocks in input order, so that nothing has to fit in memory.
 
-        A block has `items`, `vectors` and `records()`; see `bertcli.tasks.encode_blocks` for pooling "none" and others.
+        A block has `items`, `vectors` and `records()`; see `bertcli.tasks.encode.encode_blocks` for pooling "none" and
+        others.
         """
-        from bertcli.tasks import encode_blocks
+        from bertcli.tasks.encode import encode_blocks
 
         return encode_blocks(self, texts, pairs, **options)
 
@@ -162,9 +164,9 @@ class Model:
     ) -> list[SparseVector]:
         """SPLADE: of each text the entries of the vocabulary whose weight is not 0, as (indices, values).
 
-        Texts are prepared as in `encode`; the stream with texts and records is `bertcli.tasks.encode_sparse`.
+        Texts are prepared as in `encode`; the stream with texts and records is `bertcli.tasks.sparse.encode_sparse`.
         """
-        from bertcli.tasks import encode_sparse
+        from bertcli.tasks.sparse import encode_sparse
 
         return [vector for block in encode_sparse(self, texts, pairs, **options) for vector in block.vectors]
 
@@ -176,7 +178,7 @@ class Model:
         **options: Unpack[ClassifyOptions],
     ) -> list[Record]:
         """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first."""
-        from bertcli.tasks import classify
+        from bertcli.tasks.classify import classify
 
         return list(classify(self, texts, pairs, top_k=top_k, **options))
 
@@ -191,7 +193,7 @@ class Model:
         **options: Unpack[CutOptions],
     ) -> list[Record]:
         """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}."""
-        from bertcli.tasks import fill_mask
+        from bertcli.tasks.fill_mask import fill_mask
 
         return list(fill_mask(self, texts, pairs, top_k=top_k, targets=targets, joint=joint, **options))
 
@@ -204,13 +206,13 @@ class Model:
         **options: Unpack[CutOptions],
     ) -> list[Record]:
         """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}."""
-        from bertcli.tasks import score
+        from bertcli.tasks.score import score
 
         return list(score(self, texts, pairs, target=target, **options))
 
     def tag(self, texts: Iterable[str], **options: Unpack[TagOptions]) -> list[Record]:
         """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}."""
-        from bertcli.tasks import tag
+        from bertcli.tasks.tag import tag
 
         return list(tag(self, texts, **options))
 
@@ -221,7 +223,7 @@ class Model:
         **options: Unpack[AnswerOptions],
     ) -> list[Record]:
         """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first."""
-        from bertcli.tasks import answer
+        from bertcli.tasks.answer import answer
 
         return list(answer(self, questions, contexts, **options))
 
@@ -233,7 +235,7 @@ class Model:
         **options: Unpack[CutOptions],
     ) -> list[Record]:
         """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document."""
-        from bertcli.tasks import rank
+        from bertcli.tasks.rank import rank
 
         return list(rank(self, query, documents, top_k=top_k, **options))
 

@@ -103,10 +103,10 @@ def answer(job: _Job, wanted: AnswerOptions) -> None:
     has the rows of the table.
     """
     run = job.begin("answer", by_name(wanted), sample=None, endings=(*TABLES, PAGE))
-    from bertcli import tasks
+    from bertcli.tasks import answer as task
 
     table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Answers", lead=LEAD)
-    run.end(run.records(tasks.answer, table, **asdict(wanted)))
+    run.end(run.records(task.answer, table, **asdict(wanted)))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

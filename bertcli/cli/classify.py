@@ -14,7 +14,7 @@ from bertcli.files.table import Cell, Table, cell
 from bertcli.report import Column
 
 if TYPE_CHECKING:
-    from bertcli.tasks import Accuracy
+    from bertcli.tasks.classify import Accuracy
 
 COLUMNS = (
     Column("index", number=True, varying=True),
@@ -92,11 +92,11 @@ def classify(job: Job, wanted: ClassifyOptions) -> None:
     job, choices = _choices(job) if wanted.choices else (job, None)
     options = {**by_name(wanted), "--choices": choices}
     run = job.begin(f"classify --{own}" if own else "classify", options, sample=sample, endings=TABLES)
-    from bertcli import tasks
+    from bertcli.tasks import classify as task
 
-    accuracy = tasks.Accuracy.of(run.model, wanted.head) if wanted.label_column else None
+    accuracy = task.Accuracy.of(run.model, wanted.head) if wanted.label_column else None
     how = {key: value for key, value in asdict(wanted).items() if not key.endswith("_column")} | {"choices": choices}
-    progress = run.records(tasks.classify, Table(COLUMNS, _rows), accuracy, **how)
+    progress = run.records(task.classify, Table(COLUMNS, _rows), accuracy, **how)
     if accuracy:
         _print_report(accuracy, to_stdout=job.output.format == "table")
     run.end(progress)

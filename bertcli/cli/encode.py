@@ -16,7 +16,7 @@ from bertcli.report import Column
 
 if TYPE_CHECKING:
     from bertcli.files.vectors import VectorForm
-    from bertcli.tasks import Stream
+    from bertcli.tasks.encode import Stream
     from bertcli.tasks.prepared import Preparation
 
 ARRAYS = (".npy", ".npz", ".safetensors")  # the endings of bertcli.files.arrays
@@ -217,34 +217,34 @@ def encode(job: Job, search: SearchOptions, vectors: VectorOptions) -> None:
 
 def _dense(run: Run, vectors: VectorOptions, plan: dict[str, Any]) -> tuple[Any, dict[str, Any], VectorForm, Table]:
     """The task, its arguments, and how its vectors are stored and shown."""
-    from bertcli import tasks
     from bertcli.files.vectors import VectorForm
+    from bertcli.tasks.encode import encode_blocks
 
-    stream = run.stream(tasks.encode_blocks, **plan)
+    stream = run.stream(encode_blocks, **plan)
     length = "; vectors of length 1" if stream.plan.normalize else ""
     logger.info("pooling %s%s%s.", stream.plan.reason, length, _said_of_prompt(stream.preparation))
     if vectors.dtype == "int8" and run.job.ending == ".npy":
         logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
     form = VectorForm(stream.plan.width, vectors.dtype, ragged=not vectors.one_a_text, **vectors.form(run.job))
     table = Table(COLUMNS, _rows) if vectors.one_a_text else Table(TOKEN_COLUMNS, _token_rows)
-    return tasks.encode_blocks, plan, form, table
+    return encode_blocks, plan, form, table
 
 
 def _sparse(run: Run, vectors: VectorOptions, plan: dict[str, Any]) -> tuple[Any, dict[str, Any], VectorForm, Table]:
     """The same for sparse vectors."""
-    from bertcli import tasks
     from bertcli.files.vectors import VectorForm
+    from bertcli.tasks.sparse import encode_sparse
 
     output = run.job.output
     words = vectors.tokens or (output.output is None and output.format == "table")
     how = {**plan, "words": words}
-    stream = run.stream(tasks.encode_sparse, **how)
+    stream = run.stream(encode_sparse, **how)
     strategy, activation = stream.pooling
     rule = "ln(1 + ln(1 + relu))" if activation == "log1p_relu" else "ln(1 + relu)"
     why = "" if run.model.sentence.sparse else ", since the checkpoint specifies no SpladePooling"
     logger.info("the %s over tokens of %s%s%s.", strategy, rule, why, _said_of_prompt(stream.preparation))
     form = VectorForm(run.model.config.vocab_size, sparse=True, **vectors.form(run.job))
-    return tasks.encode_sparse, how, form, Table(SPARSE_COLUMNS, _sparse_rows)
+    return encode_sparse, how, form, Table(SPARSE_COLUMNS, _sparse_rows)
 
 
 def _said_of_prompt(how: Preparation) -> str:

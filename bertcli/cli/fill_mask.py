@@ -47,9 +47,9 @@ def fill_mask(job: Job, wanted: FillOptions) -> None:
     or .parquet file has the rows of the table.
     """
     run = job.begin("fill-mask", by_name(wanted), endings=TABLES)
-    from bertcli import tasks
+    from bertcli.tasks import fill_mask as task
 
-    run.end(run.records(tasks.fill_mask, Table(COLUMNS, _rows), **asdict(wanted)))
+    run.end(run.records(task.fill_mask, Table(COLUMNS, _rows), **asdict(wanted)))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from bertcli.files.texts import Texts
     from bertcli.files.vectors import VectorForm
     from bertcli.model import Model
-    from bertcli.tasks import Accuracy, Progress, RecordStream
-    from bertcli.tasks.task import Result
+    from bertcli.tasks.classify import Accuracy
+    from bertcli.tasks.task import Progress, RecordStream, Result
 
 MASKED_SAMPLE = "bert-mini-mlm"
 SENTIMENT_SAMPLE = "bert-mini-sentiment"
@@ -132,7 +132,7 @@ class Run:
 
     def stream(self, task: Callable[..., S], progress: Progress | None = None, **options: Any) -> S:
         """What a task with these options gives for the texts, from where `progress` has got to."""
-        from bertcli.tasks import Progress
+        from bertcli.tasks.task import Progress
 
         return task(self.model, self.texts, start=progress or Progress(), **options, **self.job.reading)
 
@@ -141,7 +141,7 @@ class Run:
     ) -> Progress:
         """Write the records of a task with these options to their destination; `accuracy` counts them all."""
         from bertcli.files.records import record_output
-        from bertcli.tasks import Progress
+        from bertcli.tasks.task import Progress
 
         output = self.job.output
         if output.output is not None and self.job.ending != PAGE:
@@ -191,7 +191,7 @@ class Run:
     ) -> Progress:
         """Write blocks to a file from where an earlier run of it got to; `opened(draft)` takes a `part` of each."""
         from bertcli.files.draft import Draft
-        from bertcli.tasks import Progress
+        from bertcli.tasks.task import Progress
 
         files = files_of(self.texts)
         fingerprint = None if files is None else partial(self._fingerprint, files)
@@ -229,7 +229,7 @@ class Run:
                 yield blocks
                 return
             from bertcli.report import progress  # brings rich
-            from bertcli.tasks import Records
+            from bertcli.tasks.task import Records
 
             def reached(block: B) -> tuple[int, float | None]:
                 done = block.progress.texts + (block.underway if isinstance(block, Records) else 0)

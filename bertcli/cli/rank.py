@@ -92,9 +92,9 @@ def rank(job: _Job, wanted: RankOptions) -> None:
     loses tokens from the longer side first.
     """
     run = job.begin("rank", by_name(wanted), sample=None, endings=TABLES)
-    from bertcli import tasks
+    from bertcli.tasks import rank as task
 
-    run.end(run.records(tasks.rank, Table(COLUMNS, _rows), top_k=wanted.top_k))
+    run.end(run.records(task.rank, Table(COLUMNS, _rows), top_k=wanted.top_k))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

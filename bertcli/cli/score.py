@@ -40,9 +40,9 @@ def score(job: Job, wanted: ScoreOptions) -> None:
     the pseudo-perplexity is exp(loss): the lower, the more likely the text.
     """
     run = job.begin("score", by_name(wanted))
-    from bertcli import tasks
+    from bertcli.tasks import score as task
 
-    run.end(run.records(tasks.score, Table(COLUMNS, _rows), target=wanted.target))
+    run.end(run.records(task.score, Table(COLUMNS, _rows), target=wanted.target))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

@@ -50,7 +50,7 @@ def search_stored(search: SearchOptions, job: Job, id_column: str | None, **opti
         check_output(output.output, RECORDS)
     stored = open_vectors(search.against)
     source = _source(job, id_column, stored)
-    from bertcli.tasks import encode
+    from bertcli.tasks.encode import encode
 
     model = open_model(job.model, MASKED_SAMPLE, job.engine)
     how = {"max_length": job.length.max_length, "truncation": job.length.truncation, **options}

@@ -69,10 +69,10 @@ def tag(job: _Job, wanted: TagOptions) -> None:
     """
     ignored = [label.strip() for label in wanted.ignore.split(",") if label.strip()]
     run = job.begin("tag", {**by_name(wanted), "--ignore": ignored}, sample=None, endings=(*TABLES, PAGE))
-    from bertcli import tasks
+    from bertcli.tasks import tag as task
 
     table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Entities", lead=LEAD)
-    run.end(run.records(tasks.tag, table, aggregation=wanted.aggregation, ignore=ignored))
+    run.end(run.records(task.tag, table, aggregation=wanted.aggregation, ignore=ignored))
 
 
 def _label(entity: Mapping[str, Any]) -> str:

@@ -35,7 +35,8 @@ from bertcli.files.parquet import ParquetFile
 from bertcli.files.records import RecordWriter
 
 if TYPE_CHECKING:
-    from bertcli.tasks import Block, SparseBlock
+    from bertcli.tasks.encode import Block
+    from bertcli.tasks.sparse import SparseBlock
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
 LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x

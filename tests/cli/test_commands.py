@@ -214,7 +214,7 @@ def test_commands_vectors_of_tokens_in_files(ending: str, model: Path, tmp_path:
     file = tmp_path / f"v.{ending}"
     assert bertcli("encode", "-m", model, *TEXTS, "--pooling", "none", "-o", file).status == 0
     arrays = read_arrays(file)
-    (block,) = library.tasks.encode_blocks(library.load(model), TEXTS, pooling="none")
+    (block,) = library.load(model).encode_blocks(TEXTS, pooling="none")
     for start, end, vectors in zip(arrays["offsets"], arrays["offsets"][1:], block.vectors, strict=False):
         assert np.array_equal(arrays["embeddings"][start:end], vectors)
     assert len(arrays["offsets"]) == len(TEXTS) + 1

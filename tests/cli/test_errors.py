@@ -204,7 +204,7 @@ def test_errors_full_disk(ending: str, model: Path, tmp_path: Path, monkeypatch:
 
 
 def test_errors_bug_is_one_line_too_unless_asked(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertcli.tasks.score", lambda *arguments, **options: 1 / 0)
+    monkeypatch.setattr("bertcli.tasks.score.score", lambda *arguments, **options: 1 / 0)
     assert "Unexpected error, ZeroDivisionError" in bertcli("score", "-m", model, "tea").error
     result = bertcli("score", "-m", model, "tea", "--debug")
     assert result.status == 1
@@ -226,7 +226,7 @@ def test_errors_other_ends(
     def interrupted(*arguments: object, **options: object) -> None:
         raise raised
 
-    monkeypatch.setattr("bertcli.tasks.score", interrupted)
+    monkeypatch.setattr("bertcli.tasks.score.score", interrupted)
     result = bertcli("score", "-m", model, "tea")
     assert (result.status, result.out) == (status, "")
     assert result.err.startswith(err)

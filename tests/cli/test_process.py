@@ -232,3 +232,14 @@ def test_process_loads_only_the_command_that_is_named() -> None:
     for command, loaded in (("fill-mask", "fill_mask"), ("fillmask", "encode fill_mask trace")):
         done = subprocess.run([sys.executable, "-c", code, command], capture_output=True, check=True, timeout=SECONDS)
         assert done.stdout.decode().strip() == loaded
+
+
+def test_process_loads_only_the_task_of_its_command() -> None:
+    code = (
+        "import sys; sys.argv[1:] = ['fill-mask', 'Hot [MASK].', '--format', 'jsonl']; from bertcli.cli import main\n"
+        "try: main()\n"
+        "finally: print(*sorted(name[14:] for name in sys.modules if name in "
+        "('bertcli.tasks.encode', 'bertcli.tasks.fill_mask', 'bertcli.tasks.tag')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=SECONDS)
+    assert done.stdout.decode().splitlines()[-1] == "fill_mask"

@@ -14,10 +14,9 @@ from conftest import Made
 from terminal import Result, bertcli
 
 import bertcli as library
-from bertcli import tasks
 from bertcli.errors import BertcliError
 from bertcli.model import Model, load
-from bertcli.tasks import neighbors
+from bertcli.tasks.neighbors import neighbors
 
 
 @pytest.fixture
@@ -134,7 +133,7 @@ def test_neighbors_where_ids_have_gaps(tmp_path: Path) -> None:
     gone = vocabulary.pop("cat")
     file.write_text(json.dumps(data), encoding="utf-8")
     model = load(folder)
-    (found,) = tasks.neighbors(model, ["tea"], top_k=10_000)
+    (found,) = neighbors(model, ["tea"], top_k=10_000)
     ids = {one["id"] for one in found["neighbors"]}
     assert ids == set(vocabulary.values()) - {vocabulary["tea"]}
     assert gone not in ids

@@ -15,10 +15,14 @@ from family_checkpoints import make_family
 from reference.family_cases import CASES
 
 import bertcli
-from bertcli import tasks
 from bertcli.engine.onnx import cache
 from bertcli.errors import BertcliError
 from bertcli.model import Engine, Model
+from bertcli.tasks.answer import answer
+from bertcli.tasks.classify import classify
+from bertcli.tasks.encode import encode_blocks
+from bertcli.tasks.rank import rank
+from bertcli.tasks.tag import tag
 
 TEXTS = ["the small cat", "a", "", "she went to the sea and came back " * 2, "the sea", "it was a long way home"]
 MASKED = ["the [MASK] cat", "[MASK] went to the [MASK] and came back", "a [MASK]"]
@@ -60,16 +64,16 @@ def test_onnx_engine_encodes_as_numpy_does(made: Made, pooling: str) -> None:
 DOINGS: dict[str, tuple[str, Callable[[Model], Any]]] = {
     "encode, none": (
         "model",
-        lambda model: [block.records() for block in tasks.encode_blocks(model, TEXTS, pooling="none")],
+        lambda model: [block.records() for block in encode_blocks(model, TEXTS, pooling="none")],
     ),
     "classify": ("classifier", lambda model: model.classify(TEXTS, "the sea")),
-    "classify, nsp": ("nsp", lambda model: list(tasks.classify(model, TEXTS[:2], "the sea", head="nsp"))),
+    "classify, nsp": ("nsp", lambda model: list(classify(model, TEXTS[:2], "the sea", head="nsp"))),
     "fill-mask": ("mlm", lambda model: model.fill_mask(MASKED)),
     "fill-mask, targets": ("mlm", lambda model: model.fill_mask(MASKED, targets=["cat", "sea"])),
     "score": ("mlm", lambda model: model.score(TEXTS)),
-    "tag": ("token_classifier", lambda model: list(tasks.tag(model, TEXTS, ignore=()))),
-    "answer": ("qa", lambda model: list(tasks.answer(model, ["where did she go?"], "she went to the sea"))),
-    "rank": ("classifier", lambda model: list(tasks.rank(model, "the sea", TEXTS))),
+    "tag": ("token_classifier", lambda model: list(tag(model, TEXTS, ignore=()))),
+    "answer": ("qa", lambda model: list(answer(model, ["where did she go?"], "she went to the sea"))),
+    "rank": ("classifier", lambda model: list(rank(model, "the sea", TEXTS))),
 }
 
 

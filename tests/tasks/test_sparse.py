@@ -13,10 +13,9 @@ from conftest import Made
 from reference.encode_cases import SPARSE, TEXTS, sparse
 from terminal import bertcli
 
-from bertcli import tasks
 from bertcli.errors import BertcliError
 from bertcli.model import load
-from bertcli.tasks.sparse import SparseVector
+from bertcli.tasks.sparse import SparseVector, encode_sparse
 
 with np.load(Path(__file__).parents[1] / "reference" / "encode.npz") as file:
     GOLDENS = dict(file)
@@ -55,7 +54,7 @@ def test_sparse_vectors_are_the_same_whoever_makes_them(tmp_path: Path) -> None:
     model = load(sparse(tmp_path, "sum"))
     texts = [" ".join(TEXTS), *TEXTS] * 6
     how: dict[str, Any] = {"batch_tokens": 60, "chunk": (12, 3), "words": True}
-    one, two = (list(tasks.encode_sparse(model, texts, workers=n, **how).records()) for n in (1, 2))
+    one, two = (list(encode_sparse(model, texts, workers=n, **how).records()) for n in (1, 2))
     assert one == two
     assert max(record["chunk"] for record in one) > 1
     (vector,) = model.encode_sparse([one[0]["text"]])

@@ -12,9 +12,9 @@ from pipelines import SAID, same
 from reference import task_cases as cases
 
 import bertcli
-from bertcli import tasks
 from bertcli.errors import BertcliError
 from bertcli.model import Model
+from bertcli.tasks.tag import tag
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def tagger(made: Made) -> Model:
 
 @pytest.mark.parametrize("aggregation", cases.AGGREGATIONS)
 def test_tag_equals_the_pipeline(aggregation: Any, tagger: Model) -> None:
-    records = list(tasks.tag(tagger, cases.TAGGED_TEXTS, aggregation=aggregation))
+    records = list(tag(tagger, cases.TAGGED_TEXTS, aggregation=aggregation))
     assert [list(record) for record in records] == [["index", "text", "truncated", "entities"]] * len(records)
     for record, expected in zip(records, SAID[f"tag.{aggregation}"], strict=True):
         same(record["entities"], expected)
@@ -33,7 +33,7 @@ def test_tag_equals_the_pipeline(aggregation: Any, tagger: Model) -> None:
 @pytest.mark.parametrize(("size", "overlap"), cases.TAG_WINDOWS)
 def test_tag_reads_long_texts_in_windows_as_the_pipeline_does(size: int, overlap: int, tagger: Model) -> None:
     for aggregation, expected in SAID[f"tag.windows.{size}.{overlap}"].items():
-        (record,) = tasks.tag(tagger, cases.LONG_TEXT, aggregation=aggregation, max_length=size, stride=overlap)
+        (record,) = tag(tagger, cases.LONG_TEXT, aggregation=aggregation, max_length=size, stride=overlap)
         same(record["entities"], expected)
         assert record["truncated"] is False
 

@@ -26,7 +26,6 @@ from deadlines import started as in_time
 from terminal import bertcli as run
 
 import bertcli
-from bertcli import tasks
 from bertcli.engine import blas, threads
 from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files
@@ -34,7 +33,10 @@ from bertcli.files.lines import LineFile
 from bertcli.files.texts import Text, from_values
 from bertcli.model import Model
 from bertcli.tasks import run as running
-from bertcli.tasks.encode import Block
+from bertcli.tasks.classify import classify
+from bertcli.tasks.encode import Block, encode_blocks
+from bertcli.tasks.fill_mask import fill_mask
+from bertcli.tasks.score import score
 from bertcli.tasks.task import Item, Reading, Record, RecordTask, Task, Window
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
@@ -43,12 +45,12 @@ TEXTS = [" ".join(["[MASK]"] * (i % 9 > 0) + choose.choices(WORDS, k=choose.rand
 SMALL = {"batch_tokens": 60, "keep_going": True, "truncation": "silent"}  # seven windows; texts too long for the model
 Doing = Callable[[Model, Any], Any]
 DOINGS: dict[str, Doing] = {
-    "encode": lambda model, more: list(tasks.encode_blocks(model, TEXTS, **more)),
-    "encode, cls": lambda model, more: list(tasks.encode_blocks(model, TEXTS, pooling="cls", layer=-1, **more)),
-    "encode, none": lambda model, more: list(tasks.encode_blocks(model, TEXTS, pooling="none", **more)),
-    "classify": lambda model, more: list(tasks.classify(model, TEXTS, "tea", **more).blocks),
-    "fill-mask": lambda model, more: list(tasks.fill_mask(model, TEXTS, top_k=2, **more).blocks),
-    "score": lambda model, more: list(tasks.score(model, TEXTS[:12], **{**more, "batch_tokens": 20}).blocks),
+    "encode": lambda model, more: list(encode_blocks(model, TEXTS, **more)),
+    "encode, cls": lambda model, more: list(encode_blocks(model, TEXTS, pooling="cls", layer=-1, **more)),
+    "encode, none": lambda model, more: list(encode_blocks(model, TEXTS, pooling="none", **more)),
+    "classify": lambda model, more: list(classify(model, TEXTS, "tea", **more).blocks),
+    "fill-mask": lambda model, more: list(fill_mask(model, TEXTS, top_k=2, **more).blocks),
+    "score": lambda model, more: list(score(model, TEXTS[:12], **{**more, "batch_tokens": 20}).blocks),
 }
 
 
@@ -228,7 +230,7 @@ def test_workers_error_comes_after_what_is_before_it(workers: int, model: Model,
     for row, message in (("{", "line 31: not valid JSON"), (json.dumps({"text": "rain " * 60}), "tokens, more than")):
         source.write_text("".join(line + "\n" for line in [*rows, row, *rows]), encoding="utf-8")
         blocks = iter(
-            tasks.encode_blocks(model, from_files([str(source)]), batch_tokens=20, truncation="error", workers=workers)
+            encode_blocks(model, from_files([str(source)]), batch_tokens=20, truncation="error", workers=workers)
         )
         before: list[int] = []
         with pytest.raises(BertcliError, match=message):
@@ -253,7 +255,7 @@ def test_workers_error_closes_the_file_of_the_texts(
     monkeypatch.setattr(LineFile, "_open", noted)
     texts = from_files([str(source)])
     with pytest.raises(BertcliError, match="tokens, more than") as raised:
-        list(tasks.encode_blocks(model, texts, batch_tokens=20, truncation="error", workers=workers))
+        list(encode_blocks(model, texts, batch_tokens=20, truncation="error", workers=workers))
     assert raised.value.__traceback__ is not None  # its frames are still there
     assert [stream.closed for stream in streams] == [True]
 
@@ -308,7 +310,7 @@ def test_workers_one_window_starts_nothing(
 
     monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", submit)
     for workers in (None, 1, 2):
-        assert len(list(tasks.fill_mask(model, ["[MASK] sat", "hot [MASK]"], workers=workers))) == 2
+        assert len(list(fill_mask(model, ["[MASK] sat", "hot [MASK]"], workers=workers))) == 2
     assert started == []
 
 
@@ -335,7 +337,7 @@ def test_workers_pipe_is_answered_before_it_is_written_on(model: Model, monkeypa
     read, write = os.pipe()
     with open(read, encoding="utf-8") as stdin, open(write, "wb", buffering=0) as pipe:
         monkeypatch.setattr(sys, "stdin", stdin)
-        blocks = iter(tasks.encode_blocks(model, from_files(["-"]), batch_tokens=20, workers=2))
+        blocks = iter(encode_blocks(model, from_files(["-"]), batch_tokens=20, workers=2))
         for number in range(4):
             pipe.write(b"tea with rain\n" * 20)
             done = 0
@@ -350,7 +352,7 @@ def test_workers_pipe_is_answered_before_it_is_written_on(model: Model, monkeypa
 
 def test_workers_end_when_no_more_is_wanted(model: Model, started: list[BaseProcess]) -> None:
     for more in ({"workers": 2}, {"workers": 1}):
-        blocks = tasks.encode_blocks(model, TEXTS * 20, batch_tokens=60, truncation="silent", **more).blocks  # type: ignore[arg-type]
+        blocks = encode_blocks(model, TEXTS * 20, batch_tokens=60, truncation="silent", **more).blocks  # type: ignore[arg-type]
         for _ in range(4):
             next(blocks)
         assert threads_of_windows() or more["workers"] == 2
@@ -400,16 +402,16 @@ def test_workers_by_itself_it_is_one_process_for_every_eight_cores(
 ) -> None:
     monkeypatch.setattr(running, "PATIENCE", 0.0)
     how: dict[str, Any] = {"batch_tokens": 20, "truncation": "silent", "workers": "auto"}
-    expected = list(tasks.score(model, TEXTS[:12], **how))
+    expected = list(score(model, TEXTS[:12], **how))
     assert started == []
     monkeypatch.setattr(running, "core_count", lambda: 9)
-    assert list(tasks.score(model, TEXTS[:12], **{**how, "workers": None})) == expected
+    assert list(score(model, TEXTS[:12], **{**how, "workers": None})) == expected
     assert started == []
-    assert list(tasks.score(model, TEXTS[:12], **how)) == expected
+    assert list(score(model, TEXTS[:12], **how)) == expected
     assert len(started) == 2
-    assert list(tasks.score(model, iter(TEXTS[:12]), **how)) == expected
+    assert list(score(model, iter(TEXTS[:12]), **how)) == expected
     monkeypatch.setattr(running, "PATIENCE", 1000.0)
-    assert list(tasks.score(model, TEXTS[:12], **how)) == expected
+    assert list(score(model, TEXTS[:12], **how)) == expected
     assert len(started) == 2
 
 
