@@ -91,7 +91,11 @@ def read_json(path: Path) -> Any:
     Errors: BertcliError for bad UTF-8 or JSON, a key given twice, NaN or Infinity, a number of more than
     40 digits, or nesting deeper than Python's stack.
     """
-    text = read_whole(path, JSON_LIMIT)
+    return parse_json(read_whole(path, JSON_LIMIT), path)
+
+
+def parse_json(text: bytes, path: Path) -> Any:
+    """The JSON value in the contents of a file, by the same rules."""
     try:
         return json.loads(
             text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_constant, parse_int=_whole_number

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
 
-from bertcli.tokens.opening import steps
+from bertcli.tokens.refused import steps
 
 LONG = 1 << 19  # characters above which a text is passed to the library in pieces
 PIECE = 1 << 16  # minimum characters of a piece

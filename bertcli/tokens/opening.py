@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +14,8 @@ from tokenizers.models import WordPiece
 from bertcli.checkpoint.lacking import lacks_tokenizer
 from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, flag, read_optional, read_whole
 from bertcli.errors import BertcliError, shown
+from bertcli.tokens.refused import refuse_file, refuse_tokenizer
 
-GROWTH_LIMIT = 10_000
 PANIC = "PanicException"  # a Rust panic; pyo3 does not derive it from Exception, and it cannot be imported
 UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
 
@@ -175,44 +173,15 @@ def library_errors(what: str) -> Iterator[None]:
 
 def _from_json(file: Path) -> Backend:
     data = read_whole(file, VOCABULARY_LIMIT)
+    refuse_file(data, file)
     with library_errors(f"{file} cannot be read as a tokenizer"):
         backend = Backend.from_buffer(data)
-    if math.prod(map(_growth, steps(backend.normalizer))) > GROWTH_LIMIT:
-        raise BertcliError(f"{file} makes texts more than {GROWTH_LIMIT:,} times as long: do not use this model.")
-    for token in (token for step in steps(backend.post_processor) for token in _undefined(step)):
-        raise BertcliError(f"{file} puts {shown(token)} around texts but gives it no id: fetch the model again.")
-    if any(step.get("length") == 0 for step in steps(backend.pre_tokenizer)):  # FixedLength: the library panics at it
-        raise BertcliError(f"{file} cuts texts into pieces of no length: do not use this model.")
+    refuse_tokenizer(backend, file)
+    if getattr(backend.model, "dropout", None):  # of merges, at random: for training, too
+        backend.model.dropout = None
     backend.no_truncation()  # the stored settings are those of its training run; the limit is set at every encode
     backend.no_padding()
     return backend
-
-
-def steps(part: Any) -> list[dict[str, Any]]:
-    """The steps of a normalizer, a pre-tokenizer or a post-processor, as in tokenizer.json; without one, none."""
-
-    def flat(step: dict[str, Any]) -> list[dict[str, Any]]:
-        inner = next((value for key, value in step.items() if key != "type"), ())
-        return [one for part in inner for one in flat(part)] if step["type"] == "Sequence" else [step]
-
-    return [] if part is None else flat(json.loads(part.__getstate__()))
-
-
-def _growth(step: Mapping[str, Any]) -> float:
-    """How many letters a normalizer may turn one into by replacing and prepending: a → aa, 40 times, makes 10¹²."""
-    if step["type"] == "Prepend":
-        return 1 + len(step["prepend"])
-    if step["type"] == "Replace":
-        literal = step["pattern"].get("String")
-        return max(1, len(step["content"]) / len(literal)) if literal else 1 + len(step["content"])  # at every letter
-    return 1
-
-
-def _undefined(step: Mapping[str, Any]) -> list[str]:
-    """Special tokens that a post-processor puts around texts without defining them: the library panics at them."""
-    pieces = [*step["single"], *step["pair"]] if step["type"] == "TemplateProcessing" else []
-    used = [piece["SpecialToken"]["id"] for piece in pieces if "SpecialToken" in piece]
-    return [token for token in used if token not in step["special_tokens"]]
 
 
 def _from_vocabulary(folder: Path, settings: Settings) -> Backend:

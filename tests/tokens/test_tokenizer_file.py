@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from checkpoints import make
 from conftest import Made
+from tokenizer_kinds import NO_CHANGES, write_kind
 
 import bertcli
 from bertcli.errors import BertcliError
@@ -77,6 +79,94 @@ def test_tokenizer_file_that_cuts_texts_into_nothing(tmp_path: Path, capfd: pyte
         with pytest.raises(BertcliError, match=r"cuts texts into pieces of no length|cannot be read as a tokenizer"):
             Tokenizer.open(tmp_path)
     assert capfd.readouterr().err == ""
+
+
+def of_kind(folder: Path, kind: str, change: Callable[[Any], object], escaped: str = "") -> Path:
+    """A folder with that kind's tokenizer.json, changed, with a letter of this key written as an escape."""
+    write_kind(folder, kind)
+    file = folder / "tokenizer.json"
+    document = json.loads(file.read_text(encoding="utf-8"))
+    change(document)
+    text = json.dumps(document)
+    if escaped:
+        text = text.replace(f'"{escaped}"', f'"\\u00{ord(escaped[0]):x}{escaped[1:]}"')
+    file.write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("escaped", ["", "merges", "continuing_subword_prefix"])
+@pytest.mark.parametrize("prefix", ["a", "##", "éé"])
+def test_tokenizer_file_whose_merges_lack_their_prefix(
+    prefix: str, escaped: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The library ends the process, or panics, where what it cuts off a piece is not the prefix."""
+    change = {"continuing_subword_prefix": prefix}
+    with pytest.raises(BertcliError, match=r"merges \['Ġ', 't'\], though pieces that continue a word begin with"):
+        Tokenizer.open(of_kind(tmp_path, "roberta", lambda data: data["model"].update(change), escaped))
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("written", [["a", "##b"], "a ##b"])
+def test_tokenizer_file_whose_merges_have_their_prefix(written: list[str] | str, tmp_path: Path) -> None:
+    def change(document: dict[str, Any]) -> None:
+        vocabulary = document["model"]["vocab"]
+        vocabulary |= {piece: 10_000 + i for i, piece in enumerate(["##b", "abc", "##c", "ab"])}
+        document["model"] |= {"continuing_subword_prefix": "##", "merges": [written]}
+
+    words = Tokenizer.open(of_kind(tmp_path, "roberta", change))
+    assert words.encode(["abc"])[0].pieces == ["<s>", "ab", "##c", "</s>"]
+
+
+def test_tokenizer_file_that_merges_at_random(tmp_path: Path) -> None:
+    words = Tokenizer.open(of_kind(tmp_path, "roberta", lambda data: data["model"].update(dropout=0.9)))
+    assert words.encode(["the cat"])[0].pieces == ["<s>", "the", "Ġcat", "</s>"]
+
+
+SIZE = len(NO_CHANGES) - 5  # bytes of its trie
+
+
+@pytest.mark.parametrize("escaped", ["", "precompiled_charsmap"])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"",
+        b"\1\0",
+        bytes(4),  # no unit
+        NO_CHANGES[:-9],
+        NO_CHANGES + b"\xff",
+        NO_CHANGES[:4] + b"\xff" * SIZE + b"\0",  # units that lead beyond the trie
+        NO_CHANGES[:4] + (1 << 10).to_bytes(4, "little") + NO_CHANGES[8:-1024] + bytes(2),
+        NO_CHANGES[:4] + (256).to_bytes(4, "little") + (9).to_bytes(4, "little") * (SIZE // 4 - 1) + b"\0",
+        NO_CHANGES[:4] + (256).to_bytes(4, "little") + (1).to_bytes(4, "little") * (SIZE // 4 - 1) + "é\0".encode(),
+    ],
+)
+def test_tokenizer_file_with_a_damaged_map(
+    damaged: bytes, escaped: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["normalizer"]["normalizers"][0]["precompiled_charsmap"] = b64encode(damaged).decode()
+
+    with pytest.raises(BertcliError, match=r"tokenizer\.json has a damaged precompiled_charsmap"):
+        Tokenizer.open(of_kind(tmp_path, "xlm-roberta", change, escaped))
+    assert capfd.readouterr().err == ""
+
+
+def test_tokenizer_file_whose_map_makes_texts_longer(tmp_path: Path) -> None:
+    def change(document: dict[str, Any]) -> None:
+        data = b64encode(NO_CHANGES + b"x" * 20_000).decode()
+        document["normalizer"]["normalizers"][0]["precompiled_charsmap"] = data
+
+    with pytest.raises(BertcliError, match="makes texts more than 10,000 times as long"):
+        Tokenizer.open(of_kind(tmp_path, "xlm-roberta", change))
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_tokenizer_file_whose_decoder_cuts_the_ends_of_pieces(start: int, tmp_path: Path) -> None:
+    step = {"type": "Strip", "content": "a", "start": start, "stop": 1}
+    with pytest.raises(BertcliError, match="cuts off the ends of pieces in its decoder"):
+        Tokenizer.open(of_kind(tmp_path, "roberta", lambda data: data.update(decoder=step)))
+    words = Tokenizer.open(of_kind(tmp_path, "roberta", lambda data: data.update(decoder={**step, "stop": 0})))
+    assert words.spelled(["ab", ""]) == ("ab", "b")[start]
 
 
 def test_tokenizer_file_panic_of_the_library_is_one_line() -> None:
