@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -36,20 +37,20 @@ class Tokenizer:
         self._settings = settings
         self._special = special_tokens(backend, settings)
         self._has_segments = settings.has_segments and (config is None or config.segment_count > 1)
-        self._check_vocabulary(config)
-        self._between = boundary(backend)
+        self._rows = config.vocab_size if config else None
+        self._check_vocabulary()
         alone = (Slot(0, 0, 0),), (Slot(0, 0, 0), Slot(1, 0, 0))
         self._frames = (self._frame(paired=False), self._frame(paired=True)) if settings.framed else alone
-        if config:
-            self._check_frames(config)
+        for slot in (slot for frame in self._frames for slot in frame):
+            self._check_id(slot.id, "around texts")
 
     @classmethod
     def open(cls, folder: Path, config: Config | None = None) -> Tokenizer:
         """The tokenizer in a checkpoint's folder: tokenizer.json, else vocab.txt with tokenizer_config.json.
 
         That of a static model puts no special tokens around a text.
-        Errors: BertcliError for a missing or unreadable file, and (with `config`) for a vocabulary with ids past the
-        last row of the embedding matrix.
+        Errors: BertcliError for a missing or unreadable file, and (with `config`) for a vocabulary larger than the
+        embedding matrix.
         """
         folder, static = network_place(folder)
         settings = Settings(framed=False) if static else read_settings(folder)
@@ -131,8 +132,11 @@ class Tokenizer:
         _refuse_bad_text([word])
         found = self.id_of(word) if self.space is None or word.startswith(self.space) else None
         if found is not None:
-            return (found,)
-        return tuple(self._backend_batch([word if self.space is None else f" {word.lstrip()}"])[0].ids)
+            ids = (found,)
+        else:
+            ids = (*self._backend_batch([word if self.space is None else f" {word.lstrip()}"])[0].ids,)
+        self._check_id(max(ids, default=0), "into a word")
+        return ids
 
     @property
     def prefix(self) -> str | None:
@@ -215,15 +219,20 @@ class Tokenizer:
     def _tokens(self, sides: tuple[Side, ...], original: Original) -> Tokens:
         framing = self._framing(sides, original)
         ids, segments = framing.numbers()
+        self._check_id(max(ids, default=0), "into a text")
         lost = sum(map(len, sides)) + framing.special_count - len(ids)
         mask = self.id_of(self.mask_token) if lost else None
         lost_masks = 0 if mask is None else sum(side.ids.count(mask) for side in sides) - ids.count(mask)
         return Tokens(ids, segments, lost, lost_masks, original, self, framing)
 
+    @cached_property
+    def _between(self) -> re.Pattern[str] | None:
+        return boundary(self._backend)
+
     def _backend_batch(self, texts: list[str]) -> list[Side]:
         try:
             with library_errors("The tokenizer failed"):  # e.g. a WordPiece model without [UNK]
-                if self._between is not None and max(map(len, texts), default=0) > LONG:
+                if max(map(len, texts), default=0) > LONG and self._between is not None:
                     return [encode_long(self._backend, text, self._between) for text in texts]
                 return list(self._backend.encode_batch(texts, add_special_tokens=False))
         except TypeError:
@@ -232,23 +241,22 @@ class Tokenizer:
 
     # ------------------------------------------------------------------------------------------------------ set-up
 
-    def _check_vocabulary(self, config: Config | None) -> None:
-        last = max(self.ids, default=-1)
-        if last < 0:
+    def _check_vocabulary(self) -> None:
+        """Whether all pieces can have embeddings; ids past the last are found where they occur (listing is slow)."""
+        if not self.vocab_size:
             raise BertcliError("The tokenizer's vocabulary is empty: fetch the model again.")
-        if config and last >= config.vocab_size:
+        if self._rows is not None and self.vocab_size > self._rows:
             raise BertcliError(
-                f"The tokenizer's vocabulary goes up to id {last}, but the model has embeddings for ids up to "
-                f"{config.vocab_size - 1} only: tokenizer and weights do not belong together."
+                f"The tokenizer's vocabulary has {self.vocab_size} pieces, but the model has {self._rows} embeddings: "
+                "tokenizer and weights do not belong together."
             )
 
-    def _check_frames(self, config: Config) -> None:
-        for slot in (slot for frame in self._frames for slot in frame):
-            if slot.id >= config.vocab_size:
-                raise BertcliError(
-                    f"The tokenizer puts the id {slot.id} around texts, but the model has embeddings for ids up to "
-                    f"{config.vocab_size - 1} only: tokenizer and weights do not belong together."
-                )
+    def _check_id(self, id: int, where: str) -> None:
+        if self._rows is not None and id >= self._rows:
+            raise BertcliError(
+                f"The tokenizer puts the id {id} {where}, but the model has embeddings for ids up to {self._rows - 1} "
+                "only: tokenizer and weights do not belong together."
+            )
 
     def _frame(self, paired: bool) -> tuple[Slot, ...]:
         """Where the tokenizer's own post-processor puts special tokens, found with texts of one token each."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from checkpoints import make
 from conftest import Made
@@ -275,8 +276,22 @@ def test_a_tokenizer_config_that_makes_no_sense(config: dict[str, Any], folder: 
 def test_a_vocabulary_larger_than_the_embeddings(form: str, tmp_path: Path) -> None:
     vocabulary = pieces()
     make(tmp_path, vocabulary=vocabulary, tokenizer=form, sizes={"vocab_size": len(vocabulary) - 1})
-    with pytest.raises(BertcliError, match=f"goes up to id {len(vocabulary) - 1}, but the model has embeddings"):
+    with pytest.raises(BertcliError, match=f"has {len(vocabulary)} pieces, but the model has {len(vocabulary) - 1}"):
         _ = bertcli.load(tmp_path).tokenizer
+
+
+def test_a_piece_with_an_id_past_the_embeddings(tmp_path: Path) -> None:
+    """Found where it occurs: a vocabulary of no more pieces than embeddings may have gaps."""
+    make(tmp_path, tokenizer="json", head="mlm")
+    file = tmp_path / "tokenizer.json"
+    stored = json.loads(file.read_text())
+    stored["model"]["vocab"]["tea"] = 9999
+    file.write_text(json.dumps(stored))
+    model = bertcli.load(tmp_path)
+    assert np.isfinite(model.encode(["coffee"])).all()
+    for use in (lambda: model.encode(["hot tea"]), lambda: model.fill_mask(["[MASK]"], targets=["tea"])):
+        with pytest.raises(BertcliError, match="puts the id 9999 into"):
+            use()
 
 
 def test_the_made_vocabulary_holds_what_these_tests_need() -> None:
