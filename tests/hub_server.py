@@ -7,7 +7,6 @@ is the same server under the name localhost. Errors carry the Hub's X-Error-Code
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import threading
@@ -15,6 +14,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha1, sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ class Faults:
     cut: dict[str, int] = field(default_factory=dict)  # file -> the connection breaks after so many of its bytes
     cuts: int = 1000  # so many times, then no more
     short: dict[str, int] = field(default_factory=dict)  # file -> so many bytes fewer come than HEAD announced
+    sent: dict[str, bytes] = field(default_factory=dict)  # file -> what comes in its place, of the same length
     listed: dict[str, int] = field(default_factory=dict)  # file -> size that only the listing claims
     delay: float = 0.0  # seconds before every answer
     siblings: bool = True  # model info lists the files
@@ -40,6 +41,7 @@ class Faults:
     etag: str | None = None  # of every file
     commit: str | None = None  # of every file, as its header says
     listing: Any = ...  # what model info answers
+    raw: bytes | None = None  # the same, as it is sent
     slow: set[str] = field(default_factory=set)  # files (and "listing") that come a byte every tenth of a second
     endless: set[str] = field(default_factory=set)  # files that do not end
 
@@ -88,10 +90,15 @@ class Hub:
 
 def commit_of(files: dict[str, bytes]) -> str:
     """40 hexadecimal digits that change with the files."""
-    digest = hashlib.sha1()
+    digest = sha1()
     for name in sorted(files):
         digest.update(name.encode() + b"\0" + files[name] + b"\0")
     return digest.hexdigest()
+
+
+def name_in_git(data: bytes) -> str:
+    """The ETag of a file that lies in Git; of one that lies beside it, it is the SHA-256."""
+    return sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 def load_files(folder: Path) -> dict[str, bytes]:
@@ -151,10 +158,19 @@ class _Handler(BaseHTTPRequestHandler):
         files = self._files(repo, revision or (tree or "main").split("/")[0])
         if files is None:
             return
-        listed = {name: self.hub.faults.listed.get(name, len(data)) for name, data in files.items()}
-        answer: Any = [{"type": "file", "path": name, "size": size, "oid": "0" * 40} for name, size in listed.items()]
+        listed = {name: {"size": self.hub.faults.listed.get(name, len(data))} for name, data in files.items()}
+        beside = {name: sha256(files[name]).hexdigest() for name in files if name.endswith(LARGE)}
+        answer: Any = [
+            {"type": "file", "path": name} | told | ({"lfs": {"oid": beside[name]}} if name in beside else {})
+            for name, told in listed.items()
+        ]
         if not tree:
-            siblings = [{"rfilename": name} | ({"size": size} if sizes else {}) for name, size in listed.items()]
+            siblings = [
+                {"rfilename": name}
+                | (told if sizes else {})
+                | ({"lfs": {"sha256": beside[name]}} if sizes and name in beside else {})
+                for name, told in listed.items()
+            ]
             answer = {
                 "id": repo,
                 "modelId": repo,
@@ -165,7 +181,12 @@ class _Handler(BaseHTTPRequestHandler):
             }
             answer |= {"siblings": siblings} if self.hub.faults.siblings else {}
         answer = answer if self.hub.faults.listing is ... else self.hub.faults.listing
-        self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"}, name="listing")
+        self._send(
+            200,
+            self.hub.faults.raw or json.dumps(answer).encode(),
+            {"Content-Type": "application/json"},
+            name="listing",
+        )
 
     def _resolve(self, repo: str, revision: str, name: str) -> None:
         files = self._files(repo, revision)
@@ -178,12 +199,12 @@ class _Handler(BaseHTTPRequestHandler):
         data = files[name]
         headers = {
             "X-Repo-Commit": self.hub.faults.commit or commit,
-            "ETag": f'"{self.hub.faults.etag or hashlib.sha1(data).hexdigest()}"',
+            "ETag": f'"{self.hub.faults.etag or name_in_git(data)}"',
         }
         if name.endswith(LARGE):
             headers |= {
                 "X-Linked-Size": str(len(data)),
-                "X-Linked-Etag": f'"{self.hub.faults.etag or hashlib.sha256(data).hexdigest()}"',
+                "X-Linked-Etag": f'"{self.hub.faults.etag or sha256(data).hexdigest()}"',
             }
             self._send(302, b"", headers | {"Location": f"{self.hub.storage}/large/{commit}/{name}"})
         else:
@@ -192,6 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_file(self, name: str, data: bytes, headers: dict[str, str]) -> None:
         faults, status, start = self.hub.faults, 200, 0
         if self.command == "GET":
+            data = faults.sent.get(name, data)
             data = data[: len(data) - faults.short.get(name, 0)]
             if asked := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or ""):
                 status, start = 206, int(asked[1])

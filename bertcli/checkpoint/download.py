@@ -2,13 +2,16 @@
 
 The files are stored under their commit, the weights last, and only then is `refs/REVISION` pointed to it: whatever
 fails on the way, the cache holds either the previous model or the new one, complete. Nothing that the server says
-becomes part of a path unchecked, and nothing is waited for, or read, without limit.
+becomes part of a path unchecked (the client's own cache makes paths of headers, so it fetches into an empty folder, and
+files are named after what is in them), and nothing is waited for, or read, without limit.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
+import os
 import re
 import sys
 import warnings
@@ -17,13 +20,18 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from huggingface_hub import constants, get_hf_file_metadata, hf_hub_download, hf_hub_url
-from huggingface_hub.utils import build_hf_headers, get_session  # type: ignore[attr-defined, unused-ignore]
+from huggingface_hub import constants, hf_hub_download
+from huggingface_hub.utils import (  # type: ignore[attr-defined, unused-ignore]
+    WeakFileLock,
+    build_hf_headers,
+    get_session,
+)
 from huggingface_hub.utils.logging import get_verbosity, set_verbosity
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
@@ -35,7 +43,7 @@ from bertcli.errors import BertcliError, shown
 
 T = TypeVar("T")
 
-ETAG = re.compile(r"\w[\w-]{0,127}", re.ASCII)  # becomes a file name below blobs/
+SHA256 = re.compile("[0-9a-f]{64}")  # becomes a file name below blobs/
 
 LISTING_LIMIT = 10_000_000  # bytes; a thousand files take 300 kB
 PATIENCE = 60.0  # seconds that a listing may take, and that a download may stand still
@@ -53,14 +61,38 @@ MODULE_WEIGHTS = re.compile(r"\d+_\w+/model\.safetensors", re.ASCII)
 # Error classes of requests, httpx and httpx2, one of which every Hub client uses: known by name, not imported.
 BROKEN = {"RemoteProtocolError", "ReadError", "ChunkedEncodingError", "IncompleteRead"}
 UNREACHABLE = {"ConnectError", "TimeoutException", "NetworkError", "ProxyError", "Timeout", "ConnectionError"}
+# JSON of another form, or none; a redirection to no address; bytes that are not compressed as they are said to be.
+OF_NO_HUB = {"ValueError", "TypeError", "AttributeError", "LookupError", "RecursionError", "UnsupportedProtocol"}
+OF_NO_HUB |= {"InvalidURL", "TooManyRedirects", "DecodingError", "ContentDecodingError"}
+
+
+class _Listed(NamedTuple):
+    """What the Hub says of a file, if it does; it has the SHA-256 of those that are not in Git but beside it (LFS)."""
+
+    size: int | None
+    sha256: str | None
+
+    @classmethod
+    def of(cls, told: dict[str, Any]) -> _Listed:
+        beside = told.get("lfs") or {}
+        size, sha256 = told.get("size"), beside.get("sha256") or beside.get("oid")
+        if not isinstance(size, int | None) or not (sha256 is None or SHA256.fullmatch(sha256)):
+            raise TypeError(f"{told!r} is no file")
+        return cls(size, sha256)
+
+    def matches(self, path: Path) -> bool:
+        """Whether that is in a file; False if there is none."""
+        if not path.is_file() or self.size not in (None, path.stat().st_size):
+            return False
+        return self.sha256 in (None, _digest(path, hashlib.sha256()))
 
 
 class _Listing(NamedTuple):
-    """The files of a repository at a commit, with their sizes if the Hub gives them."""
+    """The files of a repository at a commit."""
 
     repo: str
     commit: str
-    sizes: dict[str, int | None]
+    files: dict[str, _Listed]
 
 
 class _Refused(Exception):
@@ -75,12 +107,12 @@ def download(repos: list[str], revision: str | None, cache: Path, progress: bool
     try:
         with _quiet():
             listing = _list(repos, revision or "main")
-            small, large = _wanted(listing.repo, listing.sizes, weights)
+            small, large = _wanted(listing.repo, listing.files, weights)
             folder = _fetch(listing, small, cache)
             if large == [INDEX_FILE]:
                 _fetch(listing, large, cache)
                 large = sorted(set(shard_names(folder / INDEX_FILE).values()))
-            lost = [name for name in [*large, *missing(folder, weights)] if name not in listing.sizes]
+            lost = [name for name in [*large, *missing(folder, weights)] if name not in listing.files]
             if lost:
                 raise BertcliError(f"{listing.repo} on the Hub lacks {lost[0]}: the model is incomplete, use another.")
             with _quiet(bars=progress and sys.stderr is not None and sys.stderr.isatty()):
@@ -121,14 +153,13 @@ def _list(repos: list[str], revision: str) -> _Listing:
     commit = info.get("sha")
     if not isinstance(commit, str) or not COMMIT.fullmatch(commit):  # it becomes part of a path
         raise BertcliError(f"{constants.ENDPOINT} says that {repo} is at commit {shown(commit)}: check HF_ENDPOINT.")
-    sizes = {file["rfilename"]: file.get("size") for file in info.get("siblings") or ()}
-    if not sizes:  # a mirror that leaves them out
+    files = {file["rfilename"]: _Listed.of(file) for file in info.get("siblings") or ()}
+    if not files:  # a mirror that leaves them out
         tree = _in_time(partial(_asked, f"{repo}/tree/{commit}?recursive=true"), repo)
-        sizes = {file["path"]: file.get("size") for file in tree}
-    for name, size in sizes.items():
-        if not isinstance(name, str) or not isinstance(size, int | None):
-            raise TypeError(f"{name!r} of {size!r} bytes is no file")
-    return _Listing(repo, commit, sizes)
+        files = {file["path"]: _Listed.of(file) for file in tree}
+    if not all(isinstance(name, str) for name in files):
+        raise TypeError("a name is no text")
+    return _Listing(repo, commit, files)
 
 
 def _asked(path: str) -> Any:
@@ -177,35 +208,61 @@ def _wanted(repo: str, names: Collection[str], weights: bool) -> tuple[list[str]
 
 
 def _fetch(listing: _Listing, names: Sequence[str], cache: Path) -> Path:
-    """The folder of the commit with these files, each of the size that the listing says.
+    """The folder of the commit with these files as they were listed; what is not, is fetched again.
 
-    The client stores a file under its ETag, which the Hub may choose: one that could lead out of the cache is refused.
     One file after the other: the threads of the client's snapshot_download keep a program from ending before they have
     finished, also after Ctrl-C and when a download is given up.
     """
     storage = repo_folder(cache, listing.repo)
-    folder = storage / "snapshots" / listing.commit
+    folder, blobs, locks = storage / "snapshots" / listing.commit, storage / "blobs", cache / ".locks" / storage.name
+    for place in (folder, blobs, locks):
+        place.mkdir(parents=True, exist_ok=True)
 
-    def fetch() -> None:
-        for name in names:
-            if not (folder / name).exists():
-                told = get_hf_file_metadata(hf_hub_url(listing.repo, name, revision=listing.commit))
-                if told.commit_hash not in (None, listing.commit) or not ETAG.fullmatch(told.etag or ""):
-                    where = f"at commit {shown(told.commit_hash)} with the ETag {shown(told.etag)}"
-                    raise BertcliError(f"{name} of {listing.repo} is said to be {where}: check HF_ENDPOINT.")
-            hf_hub_download(listing.repo, name, revision=listing.commit, cache_dir=cache)
+    def fetch(draft: Path) -> None:
+        with WeakFileLock(locks / f"{listing.commit}.lock"):  # of several processes, one fetches
+            for name in names:
+                listed = listing.files[name]
+                if listed.matches(folder / name):
+                    continue
+                file = blobs / (listed.sha256 or "")  # of another commit
+                if not listed.matches(file):
+                    hf_hub_download(listing.repo, name, revision=listing.commit, local_dir=draft, cache_dir=draft)
+                    file = draft / name
+                if not listed.matches(file):
+                    hub = constants.ENDPOINT
+                    raise BertcliError(f"{name} of {listing.repo} is not what {hub} lists under this name: try again.")
+                _store(file, folder / name, blobs / (listed.sha256 or _name_in_git(file)), draft / "link")
 
-    _in_time(fetch, listing.repo, storage, sum(listing.sizes[name] or VOCABULARY_LIMIT for name in names))
-    for name in names:
-        path, size = folder / name, listing.sizes[name]
-        found = path.stat().st_size
-        if not path.resolve().is_relative_to(storage.resolve()):
-            raise BertcliError(f"{path} is a link that leads out of the cache: check HF_ENDPOINT, and remove it.")
-        if size is not None and found != size:
-            path.resolve().unlink()  # also what the link points to, or the next run would take it for the file
-            path.unlink(missing_ok=True)
-            raise BertcliError(f"{name} of {listing.repo} arrived with {found:,} bytes instead of {size:,}: try again.")
+    most = sum(listing.files[name].size or VOCABULARY_LIMIT for name in names)
+    with TemporaryDirectory(prefix=".bertcli.", dir=storage, ignore_cleanup_errors=True) as draft:
+        _in_time(partial(fetch, Path(draft)), listing.repo, storage, most)
     return folder
+
+
+def _store(file: Path, place: Path, blob: Path, link: Path) -> None:
+    """Make a file that of `blob`, where the Hub's client looks for it, and `place` a link to it.
+
+    `link` is a name for the moment. Where links cannot be made, the file itself is at `place`.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        link.symlink_to(os.path.relpath(blob, place.parent))
+    except OSError:
+        file.replace(place)
+    else:
+        file.replace(blob)
+        link.replace(place)
+
+
+def _name_in_git(file: Path) -> str:
+    """Git's name of a file with this content, and the Hub's ETag of it."""
+    return _digest(file, hashlib.sha1(b"blob %d\0" % file.stat().st_size, usedforsecurity=False))
+
+
+def _digest(path: Path, state: Any) -> str:
+    """The hexadecimal digest of a file, appended to what a digest of hashlib has taken in already."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: state).hexdigest()
 
 
 def _in_time(work: Callable[[], T], repo: str, storage: Path | None = None, most: int = 0) -> T:
@@ -282,7 +339,7 @@ def _explained(error: Exception, repo: str, revision: str | None) -> BertcliErro
     if system is not None:
         at = f" ({system.filename})" if system.filename else ""
         return BertcliError(f"{repo} cannot be written to the cache{at}: {system.strerror}.")
-    if kinds & {"ValueError", "TypeError", "AttributeError", "LookupError"}:  # JSON of another form, or none
+    if kinds & OF_NO_HUB:
         return BertcliError(f"{hub} does not answer like a Hub: check HF_ENDPOINT and the proxy.")
     reason = (str(chain[-1]).strip() or type(error).__name__).splitlines()[0]
     return BertcliError(f"{repo} could not be fetched from {hub}: {reason}")

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from threading import Timer
 from typing import IO, Any
@@ -19,7 +20,8 @@ from typing import IO, Any
 import pytest
 from checkpoints import Dense, Sentence, make
 from deadlines import SECONDS
-from hub_server import Hub, commit_of, load_files
+from hub_server import Hub, commit_of, load_files, name_in_git
+from huggingface_hub import hf_hub_download, scan_cache_dir
 from static_models import write_static
 
 import bertcli
@@ -261,11 +263,12 @@ def test_a_commit_that_is_none_is_not_made_a_path(hub: Hub, start: Start, tmp_pa
     assert not (tmp_path / "hf" / "hub").exists()
 
 
-def test_a_commit_in_a_header_is_that_of_the_listing(hub: Hub, start: Start, tmp_path: Path) -> None:
+def test_a_commit_in_a_header_becomes_no_path(hub: Hub, start: Start, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
-    for commit in (str(tmp_path / "mine"), "../../../mine", "0" * 40):
+    process = start()
+    for number, commit in enumerate((str(tmp_path / "mine"), "../../../mine", "0" * 40)):
         hub.faults.commit = commit
-        assert "is said to be at commit" in start().error()
+        assert process.folder(cache_dir=str(tmp_path / str(number))).name == commit_of(hub.repos[MODEL])
     assert (tmp_path / "mine").read_text() == "precious"
 
 
@@ -275,6 +278,9 @@ def test_a_listing_of_another_form(hub: Hub, start: Start) -> None:
     forms: list[Any] = [[], None, "x", 7, *({"id": MODEL, "sha": "0" * 40, "siblings": one} for one in siblings)]
     for hub.faults.listing in forms:
         assert f"{hub.url} does not answer like a Hub: check HF_ENDPOINT" in process.error()
+    hub.faults.listing, hub.faults.raw = ..., b"[" * 100_000  # too deep for a reader of JSON
+    assert f"{hub.url} does not answer like a Hub: check HF_ENDPOINT" in process.error()
+    hub.faults.raw = None
     hub.faults.listing = {"id": MODEL}
     assert "says that someone/model is at commit null" in process.error()
     hub.faults.listing = {"id": MODEL, "sha": "0" * 40, "siblings": [{"rfilename": "a\0b", "size": 1}]}
@@ -308,11 +314,20 @@ def test_a_setting_of_the_client_that_is_none(start: Start) -> None:
     assert "The Hub client cannot be loaded (invalid literal" in start(HF_HUB_ETAG_TIMEOUT="abc").error()
 
 
-@pytest.mark.parametrize("etag", ["../../x", "/abs/x", "a/b", "..", "-x", "a" * 200])
-def test_an_etag_that_is_none_is_not_made_a_path(hub: Hub, start: Start, tmp_path: Path, etag: str) -> None:
+@pytest.mark.parametrize("etag", [None, "../../x", "/abs/x", "a/b", "..", "-x", "a" * 200, "0" * 64])
+def test_a_file_is_stored_under_its_own_digest(hub: Hub, start: Start, tmp_path: Path, etag: str | None) -> None:
     hub.faults.etag = etag
-    assert "of someone/model is said to be at commit" in start().error()
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "stderr"]
+    process = start()
+    process.send(cache_dir=str(tmp_path / "cache"))
+    answer = process.answer()
+    if "/" in (etag or ""):
+        assert "cannot be written to the cache" in answer["error"]
+    else:
+        blobs = [*Path(answer["folder"]).parents[1].joinpath("blobs").iterdir()]
+        assert len(blobs) == 5
+        for blob in blobs:
+            assert blob.name in (name_in_git(blob.read_bytes()), sha256(blob.read_bytes()).hexdigest())
+    assert {path.name for path in tmp_path.iterdir()} == {"cache", "stderr"}
 
 
 def test_a_link_that_leads_out_of_the_cache_is_not_followed(hub: Hub, start: Start, tmp_path: Path) -> None:
@@ -321,8 +336,30 @@ def test_a_link_that_leads_out_of_the_cache_is_not_followed(hub: Hub, start: Sta
     (folder / "config.json").unlink()
     (tmp_path / "mine.json").write_text("{}")
     (folder / "config.json").symlink_to(tmp_path / "mine.json")
-    assert "config.json is a link that leads out of the cache" in start().error()
+    assert start().folder() == folder
+    assert (folder / "config.json").resolve().parent == folder.parents[1] / "blobs"
     assert (tmp_path / "mine.json").read_text() == "{}"
+
+
+def test_the_cache_is_that_of_the_client(start: Start, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    folder = start().folder(cache_dir=str(cache))
+    for name in ("config.json", "model.safetensors"):
+        assert hf_hub_download(MODEL, name, cache_dir=cache, local_files_only=True) == str(folder / name)
+    found = scan_cache_dir(cache)
+    assert found.warnings == []
+    assert [(repo.repo_id, repo.nb_files, [*repo.refs]) for repo in found.repos] == [(MODEL, 5, ["main"])]
+
+
+def test_weights_of_another_commit_are_not_fetched_again(hub: Hub, start: Start) -> None:
+    process = start()
+    folder = process.folder()
+    hub.repos[f"{MODEL}@v3"] = hub.repos[MODEL] | {"vocab.txt": hub.repos[MODEL]["vocab.txt"] + b"new\n"}
+    hub.requests.clear()
+    later = process.folder(revision="v3")
+    assert "vocab.txt" in hub.fetched()
+    assert "model.safetensors" not in hub.fetched()
+    assert (later / "model.safetensors").samefile(folder / "model.safetensors")
 
 
 def test_old_and_new_names_are_one_model(hub: Hub, start: Start) -> None:
@@ -413,7 +450,7 @@ def test_the_hub_is_down(hub: Hub, start: Start) -> None:
     assert f"{hub.url} cannot be reached, and {MODEL} is not in the cache" in start(HF_HUB_ETAG_TIMEOUT="1").error()
     hub.stop()
     assert f"{hub.url} cannot be reached, and {MODEL} is not in the cache" in process.error()
-    assert "could not be fetched from nonsense: " in start(HF_ENDPOINT="nonsense").error()
+    assert "nonsense does not answer like a Hub: check HF_ENDPOINT" in start(HF_ENDPOINT="nonsense").error()
 
 
 def test_the_connection_is_cut_half_way(hub: Hub, start: Start) -> None:
@@ -463,18 +500,23 @@ def test_a_file_of_the_wrong_size(hub: Hub, start: Start) -> None:
         f"A file of {MODEL} arrived from {hub.url} with the wrong size and was discarded: try again." in process.error()
     )
     hub.faults.short, hub.faults.listed = {}, {"model.safetensors": 10}
-    assert "model.safetensors of someone/model arrived with" in process.error()
-    hub.faults.listed = {}
+    other = f"model.safetensors of {MODEL} is not what {hub.url} lists under this name: try again."
+    assert process.error() == other
+    hub.faults.listed, hub.faults.sent = {}, {"model.safetensors": bytes(len(hub.repos[MODEL]["model.safetensors"]))}
+    assert process.error() == other
+    hub.faults.sent = {}
     assert "is not in the cache" in process.error(offline=True)
     assert open_tensors(process.folder())
 
 
-def test_a_cached_file_of_the_wrong_size_is_fetched_again(hub: Hub, start: Start, repos: dict[str, Path]) -> None:
+@pytest.mark.parametrize("damage", [lambda data: data[:5000], lambda data: bytes(len(data))])
+def test_a_cached_file_that_is_damaged_is_fetched_again(
+    hub: Hub, start: Start, repos: dict[str, Path], damage: Callable[[bytes], bytes]
+) -> None:
     process = start()
     folder = process.folder()
     (folder.parents[1] / "refs" / "main").unlink()  # as if the power had failed while the last file was written
-    os.truncate(folder / "model.safetensors", 5000)
-    assert "model.safetensors of someone/model arrived with 5,000 bytes instead of" in process.error()
+    (folder / "model.safetensors").write_bytes(damage((folder / "model.safetensors").read_bytes()))
     hub.requests.clear()
     assert process.folder() == folder
     assert hub.fetched() == {"model.safetensors"}
