@@ -299,9 +299,10 @@ def _in_time(work: Callable[[], T], repo: str, storage: Path | None = None, most
 def _stored(folder: Path | None) -> int:
     """How many bytes are in a folder, with the parts of files that are still arriving."""
     size = 0
-    for path in folder.rglob("*") if folder is not None else ():
-        with suppress(FileNotFoundError):  # a part that has just become the file
-            size += path.lstat().st_size
+    for place, _, names in os.walk(folder) if folder is not None else ():
+        for name in names:
+            with suppress(FileNotFoundError):  # a part that has just become the file
+                size += os.lstat(os.path.join(place, name)).st_size
     return size
 
 
