@@ -23,7 +23,7 @@ from bertcli.errors import BertcliError, shown
 
 GROWTH_LIMIT = 10_000
 PREFIX = re.compile(rb'"continuing_subword_prefix"\s*:\s*"(?!")')
-ESCAPED = re.compile(rb"(?<!\\)\\(?:u00[2-7]|/)")  # letters that need not be escaped: they may hide a key
+ESCAPED = re.compile(rb"\\(?<!\\\\)(?:u00[2-7]|/)")  # letters that need not be escaped: they may hide a key
 MAP = re.compile(rb'"precompiled_charsmap"\s*:\s*"([^"\\]*)"')
 
 
