@@ -48,13 +48,13 @@ SPELLED = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column and its heading; `number`: right-aligned, never wrapped.
+    """A column and its heading; `number`: right-aligned, never wrapped; int or float where a file must know which.
 
     It is omitted if all its cells are equal (`varying`) or empty (`optional`).
     """
 
     name: str
-    number: bool = False
+    number: bool | type[int | float] = False
     varying: bool = False
     optional: bool = False
 
@@ -117,7 +117,9 @@ def _lines(
         height = max(map(len, cells), default=0)
         cells = [[""] * (height - len(cell)) + cell for cell in cells]
     for texts in zip_longest(*cells, fillvalue=""):
-        padded = (_padded(text, width, one.number) for text, width, one in zip(texts, widths, columns, strict=True))
+        padded = (
+            _padded(text, width, bool(one.number)) for text, width, one in zip(texts, widths, columns, strict=True)
+        )
         yield f" {gap.join(padded)}".rstrip()
 
 

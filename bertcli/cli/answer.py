@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from bertcli.files.texts import Texts
 
 COLUMNS = (
-    Column("index", number=True, varying=True),
+    Column("index", number=int, varying=True),
     Column("question"),
-    Column("score", number=True),
+    Column("score", number=float),
     Column("answer"),
-    Column("start", number=True),
-    Column("end", number=True),
+    Column("start", number=int),
+    Column("end", number=int),
 )
 LEAD = (
     "Each question with its context, where the answers are marked: the darker, the higher the score, which says how "

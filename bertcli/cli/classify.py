@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from bertcli.tasks.classify import Accuracy
 
 COLUMNS = (
-    Column("index", number=True, varying=True),
+    Column("index", number=int, varying=True),
     Column("text"),
     Column("text pair", optional=True),
     Column("label"),
-    Column("score", number=True),
+    Column("score", number=float),
 )
 
 REPORT = (

@@ -29,7 +29,7 @@ class GivenOnce(TyperCommand):
         for one, times in Counter(given).items():
             takes_one = isinstance(one, TyperOption) and not (one.multiple or one.is_flag)
             if times > 1 and takes_one and not ctx.resilient_parsing:  # as it is for shell completion
-                raise wrong(one.opts[-1], f"this takes one value, and was given {times} times.")
+                raise wrong(one.opts[-1], f"this takes one value ({one.metavar}), and was given {times} times.")
         return super().parse_args(ctx, args)
 
 

@@ -12,11 +12,11 @@ from bertcli.files.table import Cell, Table
 from bertcli.report import Column
 
 COLUMNS = (
-    Column("index", number=True, varying=True),
-    Column("position", number=True, varying=True),
-    Column("score", number=True),
+    Column("index", number=int, varying=True),
+    Column("position", number=int, varying=True),
+    Column("score", number=float),
     Column("token"),
-    Column("id", number=True),
+    Column("id", number=int),
     Column("sequence"),
 )
 

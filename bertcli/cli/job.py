@@ -222,7 +222,7 @@ class Run:
         After an error the blocks are closed here rather than by Python's garbage collection, during which a Ctrl-C
         would be lost.
         """
-        output, given = self.job.output, len(self.job.texts.texts or ())
+        output, count = self.job.output, self.texts.count
         with closing(blocks):
             streams_to_terminal = output.output is None and output.format == "jsonl" and sys.stdout.isatty()
             if streams_to_terminal or not sys.stderr.isatty():
@@ -233,7 +233,7 @@ class Run:
 
             def reached(block: B) -> tuple[int, float | None]:
                 done = block.progress.texts + (block.underway if isinstance(block, Records) else 0)
-                return done, done / given if given else self.texts.share()
+                return done, done / count if count else self.texts.share()
 
             with closing(progress(blocks, self.command, reached)) as shown:
                 yield shown

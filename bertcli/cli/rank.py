@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("query", varying=True),
-    Column("corpus id", number=True),
-    Column("score", number=True),
+    Column("corpus id", number=int),
+    Column("score", number=float),
     Column("text"),
 )
 

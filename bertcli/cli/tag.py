@@ -13,12 +13,12 @@ from bertcli.files.table import Cell
 from bertcli.report import Column
 
 COLUMNS = (
-    Column("index", number=True, varying=True),
+    Column("index", number=int, varying=True),
     Column("label"),
-    Column("score", number=True),
+    Column("score", number=float),
     Column("word"),
-    Column("start", number=True),
-    Column("end", number=True),
+    Column("start", number=int),
+    Column("end", number=int),
 )
 LEAD = (
     "Each text with what the model found in it. The darker a mark, the higher its score: the mean probability of its "

@@ -36,7 +36,6 @@ TEXTS = "texts"  # the part that holds texts until they are written in columns
 PARTS = ("", ERRORS, TEXTS, *"0123456")  # "" is the result; arrays have numbers
 SHORTEST, LONGEST = 1.0, 30.0  # seconds between states: a hundredth of the time so far, within these limits
 KEPT = 10.0  # seconds of work from which results are kept after an error even without --resume
-STATE = {"fingerprint", "sizes", "checksums", "state", "whole"}  # the keys of a state file
 MODEL_FILES = (".json", ".txt", ".safetensors", ".model")
 FOLDERS_DEEP = 2  # a checkpoint's own folder, and those of sentence-transformers modules in it
 
@@ -191,7 +190,7 @@ class Draft:
     def _save(self, saved: dict[str, Any]) -> None:
         new = Part(self._beside("state.new"), self.file)
         try:
-            new.write(json.dumps(saved).encode())
+            new.write(json.dumps({**saved, "sum": _sum(saved)}).encode())
             new.seal()
         finally:
             new.close()
@@ -253,15 +252,19 @@ def _safe(parts: Mapping[str, Part]) -> dict[str, Any]:
 
 
 def _read_state(path: Path) -> dict[str, Any] | None:
-    """A state file's content; None if there is none, or what is there is not one of ours."""
+    """A state file's content; None if there is none, or what is there is not as we wrote it, of which its sum tells."""
     if _status(path) is None:
         return None
     try:
-        saved: dict[str, Any] = json.loads(path.read_bytes())
-        whole = saved.keys() == STATE and saved["sizes"].keys() == saved["checksums"].keys() <= set(PARTS)
-    except (ValueError, AttributeError):  # no JSON, or other JSON
+        saved = json.loads(path.read_bytes())
+        whole = isinstance(saved, dict) and saved.pop("sum", None) == _sum(saved)
+    except (ValueError, RecursionError):  # no JSON, or endless nesting
         return None
-    return saved if whole else None
+    return saved if whole and saved["sizes"].keys() <= set(PARTS) else None
+
+
+def _sum(saved: dict[str, Any]) -> str:
+    return hashlib.blake2b(json.dumps(saved).encode(), digest_size=16).hexdigest()
 
 
 def _status(path: Path) -> os.stat_result | None:

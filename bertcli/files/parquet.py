@@ -32,6 +32,7 @@ TYPES = {"<f4": "float32", "<f2": "float16", "|i1": "int8", "|u1": "uint8", "<i8
 
 PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dictionary
 NONE = {"null"}  # the kinds of a column without values
+KINDS: dict[object, str] = {bool: "bool_", int: "int64", float: "float64"}  # of numbers in Python
 
 Value = str | int | float | None
 Row = Mapping[str, Value]
@@ -165,15 +166,19 @@ def _value(scalar: Any) -> Any:
 class ParquetFile:
     """Columns of text or numbers, given as rows, next to arrays; null where a text could not be used.
 
-    names: of the columns given as rows; each has one type of Parquet, string where its values have several. arrays:
-    numbers, or lists, of one size [rows, size] or listed. A writer of Parquet cannot be resumed once it has died, so
-    rows are kept in parts and become Parquet at the end.
+    names: of the columns given as rows; each has one type of Parquet, string where its values have several. numbers:
+    which of them hold int or float, even where there are no rows to tell. arrays: numbers, or lists, of one size
+    [rows, size] or listed. A writer of Parquet cannot be resumed once it has died, so rows are kept in parts and become
+    Parquet at the end.
     """
 
-    def __init__(self, draft: Draft, names: Sequence[str], arrays: Sequence[Rows] = ()) -> None:
+    def __init__(
+        self, draft: Draft, names: Sequence[str], numbers: Mapping[str, object], arrays: Sequence[Rows] = ()
+    ) -> None:
         self._arrow, self._parquet = pyarrow(draft.file)
         self._draft = draft
         self._names = names
+        self._numbers = numbers
         self._rows = draft.part(TEXTS)
         self._store = ArrayFile(draft, arrays)
         self.rows = self._store.rows
@@ -199,7 +204,7 @@ class ParquetFile:
 
     def _schema(self) -> Any:
         arrow = self._arrow
-        kinds: dict[str, set[str]] = {name: set() for name in self._names}
+        kinds = {name: {KINDS.get(self._numbers.get(name), "null")} for name in self._names}
         for row in self._lines():
             for name in self._names:
                 kinds[name].add(_kind(row[name]))
@@ -237,7 +242,7 @@ def _kind(value: Value) -> str:
         return "null"
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
         return "string"
-    return {bool: "bool_", int: "int64", float: "float64"}.get(type(value), "string")
+    return KINDS.get(type(value), "string")
 
 
 def _common(kinds: set[str]) -> str:

@@ -75,7 +75,8 @@ class FlatFile:
         if Path(draft.file).suffix.lower() == ".parquet":
             from bertcli.files.parquet import ParquetFile  # brings NumPy
 
-            self._parquet = ParquetFile(draft, names)
+            numbers = {key: column.number for key, column in zip(table.keys, table.columns, strict=True)}
+            self._parquet = ParquetFile(draft, names, numbers)
         elif not draft.part().size:
             self._write([names])
 

@@ -57,7 +57,7 @@ class Texts:
 
     `at_hand`: all are available, so reading ahead never waits, as it may with a pipe or an iterator that computes.
     `files` are those it reads, in order; None if one is a pipe, which a second run could not read again.
-    `share()` is how much of them has been read, 0 to 1, or None if unknown.
+    `share()` is how much of them has been read, 0 to 1, or None if unknown; `count` how many there are, if known.
     """
 
     def __init__(
@@ -67,12 +67,14 @@ class Texts:
         files: Sequence[str] | None = (),
         share: Callable[[], float | None] = lambda: None,
         at_hand: bool = False,
+        count: int | None = None,
     ) -> None:
         self._rows = rows
         self.waiting = waiting
         self.files = None if files is None else tuple(files)
         self.share = share
         self.at_hand = at_hand
+        self.count = count
 
     def __iter__(self) -> Iterator[Text]:
         return iter(self._rows)
@@ -126,7 +128,7 @@ def from_arguments(texts: Sequence[str], pair: str | None = None) -> Texts:
     for text in [*texts, pair or ""]:
         if not is_unicode(text):
             raise BertcliError(f"A text on the command line is not UTF-8: {shown(text)}.")
-    return Texts((Text(text, pair) for text in texts), at_hand=True)
+    return Texts((Text(text, pair) for text in texts), at_hand=True, count=len(texts))
 
 
 def is_unicode(text: str) -> bool:

@@ -195,7 +195,8 @@ class VectorTable:
         self._form = form
         origin = ORIGIN if form.chunked else ()
         names = ["id", *origin, "text", *["text_pair"] * form.paired, *["error"] * form.keep_going]
-        self._file = ParquetFile(draft, names, form.arrays(PARQUET))
+        numbers = dict.fromkeys([*origin, *["id"] * (not form.own_ids)], int)
+        self._file = ParquetFile(draft, names, numbers, form.arrays(PARQUET))
 
     def append(self, block: Block | SparseBlock) -> None:
         places, origins = _order(block)

@@ -61,7 +61,7 @@ def _pairs(query: str | Iterable[str] | Texts, documents: Iterable[str] | None) 
 def with_query(query: str, documents: Texts) -> Texts:
     """The pairs of a query with each document, whose place and error they keep."""
     pairs = (text._replace(text=query, pair=None if text.error else text.text) for text in documents)
-    return Texts(pairs, documents.waiting, documents.files, documents.share, documents.at_hand)
+    return Texts(pairs, documents.waiting, documents.files, documents.share, documents.at_hand, documents.count)
 
 
 class ByQuery(Texts):

@@ -242,6 +242,31 @@ def test_commands_no_texts_give_an_empty_result(command: str, format: str, expec
     assert bertcli(command, "-m", model, stdin="").status == 0
 
 
+@pytest.mark.parametrize(
+    ("command", "head", "options"),
+    [
+        ("encode", "model", []),
+        ("encode", "pretraining", ["--chunk", "8"]),
+        ("encode", "pretraining", ["--sparse"]),
+        ("classify", "classifier", ["--text-pair", "tea"]),
+        ("fill-mask", "pretraining", []),
+        ("tag", "token_classifier", []),
+        ("answer", "qa", ["--context", "She drank tea."]),
+    ],
+)
+def test_commands_parquet_has_the_same_types_without_rows(
+    command: str, head: str, options: list[str], made: Made, tmp_path: Path
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    schemas = []
+    for texts in ("", "She drank [MASK].\n"):
+        file = tmp_path / "v.parquet"
+        assert bertcli(command, "-m", made(head=head, seed=7), *options, "-o", file, stdin=texts).status == 0
+        assert bool(len(parquet.read_table(file))) == bool(texts)
+        schemas.append(parquet.read_schema(file))
+    assert schemas[0] == schemas[1]
+
+
 def test_commands_dash_is_a_text_and_where_standard_input_is_read_is_told(model: Path) -> None:
     result = bertcli("encode", "-m", model, "--format", "jsonl", "-", stdin="not read")
     assert [record["text"] for record in result.records] == ["-"]

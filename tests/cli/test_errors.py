@@ -299,6 +299,7 @@ def test_errors_label_or_layer_of_thousands_of_digits(made: Made, tmp_path: Path
     [
         ("encode", ["--column", "a", "--column", "b"]),
         ("encode", ["--format", "json", "--format=jsonl"]),
+        ("encode", ["--layer", "0", "--layer", "1"]),
         ("tag", ["-m", "a", "--model", "b"]),
         ("params", ["--variant", "tiny", "--variant", "base"]),
     ],
@@ -306,7 +307,8 @@ def test_errors_label_or_layer_of_thousands_of_digits(made: Made, tmp_path: Path
 def test_errors_option_of_one_value_given_twice_is_refused(command: str, twice: list[str]) -> None:
     done = bertcli(command, *twice, environment={"COLUMNS": "200"})
     assert (done.status, done.out) == (2, "")
-    assert "this takes one value, and was given 2 times." in done.err
+    value = {"--column": "NAME", "--format": "FORMAT", "--layer": "N[,N]", "-m": "DIR|HUB_ID", "--variant": "NAME"}
+    assert f"this takes one value ({value[twice[0]]}), and was given 2 times." in done.err
 
 
 def test_errors_option_of_several_values_and_switches_may_be_repeated(made: Made, tmp_path: Path) -> None:

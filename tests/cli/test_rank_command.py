@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Made
@@ -54,6 +55,29 @@ def test_rank_of_a_file_of_pairs_resumes_and_shares_its_work(ranker: Path, pairs
     file = tmp_path / "ranked.jsonl"
     assert bertcli(*arguments, "-o", file, "--resume").status == 0
     assert [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] == found
+
+
+@pytest.mark.parametrize("from_file", [False, True])
+def test_rank_progress_is_the_share_of_documents(
+    from_file: bool, ranker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares = []
+
+    def progress(items: Any, task: str, reached: Any) -> Any:
+        for item in items:
+            shares.append(reached(item))
+            yield item
+
+    monkeypatch.setattr("bertcli.report.progress", progress)
+    documents, file = [f"{word} tea" for word in DOCUMENTS * 9], tmp_path / "documents.txt"
+    file.write_text("\n".join(documents), encoding="utf-8")
+    given: list[str | Path] = ["-i", file] if from_file else [*documents]
+    output = tmp_path / "v.jsonl"
+    arguments: list[str | Path] = ["rank", "-m", ranker, "tea", *given, "--batch-tokens", "20", "-o", output]
+    assert bertcli(*arguments, terminal=True).status == 0
+    assert len(shares) > 3
+    assert shares[-1] == (27, 1.0)
+    assert all(from_file or share == done / 27 for done, share in shares)
 
 
 def test_rank_goes_on_where_an_error_stopped_it(ranker: Path, pairs: Path, tmp_path: Path) -> None:

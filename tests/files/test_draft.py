@@ -16,7 +16,8 @@ from bertcli.files import draft, part
 from bertcli.files.draft import Draft, save
 from bertcli.files.part import Lock, Part
 
-OTHER = '{"fingerprint": {}, "sizes": {"../x": 1}, "checksums": {"../x": [0, 0]}, "state": null, "whole": true}'
+ELSEWHERE = {"fingerprint": {}, "sizes": {"../x": 1}, "checksums": {"../x": [0, 0]}, "state": None, "whole": True}
+OTHER = json.dumps({**ELSEWHERE, "sum": draft._sum(ELSEWHERE)})
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_draft_goes_on_where_the_state_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"state": {"texts": 9}}', "\x00" * 80, OTHER])
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"state": {"texts": 9}}', "\x00" * 80, "[" * 99_999, OTHER])
 def test_draft_believes_no_state_that_is_not_whole(damage: str, tmp_path: Path) -> None:
     file = tmp_path / "v.json"
     interrupt(file)
@@ -66,6 +67,19 @@ def test_draft_believes_no_state_that_is_not_whole(damage: str, tmp_path: Path) 
         assert resumed.part().size == 0
         resumed.publish()
     assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("key", ["fingerprint", "sizes", "checksums", "state", "whole", "sum"])
+@pytest.mark.parametrize("value", [None, True, 3, "x", [], {}, [[1]], {"texts": "2"}, {"": -6}])
+def test_draft_believes_no_state_that_was_changed(key: str, value: object, tmp_path: Path) -> None:
+    file = tmp_path / "v.json"
+    interrupt(file)
+    state = tmp_path / ".v.json.state"
+    state.write_text(json.dumps({**json.loads(state.read_text()), key: value}))
+    with unfinished(file) as resumed:
+        assert resumed.state is None
+        assert resumed.part().size == 0
 
 
 @pytest.mark.usefixtures("eager")

@@ -91,6 +91,18 @@ def test_records_in_a_flat_file_are_the_rows_of_their_table(ending: str, tmp_pat
     assert list(tmp_path.iterdir()) == [file]
 
 
+@pytest.mark.parametrize("rows", [[], [{"index": 3, "error": "no"}], [{"index": 3, "score": 0.5}]])
+def test_records_in_a_parquet_file_have_numbers_of_the_same_types(rows: list[Any], tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = (Column("index", number=int), Column("text"), Column("score", number=float))
+    with Draft(str(tmp_path / "v.parquet")) as draft:
+        written = FlatFile(draft, Table(columns, lambda record: [(record["index"], None, record["score"])]), ["error"])
+        written.append(rows)
+        written.finish()
+    schema = parquet.read_schema(tmp_path / "v.parquet")
+    assert [str(kind) for kind in schema.types] == ["int64", "string", "double", "string"]
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_records_in_a_flat_file_may_be_none(ending: str, tmp_path: Path) -> None:
     with Draft(str(tmp_path / f"v.{ending}")) as draft:
