@@ -8,8 +8,6 @@ Where the steps are not the same, layers are compared instead: see similarity.py
 from __future__ import annotations
 
 import re
-import zipfile
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
@@ -18,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from bertcli.analysis.explain import Track
@@ -26,8 +25,9 @@ from bertcli.analysis.similarity import Similarity, similarity, similarity_page,
 from bertcli.analysis.svg import bars
 from bertcli.analysis.trace.watcher import Trace, run_shapes, trace
 from bertcli.checkpoint.tensors import FLOATS, open_file
+from bertcli.checkpoint.untrusted import open_regular
 from bertcli.engine.array import Array
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, first_line, shown
 from bertcli.model import Model, expect_model
 from bertcli.network.module import parameters
 from bertcli.page import element, page, shaded, table
@@ -245,11 +245,13 @@ def read_arrays(file: str) -> dict[str, NDArray[Any]]:
         raise BertcliError(f"{file} is missing: give a file that `bertcli trace --save` wrote, or one like it.")
     if path.suffix.lower() == ".safetensors":
         return {name: tensor.float32() for name, tensor in open_file(path).items() if tensor.dtype in FLOATS}
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise BertcliError(f"{file} cannot be read as arrays: {error}.") from None
+    with open_regular(path) as opened:
+        try:
+            with NpzFile(opened) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+        except Exception as error:  # an array's header is a Python literal, and Python's parser has many ways to fail
+            raise BertcliError(f"{file} cannot be read as arrays: {first_line(error)}.") from None
+    return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}  # others are bytes
 
 
 def _with_arrays(model: Model, arrays: Mapping[str, NDArray[Any]], name: str, tokens: Tokens, tolerance: float) -> Diff:

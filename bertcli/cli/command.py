@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -78,9 +79,10 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
 def reported(debug: bool) -> Iterator[None]:
     """Send notes, warnings and one-line errors to standard error, and exit with the matching status."""
     logger, handler = logging.getLogger("bertcli"), _StderrHandler()
-    level = logger.level
+    level, showwarning = logger.level, warnings.showwarning
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
+    warnings.showwarning = lambda message, *_: logger.warning("%s", message)
     try:
         yield
     except (typer.Exit, typer.Abort, typer.BadParameter):
@@ -98,6 +100,7 @@ def reported(debug: bool) -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
+        warnings.showwarning = showwarning
 
 
 def _message(error: Exception) -> str:

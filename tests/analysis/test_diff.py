@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,16 @@ def test_diff_of_files_that_are_none(made: Made, tmp_path: Path) -> None:
     for name in ("bad.npz", "bad.safetensors", "objects.npz", "missing.npz", "arrays.txt"):
         with pytest.raises(BertcliError):
             bertcli.diff(model, tmp_path / name, TEXT)
+
+
+@pytest.mark.parametrize("shape", ["(3.0, 4)", f"({10**30}, 4)", "(3L, ", "(True, 1)", "[1]"])
+def test_diff_of_an_array_with_another_header(shape: str, made: Made, tmp_path: Path) -> None:
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    with zipfile.ZipFile(tmp_path / "v.npz", "w") as archive:
+        archive.writestr("embeddings.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+        archive.writestr("hidden_states.0.npy", b"no array")
+    with pytest.raises(BertcliError, match=r"v\.npz"):
+        bertcli.diff(bertcli.load(made(**VECTORS)), tmp_path / "v.npz", TEXT)
 
 
 def test_diff_compares_other_architectures_by_their_layers(made: Made) -> None:

@@ -135,6 +135,19 @@ def test_search_skips_what_was_skipped_when_encoding(made: Made, tmp_path: Path)
     assert found.records[0]["nearest"][0] == {"row": 2, "score": pytest.approx(1, abs=1e-6), "text": "tea"}
 
 
+@pytest.mark.filterwarnings("default")
+def test_search_says_in_a_line_what_numpy_warns_of_python_2(model: Path, tmp_path: Path) -> None:
+    file, header = (
+        tmp_path / "v.npy",
+        b"{'descr': '<f4', 'fortran_order': False, 'shape': (1L, 32L), }\n",
+    )
+    file.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(128))
+    done = bertcli("encode", "-m", model, "--query", "tea", "--against", file)
+    assert done.status == 0
+    assert "\nWarning: Reading `.npy` or `.npz` file required" in f"\n{done.err}"
+    assert len(done.err.splitlines()) == 1
+
+
 @pytest.mark.parametrize("ending", [".npz", ".safetensors"])
 def test_search_refuses_vectors_of_tokens(made: Made, tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"tokens{ending}"
