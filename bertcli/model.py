@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
@@ -20,6 +20,7 @@ from bertcli.engine.products import scatter_rows
 from bertcli.engine.threads import each_or_whole
 from bertcli.engine.watcher import watched
 from bertcli.errors import BertcliError, check_choice, shown, shown_object
+from bertcli.lazy import cached_property
 from bertcli.network.module import build
 from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs
 

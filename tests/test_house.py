@@ -15,7 +15,7 @@ FILES = sorted(HOME.rglob("*.py"))
 
 # From the ground up; a file may import from its own folder and from those before it, never from those after it.
 ORDER = [
-    *("errors", "engine", "network", "functional", "checkpoint", "tokens", "report", "page", "files", "doctor"),
+    *("errors", "lazy", "engine", "network", "functional", "checkpoint", "tokens", "report", "page", "files", "doctor"),
     *("tasks", "model", "analysis", "cli"),
 ]
 ALONE: dict[str, set[str]] = {

@@ -210,10 +210,11 @@ def _restore() -> None:
 
 def _forget() -> None:
     """In a forked child: threads that were inside `single_threaded` do not exist here to leave it."""
-    global _lock, _inside
-    _lock, _inside = RLock(), 0
+    global _inside
+    _inside = 0
     _restore()
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # OpenBLAS hangs in a child that was forked while another thread set the number
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
     os.register_at_fork(after_in_child=_forget)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
 
 import numpy as np
 
 from bertcli.errors import BertcliError, check_choice, check_count, check_whole
 from bertcli.files.texts import Failure, Pairs, Text, Texts
+from bertcli.lazy import cached_property
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
 from bertcli.tasks.run import records
 from bertcli.tasks.task import Item, Options, Reading, Record, RecordStream, RecordTask

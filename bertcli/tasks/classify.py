@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy as np
 from bertcli.checkpoint.sentence import read_cross_encoder
 from bertcli.errors import BertcliError, check_choice, check_count, shown, shown_object
 from bertcli.files.texts import Pairs, Text, Texts
+from bertcli.lazy import cached_property
 from bertcli.tasks.batches import FITTING, Activation, Numbers, activated, check_head, logits_of_each, softmax
 from bertcli.tasks.run import records
 from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask

@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypedDict, TypeVar
 
 from bertcli.checkpoint.sentence import read_limit
 from bertcli.errors import BertcliError, check_choice, check_count, check_whole, shown
 from bertcli.files.texts import Chunk, Failure, Text
+from bertcli.lazy import cached_property
 from bertcli.tokens import Tokenizer, Tokens
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from bertcli.checkpoint.config import Config
 from bertcli.checkpoint.sentence import network_place
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.lazy import cached_property
 from bertcli.tokens.framed import Cut, Framing, Original, Slot, Tokens, kept_parts
 from bertcli.tokens.long import LONG, Side, boundary, encode_long
 from bertcli.tokens.opening import Settings, library_errors, open_backend, read_settings, special_tokens

@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from conftest import Made
 from deadlines import SECONDS
 
 import bertcli
-from bertcli.engine import threads
+from bertcli.engine import blas, threads
 
 HERE = threads.cores()
 FORKED = """
@@ -29,7 +31,7 @@ threads.share(lambda _: None, range(4))
 before, inside = blas.threads(), threading.Event()
 
 def stay() -> None:
-    with blas.single_threaded(), threads._making, blas._lock:
+    with blas.single_threaded(), threads._making:
         inside.set()
         threading.Event().wait()
 
@@ -51,6 +53,27 @@ assert blas.threads() == before
 with blas.single_threaded():
     assert blas.threads() in (None, 1)
 assert blas.threads() == before
+"""
+LOADED = """
+import os, signal, sys, threading
+import bertcli
+from bertcli.checkpoint.sentence import read_sentence_config
+
+model, inside = bertcli.load(), threading.Event()
+
+def stay(folder):
+    inside.set()
+    threading.Event().wait()
+
+bertcli.checkpoint.sentence.read_sentence_config = stay
+threading.Thread(target=lambda: model.sentence, daemon=True).start()
+assert inside.wait(60)
+child = os.fork()
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+signal.alarm(90)  # what hangs ends
+bertcli.checkpoint.sentence.read_sentence_config = read_sentence_config
+bertcli.load().encode(["tea"])
 """
 
 
@@ -214,6 +237,31 @@ def test_threads_have_numpys_error_settings() -> None:
 def test_threads_of_a_forked_child_are_its_own() -> None:
     """And finds no lock taken: of threads that do not cross the fork, one is in the middle of everything."""
     subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=SECONDS)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_threads_in_the_midst_of_a_property_do_not_stop_a_forked_child() -> None:
+    subprocess.run([sys.executable, "-W", "ignore", "-c", LOADED], check=True, timeout=SECONDS)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_threads_that_set_the_librarys_number_are_waited_for_by_a_fork() -> None:
+    inside, released = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with blas._lock:
+            inside.set()
+            released.wait(0.2)
+            released.set()
+
+    with ThreadPoolExecutor() as pool, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12: there are several threads
+        pool.submit(hold)
+        assert inside.wait(SECONDS)
+        child = os.fork()
+        if not child:
+            os._exit(not released.is_set())
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 # ---------------------------------------------------------------------------------------------------------- the model

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 from bertcli.checkpoint.config import Config, texts
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError, shown
+from bertcli.lazy import cached_property
 from bertcli.network.module import optional_parts
 from bertcli.network.network import Network
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar
 
 from bertcli.checkpoint.config import Config, activation, choice, count, eps, layers, texts
 from bertcli.checkpoint.families import Family
 from bertcli.checkpoint.families.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
 from bertcli.errors import BertcliError, shown
+from bertcli.lazy import cached_property
 from bertcli.network.deberta import Deberta
 
 TERMS = ("c2p", "p2c")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,6 +14,7 @@ from bertcli.checkpoint.config import Config, count
 from bertcli.checkpoint.families import Family
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors
 from bertcli.errors import BertcliError, shown
+from bertcli.lazy import cached_property
 from bertcli.network.static import Static
 
 TABLE, MODEL2VEC = "embedding.weight", "embeddings"

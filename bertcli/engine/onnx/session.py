@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,33 @@ def check_device(device: str) -> None:
         )
 
 
+_turn = RLock()  # a session's own threads are as many as there are cores; a signal handler may run one, too
+
+
+def _forget() -> None:
+    """In a forked child: a thread that does not exist here may have had its turn."""
+    global _turn
+    _turn = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Turn an error of ONNX Runtime into a BertcliError that begins with `what`.
+
+    Its classes are its own, or RuntimeError. Others come from Python code that ran meanwhile, as a signal handler.
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error) is not RuntimeError and not type(error).__module__.startswith("onnxruntime."):
+            raise
+        raise BertcliError(f"{what}: {first_line(error)}.") from error
+
+
 class Session:
     """An ONNX file, ready to run; may be shared between threads."""
 
@@ -89,27 +117,21 @@ class Session:
             options.add_session_config_entry("session.disable_prepacking", "1")
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         provider = DEVICES[device][0]
-        try:
+        with _explained(f"ONNX Runtime cannot open {name} on {device}"):
             self._session = onnxruntime.InferenceSession(file, options, providers=[provider])
-        except Exception as error:  # its classes are private
-            raise BertcliError(f"ONNX Runtime cannot open {name} on {device}: {first_line(error)}.") from error
         if self._session.get_providers()[0] != provider:  # it went on with another
             raise BertcliError(
                 f"ONNX Runtime could not start {device} on this machine: see to its driver and libraries, or leave out "
                 "the device (--device)."
             )
         self._device = device
-        self._turn = Lock()
         self.inputs = tuple(one.name for one in self._session.get_inputs())
         self.outputs = tuple(one.name for one in self._session.get_outputs())
 
     def __call__(self, inputs: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[Any]]:
         """The results of a batch; of the inputs those are used that the graph has."""
-        try:
-            with self._turn:  # its own threads are as many as there are cores
-                found = self._session.run(None, {name: inputs[name] for name in self.inputs})
-        except Exception as error:
-            raise BertcliError(f"ONNX Runtime failed on {self._device}: {first_line(error)}.") from error
+        with _explained(f"ONNX Runtime failed on {self._device}"), _turn:
+            found = self._session.run(None, {name: inputs[name] for name in self.inputs})
         return dict(zip(self.outputs, found, strict=True))
 
 

@@ -75,6 +75,18 @@ def test_onnx_session_says_that_a_device_fails(monkeypatch: pytest.MonkeyPatch) 
     assert str(failed.value) == "ONNX Runtime failed on cpu: CUDA failure 700: an illegal memory access."
 
 
+def test_onnx_session_leaves_a_signal_handler_its_errors_and_another_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        assert session._turn.acquire(blocking=False)
+        session._turn.release()
+        raise TimeoutError("of the handler")
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Failing)
+    monkeypatch.setattr(Failing, "run", interrupted)
+    with pytest.raises(TimeoutError, match="of the handler"):
+        Session(b"")({})
+
+
 def test_onnx_session_says_that_a_device_did_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(onnxruntime, "InferenceSession", Failing)
