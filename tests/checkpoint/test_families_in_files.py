@@ -11,6 +11,7 @@ from family_checkpoints import FAMILIES, architecture, make_family
 
 import bertcli
 from bertcli.checkpoint.families import FILES, MARKS, family, parse_config, variants
+from bertcli.checkpoint.families.modernbert import ModernBertConfig
 from bertcli.errors import BertcliError
 
 OLD = {"vocab_size": 100, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
@@ -102,6 +103,20 @@ def test_families_in_files_capacity_and_segments() -> None:
     assert found["distilbert-base"] == found["deberta-v3-base"] == (512, 1)
     assert found["electra-small"] == found["albert-base"] == found["base"] == (512, 2)
     assert found["modernbert-base"] == (8192, 1)
+
+
+@pytest.mark.parametrize(
+    ("keys", "thetas"),
+    [
+        ({}, {10000.0, 160000.0}),
+        ({"local_rope_theta": None}, {160000.0}),  # transformers 4 reads it so, and 5 fails at it
+        ({"local_rope_theta": None, "global_rope_theta": 50000}, {50000.0}),
+    ],
+)
+def test_families_in_files_local_layers_without_a_base_of_their_own(keys: dict[str, Any], thetas: set[float]) -> None:
+    config = parse_config({**MODERN, "num_hidden_layers": 2, **keys})
+    assert isinstance(config, ModernBertConfig)
+    assert set(config.thetas) == thetas
 
 
 def test_families_in_files_a_discriminator_fills_no_masks(tmp_path: Path) -> None:

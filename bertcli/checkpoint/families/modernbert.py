@@ -57,6 +57,8 @@ class ModernBertConfig(Config):
             _check_rope(f"rope_parameters.{kind}", rope)
             if rope.get("rope_theta") is not None:
                 found[key] = rope["rope_theta"]
+        if "local_rope_theta" in found and found["local_rope_theta"] is None:  # not the default: that of global layers
+            found["local_rope_theta"] = found.get("global_rope_theta", cls.global_rope_theta)
         return found
 
     def check(self) -> None:
