@@ -73,7 +73,7 @@ def is_held_out(document: str) -> bool:
     return int.from_bytes(digest[:4], "big") < HELD_OUT / 100 * 2**32
 
 
-def labelled(folder: Path, part: str) -> tuple[list[str], list[int]]:
+def labeled(folder: Path, part: str) -> tuple[list[str], list[int]]:
     """Texts and labels (1 = positive) of sentiment/PART.tsv."""
     rows = (folder / "sentiment" / f"{part}.tsv").read_text(encoding="utf-8").splitlines()
     pairs = [row.split("\t", 1) for row in rows if "\t" in row]
@@ -159,7 +159,7 @@ def prepare(folder: Path, cache: Path, vocab_size: int) -> tuple[Tokenizer, Stre
         kept = [(name, text) for name, text in everything if not is_held_out(text)]
         held = [(name, text) for name, text in everything if is_held_out(text)]
         tokenizer = train_tokenizer([text for _, text in kept], vocab_size)
-        kept += [("sentiment", text) for text in labelled(folder, "train")[0] for _ in range(2)]
+        kept += [("sentiment", text) for text in labeled(folder, "train")[0] for _ in range(2)]
         for prefix, count in REPEATS.items():
             kept += [pair for pair in kept if pair[0].startswith(prefix)] * (count - 1)
         for part, pairs in (("train", kept), ("held-out", held)):

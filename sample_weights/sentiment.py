@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from corpus import CLS, MASK, PAD, SEP, labelled
+from corpus import CLS, MASK, PAD, SEP, labeled
 from network import Bert
 from numpy.random import Generator
 from tokenizers import Tokenizer
@@ -54,14 +54,14 @@ class Classifier(nn.Module):
 
 @dataclass(frozen=True)
 class Rows:
-    """Labelled texts as ids with [CLS] and [SEP]."""
+    """Labeled texts as ids with [CLS] and [SEP]."""
 
     ids: list[list[int]]
     labels: list[int]
 
 
 def read(folder: Path, part: str, tokenizer: Tokenizer) -> Rows:
-    texts, labels = labelled(folder, part)
+    texts, labels = labeled(folder, part)
     encoded = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
     return Rows([[CLS, *one.ids[: LONGEST - 2], SEP] for one in encoded], labels)
 

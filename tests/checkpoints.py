@@ -35,7 +35,7 @@ ARCHITECTURES = {
     "qa": "BertForQuestionAnswering",
     "multiple_choice": "BertForMultipleChoice",
 }
-LABELLED = ("classifier", "token_classifier")
+LABELED = ("classifier", "token_classifier")
 WITHOUT_POOLER = ("mlm", "token_classifier", "qa")
 SIZES = {
     "hidden_size": 32,
@@ -92,7 +92,7 @@ def shapes(config: Mapping[str, Any], head: str, pooler: bool, num_labels: int) 
         found["cls.predictions.bias"] = (vocab,)
     if head in ("pretraining", "nsp"):
         linear("cls.seq_relationship", 2, hidden)
-    if head in LABELLED:
+    if head in LABELED:
         linear("classifier", num_labels, hidden)
     if head == "qa":
         linear("qa_outputs", 2, hidden)
@@ -178,7 +178,7 @@ def make(
     labels = {"id2label": {str(i): label for i, label in id2label.items()}} if id2label else {"num_labels": num_labels}
     num_labels = len(id2label) if id2label else num_labels
     written = {"model_type": "bert", "architectures": [ARCHITECTURES[head]], "hidden_act": hidden_act} | settings
-    written |= {"layer_norm_eps": 1e-12, "pad_token_id": 0} | (labels if head in LABELLED else {})
+    written |= {"layer_norm_eps": 1e-12, "pad_token_id": 0} | (labels if head in LABELED else {})
     written = {key: value for key, value in (written | dict(config or {})).items() if value is not None}
     (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
 

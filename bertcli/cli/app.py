@@ -13,7 +13,7 @@ from bertcli.cli.command import register
 
 PANELS = {  # of --help: the commands in each, which are modules of this package
     "Run": ("encode", "classify", "fill-mask", "score", "tag", "answer", "rank"),
-    "Analyse": ("params", "trace", "neighbors", "explain", "lens", "heads", "diff"),
+    "Analyze": ("params", "trace", "neighbors", "explain", "lens", "heads", "diff"),
     "Look": ("tokenize", "doctor"),
     "Make": ("export",),
 }

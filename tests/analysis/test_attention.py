@@ -101,12 +101,12 @@ def test_attention_narrow_terminals_write_tokens_downwards_in_several_tables(mod
 
 
 def test_attention_color_where_it_is_allowed(model: Path) -> None:
-    colours = {"COLUMNS": "200", "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-    assert "\x1b[37;48;2;8;48;107m" in look(model, "0.0", terminal=True, environment=colours).out
-    plain = look(model, "0.0", terminal=True, environment={**colours, "NO_COLOR": "1"}).out
+    colors = {"COLUMNS": "200", "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    assert "\x1b[37;48;2;8;48;107m" in look(model, "0.0", terminal=True, environment=colors).out
+    plain = look(model, "0.0", terminal=True, environment={**colors, "NO_COLOR": "1"}).out
     assert "48;2" not in plain
     assert "█" in plain
-    assert "48;2" not in look(model, "0.0", environment=colours).out
+    assert "48;2" not in look(model, "0.0", environment=colors).out
 
 
 def test_attention_no_cell_is_lost_at_any_width() -> None:

@@ -134,8 +134,8 @@ def test_params_folding_parts_names_where_people_would() -> None:
 def test_params_sizes_are_taken_from_the_command_line() -> None:
     shaped = json.loads(result("--variant", "tiny", "--seq-len", "7", "--batch-size", "2", "--format", "json"))
     assert shaped["rows"][0]["output_shape"] == "(2, 7, 128)"
-    labelled = json.loads(result("--variant", "tiny", "--heads", "classifier", "--num-labels", "9", "--format", "json"))
-    assert labelled["rows"][-1]["params"] == 9 * 128 + 9
+    labeled = json.loads(result("--variant", "tiny", "--heads", "classifier", "--num-labels", "9", "--format", "json"))
+    assert labeled["rows"][-1]["params"] == 9 * 128 + 9
 
 
 def test_params_config_is_enough(made: Made) -> None:

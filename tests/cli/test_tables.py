@@ -85,7 +85,7 @@ def test_tables_nothing_in_a_text_is_taken_for_markup(model: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "coloured"),
+    ("environment", "colored"),
     [
         ({}, True),
         ({"NO_COLOR": "1"}, False),
@@ -93,14 +93,14 @@ def test_tables_nothing_in_a_text_is_taken_for_markup(model: Path) -> None:
         ({"FORCE_COLOR": "1"}, True),
     ],
 )
-def test_tables_colours_in_a_terminal(environment: dict[str, str], coloured: bool, model: Path) -> None:
+def test_tables_colors_in_a_terminal(environment: dict[str, str], colored: bool, model: Path) -> None:
     result = bertcli(
         "tokenize", "-m", model, "tea", terminal=True, environment={"TERM": "xterm-256color", **environment}
     )
-    assert ("\x1b[" in result.out) == coloured
+    assert ("\x1b[" in result.out) == colored
 
 
-def test_tables_forced_colours_do_not_cut_a_piped_table(model: Path) -> None:
+def test_tables_forced_colors_do_not_cut_a_piped_table(model: Path) -> None:
     result = bertcli("fill-mask", "-m", model, LONG, "--targets", "tea", environment={"FORCE_COLOR": "1"})
     assert LONG.replace("[MASK]", "tea") in result.out
     assert "\x1b[" in result.out

@@ -96,8 +96,8 @@ def test_normalization_is_its_formula(seed: int, tokens: int, features: int, sca
     x = generator.standard_normal((tokens, features), dtype=np.float32) * 3 + 5
     weight, bias = (generator.standard_normal(features, dtype=np.float32) if scaled else None for _ in range(2))
     wide = x.astype(np.float64)
-    centred = wide - wide.mean(axis=1, keepdims=True)
-    expected = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+    centered = wide - wide.mean(axis=1, keepdims=True)
+    expected = centered / np.sqrt((centered**2).mean(axis=1, keepdims=True) + 1e-5)
     expected = expected * (1 if weight is None else weight) + (0 if bias is None else bias)
     for one in layouts(x):
         found = kernels.layer_norm(one, weight, bias, 1e-5)
@@ -106,7 +106,7 @@ def test_normalization_is_its_formula(seed: int, tokens: int, features: int, sca
 
 
 @pytest.mark.parametrize("features", [768, 100])
-def test_a_tokens_norm_does_not_depend_on_its_neighbours(features: int) -> None:
+def test_a_tokens_norm_does_not_depend_on_its_neighbors(features: int) -> None:
     x = np.random.default_rng(0).standard_normal((300, features), dtype=np.float32)
     weight = np.ones(features, dtype=np.float32)
     together = kernels.layer_norm(np.asfortranarray(x), weight, weight, 1e-12)

@@ -14,7 +14,7 @@ Checkpoint = dict[str, Any]  # keywords of checkpoints.make
 
 ODD = {"hidden_size": 36, "num_attention_heads": 3, "intermediate_size": 50, "num_hidden_layers": 3}
 NARROW = {"hidden_size": 20, "num_attention_heads": 4, "intermediate_size": 44, "type_vocab_size": 3}
-MLM_COLUMNS = slice(3, None, 11)  # of the vocabulary: a log-probability holds the whole row in its normaliser
+MLM_COLUMNS = slice(3, None, 11)  # of the vocabulary: a log-probability holds the whole row in its normalizer
 
 
 class Batch(NamedTuple):

@@ -10,15 +10,15 @@ from terminal import bertcli
 
 
 @pytest.fixture
-def labelled(tmp_path: Path) -> Path:
+def labeled(tmp_path: Path) -> Path:
     path = tmp_path / "test.csv"
     path.write_text("text,label\na,bad\nthe cat,good\ntea,0\nmilk,1\nhot tea,so-so\nrain,2\n", encoding="utf-8")
     return path
 
 
-def test_accuracy_of_a_labelled_file_is_shown(made: Made, labelled: Path, tmp_path: Path) -> None:
+def test_accuracy_of_a_labeled_file_is_shown(made: Made, labeled: Path, tmp_path: Path) -> None:
     model = made(head="classifier", id2label={0: "bad", 1: "good", 2: "so-so", 3: "never"}, seed=3)
-    arguments = ["classify", "-m", str(model), "-i", str(labelled), "--label-column", "label"]
+    arguments = ["classify", "-m", str(model), "-i", str(labeled), "--label-column", "label"]
     lines = bertcli(*arguments, "--format", "jsonl")
     true = [record["true_label"] for record in lines.records]
     assert true == ["bad", "good", "bad", "good", "so-so", "so-so"]
@@ -35,19 +35,19 @@ def test_accuracy_of_a_labelled_file_is_shown(made: Made, labelled: Path, tmp_pa
     assert "weighted avg" in written.out
 
 
-def test_accuracy_of_a_label_the_model_does_not_know(made: Made, labelled: Path) -> None:
+def test_accuracy_of_a_label_the_model_does_not_know(made: Made, labeled: Path) -> None:
     model = made(head="classifier", id2label={0: "bad", 1: "good"})
-    arguments = ["classify", "-m", str(model), "-i", str(labelled), "--label-column", "label"]
+    arguments = ["classify", "-m", str(model), "-i", str(labeled), "--label-column", "label"]
     assert "test.csv, line 6: the label 'so-so' is not one of this model's: 'bad', 'good'" in bertcli(*arguments).error
     result = bertcli(*arguments, "--keep-going", "--format", "jsonl")
     assert "2 of 6 texts could not be used" in result.err
     assert "error" in result.records[4]
 
 
-def test_accuracy_of_models_that_choose_none(made: Made, labelled: Path) -> None:
+def test_accuracy_of_models_that_choose_none(made: Made, labeled: Path) -> None:
     model = made(head="classifier", num_labels=1)
     assert "does not choose one label" in bertcli(
-        "classify", "-m", model, "-i", labelled, "--label-column", "label"
+        "classify", "-m", model, "-i", labeled, "--label-column", "label"
     ).error  # fmt: skip
 
 

@@ -147,7 +147,7 @@ def test_encode_applies_a_checkpoints_own_truncate_dim(tmp_path: Path) -> None:
     whole = model.encode(["tea", "a cat"])
     (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": 8}')
     short = bertcli.load(folder)
-    assert np.array_equal(short.encode(["tea", "a cat"]), whole[:, :8])  # not normalised once more
+    assert np.array_equal(short.encode(["tea", "a cat"]), whole[:, :8])  # not normalized once more
     (asked,) = encode_blocks(short, ["tea"], truncate_dim=4)
     assert np.linalg.norm(np.asarray(asked.vectors)) == pytest.approx(1, abs=1e-6)
     assert np.asarray(asked.vectors).shape == (1, 4)
