@@ -24,7 +24,7 @@ COLUMNS = (
     Column("end", number=int),
 )
 LEAD = (
-    "Each question with its context, where the answers are marked: the darker, the higher the score, which says how "
+    "Each question with its context, where the answers are marked: the stronger, the higher the score, which says how "
     "sure the model is, not that it is right."
 )
 

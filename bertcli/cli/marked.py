@@ -24,7 +24,7 @@ class Passage(NamedTuple):
 
 
 def mark(start: int, end: int, label: str, score: float) -> Mark:
-    """A mark of characters `start` to `end`, the darker the higher the score."""
+    """A mark of characters `start` to `end`, the stronger the higher the score."""
     shade = PALEST + (1 - PALEST) * min(1.0, max(0.0, score))
     return Mark(start, end, shade, label, f"{label} {cell(score)}".strip())
 
@@ -56,6 +56,9 @@ class MarkedTable(Table):
         notes = [record["error"]] if "error" in record else passage.notes
         self.passages.append(passage._replace(marks=apart(passage.marks), notes=notes))
 
+    def varies(self, cells: set[str]) -> bool:
+        return len(self.passages) > 1  # of several texts, one alone may have rows
+
     def print(self) -> None:
         if not (takes_escapes() and shows_shades()):
             super().print()
@@ -78,7 +81,7 @@ class MarkedTable(Table):
         save(file, self.page().encode())
 
     def page(self) -> str:
-        """A page of the texts with their marks, the darker the higher the score, and of the table."""
+        """A page of the texts with their marks, the stronger the higher the score, and of the table."""
         from bertcli.page import element, marked, page
         from bertcli.page import table as table_of
 

@@ -21,7 +21,7 @@ COLUMNS = (
     Column("end", number=int),
 )
 LEAD = (
-    "Each text with what the model found in it. The darker a mark, the higher its score: the mean probability of its "
+    "Each text with what the model found in it. The stronger a mark, the higher its score: the mean probability of its "
     "label over the tokens, which says how sure the model is, not that it is right."
 )
 

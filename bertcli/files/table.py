@@ -44,9 +44,13 @@ class Table:
         kept = []
         for i, column in enumerate(columns):
             cells = {row[i] for row in self.rows}
-            if not (column.varying and len(cells) < 2) and not (column.optional and cells <= {""}):
+            if not (column.varying and not self.varies(cells)) and not (column.optional and cells <= {""}):
                 kept.append(i)
         return [columns[i] for i in kept], [[row[i] for i in kept] for row in self.rows]
+
+    def varies(self, cells: set[str]) -> bool:
+        """Whether a column of these cells tells rows apart."""
+        return len(cells) > 1
 
     def print(self) -> None:
         """Print the table to standard output."""

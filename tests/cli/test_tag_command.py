@@ -60,6 +60,12 @@ def test_tag_prints_a_table_where_there_is_no_color(tagger: Path) -> None:
         assert len(rows) == len(record["entities"])
 
 
+def test_tag_says_of_which_text_a_row_is_if_only_one_has_rows(tagger: Path) -> None:
+    heading, _, *rows = bertcli("tag", "-m", tagger, "", TEXTS[0]).out.splitlines()
+    assert heading.split() == ["index", "label", "score", "word", "start", "end"]
+    assert {row.split()[0] for row in rows} == {"1"}
+
+
 @pytest.mark.parametrize("environment", [COLORS, {"TERM": "xterm-256color"}])
 def test_tag_marks_the_text_where_there_is_color(environment: dict[str, str], tagger: Path) -> None:
     (record,) = library.load(tagger).tag(TEXTS[:1])
