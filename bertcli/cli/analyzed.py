@@ -41,7 +41,7 @@ class AnalyzedOptions:
     vocab_size: int | None = option(None, "N", "Override the vocabulary size.", panel=PANEL)
     num_labels: int | None = option(None, "N", "Number of classifier labels.", panel=PANEL)
     override: list[str] | None = option(
-        None, "KEY=N", "Another size, by its key in config.json: hidden_size=1024. Repeat for more.", "--set",
+        None, "KEY=N", "Another size, by its key in config.json: num_hidden_layers=6. Repeat for more.", "--set",
         panel=PANEL,
     )  # fmt: skip
     seq_len: int | None = option(None, "N", "Tokens per sentence.", panel=PANEL)
@@ -54,7 +54,7 @@ class AnalyzedOptions:
         for one in self.override or ():
             key, _, size = one.partition("=")
             if not size.isdecimal():
-                raise wrong("--set", f"{one!r} is not KEY=N, as in hidden_size=1024.")
+                raise wrong("--set", f"{one!r} is not KEY=N, as in num_hidden_layers=6.")
             sizes[key] = int(size)
         return {"vocab_size": self.vocab_size, "num_labels": self.num_labels, "sizes": sizes}
 

@@ -169,7 +169,7 @@ def encode(job: Job, search: SearchOptions, vectors: VectorOptions) -> None:
     bertcli encode -i huge.jsonl -o vectors.npy --resume --keep-going
     jq -c '.[]' all.json | bertcli encode --format-in jsonl -o vectors.npy
     bertcli encode -i reports.jsonl --chunk 256,32 -o vectors.parquet
-    bertcli encode -i questions.txt --prompt-name query -o queries.npy
+    bertcli encode -m my-model -i questions.txt --prompt-name query -o queries.npy
     bertcli encode -m naver/splade-v3 --sparse --tokens "a cup of tea" --format json
     bertcli encode --similarity "a cup of tea" "a mug of coffee" "a red car"
     bertcli encode --query "a hot drink" --against vectors.npy -i sentences.txt

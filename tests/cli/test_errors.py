@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from checkpoints import damaged, make
 from conftest import Made
 from terminal import bertcli
 
-from bertcli.cli.app import PANELS
+from bertcli.cli.app import PANELS, application
 
 COMMANDS = ("encode", "classify", "fill-mask", "score", "tokenize")
 
@@ -275,6 +277,24 @@ def test_errors_help_tells_the_real_default() -> None:
 def test_errors_help_is_not_cut_in_a_terminal_of_80_columns(command: str) -> None:
     lines = bertcli(command, "--help", environment={"COLUMNS": "80"}).out.splitlines()
     assert [line for line in lines if line.startswith("│") and "…" in line] == []
+
+
+def helped() -> list[list[str]]:
+    """The examples in the help of all commands that need nothing but what is bundled."""
+    lines = [
+        line.strip() for one in application().registered_commands for line in (one.callback.__doc__ or "").splitlines()
+    ]
+    needs = re.compile(r" -m | -i |--against|--config|\||my-|\.svg|doctor")
+    return [shlex.split(line)[1:] for line in lines if line.startswith("bertcli ") and not needs.search(line)]
+
+
+@pytest.mark.parametrize("example", helped(), ids=" ".join)
+def test_errors_no_example_of_the_help_has_any(
+    example: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = bertcli(*example)
+    assert (result.status, "Error" in result.err) == (0, False)
 
 
 @pytest.mark.parametrize("option", ["--id-column", "--pair-column", "--column"])
