@@ -334,9 +334,11 @@ def variant(
             raise BertcliError(f"{config} is missing: give the path of an existing config.json.")
         settings, name = read_config(Path(config)), str(config)
     changed: dict[str, Any] = dict(sizes or {})
+    known = [one.name for one in fields(settings) if isinstance(getattr(settings, one.name), int)]
     for key in changed:
-        if not isinstance(getattr(settings, key, None), int) or key not in {one.name for one in fields(settings)}:
-            raise BertcliError(f"{shown(key)} is no size in the configuration of a {settings.model_type} model.")
+        if key not in known:
+            kind = settings.model_type
+            raise BertcliError(f"{shown(key)} is no size of a {kind} model: choose from {', '.join(known)}.")
     if vocab_size is not None:
         changed["vocab_size"] = vocab_size
     if num_labels is not None:

@@ -136,7 +136,7 @@ class EncoderLayer(encoder.EncoderLayer):
 
 
 @dataclass(frozen=True, eq=False)
-class NewLayerNorm(LayerNorm):
+class RelativeNorm(LayerNorm):
     """The same norm for an x that stays as it is"""
 
     def forward(self, x: Array) -> Array:
@@ -149,7 +149,7 @@ class Encoder(encoder.Encoder):
 
     layers: tuple[EncoderLayer, ...] = parts("L")
     relative: Array = parameter("K H")
-    relative_norm: NewLayerNorm | None = part(when="has_relative_norm", features="H")
+    relative_norm: RelativeNorm | None = part(when="has_relative_norm", features="H")
 
     def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Any]:
         """The batch with these rows (None: all) as queries, and what attention needs to know of positions."""

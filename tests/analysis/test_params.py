@@ -161,6 +161,13 @@ def test_params_shapes_are_those_of_the_input() -> None:
     assert shorter["pooler"].output_shape == "(8, 768)"
 
 
+def test_params_shapes_of_modules_that_see_relative_positions() -> None:
+    rows = rows_of("deberta-v3-base", depth=4)
+    query = rows["encoder.layers.0.attention.query"]
+    assert query.output_shape == "(None, 512, 768)"  # of the tokens: relative positions go through it, too
+    assert rows["encoder.relative_norm"].output_shape == "(512, 768)"  # 2 · 256 of these
+
+
 def test_params_rows_are_fed_as_the_model_runs() -> None:
     rows = {path: row.connected_to for path, row in rows_of("tiny", heads="mlm,nsp").items()}
     assert rows["embeddings"] == ()

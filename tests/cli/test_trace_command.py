@@ -160,8 +160,8 @@ def _in_order(cells: list[str], line: str) -> bool:
 def test_trace_all_layers_are_shown_when_asked_for() -> None:
     done = trace("--variant", "tiny", "--all-layers")
     assert done.out.count("a) linear Q") == 2
-    assert "encoder.layers.0:" in done.out
-    assert "encoder.layers.1:" in done.out
+    assert " Encoder layer 0:\n" in done.out
+    assert " Encoder layer 1:\n" in done.out
     assert trace("--variant", "tiny").out.count("a) linear Q") == 1
 
 

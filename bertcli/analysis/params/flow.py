@@ -55,8 +55,10 @@ def flow(model: Model, shown: Collection[str]) -> Flow:
             followed.step(event)
         else:
             followed.call(event)
-    shapes = {call.path: _shape(call.axes) for call in reversed(trace.calls) if call.axes is not None}
-    return Flow(shapes, {path: followed.work[path] or followed.given[path] for path in followed.given})
+    # Of a module that ran several times the first output counts, or the first for tokens, if it had other input, too.
+    shapes = [(call.path, _shape(call.axes)) for call in reversed(trace.calls) if call.axes is not None]
+    shapes.sort(key=lambda one: "B" in one[1])
+    return Flow(dict(shapes), {path: followed.work[path] or followed.given[path] for path in followed.given})
 
 
 def _in_order(steps: list[Step], calls: list[Call]) -> Iterator[Step | Call]:
@@ -125,5 +127,5 @@ def is_within(path: str, outer: str) -> bool:
 def _shape(axes: Axes) -> Shape:
     """Axes with letters for the sizes that depend on the input."""
     letters = {factor.symbol for factor in axes[0]}
-    rows = tuple(letter for letter in IDS if letter in letters)
+    rows: Shape = tuple(letter for letter in IDS if letter in letters) or (extent(axes[0]),)
     return (*rows, *map(extent, axes[1:]))

@@ -212,7 +212,7 @@ Embeddings
   Embeddings.segment embed            | segment embedding      | Segment ids, E_type -> Segment embeddings
   Embeddings.segment add              | sum                    | Segment embeddings, Embedding sum -> Embedding sum
   Embeddings.projection linear        | projection             | Embedding sum, W_e -> Projected embeddings
-  Embeddings.norm norm                | layer normalization    | Embedding sum -> Embedding output
+  Embeddings.norm norm                | layer normalization    | Embeddings -> Embedding output
 Relative positions
    take                               | rows                   | Positions, Rows -> Positions of rows asked for
   Encoder.relative_norm new_norm      | layer normalization    | Relative embeddings -> Relative positions (R)

@@ -35,12 +35,12 @@ class Folded(NamedTuple):
     layers: str  # "encoder.layers.*" or "encoder.layers.3"; empty outside of layers
     times: int
     steps: tuple[Step, ...]
-    name: str  # "Encoder layer × 12", or "Encoder layers 1 to 2" where others do something else
+    name: str  # "Encoder layer × 12"; where others do something else, "Encoder layers 1 to 2" or "Encoder layer 3"
 
     @property
     def heading(self) -> str:
         """What stands above the steps."""
-        return f"{self.name}, each:" if self.times > 1 else f"{self.layers}:"
+        return f"{self.name}{', each' if self.times > 1 else ''}:"
 
     @property
     def whole(self) -> Step:
@@ -83,9 +83,9 @@ def _without_layer(step: Step) -> Step:
 def _joined(several: list[tuple[Step, ...]], alike: bool) -> Folded:
     """Layers that do the same; `alike`: all layers do."""
     layer, last = (_layer(steps[0].path) for steps in (several[0], several[-1]))
-    if len(several) == 1:
-        return Folded(layer, 1, several[0], layer)
     first, last = layer.rpartition(".")[2], last.rpartition(".")[2]
+    if len(several) == 1:
+        return Folded(layer, 1, several[0], f"Encoder layer {first}")
     name = f"Encoder layer × {len(several)}" if alike else f"Encoder layers {first} to {last}"
     steps = tuple(
         replace(_without_layer(column[0]), seconds=_seconds(column), stats=_stats(column))
