@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Iterable, Mapping
 from numbers import Integral
+from os import PathLike
 from typing import Any, get_args
 
 
@@ -54,18 +56,29 @@ def first_line(error: Exception) -> str:
 
 def check_choice(what: str, value: str | None, kind: Any) -> None:
     """Refuse a word that is not in `kind`, a Literal; None leaves the choice to the model."""
-    if value is not None and value not in get_args(kind):
+    if value is not None and not (isinstance(value, str) and value in get_args(kind)):
         raise BertcliError(f"There is no {what} {shown_object(value)}; choose from {', '.join(get_args(kind))}.")
 
 
-def check_count(what: str, value: int | None) -> None:
-    """Refuse numbers below 1; None leaves the number to the task."""
-    check_whole(what, value)
-    if value is not None and value < 1:
-        raise BertcliError(f"{what} is {value}; it must be at least 1.")
+PATH: Any = str | PathLike
+KINDS: dict[Any, str] = {str: "a text", bool: "True or False", PATH: "a path", Iterable: "a list", Mapping: "a dict"}
 
 
-def check_whole(what: str, value: int | None) -> None:
-    """Refuse anything but a whole number; None leaves the number to the task."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
+def check_kind(what: str, value: object, kind: Any) -> None:
+    """Refuse a value of another type; None leaves the choice to the model."""
+    if value is not None and not isinstance(value, kind):
+        raise BertcliError(f"{what} is {shown_object(value)}, which is not {KINDS.get(kind, kind)}.")
+
+
+def check_count(what: str, value: int | str | None, least: int = 1) -> None:
+    """Refuse numbers below `least`; None leaves the number to the task."""
+    if value is not None:
+        check_whole(what, value)
+        if int(value) < least:
+            raise BertcliError(f"{what} is {value}; it must be at least {least}.")
+
+
+def check_whole(what: str, value: object) -> None:
+    """Refuse anything but a whole number."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise BertcliError(f"{what} is {shown_object(value)}, which is not a whole number.")

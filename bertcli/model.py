@@ -19,7 +19,7 @@ from bertcli.engine.packing import Limits, MicroBatch, Padded
 from bertcli.engine.products import scatter_rows
 from bertcli.engine.threads import each_or_whole
 from bertcli.engine.watcher import watched
-from bertcli.errors import BertcliError, check_choice, shown, shown_object
+from bertcli.errors import PATH, BertcliError, check_choice, check_kind, shown, shown_object
 from bertcli.lazy import cached_property
 from bertcli.network.module import build
 from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs
@@ -286,6 +286,7 @@ def load(
     """
     from bertcli.checkpoint.hub import find_model, sample
 
+    check_kind("heads", heads, Iterable)
     check_choice("engine", engine, EngineName)
     check_choice("precision", precision, Precision)
     if engine == "numpy" and (precision, device) != ("float32", "cpu"):
@@ -325,11 +326,15 @@ def variant(
     a mapping from the paths that `bertcli.params` lists to arrays, or a seed for random ones. Errors: BertcliError
     for an unknown name or head, an impossible configuration, and weights of wrong shapes or paths.
     """
+    check_kind("name", name, str)
+    check_kind("heads", heads, Iterable)
+    check_kind("sizes", sizes, Mapping)
     if config is None:
         settings = variant_config(name)
     elif isinstance(config, Config):
         settings, name = config, config.model_type
     else:
+        check_kind("config", config, PATH)
         if not Path(config).exists():
             raise BertcliError(f"{config} is missing: give the path of an existing config.json.")
         settings, name = read_config(Path(config)), str(config)

@@ -200,6 +200,45 @@ def test_a_name_is_no_model(use: Callable[[Any], object]) -> None:
         use("bert-base")
 
 
+@pytest.mark.parametrize("value", ["x", 2.5j, [None], object()])
+@pytest.mark.parametrize(
+    ("use", "option"),
+    [
+        *(("encode", option) for option in ("workers", "max_length", "batch_tokens", "chunk", "pooling", "layer")),
+        *(("fill_mask", option) for option in ("top_k", "truncation", "start")),
+        *(("score", option) for option in ("target", "workers")),
+        *((use, "max_length") for use in (bertcli.diff, bertcli.explain, bertcli.lens, bertcli.heads)),
+        *((use, "batch_tokens") for use in (bertcli.explain, bertcli.heads)),
+        (bertcli.diff, "tolerance"),
+        (bertcli.variant, "weights"),
+        (bertcli.variant, "sizes"),
+    ],
+)
+def test_model_options_of_another_type_are_refused(use: Any, option: str, value: object, made: Made) -> None:
+    model, text = bertcli.load(made(head="pretraining", seed=7)), "the [MASK]"
+    given = {bertcli.variant: (), bertcli.diff: (model, model, text)}.get(use, (model, text))
+    with pytest.raises(BertcliError):
+        getattr(model, use)(text, **{option: value}) if isinstance(use, str) else use(*given, **{option: value})
+
+
+@pytest.mark.parametrize("value", ["yes", 1, [True], np.array([1, 2])])
+def test_model_switches_are_true_or_false(value: Any, made: Made) -> None:
+    model, text = bertcli.load(made(head="pretraining", seed=7)), "the [MASK]"
+    with pytest.raises(BertcliError, match="which is not True or False"):
+        model.encode(text, normalize=value)
+    with pytest.raises(BertcliError, match="which is not True or False"):
+        model.fill_mask(text, joint=value)
+    with pytest.raises(BertcliError, match="which is not True or False"):
+        bertcli.lens(model, text, all_tokens=value)
+
+
+def test_model_counts_may_be_those_of_numpy(made: Made) -> None:
+    two: Any = np.int64(2)
+    model = bertcli.load(made(head="pretraining", seed=7))
+    assert len(model.fill_mask("the [MASK]", top_k=two)[0]["masks"][0]["predictions"]) == 2
+    assert model.encode("tea", layer=two, max_length=two, batch_tokens=two).shape == (1, 32)
+
+
 def test_model_stays_itself_when_the_working_directory_changes(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = made(sentence=Sentence(("cls",), "legacy"))
     expected = bertcli.load(folder).encode(["tea"])

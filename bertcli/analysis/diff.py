@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from math import log10
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from bertcli.analysis.explain import Track
+from bertcli.analysis.explain import Track, pairs_of
 from bertcli.analysis.results import tokens_of
 from bertcli.analysis.similarity import Similarity, similarity, similarity_page, similarity_svg
 from bertcli.analysis.svg import bars
@@ -27,7 +28,7 @@ from bertcli.analysis.trace.watcher import Trace, run_shapes, trace
 from bertcli.checkpoint.tensors import FLOATS, open_file
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.engine.array import Array
-from bertcli.errors import BertcliError, first_line, shown
+from bertcli.errors import BertcliError, first_line, shown, shown_object
 from bertcli.model import Model, expect_model
 from bertcli.network.module import parameters
 from bertcli.page import element, page, shaded, table
@@ -129,9 +130,9 @@ def diff(
     for arrays of other shapes and for unknown names.
     """
     expect_model(model)
-    if not tolerance >= 0:
-        raise BertcliError(f"A tolerance of {tolerance} is not possible: it must be 0 or more.")
-    given = [texts] if isinstance(texts, str) else list(texts)
+    if not isinstance(tolerance, Real) or not tolerance >= 0:
+        raise BertcliError(f"A tolerance of {shown_object(tolerance)} is not possible: it must be 0 or more.")
+    given = [text for text, _ in pairs_of(texts, None)]
     if not given:
         raise BertcliError("There is no text to compare on: give one.")
     limit = length_limit(model, max_length)

@@ -16,7 +16,7 @@ import numpy as np
 
 from bertcli.analysis.results import Asked, Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
 from bertcli.analysis.svg import bars
-from bertcli.errors import check_choice
+from bertcli.errors import check_choice, check_count
 from bertcli.files.table import cell
 from bertcli.model import expect_model
 from bertcli.page import Markup, element, marked, page, table
@@ -159,6 +159,7 @@ def explanations(
     """The same, one after the other; `track` counts the batches of each text."""
     expect_model(model)
     check_choice("way to leave words out", by, By)
+    check_count("batch_tokens", batch_tokens)
     limit = length_limit(model, max_length)
     for index, (text, pair) in enumerate(texts):
         given = prepared(model, text, asked)

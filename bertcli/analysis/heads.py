@@ -23,7 +23,7 @@ from bertcli.analysis.svg import Cell, grid
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import pack
 from bertcli.engine.watcher import watching
-from bertcli.errors import BertcliError, check_choice
+from bertcli.errors import BertcliError, check_choice, check_count, check_kind
 from bertcli.model import expect_model
 from bertcli.network.module import Module, Op, walk
 from bertcli.page import page, shaded, table
@@ -132,6 +132,8 @@ def heads(
     the texts. Errors: BertcliError for no text, and as in `explain`.
     """
     expect_model(model)
+    check_kind("ablate", ablate, bool)
+    check_count("batch_tokens", batch_tokens)
     asked = Asked(label, word, other)
     if not ablate and asked != Asked():
         raise BertcliError("A label, a word or another text is only asked about with ablate (--ablate).")

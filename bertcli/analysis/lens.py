@@ -19,7 +19,7 @@ from bertcli.analysis.results import Numbers, spelled, tokens_of
 from bertcli.analysis.svg import Cell, grid
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed, pack
-from bertcli.errors import BertcliError, check_count, shown
+from bertcli.errors import BertcliError, check_count, check_kind, shown
 from bertcli.model import expect_model
 from bertcli.page import Markup, element, page, shaded, table
 from bertcli.report import ByName, Column, Document, Documented
@@ -135,6 +135,7 @@ def lenses(
     """The same, one after the other."""
     expect_model(model)
     check_count("top_k", top_k)
+    check_kind("all_tokens", all_tokens, bool)
     check_head(model, "mlm", "lens")
     limit, tokenizer = length_limit(model, max_length), model.tokenizer
     for index, (text, pair) in enumerate(texts):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from bertcli.engine.array import Array
 from bertcli.engine.packing import pack
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, check_kind, shown
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, logits
 from bertcli.tasks.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.encode import Plan, pool, unit
@@ -39,12 +40,24 @@ class Sentence(NamedTuple):
     mask: int | None = None
 
 
-class Asked(NamedTuple):
-    """Which result is asked about; at most one of these. None of them: the predicted label, or the word at the mask."""
+@dataclass(frozen=True)
+class Asked:
+    """Which result is asked about; at most one of these. None of them: the predicted label, or the word at the mask.
+
+    Errors: BertcliError for several of them, and for one that is no text.
+    """
 
     label: str | None = None
     word: str | None = None
     other: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            check_kind(name, value, str)
+        if sum(value is not None for value in vars(self).values()) > 1:
+            raise BertcliError(
+                "Ask about one result: a label, a word, or the cosine with a text (--label, --word, --with)."
+            )
 
 
 class Result(NamedTuple):
@@ -82,12 +95,8 @@ def spelled(model: Model, id: int) -> str:
 def sentence_of(model: Model, tokens: Tokens, text: str, asked: Asked) -> Sentence:
     """Tokens as a sentence whose result is asked about.
 
-    Errors: BertcliError for several results at once, several masks, or none where a word is asked about.
+    Errors: BertcliError for several masks, or none where a word is asked about.
     """
-    if sum(one is not None for one in asked) > 1:
-        raise BertcliError(
-            "Ask about one result: a label, a word, or the cosine with a text (--label, --word, --with)."
-        )
     if not _asks_for_word(model, tokens, asked):
         return Sentence(tokens.ids, tokens.segments)
     mask = model.tokenizer.mask_token

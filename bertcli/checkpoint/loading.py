@@ -17,7 +17,7 @@ from bertcli.checkpoint.lacking import lacks_weights
 from bertcli.checkpoint.sentence import network_place
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors
 from bertcli.engine.array import Array, shape_only
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, check_count, shown
 from bertcli.network.module import Request, build
 from bertcli.network.network import Network
 
@@ -245,8 +245,8 @@ class MadeWeights:
     """
 
     def __init__(self, weights: Mapping[str, ArrayLike] | int | None) -> None:
-        if isinstance(weights, int | np.integer) and weights < 0:
-            raise BertcliError(f"A seed must be a whole number of at least 0, and {weights} is not.")
+        if not isinstance(weights, Mapping):
+            check_count("The seed (weights)", weights, least=0)
         self.weights = weights
         self.made: dict[str, Array] = {}
         self._random = np.random.default_rng(weights) if isinstance(weights, int | np.integer) else None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
 
 import numpy as np
 
-from bertcli.errors import BertcliError, check_choice, check_count, check_whole
+from bertcli.errors import BertcliError, check_choice, check_count, check_kind
 from bertcli.files.texts import Failure, Pairs, Text, Texts
 from bertcli.lazy import cached_property
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
@@ -69,9 +69,8 @@ def answer(
     check_count("top_k", top_k)
     check_count("max_answer_length", max_answer_length)
     check_choice("score", score, Scoring)
-    check_whole("stride", stride)
-    if stride is not None and stride < 0:
-        raise BertcliError(f"stride (--stride) is {stride}; it must be at least 0.")
+    check_count("stride (--stride)", stride, least=0)
+    check_kind("no_answer", no_answer, bool)
     reading = Reading(**options, truncation="silent")
     wanted = Wanted(top_k or 1, max_answer_length or LONGEST_ANSWER, no_answer, score or "probability")
     return records(_Answer(model, reading, wanted, stride), questions, contexts)

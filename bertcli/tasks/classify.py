@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 import numpy as np
 
 from bertcli.checkpoint.sentence import read_cross_encoder
-from bertcli.errors import BertcliError, check_choice, check_count, shown, shown_object
+from bertcli.errors import BertcliError, check_choice, check_count, check_kind, shown, shown_object
 from bertcli.files.texts import Pairs, Text, Texts
 from bertcli.lazy import cached_property
 from bertcli.tasks.batches import FITTING, Activation, Numbers, activated, check_head, logits_of_each, softmax
@@ -77,6 +77,8 @@ def classify(
     check_count("top_k", top_k)
     check_choice("head", head, Head)
     check_choice("activation", activation, Activation)
+    check_kind("template", template, str)
+    check_kind("multi_label", multi_label, bool)
     if sum(value is not None for value in (head or activation, candidates, choices)) > 1:
         raise BertcliError("candidates, choices, and head or activation exclude each other: give only one.")
     if candidates is None and (template is not None or multi_label):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bertcli.checkpoint.sentence import Dense, SentenceConfig
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
-from bertcli.errors import BertcliError, check_choice, check_whole
+from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole
 from bertcli.files.texts import Failure, Pairs, Text, Texts, from_values
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.prepared import Preparation, PrepareOptions, chunks, prepare
@@ -255,6 +255,8 @@ class Plan:
     ) -> Plan:
         """Combine the user's options with the checkpoint's settings; BertcliError if they do not fit together."""
         check_choice("pooling", pooling, Pooling)
+        check_kind("normalize", normalize, bool)
+        check_count("truncate_dim", truncate_dim)
         own = model.sentence
         if own.sparse is not None and pooling in (None, "auto"):
             raise BertcliError(

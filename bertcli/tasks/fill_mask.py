@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
-from bertcli.errors import BertcliError, check_count, shown
+from bertcli.errors import BertcliError, check_count, check_kind, shown
 from bertcli.files.texts import Pairs, Texts
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
 from bertcli.tasks.run import records
@@ -46,10 +46,12 @@ def fill_mask(
     The other options are those of `Reading`.
     """
     check_count("top_k", top_k)
+    check_kind("targets", targets, Iterable)
+    check_kind("joint", joint, bool)
     check_head(model, "mlm", "fill-mask")
     model.tokenizer.mask_id  # noqa: B018  an error now if there is none
     wanted = None if targets is None else find_targets(model, targets)
-    count = top_k or (TOP_K if wanted is None else len(wanted))
+    count = int(top_k or (TOP_K if wanted is None else len(wanted)))
     if joint and count > MOST_TOGETHER:
         raise BertcliError(
             f"Masks filled together (--joint) have {MOST_TOGETHER} fillings at most, not {count:,}: choose a smaller "

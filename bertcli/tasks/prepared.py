@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
-from bertcli.errors import BertcliError, check_whole, shown
+from bertcli.errors import BertcliError, check_kind, check_whole, shown
 from bertcli.files.texts import Chunk, Text
 from bertcli.tasks.task import CutOptions, Reading
 from bertcli.tokens import Tokenizer, Tokens
@@ -67,6 +67,8 @@ def prepare(
     Errors: BertcliError for a name that none of its prompts has, and a chunk that is neither a size nor a size and an
     overlap, or that comes with another length.
     """
+    check_kind("prompt_name", prompt_name, str)
+    check_kind("prompt", prompt, str)
     own, reading, chunking = model.sentence, Reading(**options), _chunking(chunk)
     if prompt is not None and prompt_name is not None:
         raise BertcliError("Give a prompt or the name of one, not both (prompt, prompt_name; --prompt, --prompt-name).")

@@ -71,8 +71,6 @@ def _worker_count(task: Task[R], texts: Texts) -> int:
         return -(-core_count() // MOST) if movable and texts.at_hand else 1
     if count is None:
         return 1
-    if count < 1:
-        raise BertcliError(f"workers is {count}; it must be at least 1.")
     if count > 1 and not movable:
         raise BertcliError(
             f"'{task.model.name}' is not as bertcli.load() opened it, so worker processes cannot open it: use only "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
 
 import numpy as np
 
-from bertcli.errors import BertcliError, check_choice, check_whole, shown_object
+from bertcli.errors import BertcliError, check_choice, check_count, shown_object
 from bertcli.files.texts import Text, Texts
 from bertcli.tasks.batches import Numbers, activated, check_head, logits_of_each
 from bertcli.tasks.run import records
@@ -58,7 +58,7 @@ def tag(
     """
     check_head(model, "token_classifier", "tag")
     check_choice("aggregation", aggregation, Aggregation)
-    check_whole("stride", stride)
+    check_count("stride (--stride)", stride, least=0)
     reading = Reading(**options, truncation="silent")
     if not isinstance(ignore, Iterable):
         raise BertcliError(f"ignore is {shown_object(ignore)}, which is no list of labels.")

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypedDict, TypeVar
 
 from bertcli.checkpoint.sentence import read_limit
-from bertcli.errors import BertcliError, check_choice, check_count, check_whole, shown
+from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole, shown
 from bertcli.files.texts import Chunk, Failure, Text
 from bertcli.lazy import cached_property
 from bertcli.tokens import Tokenizer, Tokens
@@ -79,8 +79,11 @@ class Reading:
 
     def __post_init__(self) -> None:
         check_choice("truncation", self.truncation, Truncation)
-        check_whole("max_length", self.max_length)
         check_count("batch_tokens", self.batch_tokens)
+        check_kind("keep_going", self.keep_going, bool)
+        check_kind("start", self.start, Progress)
+        if not isinstance(self.workers, str) or self.workers != "auto":
+            check_count("workers", self.workers)
 
 
 # ------------------------------------------------------------------------------------------- what is read, and results
@@ -268,6 +271,7 @@ def length_limit(model: Model, max_length: int | None) -> int:
     if max_length is None:
         own = (model.tokenizer.model_max_length, read_limit(model.path) if model.path else None)
         max_length = min(positions, *(limit for limit in own if limit is not None), positions)
+    check_whole("max_length", max_length)
     if max_length > positions:
         raise BertcliError(
             f"max_length (--max-length) is {max_length}, more than the {positions} positions of this model."

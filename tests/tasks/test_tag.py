@@ -73,7 +73,7 @@ def test_tag_results_do_not_depend_on_company(tagger: Model) -> None:
         ({"stride": 8, "max_length": 10}, "a window of 10 tokens has 8 of the text"),
         ({"stride": -1}, "stride (--stride) is -1"),
         ({"ignore": 3}, "ignore is 3, which is no list of labels"),
-        ({"stride": 1.5}, "stride is 1.5, which is not a whole number."),
+        ({"stride": 1.5}, "stride (--stride) is 1.5, which is not a whole number."),
         ({"max_length": 100}, "more than the 48"),
         (
             {"max_length": 2},
