@@ -24,7 +24,7 @@ from bertcli.errors import BertcliError, shown
 GROWTH_LIMIT = 10_000
 PREFIX = re.compile(rb'"continuing_subword_prefix"\s*:\s*"(?!")')
 ESCAPED = re.compile(rb"\\(?<!\\\\)(?:u00[2-7]|/)")  # letters that need not be escaped: they may hide a key
-MAP = re.compile(rb'"precompiled_charsmap"\s*:\s*"([^"\\]*)"')
+MAP = re.compile(rb'"precompiled_charsmap"\s*:\s*(?:"([^"\\]*)")?')
 
 
 def refuse_file(data: bytes, file: Path) -> None:
@@ -35,7 +35,7 @@ def refuse_file(data: bytes, file: Path) -> None:
         _check_merges(parse_json(data, file), file)
     for found in MAP.finditer(data):
         try:
-            closed = _is_closed(b64decode(found[1], validate=True))
+            closed = _is_closed(b64decode(found[1] or b"", validate=True))
         except ValueError:  # not base64, too short, or not UTF-8
             closed = False
         if not closed:
@@ -50,6 +50,8 @@ def refuse_tokenizer(backend: Backend, file: Path) -> None:
         raise BertcliError(f"{file} puts {shown(token)} around texts but gives it no id: fetch the model again.")
     if any(step.get("length") == 0 for step in steps(backend.pre_tokenizer)):  # FixedLength
         raise BertcliError(f"{file} cuts texts into pieces of no length: do not use this model.")
+    if any(step.get("prepend") == "" for step in steps(backend.normalizer)):
+        raise BertcliError(f"{file} puts nothing before texts: do not use this model.")
     if any(step["type"] == "Strip" and step["stop"] for step in steps(backend.decoder)):  # also of none
         raise BertcliError(f"{file} cuts off the ends of pieces in its decoder: do not use this model.")
 

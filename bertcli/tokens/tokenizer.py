@@ -92,7 +92,7 @@ class Tokenizer:
         """Id of the mask token; BertcliError if the vocabulary has none."""
         found = self.id_of(self.mask_token)
         if found is None:
-            raise BertcliError(f"The vocabulary has no mask token {self.mask_token}, so nothing can be masked.")
+            raise BertcliError(f"The vocabulary has no mask token {shown(self.mask_token)}, so nothing can be masked.")
         return found
 
     @property

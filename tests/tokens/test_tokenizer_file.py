@@ -151,6 +151,20 @@ def test_tokenizer_file_with_a_damaged_map(
     assert capfd.readouterr().err == ""
 
 
+def test_tokenizer_file_without_its_map(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    step = {"type": "Precompiled", "precompiled_charsmap": None}
+    with pytest.raises(BertcliError, match=r"tokenizer\.json has a damaged precompiled_charsmap"):
+        Tokenizer.open(of_kind(tmp_path, "xlm-roberta", lambda data: data.update(normalizer=step)))
+    assert capfd.readouterr().err == ""
+
+
+def test_tokenizer_file_with_an_id_of_32_bits(tmp_path: Path) -> None:
+    words = Tokenizer.open(of_kind(tmp_path, "roberta", lambda data: data["model"]["vocab"].update(the=2**31 + 5)))
+    (tokens,) = words.encode(["the"])
+    (window,) = tokens.windows(10, 2)
+    assert tokens.ids == window.ids == [0, 2**31 + 5, 2]
+
+
 def test_tokenizer_file_whose_map_makes_texts_longer(tmp_path: Path) -> None:
     def change(document: dict[str, Any]) -> None:
         data = b64encode(NO_CHANGES + b"x" * 20_000).decode()
@@ -158,6 +172,12 @@ def test_tokenizer_file_whose_map_makes_texts_longer(tmp_path: Path) -> None:
 
     with pytest.raises(BertcliError, match="makes texts more than 10,000 times as long"):
         Tokenizer.open(of_kind(tmp_path, "xlm-roberta", change))
+
+
+def test_tokenizer_file_that_puts_nothing_before_texts(tmp_path: Path) -> None:
+    step = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": ""}, {"type": "NFD"}]}
+    with pytest.raises(BertcliError, match="puts nothing before texts"):
+        Tokenizer.open(of_kind(tmp_path, "roberta", lambda data: data.update(normalizer=step)))
 
 
 @pytest.mark.parametrize("start", [0, 1])

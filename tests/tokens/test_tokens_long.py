@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from unittest.mock import patch
 
@@ -9,13 +10,14 @@ import pytest
 from conftest import Made
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizer_kinds import write_kind
 from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 from tokenizers.models import WordPiece
 from tokens.test_tokens import SMALL, from_json, from_vocabulary
 
 import bertcli
-from bertcli.tokens import Tokens, long, tokenizer
+from bertcli.tokens import Tokenizer, Tokens, long, tokenizer
 from bertcli.tokens.long import AT_SPACES, AT_WHITE_SPACE, boundary
 
 WORDS = [
@@ -77,6 +79,24 @@ def test_the_end_is_kept_where_texts_are_cut_on_the_left(folder: Path) -> None:
         (tokens,) = words.encode(["a b c a b"], None, 4)
     assert tokens.pieces == ["[CLS]", "a", "b", "[SEP]"]
     assert tokens.offsets == [(0, 0), (6, 7), (8, 9), (0, 0)]
+
+
+@pytest.mark.parametrize("processor", [True, False])
+@pytest.mark.parametrize("splitter", [True, False])
+def test_a_space_that_byte_level_tokenizers_put_before_a_text_stands_there_once(
+    splitter: bool, processor: bool, tmp_path: Path
+) -> None:
+    """Also where the two parts that know of it disagree: the letter before a piece is then at (1, 1)."""
+    write_kind(tmp_path, "roberta")
+    file = tmp_path / "tokenizer.json"
+    data = json.loads(file.read_text(encoding="utf-8"))
+    data["pre_tokenizer"]["add_prefix_space"] = splitter
+    data["post_processor"] |= {"add_prefix_space": processor, "trim_offsets": True}
+    file.write_text(json.dumps(data), encoding="utf-8")
+    words, text = Tokenizer.open(tmp_path), "the cat sat,on the  mat 中国 \n 5 times"
+    (whole,) = words.encode([text])
+    with patch.object(tokenizer, "LONG", 0), patch.object(long, "PIECE", 1):
+        assert [numbers(tokens) for tokens in words.encode([text])] == [numbers(whole)]
 
 
 @pytest.fixture
