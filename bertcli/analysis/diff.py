@@ -107,7 +107,8 @@ class Diff(ByName, Documented):
         largest = max(self.steps, key=lambda step: np.inf if step.max_rel is None else step.max_rel)
         size = "not a number" if largest.max_rel is None else _small(largest.max_rel)
         where = f"first beyond {self.tolerance:g}: {self.first}" if self.first else f"no step beyond {self.tolerance:g}"
-        lines = [f"{one} and {other}: {where}", f"Largest relative difference: {size} at {largest.path}"]
+        place = f" at {largest.path}" if largest.max_rel != 0 else ""
+        lines = [f"{one} and {other}: {where}", f"Largest relative difference: {size}{place}"]
         if self.weights:
             most = [f"{one.path} ({'?' if one.max_abs is None else _small(one.max_abs)})" for one in self.weights]
             lines.append(f"Weights that differ: {len(self.weights)}, most of all {', '.join(most[:MOST])}")
@@ -329,7 +330,8 @@ def diff_svg(found: Diff | Similarity) -> str:
         (step.path, _strength(step.max_rel), "NaN" if step.max_rel is None else _small(step.max_rel))
         for step in found.steps
     ]
-    return bars(f"{' and '.join(found.names)}: max |x - y| / max(|x|, |y|), from 1e-{DECADES} to 1", rows)
+    scale = f"max |x - y| / max(|x|, |y|), on a logarithmic scale from 1e-{DECADES} to 1"
+    return bars(f"{' and '.join(found.names)}: {scale}", rows)
 
 
 def _strength(max_rel: float | None) -> float:

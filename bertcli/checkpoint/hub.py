@@ -88,7 +88,7 @@ def _check_name(model: str) -> None:
     """Accept only what can be a Hub id; anything that looks like a path is not looked up on the network."""
     path = os.path.expanduser(model)
     if os.path.exists(path):
-        raise BertcliError(f"{model} is a file: give the folder that holds it, {os.path.dirname(path) or '.'}.")
+        raise BertcliError(f"{model} is a file: give the folder that holds it, {shown(os.path.dirname(path) or '.')}.")
     if model.startswith((".", "~", "/")) or model.endswith("/") or "\\" in model or model.count("/") > 1:
         raise BertcliError(f"There is no folder {shown(model)}.")
     if not HUB_ID.fullmatch(model):

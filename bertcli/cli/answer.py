@@ -100,7 +100,7 @@ def answer(job: _Job, wanted: AnswerOptions) -> None:
 
     A model that finds answers is needed (-m). Long contexts are read in windows
     of at most 384 tokens that overlap, so nothing is cut. A .csv or .parquet file
-    has the rows of the table.
+    has the rows of the table, a .html file the marked contexts, too.
     """
     run = job.begin("answer", by_name(wanted), sample=None, endings=(*TABLES, PAGE))
     from bertcli.tasks import answer as task

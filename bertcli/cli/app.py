@@ -64,8 +64,9 @@ def bert(
     bertcli score "The cat sat on the mat."
     bertcli tag -m dslim/bert-base-NER "Angela Merkel visited Paris."
 
-    Without -m a small bundled model is used. Any BERT checkpoint can be given:
-    a folder, or a name on the Hugging Face Hub (-m bert-base-uncased).
+    Without -m a small bundled model is used. Any model of BERT's family can be
+    given (RoBERTa, ModernBERT, DeBERTa and so on): a folder, or a name on the
+    Hugging Face Hub (-m bert-base-uncased).
     COMMAND --help has more examples.
     """
     if verbose:

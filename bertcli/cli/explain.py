@@ -48,7 +48,8 @@ def explain(
     The result is the log-odds ln(p / (1 - p)) of a label (of a reranker its
     score), the log-probability of a word at a mask, or (--with) the cosine with
     another text. Words are what the tokenizer takes for words; special tokens
-    are never replaced. On a terminal words are blue for, red against.
+    are never replaced. On a terminal words are blue for, red against; a .html
+    file is a page of all texts, a .svg file a drawing of one.
     """
     asked.check()
     given = begin(texts, passes, output.output, RECORDS + PICTURES)

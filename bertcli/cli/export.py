@@ -53,8 +53,9 @@ def export(model: ModelOptions, wanted: ExportOptions) -> None:
     bertcli export -m my-classifier small.onnx --int8
     bertcli export -m my-sentence-model -o for-the-web
 
-    Inputs are input_ids, attention_mask and token_type_ids, of any batch and length;
-    outputs are logits, sentence_embedding, or last_hidden_state and pooler_output.
+    Inputs are input_ids, attention_mask and, where the model has segments,
+    token_type_ids, of any batch and length; outputs are logits,
+    sentence_embedding, or last_hidden_state and pooler_output.
     It needs the packages of an extra: onnx, and onnxruntime to check the file.
     """
     if (wanted.file is None) == (wanted.output is None):

@@ -318,7 +318,7 @@ def read_texts(
 
     files = options.input or []
     if options.texts and files:
-        raise wrong("--input", "give texts or --input, not both.")
+        raise wrong("--input", f"give {called}s or --input, not both.")
     named = {one.name: name_of(one) for one in fields(options)}
     column, pair_column, pair = (named[name] for name in ("column", "pair_column", "text_pair"))
     if options.text_pair is not None and options.pair_column is not None:

@@ -34,7 +34,8 @@ def lens(
     the embeddings' output. Rank (from 1) and score are those of the last
     layer's best token, and KL (in nats) says how far the layer's prediction is
     from the last one's. The head was trained on the last layer only, so an
-    early layer may know more than it can say through it.
+    early layer may know more than it can say through it. A .html file is a page
+    of all texts, a .svg file a drawing of one.
     """
     given = begin(texts, passes, output.output, RECORDS + PICTURES)
     opened = open_model(model, MASKED_SAMPLE)

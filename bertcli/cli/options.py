@@ -150,8 +150,9 @@ class OutputOptions:
         "table", "FORMAT", "table (default), json: one array, jsonl: one object per line.", panel="Output"
     )
     output: str | None = option(
-        None, "FILE", "Write to a file; its ending decides the format.", "-o", "--output", panel="Output"
-    )
+        None, "FILE", "Write to a .json or .jsonl file, or to another kind named above; its ending decides.",
+        "-o", "--output", panel="Output",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class _Documents(InputOptions):
     )
     column: str | None = option(None, "NAME", "The field that holds the document. (default: text)", panel="Input")
     query_column: str | None = option(
-        None, "NAME", "The field that holds the query, of which each has its documents together.", panel="Input"
+        None, "NAME", "The field that holds the query; the rows of one query stand together.", panel="Input"
     )
     text_pair: None = field(default=None, init=False)
     pair_column: None = field(default=None, init=False)

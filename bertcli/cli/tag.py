@@ -65,7 +65,7 @@ def tag(job: _Job, wanted: TagOptions) -> None:
 
     A model that labels tokens is needed (-m). Texts beyond its limit are read
     in overlapping windows, so nothing is cut. A .csv or .parquet file has the
-    rows of the table.
+    rows of the table, a .html file the marked texts, too.
     """
     ignored = [label.strip() for label in wanted.ignore.split(",") if label.strip()]
     run = job.begin("tag", {**by_name(wanted), "--ignore": ignored}, sample=None, endings=(*TABLES, PAGE))

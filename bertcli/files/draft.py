@@ -46,7 +46,8 @@ def check_output(file: str, endings: tuple[str, ...]) -> str:
     if ending not in endings:
         several = ending == ".npy" and ".npz" in endings
         why = " A .npy file holds one array, but this result has several." if several else ""
-        raise BertcliError(f"Cannot write {file}: the ending must be one of {', '.join(endings)}.{why}")
+        wanted = f"one of {', '.join(endings)}" if len(endings) > 1 else endings[0]
+        raise BertcliError(f"Cannot write {file}: the ending must be {wanted}.{why}")
     path = Path(os.path.realpath(file))
     if not path.parent.is_dir():
         raise BertcliError(f"Cannot write {file}: there is no folder {path.parent}.")

@@ -94,6 +94,14 @@ def export_folder(model: Model, folder: str | Path, **options: Unpack[GraphOptio
             _copy_small_files(model.path, draft)
             if any((draft / file).exists() for file in ("tokenizer.json", "vocab.txt")):
                 model.tokenizer.save(draft)
+    plan = Wanted.of(model, options.get("head"), options.get("pooling"), options.get("normalize")).plan
+    if plan is not None and model.path is not None:
+        said = model.sentence
+        if (plan.pooling, plan.normalize) != (said.pooling or ("mean",), said.normalize):
+            logger.warning(
+                "sentence-transformers will pool as the folder's files say (%s), not as asked for here: only programs "
+                "that read the graph's sentence_embedding get that.", said.reason,
+            )  # fmt: skip
     return exported._replace(file=target / name)
 
 
@@ -115,7 +123,7 @@ def _make_graph(
         raise BertcliError(f"'{model.name}' has no weights to export: load a checkpoint.")
     if not onnx_file.OLDEST_OPSET <= opset <= onnx_file.newest_opset():
         known = f"{onnx_file.OLDEST_OPSET} to {onnx_file.newest_opset()}"
-        raise BertcliError(f"There is no opset {opset} here: choose from {known} (see opset, --opset).")
+        raise BertcliError(f"There is no opset {opset} here: choose from {known} (--opset).")
     wanted = Wanted.of(model, head, pooling, normalize)
     if wanted.plan is not None and model.sentence.prompt and not model.sentence.include_prompt:
         logger.warning(

@@ -602,7 +602,7 @@ def test_real_revisions_pass(revision: str, tmp_path: Path) -> None:
 
 def test_a_file_is_no_model(tmp_path: Path) -> None:
     file = make(tmp_path) / "model.safetensors"
-    with pytest.raises(BertcliError, match=f"is a file: give the folder that holds it, {tmp_path}\\."):
+    with pytest.raises(BertcliError, match=f"is a file: give the folder that holds it, '{tmp_path}'\\."):
         find_model(str(file))
 
 

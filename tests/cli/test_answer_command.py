@@ -89,7 +89,7 @@ def test_answer_keeps_going(reader: Path, tmp_path: Path) -> None:
     [
         (["Who?", "--context", "x"], 2, "there is no bundled model for answer"),
         (["-m", "READER", "Who?"], 2, "--context: give the text that holds the answer"),
-        (["-m", "READER", "Who?", "-i", "asked.jsonl"], 2, "--input: give texts or --input, not both"),
+        (["-m", "READER", "Who?", "-i", "asked.jsonl"], 2, "--input: give questions or --input, not both"),
         (["-m", "READER", "Who?", "--context", ""], 1, "The context of text 0 ('Who?') is empty"),
         (["-m", "READER", "river " * 60, "--context", "x"], 1, "has 60 tokens, which leaves 0 of a window's 48"),
         (["-m", "bert-mini-mlm", "Who?", "--context", "x"], 1, "-m deepset/bert-base-cased-squad2"),

@@ -60,6 +60,17 @@ def test_export_command_writes_a_folder(made: Made, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "warned"),
+    [(["--pooling", "cls"], True), (["--pooling", "mean", "--normalize"], True), (["--pooling", "mean"], False)],
+)
+def test_export_command_warns_of_pooling_that_the_folder_does_not_say(
+    options: list[str], warned: bool, made: Made, tmp_path: Path
+) -> None:
+    done = bertcli("export", "-m", made(), "-o", tmp_path / "out", "--no-check", *options)
+    assert ("sentence-transformers will pool as the folder's files say (mean, since" in done.err) == warned
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ([], "give the name of a file, or a folder with -o"),
@@ -76,7 +87,7 @@ def test_export_command_used_wrongly(options: list[str], message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["m.bin"], "Cannot write m.bin: the ending must be one of .onnx."),
+        (["m.bin"], "Cannot write m.bin: the ending must be .onnx."),
         (["nowhere/m.onnx"], "Cannot write nowhere/m.onnx: there is no folder"),
         (["m.onnx", "--head", "qa"], "bert-mini-mlm has no head 'qa'; its heads: pooler, mlm, nsp."),
         (["m.onnx", "--head", "mlm", "--pooling", "cls"], "leave out --head or --pooling."),

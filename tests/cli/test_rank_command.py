@@ -114,7 +114,7 @@ def test_rank_goes_on_where_an_error_stopped_it(ranker: Path, pairs: Path, tmp_p
         (["tea", "x"], 2, "there is no bundled model for rank"),
         (["-m", "RANKER"], 2, "give the query, or the field that holds it"),
         (["-m", "RANKER", "tea", "-i", "PAIRS", "--query-column", "query"], 2, "give the query or --query-column"),
-        (["-m", "RANKER", "tea", "x", "-i", "PAIRS"], 2, "give texts or --input, not both"),
+        (["-m", "RANKER", "tea", "x", "-i", "PAIRS"], 2, "give documents or --input, not both"),
         (["-m", "RANKER", "-i", "PAIRS", "--query-column", "q"], 1, "(choose one with --query-column)"),
         (["-m", "RANKER", "-i", "PAIRS", "--query-column", "query", "--column", "q"], 1, "(choose one with --column)"),
         (["-m", "RANKER", "tea"], 2, "give a document, a file with --input"),
