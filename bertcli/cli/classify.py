@@ -44,7 +44,7 @@ class ClassifyOptions:
     activation: Literal["softmax", "sigmoid", "none"] | None = option(
         None, "NAME", "Scores by softmax, sigmoid or none (default: what the model was made for)."
     )
-    candidates: str | None = option(None, "A,B,C", "Score these labels of your own, with a model of entailment.")
+    candidates: str | None = option(None, "A,B,C", "Score these labels of your own, with an NLI model (zero-shot).")
     template: str | None = option(
         None, "TEXT", "The sentence that takes a candidate at {}. (default: This example is {}.)"
     )
