@@ -41,6 +41,7 @@ class Faults:
     etag: str | None = None  # of every file
     commit: str | None = None  # of every file, as its header says
     listing: Any = ...  # what model info answers
+    disposition: str = ""  # what the server says a file is called
     raw: bytes | None = None  # the same, as it is sent
     slow: set[str] = field(default_factory=set)  # files (and "listing") that come a byte every tenth of a second
     endless: set[str] = field(default_factory=set)  # files that do not end
@@ -212,6 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_file(self, name: str, data: bytes, headers: dict[str, str]) -> None:
         faults, status, start = self.hub.faults, 200, 0
+        headers = headers | {"Content-Disposition": faults.disposition}
         if self.command == "GET":
             data = faults.sent.get(name, data)
             data = data[: len(data) - faults.short.get(name, 0)]

@@ -63,7 +63,7 @@ BROKEN = {"RemoteProtocolError", "ReadError", "ChunkedEncodingError", "Incomplet
 UNREACHABLE = {"ConnectError", "TimeoutException", "NetworkError", "ProxyError", "Timeout", "ConnectionError"}
 # JSON of another form, or none; a redirection to no address; bytes that are not compressed as they are said to be.
 OF_NO_HUB = {"ValueError", "TypeError", "AttributeError", "LookupError", "RecursionError", "UnsupportedProtocol"}
-OF_NO_HUB |= {"InvalidURL", "TooManyRedirects", "DecodingError", "ContentDecodingError"}
+OF_NO_HUB |= {"InvalidURL", "TooManyRedirects", "DecodingError", "ContentDecodingError", "FileMetadataError"}
 
 
 class _Listed(NamedTuple):
@@ -115,8 +115,7 @@ def download(repos: list[str], revision: str | None, cache: Path, progress: bool
             lost = [name for name in [*large, *missing(folder, weights)] if name not in listing.files]
             if lost:
                 raise BertcliError(f"{listing.repo} on the Hub lacks {lost[0]}: the model is incomplete, use another.")
-            with _quiet(bars=progress and sys.stderr is not None and sys.stderr.isatty()):
-                _fetch(listing, large, cache)
+            _fetch(listing, large, cache, progress and sys.stderr is not None and sys.stderr.isatty())
             if revision != listing.commit:
                 point(repo_folder(cache, listing.repo) / "refs" / (revision or "main"), listing.commit)
     except BertcliError:
@@ -127,18 +126,19 @@ def download(repos: list[str], revision: str | None, cache: Path, progress: bool
 
 
 @contextmanager
-def _quiet(bars: bool = False) -> Iterator[None]:
-    """Without the client's warnings and log lines: errors are one line of ours. Its progress bars only if wanted."""
+def _quiet() -> Iterator[None]:
+    """Without the client's warnings, log lines and progress bars, which may say what the server wants them to."""
     level, without = get_verbosity(), are_progress_bars_disabled()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         set_verbosity(logging.CRITICAL)
-        (enable_progress_bars if bars else disable_progress_bars)()
+        disable_progress_bars()
         try:
             yield
         finally:
             set_verbosity(level)
-            (disable_progress_bars if without else enable_progress_bars)()
+            if not without:
+                enable_progress_bars()
 
 
 def _list(repos: list[str], revision: str) -> _Listing:
@@ -164,7 +164,10 @@ def _list(repos: list[str], revision: str) -> _Listing:
 
 def _asked(path: str) -> Any:
     """The Hub's answer about a model, of at most LISTING_LIMIT bytes: the client itself reads one of any length."""
-    session: Any = get_session()
+    try:
+        session: Any = get_session()
+    except OSError as error:
+        raise BertcliError(f"The Hub's client cannot be started ({error}): check SSL_CERT_FILE.") from None
     url = f"{constants.ENDPOINT}/api/models/{path}"
     how = {"headers": build_hf_headers(), "timeout": constants.HF_HUB_ETAG_TIMEOUT}
     of_httpx = callable(getattr(session, "stream", None))  # the client before version 1 has a session of requests
@@ -207,7 +210,7 @@ def _wanted(repo: str, names: Collection[str], weights: bool) -> tuple[list[str]
     return small + [name for name in own if name not in large], large
 
 
-def _fetch(listing: _Listing, names: Sequence[str], cache: Path) -> Path:
+def _fetch(listing: _Listing, names: Sequence[str], cache: Path, progress: bool = False) -> Path:
     """The folder of the commit with these files as they were listed; what is not, is fetched again.
 
     One file after the other: the threads of the client's snapshot_download keep a program from ending before they have
@@ -235,7 +238,7 @@ def _fetch(listing: _Listing, names: Sequence[str], cache: Path) -> Path:
 
     most = sum(listing.files[name].size or VOCABULARY_LIMIT for name in names)
     with TemporaryDirectory(prefix=".bertcli.", dir=storage, ignore_cleanup_errors=True) as draft:
-        _in_time(partial(fetch, Path(draft)), listing.repo, storage, most)
+        _in_time(partial(fetch, Path(draft)), listing.repo, storage, most, progress)
     return folder
 
 
@@ -265,11 +268,11 @@ def _digest(path: Path, state: Any) -> str:
         return hashlib.file_digest(file, lambda: state).hexdigest()
 
 
-def _in_time(work: Callable[[], T], repo: str, storage: Path | None = None, most: int = 0) -> T:
+def _in_time(work: Callable[[], T], repo: str, storage: Path | None = None, most: int = 0, progress: bool = False) -> T:
     """What `work` returns, unless a minute goes by in which too little arrives in `storage`, or far more than `most`.
 
-    Without `storage` all of it must be done in that time. Work that is given up goes on in its thread, which ends with
-    the program: nothing else can end it.
+    Without `storage` all of it must be done in that time. With `progress` a line on standard error says what has
+    arrived. Work that is given up goes on in its thread, which ends with the program: nothing else can end it.
     """
     result: Future[T] = Future()
 
@@ -282,17 +285,25 @@ def _in_time(work: Callable[[], T], repo: str, storage: Path | None = None, most
     Thread(target=run, daemon=True).start()
     first = stored = _stored(storage)
     since = monotonic()
-    while not wait([result], timeout=min(1.0, PATIENCE)).done:
-        size, now = _stored(storage), monotonic()
-        if storage is not None and size - first > most + BEYOND:
-            raise BertcliError(f"{constants.ENDPOINT} sends more of {repo} than it listed: check HF_ENDPOINT.")
-        if size - stored >= SLOWEST * PATIENCE:
-            stored, since = size, now
-        if now - since > PATIENCE:
-            raise BertcliError(
-                f"{constants.ENDPOINT} sends {repo} too slowly (less than {SLOWEST:,} bytes a second for "
-                f"{PATIENCE:g} seconds): try again later."
-            )
+    line = ""
+    try:
+        while not wait([result], timeout=min(1.0, PATIENCE)).done:
+            size, now = _stored(storage), monotonic()
+            if progress:
+                line = f"fetching weights: {(size - first) / 1e6:,.0f} of {most / 1e6:,.0f} MB"
+                print(f"\r{line}", end="", file=sys.stderr, flush=True)
+            if storage is not None and size - first > most + BEYOND:
+                raise BertcliError(f"{constants.ENDPOINT} sends more of {repo} than it listed: check HF_ENDPOINT.")
+            if size - stored >= SLOWEST * PATIENCE:
+                stored, since = size, now
+            if now - since > PATIENCE:
+                raise BertcliError(
+                    f"{constants.ENDPOINT} sends {repo} too slowly (less than {SLOWEST:,} bytes a second for "
+                    f"{PATIENCE:g} seconds): try again later."
+                )
+    finally:
+        if line:
+            print(f"\r{' ' * len(line)}\r", end="", file=sys.stderr, flush=True)
     return result.result()
 
 
@@ -308,7 +319,7 @@ def _stored(folder: Path | None) -> int:
 
 def _explained(error: Exception, repo: str, revision: str | None) -> BertcliError:
     """What went wrong and what to do, from what the Hub answered, or from the classes of the error and its causes."""
-    hub = constants.ENDPOINT
+    hub = constants.ENDPOINT or "An empty HF_ENDPOINT"
     chain: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in chain:
@@ -338,7 +349,8 @@ def _explained(error: Exception, repo: str, revision: str | None) -> BertcliErro
             f"{hub} cannot be reached, and {repo} is not in the cache: check the connection, or give a folder."
         )
     if system is not None:
-        at = f" ({system.filename})" if system.filename else ""
+        place = system.filename2 or system.filename  # where a file was to be moved
+        at = f" ({place})" if place else ""
         return BertcliError(f"{repo} cannot be written to the cache{at}: {system.strerror}.")
     if kinds & OF_NO_HUB:
         return BertcliError(f"{hub} does not answer like a Hub: check HF_ENDPOINT and the proxy.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import warnings
 from pathlib import Path
 
 from bertcli.checkpoint.cache import cache_folder, missing, snapshot
@@ -67,7 +68,9 @@ def find_model(
             "downloading it: run once online, or give a folder."
         )
     try:
-        from bertcli.checkpoint.download import download  # imports the Hub client: only when needed
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of variables that the client no longer reads
+            from bertcli.checkpoint.download import download  # imports the Hub client: only when needed
     except ValueError as error:  # HF_HUB_ETAG_TIMEOUT=abc
         raise BertcliError(f"The Hub client cannot be loaded ({error}): check the variables HF_….") from None
     return download(repos, revision, cache, progress, weights)

@@ -56,6 +56,14 @@ def test_onnx_cache_makes_a_graph_once(folder: Path) -> None:
     assert make.times == 2
 
 
+def instead(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def replace(file: Path) -> None:
+        file.unlink()
+        make(file)
+
+    return replace
+
+
 def test_onnx_cache_makes_a_damaged_graph_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "bertcli")
     make = Made()
@@ -68,12 +76,16 @@ def test_onnx_cache_makes_a_damaged_graph_again(folder: Path, caplog: pytest.Log
         (cache.CHECKSUMS, lambda file: file.write_text("{}")),
         (cache.CHECKSUMS, lambda file: file.write_text("[" * 100_000)),  # too deep for a reader of JSON
         (cache.CHECKSUMS, os.remove),
+        (cache.CHECKSUMS, instead(os.mkfifo)),  # nobody will ever write to it
+        (cache.CHECKSUMS, instead(lambda file: file.symlink_to("/dev/zero"))),
+        (cache.CHECKSUMS, lambda file: os.truncate(file, 1 << 40)),
+        (cache.NAME, lambda file: os.truncate(file, 1 << 40)),
     ):
         caplog.clear()
         damage(folder / "key" / name)
         assert open_cached("model", "key", make, "cpu").__dict__["content"] == "whole"
         assert caplog.messages == [f"the graph in {folder}/key is damaged and is made again."]
-    assert make.times == 7
+    assert make.times == 11
     assert [one.name for one in folder.iterdir()] == ["key"]
     assert sorted(one.name for one in (folder / "key").iterdir()) == there
 
@@ -182,6 +194,15 @@ def test_onnx_cache_removes_old_graphs_of_the_same_model_when_it_makes_one(folde
     assert sorted(one.name for one in folder.iterdir()) == ["key", "recent"]
     assert sorted(one.name for one in (folder.parent / "another").iterdir()) == ["earlier", "recent"]
     assert cache_size() == size > 0
+
+
+def test_onnx_cache_removes_nothing_elsewhere(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "home" / "letters").mkdir(parents=True)
+    os.utime(tmp_path / "home" / "letters", (1, 1))
+    folder.parent.mkdir(parents=True)
+    folder.symlink_to(tmp_path / "home")
+    open_cached("model", "key", Made(), "cpu")
+    assert (tmp_path / "home" / "letters").is_dir()
 
 
 def test_onnx_cache_keys_differ_with_weights_and_settings() -> None:
