@@ -22,7 +22,7 @@ from bertcli.engine import blas
 from bertcli.engine.watcher import watched
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from bertcli.engine.helpers import Helpers
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ def choose_threads() -> bool:
 _making = Lock()
 _total: int | None = None
 _divided_for: int | None = None
-_pool: ThreadPoolExecutor | None = None
+_pool: Helpers | None = None
 
 
 def core_count() -> int:
@@ -117,6 +117,8 @@ def set_thread_count(count: int | None, divided_for: int | None = None) -> None:
     """
     global _total, _divided_for, _pool
     with _making:
+        if _pool is not None:
+            _pool.shutdown(wait=False)
         _total, _divided_for, _pool = count, divided_for, None
 
 
@@ -186,15 +188,15 @@ def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
         raise failures[0]
 
 
-def _helpers() -> ThreadPoolExecutor:
+def _helpers() -> Helpers:
     """A thread for every core but the caller's."""
-    from concurrent.futures import ThreadPoolExecutor  # 5 ms, which `bertcli --help` saves
+    from bertcli.engine.helpers import Helpers  # 5 ms, which `bertcli --help` saves
 
     global _pool
     pool = _pool
     if pool is None:
         with _making:
-            pool = _pool = _pool or ThreadPoolExecutor(min(MOST, core_count()) - 1, thread_name_prefix=blas.OWN_THREADS)
+            pool = _pool = _pool or Helpers(min(MOST, core_count()) - 1, daemon=True)
     return pool
 
 
