@@ -221,7 +221,7 @@ class ParquetFile:
         columns: list[list[Any]] = []
         for name in self._names:
             textual = schema.field(name).type == self._arrow.string()
-            columns.append([str(row[name]) if textual and row[name] is not None else row[name] for row in rows])
+            columns.append([_text(row[name]) if textual else row[name] for row in rows])
         for array in self._columns:
             cells: Any = arrays[array.name]
             if array.listed:
@@ -234,6 +234,11 @@ class ParquetFile:
         self._rows.flush()
         with self._rows.path.open("rb") as lines:
             yield from map(json.loads, lines)
+
+
+def _text(value: Value) -> str | None:
+    """A value in a column of texts; half a surrogate pair, as a label may have, is escaped."""
+    return None if value is None else str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def _kind(value: Value) -> str:

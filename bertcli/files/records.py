@@ -104,7 +104,7 @@ class FlatFile:
         for row in rows:
             text = io.StringIO()
             csv.writer(text).writerow(row)  # ended by \r\n: only then a lone \r, which ends rows, too, is quoted
-            self._draft.part().write(text.getvalue().removesuffix("\r\n").encode() + b"\n")
+            self._draft.part().write(text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n")
 
 
 @contextmanager

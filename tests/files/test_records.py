@@ -104,6 +104,15 @@ def test_records_in_a_parquet_file_have_numbers_of_the_same_types(rows: list[Any
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_records_in_a_flat_file_may_have_half_a_surrogate_pair(ending: str, tmp_path: Path) -> None:
+    with Draft(str(tmp_path / f"v.{ending}")) as draft:
+        written = FlatFile(draft, table(), [])
+        written.append([{"text": "good\ud800"}, {"text": "\udfff"}])
+        written.finish()
+    assert flat(tmp_path / f"v.{ending}") == [{"text": "good\\ud800"}, {"text": "\\udfff"}]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_records_in_a_flat_file_may_be_none(ending: str, tmp_path: Path) -> None:
     with Draft(str(tmp_path / f"v.{ending}")) as draft:
         FlatFile(draft, table(), []).finish()
