@@ -194,8 +194,11 @@ class ParquetFile:
     def finish(self) -> None:
         """Write the file and give it its name."""
         schema = self._schema()
-        written = self._draft.part().by_path()
-        with written as path, self._parquet.ParquetWriter(path, schema, use_dictionary=False) as writer:
+        with (
+            self._draft.part().by_path() as path,
+            open(path, "wb") as file,  # pyarrow takes only names that are UTF-8
+            self._parquet.ParquetWriter(file, schema, use_dictionary=False) as writer,
+        ):
             lines = self._lines()
             blocks = self._store.blocks(ROWS_WRITTEN) if self._columns else repeat({})
             for rows, arrays in zip(iter(lambda: list(islice(lines, ROWS_WRITTEN)), []), blocks, strict=False):

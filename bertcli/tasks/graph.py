@@ -19,6 +19,7 @@ from bertcli.errors import BertcliError, shown
 from bertcli.network.graph import HIDDEN, exporter_of
 from bertcli.network.module import parameters
 from bertcli.network.ops import pick
+from bertcli.report import visible
 from bertcli.tasks.encode import SMALLEST_LENGTH, Plan, pool
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Wanted:
     def _metadata(self) -> dict[str, str]:
         """What a program that opens the file may want to know; a folder's name, not where it lies."""
         model = self.model
-        found = {"source": model.path.name if Path(model.name).exists() and model.path else model.name}
+        found = {"source": visible(model.path.name if Path(model.name).exists() and model.path else model.name)}
         if model.path is not None and (model.path / "config.json").exists():
             found["config"] = (model.path / "config.json").read_text(encoding="utf-8")
         if self.head is not None:

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shlex
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -336,3 +338,21 @@ def test_errors_option_of_several_values_and_switches_may_be_repeated(made: Made
     file.write_text("tea\n")
     arguments: list[str | Path] = ["-i", file, "--input", file, "--offline", "--offline", "--format", "jsonl"]
     assert len(bertcli("encode", "-m", made(), *arguments).records) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8")
+def test_errors_none_for_names_that_are_not_utf8(made: Made, tmp_path: Path) -> None:
+    for extra in ("pyarrow", "onnx", "onnxruntime"):
+        pytest.importorskip(extra)
+    model, name = tmp_path / "mod\udcffel", tmp_path / "na\udcffme"
+    shutil.copytree(made(head="classifier"), model)
+    for command in (
+        ["encode", "-m", model, "tea", "-o", f"{name}.parquet"],
+        ["classify", "-m", model, "tea", "-o", f"{name}.parquet"],
+        ["params", "-m", model, "--plot", f"{name}.dot"],
+        ["params", "-m", model, "--plot", f"{name}.mmd"],
+        ["explain", "-m", model, "tea", "-o", f"{name}.html"],
+        ["export", "-m", model, f"{name}.onnx"],
+    ):
+        assert bertcli(*command).status == 0
+        assert Path(str(command[-1])).exists()

@@ -15,6 +15,7 @@ from bertcli.analysis.params.flow import is_within
 from bertcli.analysis.params.summary import Row, Summary
 from bertcli.errors import BertcliError
 from bertcli.files.draft import check_output, save
+from bertcli.report import visible
 
 INDENT = "    "
 
@@ -37,7 +38,7 @@ class Graph:
         fed_from = {path for row in rows for path in row.connected_to}
         nodes = {row.path for row in rows if row.path not in frames or row.params or row.path in fed_from}
         ids = {row.path: f"n{i}" for i, row in enumerate(rows)}
-        return cls(summary.model, rows, frozenset(frames), frozenset(nodes), ids)
+        return cls(visible(summary.model), rows, frozenset(frames), frozenset(nodes), ids)
 
     def dot(self) -> str:
         """The graph in DOT, Graphviz's language."""
