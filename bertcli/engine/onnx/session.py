@@ -111,6 +111,8 @@ class Session:
         onnxruntime = runtime()
         options = onnxruntime.SessionOptions()
         name = "a graph" if isinstance(file, bytes) else file
+        if any("\ud800" <= letter <= "\udfff" for letter in str(name)):  # as Python shows bytes of another encoding
+            raise BertcliError(f"ONNX Runtime cannot open {name}: the name of a file must be UTF-8.")
         options.log_severity_level = ONLY_FATAL
         options.intra_op_num_threads = thread_count()
         if not packed:
