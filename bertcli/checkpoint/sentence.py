@@ -300,10 +300,10 @@ def _read_dense(file: Path, size: int | None) -> Dense:
 
 
 def _read_transformer(folder: Path) -> tuple[int | None, bool]:
-    """max_seq_length and do_lower_case of the Transformer module."""
-    at = network_place(folder).folder
+    """max_seq_length and do_lower_case of the Transformer module; a static model has none."""
+    at, static = network_place(folder)
     file = next((at / name for name in TRANSFORMER_FILES if (at / name).is_file()), None)
-    if file is None:
+    if file is None or static:
         return None, False
     config = read_object(file)
     return positive(config, "max_seq_length", file), flag(config, "do_lower_case", False, file)

@@ -106,3 +106,10 @@ def test_static_models_average_only_the_texts_that_have_tokens(tmp_path: Path) -
     assert not vectors[[0, 2, 3, 5]].any()
     np.testing.assert_array_equal(vectors[[1, 4]], model.encode(["hot", "tea cup"]))
     assert len(pieces()) == model.config.vocab_size
+
+
+def test_static_models_read_no_settings_of_a_transformer(tmp_path: Path) -> None:
+    write_static(tmp_path, "root")
+    before = bertcli.load(tmp_path).encode(GOLDEN["texts"])
+    (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 1, "do_lower_case": True}))
+    np.testing.assert_array_equal(bertcli.load(tmp_path).encode(GOLDEN["texts"]), before)
