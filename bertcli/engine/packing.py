@@ -128,6 +128,13 @@ class Packed:
         """The row of each sentence's first token, [CLS]."""
         return self.offsets[:-1]
 
+    @property
+    def reach(self) -> int:
+        """How far apart two tokens of a sentence stand at most; when a watcher is set, as far as in any sentence."""
+        if watched():
+            return 1 << 30
+        return int((self.positions[self.offsets[1:] - 1] - self.positions[self.first]).max(initial=0))
+
     def blocks(self, heads: int, window: int | None = None, queries: Integers | None = None) -> list[AttentionBlock]:
         """The attention of a batch in blocks whose scores fit the cache; whole groups when a watcher is set.
 

@@ -118,6 +118,13 @@ def log_bucket(distance: Integers, buckets: int, table: int, farthest: int) -> I
     return np.clip(bucket + table // 2, 0, table - 1)
 
 
+def near_buckets(table: Array, reach: int, buckets: int, farthest: int) -> Array:
+    """The middle of a table with a row for each of DeBERTa's buckets: those of distances up to `reach`."""
+    middle = len(table) // 2
+    side = int(log_bucket(np.array(reach), buckets, len(table), farthest)) - middle + 1
+    return table[middle - side : middle + side]
+
+
 def convolved(x: Array, weight: Array, bias: Array, first: Integers, activation: str | None) -> Array:
     """The op `convolve`: a product for each place of the window, of tokens moved by so many places."""
     width = weight.shape[-1]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import AttentionBlock, Packed
+from bertcli.engine.positions import near_buckets
 from bertcli.network import encoder, heads
 from bertcli.network.encoder import LayerNorm, Linear, aligned
 from bertcli.network.heads import QuestionAnswering, TokenClassifier
@@ -61,7 +62,7 @@ class Embeddings(Module):
 class Relative(NamedTuple):
     """What every layer needs: the embeddings of relative positions, where the queries stand, and which rows they are"""
 
-    embeddings: Array  # [bucket, hidden]
+    embeddings: Array  # [bucket, hidden], of the buckets that the batch's distances have
     queries: Integers
     rows: Integers | None
 
@@ -150,11 +151,14 @@ class Encoder(encoder.Encoder):
     layers: tuple[EncoderLayer, ...] = parts("L")
     relative: Array = parameter("K H")
     relative_norm: RelativeNorm | None = part(when="has_relative_norm", features="H")
+    buckets: int = setting("position_buckets")
+    farthest: int = setting("farthest")
 
     def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Any]:
         """The batch with these rows (None: all) as queries, and what attention needs to know of positions."""
+        near = near_buckets(self.relative, batch.reach, self.buckets, self.farthest)
+        embeddings = near if self.relative_norm is None else self.relative_norm(near)
         batch, queries = aligned(batch, rows)
-        embeddings = self.relative if self.relative_norm is None else self.relative_norm(self.relative)
         return batch, Relative(embeddings, queries, rows)
 
 
