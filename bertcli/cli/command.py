@@ -108,6 +108,8 @@ def _message(error: Exception) -> str:
         return str(error)
     if isinstance(error, MemoryError):
         return "There is not enough memory: try a smaller --batch-tokens or a smaller model."
+    if isinstance(error, ImportError):
+        return f"A package cannot be imported ({error}): install it again."
     if isinstance(error, OSError):
         return f"{error.strerror or error}: {error.filename or 'while writing the result'}."
     return f"Unexpected error, {type(error).__name__}: {error} (--debug shows where; please report it)."

@@ -58,7 +58,7 @@ def export(model: ModelOptions, wanted: ExportOptions) -> None:
     sentence_embedding, or last_hidden_state and pooler_output.
     It needs the packages of an extra: onnx, and onnxruntime to check the file.
     """
-    if (wanted.file is None) == (wanted.output is None):
+    if bool(wanted.file) == bool(wanted.output):
         raise typer.BadParameter("give the name of a file, or a folder with -o.")
     if wanted.int8 and wanted.dtype == "float16":
         raise wrong("--int8 and --dtype float16", "matrices are stored as one or the other.")

@@ -70,10 +70,10 @@ def export_file(model: Model, file: str | Path, **options: Unpack[GraphOptions])
     Errors: BertcliError if the packages of the extra are missing, for results that the model does not have, for a model
     without weights, and while writing; what was there is then unchanged.
     """
-    file = Path(file)
     check_output(str(file), (".onnx",))
-    with _draft_of(file.parent, str(file)) as draft:
-        return _make_graph(model, draft / file.name, **options)._replace(file=file)
+    place = Path(os.path.realpath(file))
+    with _draft_of(place.parent, str(file)) as draft:
+        return _make_graph(model, draft / place.name, **options)._replace(file=Path(file))
 
 
 def export_folder(model: Model, folder: str | Path, **options: Unpack[GraphOptions]) -> Exported:

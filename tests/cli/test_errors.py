@@ -222,6 +222,7 @@ def test_errors_bug_is_one_line_too_unless_asked(model: Path, monkeypatch: pytes
         (KeyboardInterrupt(), 130, ""),
         (MemoryError(), 1, "Error: There is not enough memory"),
         (RecursionError("deep"), 1, "Error: Unexpected error, RecursionError"),
+        (ImportError("no libfoo.so.1"), 1, "Error: A package cannot be imported (no libfoo.so.1)"),
     ],
 )
 def test_errors_other_ends(

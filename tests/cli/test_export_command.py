@@ -74,6 +74,8 @@ def test_export_command_warns_of_pooling_that_the_folder_does_not_say(
     ("options", "message"),
     [
         ([], "give the name of a file, or a folder with -o"),
+        ([""], "give the name of a file, or a folder with -o"),
+        (["-o", ""], "give the name of a file, or a folder with -o"),
         (["m.onnx", "-o", "folder"], "give the name of a file, or a folder with -o"),
         (["m.onnx", "--int8", "--dtype", "float16"], "--int8 and --dtype float16"),
     ],

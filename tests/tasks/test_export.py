@@ -222,6 +222,13 @@ def test_export_says_what_it_is(made: Made, tmp_path: Path) -> None:
     assert {one.key: one.value for one in onnx.load(tmp_path / "m.onnx").metadata_props}["pooling"] == "cls, normalize"
 
 
+def test_export_follows_a_link_as_other_outputs_do(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "link.onnx").symlink_to(tmp_path / "place.onnx")
+    assert export_file(bertcli.load(made()), tmp_path / "link.onnx").file == tmp_path / "link.onnx"
+    assert (tmp_path / "link.onnx").is_symlink()
+    assert (tmp_path / "place.onnx").is_file()
+
+
 def test_export_of_a_folder_has_what_others_open(made: Made, tmp_path: Path) -> None:
     source = made(sentence=Sentence(dense=(Dense(7),), normalize=True, normalize_folder=True))
     target = tmp_path / "out"
