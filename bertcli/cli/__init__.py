@@ -1,21 +1,18 @@
-"""The command line. Only the code in this file and in streams.py runs before Ctrl-C and closed pipes are handled."""
+"""The command line. Of it only this file, signals.py and streams.py run before Ctrl-C and closed pipes are handled."""
 
 from __future__ import annotations
 
-import signal
 import sys
-from types import FrameType
 from typing import Any
 
+from bertcli.cli.signals import INTERRUPTED, asked_to_end, heed_signals
 from bertcli.cli.streams import leave_streams, open_closed_streams
 
 
 def main() -> None:
     """Run `bertcli` with the arguments of this process, and exit."""
     open_closed_streams()
-    signal.signal(signal.SIGTERM, _terminate)
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # not under nohup
-        signal.signal(signal.SIGHUP, _terminate)
+    heed_signals()
     try:
         from bertcli.cli.app import application
         from bertcli.report import spell_out
@@ -25,16 +22,18 @@ def main() -> None:
             application(*sys.argv[1:2])(prog_name="bertcli")
         finally:
             sys.stdout.flush()
-    except (KeyboardInterrupt, OSError, SystemExit) as left:
+    except BaseException as left:
+        if asked_to_end() is None and not isinstance(left, (KeyboardInterrupt, OSError, SystemExit)):
+            raise
         leave_streams()
-        sys.exit(_status(left))
+        sys.exit(asked_to_end() or _status(left))
 
 
 def _status(left: BaseException) -> Any:
     """The exit status: a stream that can no longer be written hides neither Ctrl-C nor an earlier error."""
     before = left.__context__
     if isinstance(left, KeyboardInterrupt):
-        return 130
+        return INTERRUPTED
     if isinstance(left, OSError):
         status = 0 if before is None else _status(before)
         full = not isinstance(left, BrokenPipeError)
@@ -42,8 +41,3 @@ def _status(left: BaseException) -> Any:
     if isinstance(left, SystemExit):  # Typer turns a closed pipe into this, as in `bertcli --help | head`
         return _status(before) if isinstance(before, BrokenPipeError) else left.code
     return getattr(left, "exit_code", 1)
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    """Exit as after an error, so that half-written files are removed."""
-    sys.exit(128 + number)

@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from bertcli.cli.options import DebugOptions, name_of, wrong
+from bertcli.cli.signals import INTERRUPTED, asked_to_end
 from bertcli.cli.streams import leave_streams
 from bertcli.errors import BertcliError
 from bertcli.report import visible
@@ -88,12 +89,14 @@ def reported(debug: bool) -> Iterator[None]:
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         leave_streams()
     except Exception as error:
         if debug:
             traceback.print_exc()
+        elif status := asked_to_end():
+            raise typer.Exit(status) from None
         with suppress(OSError):  # stderr may be closed; the exit status still tells
             print(f"Error: {_one_line(_message(error))}", file=sys.stderr)
         raise typer.Exit(1) from None

@@ -8,11 +8,13 @@ Does not import NumPy: its library starts one thread per visible core when it is
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from pathlib import Path, PurePosixPath
 from threading import Lock
@@ -133,6 +135,16 @@ def sharing() -> bool:
     return _sharing.get()
 
 
+@contextmanager
+def undivided() -> Iterator[None]:
+    """Inside, this thread shares no work: the other cores have some already."""
+    before = _sharing.set(True)
+    try:
+        yield
+    finally:
+        _sharing.reset(before)
+
+
 def each(work: Callable[[T], object], pieces: Sequence[T]) -> None:
     """Run `work`, a few ops, on every piece, with one thread per product; on all cores unless a watcher is set."""
     if sharing():
@@ -174,16 +186,13 @@ def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
                 pass
             raise
 
-    before = _sharing.set(True)  # first of all: a signal handler that computes must not enter the pool's locks as well
-    try:
+    with undivided():  # first of all: a signal handler that computes must not wait for what it has interrupted
         helpers = [_helpers().submit(copy_context().run, work_off) for _ in range(count - 1)]
         try:
             work_off()
         finally:
             begun = [helper for helper in helpers if not helper.cancel()]
             failures = [failure for helper in begun if (failure := helper.exception())]
-    finally:
-        _sharing.reset(before)
     if failures:
         raise failures[0]
 
@@ -198,6 +207,13 @@ def _helpers() -> Helpers:
         with _making:
             pool = _pool = _pool or Helpers(min(MOST, core_count()) - 1, daemon=True)
     return pool
+
+
+@atexit.register
+def _wait() -> None:
+    """At the end, let pieces end that were begun before a Ctrl-C: a thread within a library would abort the process."""
+    if _pool is not None:
+        _pool.shutdown()
 
 
 def _forget() -> None:

@@ -124,6 +124,33 @@ def test_process_signals_leave_nothing_behind(number: signal.Signals, status: in
     assert target.read_text(encoding="utf-8") == "old"
 
 
+@pytest.mark.parametrize("place", ["bertcli.cli.app", "bertcli.tasks.encode"])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_process_signals_that_an_import_turns_into_an_error(
+    number: signal.Signals, status: int, place: str, model: Path
+) -> None:
+    """Python 3.11 raises a RuntimeError where a signal comes while a class is made, C extensions an ImportError."""
+    code = f"""
+import builtins, os, signal, sys
+real = builtins.__import__
+
+def interrupted(name, *others):
+    if name != {place!r}:
+        return real(name, *others)
+    try:
+        os.kill(os.getpid(), signal.{number.name})
+    except BaseException:
+        raise RuntimeError("Error calling __set_name__") from None
+
+builtins.__import__ = interrupted
+{MAIN}
+"""
+    words = ["encode", "-m", str(model), "tea"]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, check=False, timeout=SECONDS)
+    assert (done.returncode, done.stdout) == (status, b"")
+    assert b"rror" not in done.stderr
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 @pytest.mark.parametrize("buffered", ["", "1"])
 @pytest.mark.parametrize(

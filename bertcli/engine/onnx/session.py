@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.onnx.graph import IDS, INPUTS, MASK, SEGMENTS
 from bertcli.engine.packing import Packed
-from bertcli.engine.threads import thread_count
+from bertcli.engine.threads import thread_count, undivided
 from bertcli.errors import BertcliError, first_line, shown
 
 # The provider of each device, and the package that has it.
@@ -132,7 +132,7 @@ class Session:
 
     def __call__(self, inputs: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[Any]]:
         """The results of a batch; of the inputs those are used that the graph has."""
-        with _explained(f"ONNX Runtime failed on {self._device}"), _turn:
+        with _explained(f"ONNX Runtime failed on {self._device}"), undivided(), _turn:
             found = self._session.run(None, {name: inputs[name] for name in self.inputs})
         return dict(zip(self.outputs, found, strict=True))
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bertcli.engine.onnx import session
 from bertcli.engine.onnx.session import MOST_PADDING, MOST_TOKENS, Session, alike, available_devices, check_device
+from bertcli.engine.threads import sharing
 from bertcli.errors import BertcliError
 
 LENGTHS = st.lists(st.integers(1, 600), min_size=1, max_size=60)
@@ -77,6 +78,7 @@ def test_onnx_session_says_that_a_device_fails(monkeypatch: pytest.MonkeyPatch) 
 
 def test_onnx_session_leaves_a_signal_handler_its_errors_and_another_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> None:
+        assert sharing()  # else another thread, to which the handler gives work, would wait for this one
         assert session._turn.acquire(blocking=False)
         session._turn.release()
         raise TimeoutError("of the handler")
