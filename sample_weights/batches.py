@@ -130,7 +130,7 @@ def draw(sampler: Sampler, seed: int, step: int, fraction: float) -> Batch:
 
     One step in four shows single sentences, one in eight runs of one document, the others pairs. 64 pieces, every
     eighth 128; in the last quarter 128, every third 256. The masked share falls from 25 % to 15 %. In the last tenth
-    half of the single sentences have no full stop: before, a mask at the end of a text has learnt to be one.
+    half of the single sentences have no full stop: before, a mask at the end of a text has learned to be one.
     """
     rng = np.random.default_rng((seed, step))
     rate = 0.25 - 0.10 * fraction

@@ -65,7 +65,7 @@ def own_masks(model: Model, item: Item) -> MaskedSentence:
     name, mask = model.tokenizer.mask_token, model.tokenizer.mask_id
     if item.tokens.lost_masks:
         raise BertcliError(
-            f"{item.tokens.lost_masks} {name} of {item.place} lie beyond the cut: shorten the text or raise "
+            f"{item.tokens.lost_masks} {name} of {item.place} beyond the cut: shorten the text or raise "
             "max_length (--max-length)."
         )
     positions = [position for position, id in enumerate(item.tokens.ids) if id == mask]

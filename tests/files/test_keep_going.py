@@ -24,7 +24,7 @@ ROWS = [
     b'{"text": "the cat sat on the mat with tea and [MASK]"}',
 ]
 BAD_ROWS = {1: "not UTF-8", 3: "not valid JSON", 4: "no field 'text'", 5: "which is not a text"}
-WITH_TASK = {**BAD_ROWS, 2: "There is no [MASK]", 7: "lie beyond the cut"}
+WITH_TASK = {**BAD_ROWS, 2: "There is no [MASK]", 7: "beyond the cut"}
 
 
 @pytest.fixture
