@@ -235,7 +235,7 @@ def explain_page(found: Sequence[Explanation]) -> str:
 
 def _parts(one: Explanation, heading: bool) -> Iterator[Markup]:
     if heading:
-        yield element("h2", f"{one.index}: {one.meaning}")
+        yield element("h2", f"Text {one.index}")
     yield element("p", f"{one.meaning[0].upper()}{one.meaning[1:]}: {cell(one.value)}")
     for text, words in one.texts():
         marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.4f}") for word, shade in words]

@@ -31,9 +31,12 @@ if TYPE_CHECKING:
 
 TOP_K = 3
 MEANING = (
-    "What the prediction head makes of each layer's state; layer 0 is the embeddings' output. Rank and probability are "
-    "those of the last layer's best token, and KL (in nats) says how far a layer's prediction is from the last one. "
-    "The head was trained on the last layer only, so an early layer may know more than it can say through it."
+    "What the prediction head makes of each layer's state; layer 0 is the embeddings' output. The head was trained on "
+    "the last layer only, so an early layer may know more than it can say through it."
+)
+NUMBERS = (
+    " Rank and score are those of the last layer's best token, and KL (in nats) says how far a layer's prediction is "
+    "from the last one."
 )
 
 
@@ -196,7 +199,8 @@ MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predic
 def lens_page(found: Sequence[Lens]) -> str:
     """A table of layers for each mask; for many tokens a grid of each layer's best prediction."""
     parts = [part for one in found for part in _parts(one, heading=len(found) > 1)]
-    return page("What each layer would predict", *parts, lead=MEANING)
+    numbers = NUMBERS if any(len(one.masks) <= MOST_TABLES for one in found) else ""
+    return page("What each layer would predict", *parts, lead=MEANING + numbers)
 
 
 def _parts(one: Lens, heading: bool) -> Iterator[Markup]:
@@ -220,7 +224,7 @@ def _parts(one: Lens, heading: bool) -> Iterator[Markup]:
 
 
 def _grid_table(one: Lens) -> Markup:
-    layers = [Column(str(layer.layer)) for layer in one.masks[0].layers]
+    layers = [Column(f"Layer {layer.layer}") for layer in one.masks[0].layers]
     rows = [[f"{token.position} {token.token_str}", *(_best(layer) for layer in token.layers)] for token in one.masks]
     caption = "Each layer's best prediction for each token, shaded by its probability"
     return table(caption, [Column("Token"), *layers], rows)
@@ -237,4 +241,4 @@ def lens_svg(one: Lens) -> str:
     rows = [f"{token.position} {token.token_str}" for token in one.masks]
     drawn = [[Cell(best.score, best.token_str, f"{best.token_str}: {best.score:.1%}") for best in
               (layer.predictions[0] for layer in token.layers)] for token in one.masks]  # fmt: skip
-    return grid("Each layer's best prediction; darker is more probable", rows, layers, drawn)
+    return grid("Each layer's best prediction, from layer 0; darker is more probable", rows, layers, drawn)

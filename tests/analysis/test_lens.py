@@ -82,7 +82,9 @@ def test_lens_pages_show_tables_or_a_grid(made: Made) -> None:
     text = lens_page(masks)
     assert text.count("<table") == 1
     assert text.count("<mark") == 3 * 3
+    assert "Rank and score are" in text
     text = lens_page(tokens)
     assert text.count("<mark") == 3 * len(tokens[0].masks)
+    assert "Rank and score are" not in text
     assert "<script" not in text
     assert lens_svg(tokens[0]).count("<title>") == 1 + 3 * len(tokens[0].masks)
