@@ -7,6 +7,7 @@ modules of sentence-transformers 2 to 6.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -195,7 +196,7 @@ def missing_files(folder: Path) -> list[str]:
 def _entries(folder: Path) -> list[Any]:
     """What modules.json lists; without it, nothing, or what config.json says if it is model2vec's."""
     file = folder / "modules.json"
-    if not file.is_file():
+    if not os.path.lexists(file):  # a link to a file that is gone is an error, as anywhere else
         config_file = folder / "config.json"
         config = read_optional(config_file)
         if config.get("model_type") != "model2vec":
@@ -214,7 +215,7 @@ def _read_modules(folder: Path) -> list[_Module]:
     file, entries = folder / "modules.json", _entries(folder)
     found = [_module(entry, file) for entry in entries]
     kinds = [module.kind for module in found]
-    if not ORDER.fullmatch(" ".join(kinds)) and (kinds or file.is_file()):
+    if not ORDER.fullmatch(" ".join(kinds)) and (kinds or os.path.lexists(file)):
         wanted = "one Transformer, one Pooling, then Dense and Normalize, or one Transformer and SpladePooling"
         raise _unusable(file, f"lists the modules {', '.join(kinds)}; bertcli supports {wanted}, in this order")
     return found
@@ -302,7 +303,7 @@ def _read_dense(file: Path, size: int | None) -> Dense:
 def _read_transformer(folder: Path) -> tuple[int | None, bool]:
     """max_seq_length and do_lower_case of the Transformer module; a static model has none."""
     at, static = network_place(folder)
-    file = next((at / name for name in TRANSFORMER_FILES if (at / name).is_file()), None)
+    file = next((at / name for name in TRANSFORMER_FILES if os.path.lexists(at / name)), None)
     if file is None or static:
         return None, False
     config = read_object(file)

@@ -302,6 +302,14 @@ def test_a_damaged_list_of_modules_is_refused(folder: Path, text: str) -> None:
         read_sentence_config(folder)
 
 
+@pytest.mark.parametrize("name", ["modules.json", "sentence_bert_config.json"])
+def test_a_link_to_a_file_that_is_gone_is_not_a_file_that_was_never_there(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    (folder / name).symlink_to("gone")
+    with pytest.raises(BertcliError, match=rf"{name} is a link to a file that no longer exists"):
+        read_sentence_config(folder)
+
+
 @pytest.mark.parametrize("limit", [0, -1, True, "128", 1.5])
 def test_a_damaged_limit_is_refused(folder: Path, limit: Any) -> None:
     change(folder / "sentence_bert_config.json", max_seq_length=limit)
