@@ -37,7 +37,7 @@ def diff(
     """Show what differs between two models on a text, step by step, and where it begins.
 
     bertcli diff bert-base-uncased my-fine-tune "The cat sat on the mat."
-    bertcli diff my-model my-model-float16 "The cat sat on the mat." --tolerance 1e-2 --check
+    bertcli diff my-model my-model-float16 "The cat sat." --tolerance 1e-2 --check
     bertcli diff my-model arrays.npz "The cat sat on the mat."
     bertcli diff bert-base-uncased bert-large-uncased -i texts.txt -o layers.html
 

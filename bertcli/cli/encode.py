@@ -170,7 +170,7 @@ def encode(job: Job, search: SearchOptions, vectors: VectorOptions) -> None:
     jq -c '.[]' all.json | bertcli encode --format-in jsonl -o vectors.npy
     bertcli encode -i reports.jsonl --chunk 256,32 -o vectors.parquet
     bertcli encode -m my-model -i questions.txt --prompt-name query -o queries.npy
-    bertcli encode -m naver/splade-v3 --sparse --tokens "a cup of tea" --format json
+    bertcli encode -m naver/splade-v3 --sparse --tokens "hot tea" --format json
     bertcli encode --similarity "a cup of tea" "a mug of coffee" "a red car"
     bertcli encode --query "a hot drink" --against vectors.npy -i sentences.txt
     bertcli encode -m sentence-transformers/all-MiniLM-L6-v2 "How are you?"

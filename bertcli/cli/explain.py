@@ -38,7 +38,7 @@ def explain(
     bertcli explain "She poured a cup of hot [MASK]." --word coffee
     bertcli explain "A dog lay on the rug." --with "The cat sat on the mat."
     bertcli explain -i reviews.txt -o reviews.html
-    bertcli explain -m my-reranker "How tall is it?" --text-pair "It has a height of 330 m."
+    bertcli explain -m my-reranker "How tall is it?" --text-pair "It is 330 m."
 
     A word's contribution is the result for the text less the result for the
     text without that word: what the model does when the word is missing, not

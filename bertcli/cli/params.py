@@ -53,7 +53,7 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions
     bertcli params --variant large --collapse
     bertcli params --variant base --vocab-size 30000 --heads mlm,nsp --style keras
     bertcli params --variant base --versus large
-    bertcli params --variant base --set num_hidden_layers=6 --set intermediate_size=2048
+    bertcli params --variant base --set num_hidden_layers=6 --set num_labels=3
     bertcli params --config a/config.json --versus b/config.json
     bertcli params -m my-model --tensors
     bertcli params --config config.json --format json

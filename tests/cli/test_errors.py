@@ -276,27 +276,27 @@ def test_errors_help_tells_the_real_default() -> None:
     assert f"Tokens computed together. (default: {BATCH_TOKENS})" in help
 
 
+def examples(command: str = "") -> list[str]:
+    """The examples in the help of a command, or of all."""
+    texts = [one.callback.__doc__ or "" for one in application(command).registered_commands]
+    lines = [line.strip() for text in texts for line in text.splitlines()]
+    return [line for line in lines if line.startswith("bertcli ")]
+
+
 @pytest.mark.parametrize("command", [name for commands in PANELS.values() for name in commands])
 def test_errors_help_is_not_cut_in_a_terminal_of_80_columns(command: str) -> None:
     lines = bertcli(command, "--help", environment={"COLUMNS": "80"}).out.splitlines()
     assert [line for line in lines if line.startswith("│") and "…" in line] == []
+    assert {*examples(command)} <= {line.strip() for line in lines}
 
 
-def helped() -> list[list[str]]:
-    """The examples in the help of all commands that need nothing but what is bundled."""
-    lines = [
-        line.strip() for one in application().registered_commands for line in (one.callback.__doc__ or "").splitlines()
-    ]
-    needs = re.compile(r" -m | -i |--against|--config|\||my-|\.svg|doctor")
-    return [shlex.split(line)[1:] for line in lines if line.startswith("bertcli ") and not needs.search(line)]
+NEEDS_MORE = re.compile(r" -m | -i |--against|--config|\||my-|\.svg|doctor")  # than what is bundled
 
 
-@pytest.mark.parametrize("example", helped(), ids=" ".join)
-def test_errors_no_example_of_the_help_has_any(
-    example: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("example", [line for line in examples() if not NEEDS_MORE.search(line)])
+def test_errors_no_example_of_the_help_has_any(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    result = bertcli(*example)
+    result = bertcli(*shlex.split(example)[1:])
     assert (result.status, "Error" in result.err) == (0, False)
 
 
