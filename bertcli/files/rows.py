@@ -157,13 +157,14 @@ def _table(rows: Generator[_Cells, None, None], wanted: Wanted) -> Iterator[Text
 def _quoted_rows(lines: LineFile) -> Generator[_Cells, None, None]:
     """Rows of comma-separated fields; a quoted field may span several lines."""
     csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST))  # the limit below applies first
-    read: list[Line] = []
+    read: list[Line] = []  # the row's first line, and perhaps the first later one that is not UTF-8
 
     def source() -> Iterator[str]:
         size = 0
         for line in lines:
-            size = len(line.text) + (size if read else 0)
-            read.append(line)
+            size = len(line.text) + len(line.end) + (size if read else 0)
+            if not read or (line.error and len(read) == 1):
+                read.append(line)
             if size > LONGEST:
                 raise BertcliError(
                     f"{read[0].place}: a quotation mark opens here and does not close within {LONGEST:,} letters."

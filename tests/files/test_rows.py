@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from reading import refusal, refusal_of, rows_of, texts_of
 
 from bertcli.errors import BertcliError
+from bertcli.files import rows
 from bertcli.files.inputs import from_files
 from bertcli.files.lines import LONGEST
 
@@ -138,6 +139,14 @@ def test_rows_whose_quotation_mark_never_closes_do_not_fill_the_memory(tmp_path:
         gzip.compress(b'text\nfine\n"open\n' + (b"x" * 99 + b"\n") * (LONGEST // 90), 1)
     )
     assert refusal(tmp_path / "t.csv.gz").startswith("t.csv.gz, line 3: a quotation mark opens here and does not close")
+
+
+def test_rows_whose_quotation_mark_never_closes_end_among_empty_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "LONGEST", 1000)
+    message = refusal_of(tmp_path, "t.csv", 'text\n"open\n' + "\n" * 2000 + '"\n')
+    assert message.startswith("t.csv, line 2: a quotation mark opens here and does not close")
 
 
 @pytest.mark.parametrize(("ending", "kind"), [("jsonl", int), ("csv", str), ("tsv", str)])
