@@ -26,7 +26,8 @@ def main() -> None:
         if asked_to_end() is None and not isinstance(left, (KeyboardInterrupt, OSError, SystemExit)):
             raise
         leave_streams()
-        sys.exit(asked_to_end() or _status(left))
+        status = _status(left)
+        sys.exit(status and (asked_to_end() or status))  # what was done all the same is done
 
 
 def _status(left: BaseException) -> Any:
