@@ -280,7 +280,7 @@ class Plan:
                 f"gives {width}: leave out pooling and layer (--pooling, --layer)."
             )
         width = dense[-1].weight.shape[0] if dense else width
-        if truncate_dim is not None and not 1 <= truncate_dim <= width:
+        if truncate_dim is not None and truncate_dim > width:
             raise BertcliError(
                 f"Vectors of {width} numbers cannot be cut to {truncate_dim} (see truncate_dim, --truncate-dim)."
             )
