@@ -4,6 +4,7 @@
     kernels   softmax, norms, activations in place  packing   no padding; attention and batches in pieces for the cache
     threads   how many, and how they share a pass   scratch   memory that is used again
     blas      the library behind NumPy's products   watcher   who looks on
+    positions where tokens stand, and how far apart helpers   threads that may be interrupted anywhere
 
 A pass is limited by the rate of OpenBLAS's products: at 8 × 128 tokens of BERT-base they are 88 % of the time and run
 at the rate that large products alone reach. What is done about the rest, and what it gains:
@@ -19,6 +20,7 @@ at the rate that large products alone reach. What is done about the rest, and wh
   by their outputs, so that activations are computed where the product was.
 * Attention in blocks of a quarter of a million scores; a local layer computes its band (`packing`): 2,048 tokens of
   ModernBERT-base take 0.6 of the CPU time of transformers with sdpa attention and 0.3 of its eager one.
+* DeBERTa's relative positions are multiplied only as far as the tokens of a batch stand apart (`positions`).
 
 The promise: whatever a text is batched with, on however many threads, its vector changes by at most 1e-6 of its largest
 number, that of a single token by 2e-6; this is float32's rounding in products of different sizes. The same command on
