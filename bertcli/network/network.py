@@ -10,7 +10,7 @@ from bertcli.engine.packing import Packed
 from bertcli.network.module import Module, optional_parts
 from bertcli.network.ops import pick
 
-OF_TOKENS = frozenset({"mlm", "token_classifier", "qa", "rtd"})  # heads that read every token; the others the first
+OF_TOKENS = frozenset({"mlm", "token_classifier", "qa", "rtd"})  # heads with an output for every token
 
 
 class Network(Module):
@@ -45,7 +45,7 @@ class Network(Module):
         return tuple(head for head in optional_parts(type(self)) if getattr(self, head) is not None)
 
     def reads(self, head: str, batch: Packed) -> Integers | None:
-        """The packed rows of the hidden states that a head needs; None for all."""
+        """The packed rows of the hidden states that a head needs, whatever it gives; None for all."""
         return None if head in OF_TOKENS else batch.first
 
     def predict(self, head: str, hidden: Array, batch: Packed) -> Array:

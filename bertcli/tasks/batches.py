@@ -17,6 +17,7 @@ from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import LEAST_TOKENS, Packed, Sentence, pack
 from bertcli.engine.threads import each_or_whole, thread_count
 from bertcli.errors import BertcliError, damaged
+from bertcli.network.network import OF_TOKENS
 
 if TYPE_CHECKING:
     from bertcli.model import Model
@@ -147,11 +148,11 @@ def logits(model: Model, head: str, batch: Packed) -> Array:
 
 
 def logits_of_each(model: Model, head: str, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
-    """What a head says of each sentence: [output], or of a head that reads every token [token, output]."""
+    """What a head says of each sentence: [output], or of a head of tokens [token, output]."""
 
     def run(packed: Packed) -> Iterable[Numbers]:
         found = logits(model, head, packed).astype(np.float64)
-        return np.split(found, packed.offsets[1:-1]) if model.network.reads(head, packed) is None else found
+        return np.split(found, packed.offsets[1:-1]) if head in OF_TOKENS else found
 
     return in_packed_batches(sentences, batch_tokens, run)
 
