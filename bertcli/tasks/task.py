@@ -15,7 +15,7 @@ from bertcli.checkpoint.sentence import read_limit
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole, shown
 from bertcli.files.texts import Chunk, Failure, Text
 from bertcli.lazy import cached_property
-from bertcli.tokens import Tokenizer, Tokens
+from bertcli.tokens import Tokenizer, Tokens, refuse_long
 
 if TYPE_CHECKING:
     from bertcli.model import Model
@@ -218,9 +218,11 @@ class Task(Generic[R]):
         return Window(items, failures, Progress(1, len(group), cut, lost, len(failures)))
 
     def _checked(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
-        for _, text in numbered:
+        for index, text in numbered:
             if text.error:
                 raise BertcliError(text.error)
+            for one in (text.text, text.pair or ""):
+                refuse_long(one, text.place or f"Text {index}")
         items = self.items(numbered)
         for item in items:
             if not item.tokens.ids and self.model.config.contextual:

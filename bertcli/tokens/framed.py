@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from tokenizers import Encoding
+
 from bertcli.errors import BertcliError
-from bertcli.tokens.long import Joined, Piece, Side
 
 if TYPE_CHECKING:
     from bertcli.tokens.tokenizer import Tokenizer
@@ -36,6 +37,21 @@ class Original(NamedTuple):
     max_length: int | None
     cut: Cut = "longest"
     start: int | None = None
+
+
+class Listed:
+    """The tokens of a text as lists; those of an Encoding are made anew whenever it is asked."""
+
+    def __init__(self, tokens: Encoding | Listed) -> None:
+        self.ids: list[int] = tokens.ids
+        self.offsets: list[tuple[int, int]] = tokens.offsets
+        self.word_ids: list[int | None] = tokens.word_ids
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+Side = Encoding | Listed  # the tokens of one text, without special tokens
 
 
 class Framing(NamedTuple):
@@ -139,8 +155,7 @@ class Tokens:
                 f"A window of {size} tokens has room for {max(room, 0)} beside {besides}, but neighbors share "
                 f"{overlap}: choose larger windows, let them share less, or shorten the first text."
             )
-        listed = (side if isinstance(side, Joined) else Joined([(Piece(0, 0, 0), side)]) for side in framing.sides)
-        framing = framing._replace(sides=tuple(listed))
+        framing = framing._replace(sides=tuple(map(Listed, framing.sides)))
         found = []
         for start in range(0, max(cut - overlap, 1), max(room - overlap, 1)):
             kept = (*(slice(length) for length in whole), slice(start, start + room))

@@ -14,7 +14,7 @@ from tokenizers.models import WordPiece
 from bertcli.checkpoint.lacking import lacks_tokenizer
 from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, flag, read_optional, read_whole
 from bertcli.errors import BertcliError, shown
-from bertcli.tokens.refused import refuse_file, refuse_tokenizer
+from bertcli.tokens.refused import refuse_growth, refuse_merges
 
 PANIC = "PanicException"  # a Rust panic; pyo3 does not derive it from Exception, and it cannot be imported
 UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
@@ -173,10 +173,10 @@ def library_errors(what: str) -> Iterator[None]:
 
 def _from_json(file: Path) -> Backend:
     data = read_whole(file, VOCABULARY_LIMIT)
-    refuse_file(data, file)
+    refuse_merges(data, file)
     with library_errors(f"{file} cannot be read as a tokenizer"):
         backend = Backend.from_buffer(data)
-    refuse_tokenizer(backend, file)
+    refuse_growth(backend, file)
     if getattr(backend.model, "dropout", None):  # of merges, at random: for training, too
         backend.model.dropout = None
     backend.no_truncation()  # the stored settings are those of its training run; the limit is set at every encode

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -15,11 +14,11 @@ from bertcli.checkpoint.sentence import network_place
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.lazy import cached_property
-from bertcli.tokens.framed import Cut, Framing, Original, Slot, Tokens, kept_parts
-from bertcli.tokens.long import LONG, Side, boundary, encode_long
+from bertcli.tokens.framed import Cut, Framing, Original, Side, Slot, Tokens, kept_parts
 from bertcli.tokens.opening import Settings, library_errors, open_backend, read_settings, special_tokens
 
 SPACES = ("Ġ", "▁")
+LONGEST = 2_000_000  # characters of a text: the library takes 200 to 450 bytes for each
 
 
 class Spelling(NamedTuple):
@@ -132,11 +131,11 @@ class Tokenizer:
         _refuse_bad_text([word])
         found = self.id_of(word) if self.space is None or word.startswith(self.space) else None
         if found is not None:
-            ids = (found,)
+            ids = [found]
         else:
-            ids = (*self._backend_batch([word if self.space is None else f" {word.lstrip()}"])[0].ids,)
+            ids = self._backend_batch([word if self.space is None else f" {word.lstrip()}"])[0].ids
         self._check_id(max(ids, default=0), "into a word")
-        return ids
+        return tuple(ids)
 
     @property
     def prefix(self) -> str | None:
@@ -159,7 +158,8 @@ class Tokenizer:
     def spelled(self, pieces: Sequence[str]) -> str:
         """The text that pieces stand for, as the tokenizer's own decoder writes it."""
         decoder = self._backend.decoder
-        return " ".join(pieces) if decoder is None else str(decoder.decode(list(pieces)))
+        with library_errors("The tokenizer's decoder failed"):
+            return " ".join(pieces) if decoder is None else str(decoder.decode(list(pieces)))
 
     # --------------------------------------------------------------------------------------------------- encoding
 
@@ -225,15 +225,11 @@ class Tokenizer:
         lost_masks = 0 if mask is None else sum(side.ids.count(mask) for side in sides) - ids.count(mask)
         return Tokens(ids, segments, lost, lost_masks, original, self, framing)
 
-    @cached_property
-    def _between(self) -> re.Pattern[str] | None:
-        return boundary(self._backend)
-
     def _backend_batch(self, texts: list[str]) -> list[Side]:
         try:
+            for text in texts:
+                refuse_long(text)
             with library_errors("The tokenizer failed"):  # e.g. a WordPiece model without [UNK]
-                if max(map(len, texts), default=0) > LONG and self._between is not None:
-                    return [encode_long(self._backend, text, self._between) for text in texts]
                 return list(self._backend.encode_batch(texts, add_special_tokens=False))
         except TypeError:
             _refuse_bad_text(texts)
@@ -270,6 +266,12 @@ class Tokenizer:
                 segments = framed.type_ids if self._has_segments else [0] * len(framed)
                 return tuple(map(Slot, framed.sequence_ids, framed.ids, segments))
         raise BertcliError("The tokenizer finds no token even in its own special tokens: fetch the model again.")
+
+
+def refuse_long(text: str, place: str = "") -> None:
+    """Raise BertcliError for a text too long to tokenize; the message begins with its place."""
+    if len(text) > LONGEST:
+        raise BertcliError(f"{place or shown(text)} has {len(text):,} characters, more than {LONGEST:,}: split it.")
 
 
 def _refuse_bad_text(texts: Sequence[object]) -> None:

@@ -14,6 +14,7 @@ from conftest import Made
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.files.inputs import from_files
 from bertcli.model import Model
 from bertcli.tasks.batches import micro_batches
 from bertcli.tasks.classify import classify
@@ -103,6 +104,17 @@ def test_task_warns_once_of_what_was_cut(mlm: Model, caplog: pytest.LogCaptureFi
     assert caplog.messages == []
     with pytest.raises(BertcliError, match=r"text 1 \('the cat sat'\) has 5 tokens, more than 4"):
         list(score(mlm, ["tea", "the cat sat"], max_length=4, truncation="error"))
+
+
+def test_task_names_the_line_of_a_text_too_long_to_tokenize(mlm: Model, tmp_path: Path) -> None:
+    file = tmp_path / "in.txt"
+    file.write_text("tea\n" + "a" * 2_000_001 + "\n", encoding="utf-8")
+    with pytest.raises(BertcliError, match=r"in\.txt, line 2 has 2,000,001 characters, more than 2,000,000: split it"):
+        list(score(mlm, from_files([str(file)])))
+    with pytest.raises(BertcliError, match="Text 1 has 2,000,001 characters"):
+        encode(mlm, ["tea", "a" * 2_000_001])
+    with pytest.raises(BertcliError, match="Text 0 has 2,000,001 characters"):
+        encode(mlm, ["tea"], ["a" * 2_000_001])
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -1,4 +1,4 @@
-"""Tokenizers of every kind in BERT's family: equal to transformers', and long texts in pieces are the texts."""
+"""Tokenizers of every kind in BERT's family: equal to transformers'."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tokenizer_kinds import KINDS, write_kind
 from vocabulary import SPECIAL, pieces, write_vocabulary
 
 from bertcli.checkpoint.families.bert import BertConfig
 from bertcli.errors import BertcliError
-from bertcli.tokens import Tokenizer, Tokens, long, tokenizer
+from bertcli.tokens import Tokenizer, Tokens
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "tokens.json").read_text(encoding="utf-8"))
 CUTS: dict[str, Any] = {"longest_first": "longest", "only_first": "text", "only_second": "pair"}
@@ -90,68 +87,6 @@ def test_kinds_have_special_tokens_by_role(opened: Opened, kind: str, tmp_path: 
     assert kind in ("roberta", "modernbert") or unknown in opened(kind).encode(["ɸ"])[0].ids  # these know every byte
     write_kind(tmp_path, kind, told=False)  # tokenizer.json alone tells as much
     assert roles(Tokenizer.open(tmp_path)) == roles(opened(kind))
-
-
-SPACES = [" ", " ", "  ", "\t", "\n", "\r\n", "\u00a0", "\u3000", "\x00", ""]
-PARTS = [
-    "tea",
-    "Unbelievable",
-    "b,c",
-    "MASK",
-    "x_y",
-    "«naïve»",
-    "ΣΑΣ",
-    "漢字",
-    "😀",
-    "e\u0301",
-    "\ufe76",
-    "\u0301",
-    "don't",
-    "``q''",
-    "a1b22",
-    "x's'1",
-    "(!)?",
-    "中国人、カタ",
-    "<ma",
-    "sk>",
-]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@given(
-    parts=st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from(SPACES)), max_size=40),
-    piece=st.integers(1, 30),
-)
-@settings(deadline=None, max_examples=60)
-def test_kinds_read_long_texts_in_pieces(opened: Opened, kind: str, parts: list[tuple[str, str]], piece: int) -> None:
-    reader = opened(kind)
-    text = "".join((reader.mask_token if part == "MASK" else part) + space for part, space in parts)
-    whole = [told(tokens) for tokens in reader.encode([text])]
-    with patch.object(tokenizer, "LONG", 0), patch.object(long, "PIECE", piece), patch.object(long, "TOGETHER", 2):
-        assert [told(tokens) for tokens in reader.encode([text])] == whole
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_kinds_are_split_into_pieces_at_all(opened: Opened, kind: str) -> None:
-    between = opened(kind)._between
-    assert between is not None
-    with patch.object(long, "PIECE", 2):
-        found = list(long._pieces("tea and coffee", between))
-    assert found == [long.Piece(0, 3, 0), long.Piece(2, 7, 1), long.Piece(6, 14, 1)]
-
-
-@pytest.mark.parametrize("kind", ["roberta", "modernbert"])
-@pytest.mark.parametrize("line", ["ab.", "x1", "http://a.b/c,", "中国人、", "don't."])
-def test_kinds_that_know_every_byte_are_given_a_line_without_spaces_in_pieces(
-    opened: Opened, kind: str, line: str
-) -> None:
-    text, between = line * 100, opened(kind)._between
-    assert between is not None
-    whole = told(opened(kind).encode([text])[0])
-    with patch.object(tokenizer, "LONG", 0), patch.object(long, "PIECE", 20):
-        pieces = list(long._pieces(text, between))
-        assert max(piece.end - piece.start for piece in pieces) <= 20 + len(line) + 1
-        assert told(opened(kind).encode([text])[0]) == whole
 
 
 def test_kinds_with_weights_of_another_family(tmp_path: Path) -> None:

@@ -58,27 +58,10 @@ def with_template(folder: Path, change: Callable[[dict[str, Any]], object]) -> P
     return folder
 
 
-def test_tokenizer_file_template_without_its_special_tokens(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(BertcliError, match=r"tokenizer\.json puts '\[SEP\]' around texts but gives it no id"):
-        Tokenizer.open(with_template(tmp_path, lambda template: template["special_tokens"].pop("[SEP]")))
-    assert capfd.readouterr().err == ""
-
-
 @pytest.mark.parametrize("place", [1, 3])
 def test_tokenizer_file_template_that_omits_a_text(place: int, tmp_path: Path) -> None:
     with pytest.raises(BertcliError, match="template omits a text, or has it twice"):
         Tokenizer.open(with_template(tmp_path, lambda template: template["pair"].pop(place)))
-
-
-def test_tokenizer_file_that_cuts_texts_into_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    file = make(tmp_path, tokenizer="json") / "tokenizer.json"
-    document = json.loads(file.read_text(encoding="utf-8"))
-    step = {"type": "FixedLength", "length": 0}
-    for document["pre_tokenizer"] in (step, {"type": "Sequence", "pretokenizers": [step]}):
-        file.write_text(json.dumps(document), encoding="utf-8")
-        with pytest.raises(BertcliError, match=r"cuts texts into pieces of no length|cannot be read as a tokenizer"):
-            Tokenizer.open(tmp_path)
-    assert capfd.readouterr().err == ""
 
 
 def of_kind(folder: Path, kind: str, change: Callable[[Any], object], escaped: str = "") -> Path:
@@ -122,42 +105,6 @@ def test_tokenizer_file_that_merges_at_random(tmp_path: Path) -> None:
     assert words.encode(["the cat"])[0].pieces == ["<s>", "the", "Ġcat", "</s>"]
 
 
-SIZE = len(NO_CHANGES) - 5  # bytes of its trie
-
-
-@pytest.mark.parametrize("escaped", ["", "precompiled_charsmap"])
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        b"",
-        b"\1\0",
-        bytes(4),  # no unit
-        NO_CHANGES[:-9],
-        NO_CHANGES + b"\xff",
-        NO_CHANGES[:4] + b"\xff" * SIZE + b"\0",  # units that lead beyond the trie
-        NO_CHANGES[:4] + (1 << 10).to_bytes(4, "little") + NO_CHANGES[8:-1024] + bytes(2),
-        NO_CHANGES[:4] + (256).to_bytes(4, "little") + (9).to_bytes(4, "little") * (SIZE // 4 - 1) + b"\0",
-        NO_CHANGES[:4] + (256).to_bytes(4, "little") + (1).to_bytes(4, "little") * (SIZE // 4 - 1) + "é\0".encode(),
-    ],
-)
-def test_tokenizer_file_with_a_damaged_map(
-    damaged: bytes, escaped: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def change(document: dict[str, Any]) -> None:
-        document["normalizer"]["normalizers"][0]["precompiled_charsmap"] = b64encode(damaged).decode()
-
-    with pytest.raises(BertcliError, match=r"tokenizer\.json has a damaged precompiled_charsmap"):
-        Tokenizer.open(of_kind(tmp_path, "xlm-roberta", change, escaped))
-    assert capfd.readouterr().err == ""
-
-
-def test_tokenizer_file_without_its_map(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    step = {"type": "Precompiled", "precompiled_charsmap": None}
-    with pytest.raises(BertcliError, match=r"tokenizer\.json has a damaged precompiled_charsmap"):
-        Tokenizer.open(of_kind(tmp_path, "xlm-roberta", lambda data: data.update(normalizer=step)))
-    assert capfd.readouterr().err == ""
-
-
 def test_tokenizer_file_with_an_id_of_32_bits(tmp_path: Path) -> None:
     words = Tokenizer.open(of_kind(tmp_path, "roberta", lambda data: data["model"]["vocab"].update(the=2**31 + 5)))
     (tokens,) = words.encode(["the"])
@@ -174,19 +121,45 @@ def test_tokenizer_file_whose_map_makes_texts_longer(tmp_path: Path) -> None:
         Tokenizer.open(of_kind(tmp_path, "xlm-roberta", change))
 
 
-def test_tokenizer_file_that_puts_nothing_before_texts(tmp_path: Path) -> None:
-    step = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": ""}, {"type": "NFD"}]}
-    with pytest.raises(BertcliError, match="puts nothing before texts"):
-        Tokenizer.open(of_kind(tmp_path, "roberta", lambda data: data.update(normalizer=step)))
+def damaged_map(document: dict[str, Any]) -> None:
+    document["normalizer"]["normalizers"][0]["precompiled_charsmap"] = b64encode(NO_CHANGES[:-9]).decode()
 
 
-@pytest.mark.parametrize("start", [0, 1])
-def test_tokenizer_file_whose_decoder_cuts_the_ends_of_pieces(start: int, tmp_path: Path) -> None:
-    step = {"type": "Strip", "content": "a", "start": start, "stop": 1}
-    with pytest.raises(BertcliError, match="cuts off the ends of pieces in its decoder"):
-        Tokenizer.open(of_kind(tmp_path, "roberta", lambda data: data.update(decoder=step)))
-    words = Tokenizer.open(of_kind(tmp_path, "roberta", lambda data: data.update(decoder={**step, "stop": 0})))
-    assert words.spelled(["ab", ""]) == ("ab", "b")[start]
+def leading_out_of_its_map(document: dict[str, Any]) -> None:
+    leads = NO_CHANGES[:4] + b"\xff" * (len(NO_CHANGES) - 5) + b"\0"
+    document["normalizer"]["normalizers"][0]["precompiled_charsmap"] = b64encode(leads).decode()
+
+
+CUT = {"type": "Strip", "content": "a", "start": 0, "stop": 1}
+NOTHING = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": ""}, {"type": "NFD"}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("xlm-roberta", damaged_map, "tokenizer.json cannot be read as a tokenizer"),
+        ("xlm-roberta", leading_out_of_its_map, "The tokenizer failed"),
+        (
+            "deberta-v2",
+            lambda data: data["post_processor"]["special_tokens"].pop("[SEP]"),
+            "cannot put its special",
+        ),
+        ("roberta", lambda data: data.update(pre_tokenizer={"type": "FixedLength", "length": 0}), "tokenizer"),
+        ("roberta", lambda data: data.update(normalizer=NOTHING), "failed"),
+        (
+            "roberta",
+            lambda data: data.update(decoder={"type": "Strip", "content": "a", "start": 0, "stop": 1}),
+            "decod",
+        ),
+    ],
+)
+def test_tokenizer_file_at_which_the_library_panics(
+    kind: str, change: Callable[[Any], object], message: str, tmp_path: Path
+) -> None:
+    """Also where it raises a panic no exception can be named for: one line, whatever it is."""
+    folder = of_kind(tmp_path, kind, change)
+    with pytest.raises(BertcliError, match=message):
+        Tokenizer.open(folder).spelled(["ab", ""])
 
 
 def test_tokenizer_file_panic_of_the_library_is_one_line() -> None:

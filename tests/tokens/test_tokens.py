@@ -223,6 +223,13 @@ def test_a_text_is_a_string(folder: Path) -> None:
         from_vocabulary(folder).encode(["fine", 7])  # type: ignore[list-item]
 
 
+def test_a_text_too_long_to_tokenize(folder: Path) -> None:
+    tokenizer = from_vocabulary(folder)
+    assert len(tokenizer.encode(["a " * 1_000_000])[0].ids) == 1_000_002
+    with pytest.raises(BertcliError, match=r"^'a a .*' has 2,000,001 characters, more than 2,000,000: split it\.$"):
+        tokenizer.encode(["a " * 1_000_000 + "a"])
+
+
 @pytest.mark.parametrize("content", [b"", b"{}", b"nonsense", b"\xff", b'{"model": {"type": "WordPiece"}}', b"[1"])
 def test_a_tokenizer_json_that_cannot_be_read_is_no_reason_to_take_another(content: bytes, folder: Path) -> None:
     write_vocabulary(folder, SMALL)
