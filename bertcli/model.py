@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from bertcli.checkpoint.config import Config
 from bertcli.checkpoint.families import family, parse_heads, read_config, variant_config
-from bertcli.checkpoint.loading import MadeWeights, TensorUse, open_checkpoint
-from bertcli.engine.array import Array, is_shape_only
-from bertcli.engine.packing import Limits, MicroBatch, Padded
-from bertcli.engine.products import scatter_rows
-from bertcli.engine.threads import each_or_whole
-from bertcli.engine.watcher import watched
+from bertcli.checkpoint.loading import MadeWeights
+from bertcli.engine.array import Array
 from bertcli.errors import PATH, BertcliError, check_choice, check_kind, shown, shown_object
-from bertcli.lazy import cached_property
 from bertcli.network.module import build
-from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs
+from bertcli.opened import Engine, EngineName, Opened, Precision
 
 if TYPE_CHECKING:
-    from bertcli.checkpoint.sentence import SentenceConfig
     from bertcli.files.texts import Pairs
     from bertcli.tasks.answer import AnswerOptions
     from bertcli.tasks.classify import ClassifyOptions
@@ -34,87 +26,17 @@ if TYPE_CHECKING:
     from bertcli.tasks.sparse import SparseVector
     from bertcli.tasks.tag import TagOptions
     from bertcli.tasks.task import CutOptions, Record, Truncation, Workers
-    from bertcli.tokens import Tokenizer
 
 DEFAULT_MODEL = "bert-mini-mlm"
-TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
-EngineName = Literal["numpy", "onnx"]
-Precision = Literal["float32", "int8"]
-
-
-class Engine(NamedTuple):
-    """What computes the hidden states of the last layer: NumPy, or ONNX Runtime with a precision on a device."""
-
-    name: EngineName = "numpy"
-    precision: Precision = "float32"
-    device: str = "cpu"
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
-    """A network with its configuration, tokenizer and the folder it came from.
+class Model(Opened):
+    """An opened model with the tasks as methods.
 
-    Safe to share between threads. Pickles as its path, not its weights. `options` of a method are those of the function
-    of that name in `bertcli.tasks`. Errors: BertcliError for a missing head (encode needs none) or an unusable text.
+    `options` of a method are those of the function of that name in `bertcli.tasks`. Errors: BertcliError for a missing
+    head (encode needs none) or an unusable text.
     """
-
-    config: Config
-    heads: tuple[str, ...]
-    network: Network = field(repr=False)
-    name: str
-    path: Path | None = None  # absolute: some files are read only when first needed
-    uses: tuple[TensorUse, ...] = field(default=(), repr=False)
-    notes: tuple[str, ...] = ()
-    has_weights: bool = True
-    engine: Engine = Engine()
-    as_stored: bool = field(default=False, init=False, repr=False)  # opening `path` gives the same model again
-
-    @cached_property
-    def tokenizer(self) -> Tokenizer:
-        """The checkpoint's tokenizer, opened on first use."""
-        from bertcli.tokens import Tokenizer  # only commands that read text import the tokenizers package
-
-        return Tokenizer.open(self._folder(), self.config)
-
-    @cached_property
-    def sentence(self) -> SentenceConfig:
-        """What the checkpoint's sentence-transformers files say about pooling, normalization and limits."""
-        from bertcli.checkpoint.sentence import read_sentence_config
-
-        return read_sentence_config(self._folder())
-
-    def forward(self, ids: ArrayLike, segments: ArrayLike | None = None, mask: ArrayLike | None = None) -> Array:
-        """Hidden states of the last layer: int [batch, token] -> float32 [batch, token, hidden].
-
-        `mask` is 1 for tokens to attend to (default: all); rows where it is 0 are returned as zeros.
-        """
-        batch, rows, shape = self._padded(ids, segments, mask)
-        states = np.zeros((*shape, self.config.hidden_size), dtype=np.float32)
-
-        def run(part: MicroBatch) -> None:
-            hidden = self.network(part.batch)
-            if not is_shape_only(hidden):  # of a model without weights there are no numbers to put in place
-                scatter_rows(hidden, states.reshape(-1, self.config.hidden_size), rows[part.rows])
-
-        # ONNX Runtime shares the work among its own threads, and a watcher wants to see one pass.
-        divided = self.engine.name == "numpy" and not watched()
-        parts = batch.micro_batches() if divided else [MicroBatch(batch, slice(len(rows)))]
-        with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care check it
-            each_or_whole(run, parts if len(rows) else [])
-        return states
-
-    def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> Outputs:
-        """A whole pass with every head: [batch, token, …] of the hidden states and the heads that read every token.
-
-        `forward` runs only the encoder; this is what `bertcli trace` shows.
-        """
-        batch, rows, shape = self._padded(ids, segments, None)
-        if not len(rows):
-            raise BertcliError(f"ids have shape {shape}, so there are no tokens to run.")
-        with np.errstate(all="ignore"):
-            found = outputs(self.network, batch)
-        of_tokens = {name: x for name, x in found._asdict().items() if x is not None and name in ("hidden", *OF_TOKENS)}
-        return found._replace(**{name: x.reshape(*shape, -1) for name, x in of_tokens.items()})
 
     def encode(
         self,
@@ -240,24 +162,6 @@ class Model:
 
         return list(rank(self, query, documents, top_k=top_k, **options))
 
-    def _padded(self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None) -> Padded:
-        if not self.has_weights and not watched():
-            raise BertcliError(f"'{self.name}' has no weights, so it cannot be run; trace it, or load a checkpoint.")
-        limits = Limits(self.config.max_tokens, self.config.vocab_size, self.config.segment_count)
-        return Padded.of(ids, segments, mask, limits)
-
-    def _folder(self) -> Path:
-        if self.path is None:
-            raise BertcliError(f"'{self.name}' is a variant without a tokenizer; load a checkpoint to work on text.")
-        return self.path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if not self.as_stored:
-            raise TypeError("a model pickles as its path, which does not work for a variant or a modified model")
-        name, precision, device = self.engine
-        heads = ",".join(self.heads) or "none"
-        return partial(load, heads=heads, engine=name, precision=precision, device=device), (str(self.path),)
-
 
 def expect_model(given: object) -> None:
     """Raise BertcliError for anything but a Model, such as a name that has not been loaded."""
@@ -295,17 +199,8 @@ def load(
         folder = sample(DEFAULT_MODEL)
     else:
         folder = find_model(str(model), revision=revision, cache_dir=cache_dir, offline=offline, progress=progress)
-    opened, path, name = open_checkpoint(folder, heads), folder.resolve(), str(model or DEFAULT_MODEL)
-    network, chosen = opened.network, Engine(engine, precision, device)
-    if engine == "onnx":
-        from bertcli.network.graph import on_onnx_runtime
-
-        network = on_onnx_runtime(network, path, opened.config, precision, device)
-    found = Model(opened.config, opened.heads, network, name, path, opened.uses, tuple(opened.notes), engine=chosen)
-    object.__setattr__(found, "as_stored", True)
-    if text and any((folder / file).exists() for file in TOKENIZER_FILES):
-        found.tokenizer  # noqa: B018
-    return found
+    name = str(model or DEFAULT_MODEL)
+    return Model.at(folder, name, heads=heads, engine=Engine(engine, precision, device), text=text)
 
 
 def variant(

@@ -15,9 +15,18 @@ FILES = sorted(HOME.rglob("*.py"))
 
 # From the ground up; a file may import from its own folder and from those before it, never from those after it.
 ORDER = [
-    *("errors", "lazy", "engine", "network", "functional", "checkpoint", "tokens", "report", "page", "files", "doctor"),
-    *("tasks", "model", "analysis", "cli"),
+    *("errors", "lazy", "engine", "network", "functional", "checkpoint", "tokens", "opened", "report", "page", "files"),
+    *("doctor", "tasks", "model", "analysis", "cli"),
 ]
+# Imports, for type checkers alone, that still point up or round: the list only gets shorter.
+DEBTS = {
+    ("analysis.trace.tables", "analysis.trace.watcher"),
+    ("engine.onnx.exporter", "network.module"),
+    ("engine.watcher", "network.module"),
+    ("files.vectors", "tasks.encode"),
+    ("files.vectors", "tasks.sparse"),
+    ("tokens.framed", "tokens.tokenizer"),
+}
 ALONE: dict[str, set[str]] = {
     "rich": {"report"},
     "tokenizers": {"tokens"},
@@ -39,13 +48,9 @@ MODULES = {name_of(path) for path in FILES}
 
 
 def imports(path: Path, package: str = "bertcli") -> set[str]:
-    """What a file imports, wherever in the file (not for type checkers alone): modules of ours, or packages."""
+    """What a file imports, wherever in the file, for type checkers too: modules of ours, or packages."""
     found = set()
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in [*ast.walk(tree)]:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            node.body = []
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -55,9 +60,14 @@ def imports(path: Path, package: str = "bertcli") -> set[str]:
 
 
 def ours(path: Path) -> set[str]:
-    """The modules of this package that a file imports."""
+    """The modules of this package that a file imports, but for debts."""
     names = {name.removeprefix("bertcli.") for name in imports(path) if name.startswith("bertcli.")}
-    return names & MODULES - {name_of(path)}
+    return {name for name in names & MODULES - {name_of(path)} if (name_of(path), name) not in DEBTS}
+
+
+def test_debts_that_are_paid_leave_the_list() -> None:
+    imported = {(name_of(path), name.removeprefix("bertcli.")) for path in FILES for name in imports(path)}
+    assert imported >= DEBTS
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)

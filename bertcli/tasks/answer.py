@@ -11,20 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind
 from bertcli.files.texts import Failure, Pairs, Text, Texts
 from bertcli.lazy import cached_property
+from bertcli.opened import Opened
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
 from bertcli.tasks.run import records
 from bertcli.tasks.task import Item, Options, Reading, Record, RecordStream, RecordTask
 from bertcli.tokens import Tokens
-
-if TYPE_CHECKING:
-    from bertcli.model import Model
 
 LONGEST_ANSWER = 15  # tokens
 LONGEST_WINDOW = 384  # tokens; with this and the overlap transformers' pipeline reads a context
@@ -44,7 +42,7 @@ class AnswerOptions(Options, total=False):
 
 
 def answer(
-    model: Model,
+    model: Opened,
     questions: Iterable[str] | Texts,
     contexts: Pairs = None,
     *,

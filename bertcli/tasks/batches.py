@@ -7,7 +7,7 @@ beyond 1e-6 of a vector's largest number.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,7 @@ from bertcli.engine.packing import LEAST_TOKENS, Packed, Sentence, pack
 from bertcli.engine.threads import each_or_whole, thread_count
 from bertcli.errors import BertcliError, damaged
 from bertcli.network.network import OF_TOKENS
-
-if TYPE_CHECKING:
-    from bertcli.model import Model
+from bertcli.opened import Opened
 
 R = TypeVar("R")
 Numbers = NDArray[np.float64]
@@ -48,7 +46,7 @@ FITTING = {  # for what no bundled model can do, a model that people use, by the
 }
 
 
-def check_head(model: Model, head: str, task: str) -> None:
+def check_head(model: Opened, head: str, task: str) -> None:
     """Raise BertcliError saying which heads there are, if the one that a task needs is missing."""
     if getattr(model.network, head, None) is not None:
         return
@@ -129,14 +127,14 @@ def in_packed_batches(
 # ---------------------------------------------------------------------------------------------------- what heads say
 
 
-def hidden_states(model: Model, batch: Packed, rows: Integers | None = None) -> Array:
+def hidden_states(model: Opened, batch: Packed, rows: Integers | None = None) -> Array:
     """The last layer's output [token, hidden], or only its `rows`; BertcliError if it is not finite."""
     hidden: Array = model.network(batch, rows)
     check_finite(hidden)
     return hidden
 
 
-def logits(model: Model, head: str, batch: Packed) -> Array:
+def logits(model: Opened, head: str, batch: Packed) -> Array:
     """What a head says of a batch: classifier [batch, label], token_classifier [token, label], pooler [batch, H] …
 
     BertcliError if it is not finite. That the model has the head is checked before (`check_head`).
@@ -147,7 +145,7 @@ def logits(model: Model, head: str, batch: Packed) -> Array:
     return found
 
 
-def logits_of_each(model: Model, head: str, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
+def logits_of_each(model: Opened, head: str, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
     """What a head says of each sentence: [output], or of a head of tokens [token, output]."""
 
     def run(packed: Packed) -> Iterable[Numbers]:
@@ -175,7 +173,10 @@ class MaskedSentence(NamedTuple):
 
 
 def log_probabilities(
-    model: Model, sentences: Sequence[MaskedSentence], wanted: int | Sequence[Collection[int]], batch_tokens: int | None
+    model: Opened,
+    sentences: Sequence[MaskedSentence],
+    wanted: int | Sequence[Collection[int]],
+    batch_tokens: int | None,
 ) -> list[list[dict[int, float]]]:
     """The log-probabilities of pieces at each position of each sentence that is to be predicted.
 
@@ -198,7 +199,7 @@ def log_probabilities(
     return in_micro_batches([len(sentence.ids) for sentence in sentences], batch_tokens, run)
 
 
-def _over_vocabulary(model: Model, hidden: Array, packed: Packed) -> Iterator[tuple[Array, float]]:
+def _over_vocabulary(model: Opened, hidden: Array, packed: Packed) -> Iterator[tuple[Array, float]]:
     """For each hidden state its logits over the vocabulary and their log Σ exp; computed some at a time."""
     step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
     for start in range(0, len(hidden), step):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
@@ -21,13 +21,11 @@ from bertcli.checkpoint.sentence import read_cross_encoder
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind, shown, shown_object
 from bertcli.files.texts import Pairs, Text, Texts
 from bertcli.lazy import cached_property
+from bertcli.opened import Opened
 from bertcli.tasks.batches import FITTING, Activation, Numbers, activated, check_head, logits_of_each, softmax
 from bertcli.tasks.run import records
 from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask
 from bertcli.tokens import Tokens
-
-if TYPE_CHECKING:
-    from bertcli.model import Model
 
 Head = Literal["classifier", "nsp"]
 NEXT_SENTENCE = ("is_next", "not_next")
@@ -48,7 +46,7 @@ class ClassifyOptions(CutOptions, total=False):
 
 
 def classify(
-    model: Model,
+    model: Opened,
     texts: Iterable[str] | Texts,
     pairs: Pairs = None,
     *,
@@ -121,17 +119,17 @@ class _Labels(RecordTask):
 # ---------------------------------------------------------------------------------------------- the model's own labels
 
 
-def chosen_head(model: Model, head: Head | None) -> Head:
+def chosen_head(model: Opened, head: Head | None) -> Head:
     """The head asked for, else the classifier if there is one, else nsp."""
     return head or ("nsp" if "classifier" not in model.heads and "nsp" in model.heads else "classifier")
 
 
-def labels_of(model: Model, head: Head) -> tuple[str, ...]:
+def labels_of(model: Opened, head: Head) -> tuple[str, ...]:
     """The names of a head's labels, by their index."""
     return NEXT_SENTENCE if head == "nsp" else tuple(model.config.labels)
 
 
-def own_activation(model: Model) -> str:
+def own_activation(model: Opened) -> str:
     """What turns this classifier's logits into scores: as its problem_type says, and its number of labels.
 
     For one label of a cross-encoder, what its files name, as in `rank`.
@@ -218,7 +216,7 @@ class _Alternatives(_Labels):
 
 
 def _candidates_task(
-    model: Model,
+    model: Opened,
     reading: Reading,
     candidates: Iterable[str] | str,
     template: str | None,
@@ -293,7 +291,7 @@ class Accuracy:
         self.counts = [[0, 0, 0] for _ in labels]
 
     @classmethod
-    def of(cls, model: Model, head: Head | None) -> Accuracy:
+    def of(cls, model: Opened, head: Head | None) -> Accuracy:
         """For a model that gives every text one label; BertcliError for any other."""
         chosen = chosen_head(model, head)
         if chosen == "classifier" and own_activation(model) != "softmax":

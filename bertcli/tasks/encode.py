@@ -6,7 +6,7 @@ import logging
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Unpack
+from typing import Any, Generic, Literal, Self, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,12 @@ from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole
 from bertcli.files.texts import Failure, Pairs, Text, Texts, from_values
+from bertcli.opened import Opened
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.prepared import Preparation, PrepareOptions, chunks, prepare
 from bertcli.tasks.run import results
 from bertcli.tasks.task import Item, Record, Records, RecordStream, Result, Task, Window, merged
 from bertcli.tokens import Tokenizer
-
-if TYPE_CHECKING:
-    from bertcli.model import Model
 
 logger = logging.getLogger("bertcli")
 Pooling = Literal["auto", "mean", "cls", "max", "pooler", "none"]
@@ -40,7 +38,7 @@ class EncodeOptions(PrepareOptions, total=False):
     truncate_dim: int | None
 
 
-def encode(model: Model, texts: Iterable[str] | Texts, pairs: Pairs = None, **options: Unpack[EncodeOptions]) -> Array:
+def encode(model: Opened, texts: Iterable[str] | Texts, pairs: Pairs = None, **options: Unpack[EncodeOptions]) -> Array:
     """One vector per text: float32 [text, width], in memory; the options are those of `encode_blocks`."""
     if options.get("pooling") == "none":
         raise BertcliError("With pooling none a text has more than one vector: use encode_blocks.")
@@ -51,7 +49,7 @@ def encode(model: Model, texts: Iterable[str] | Texts, pairs: Pairs = None, **op
 
 
 def encode_blocks(
-    model: Model,
+    model: Opened,
     texts: Iterable[str] | Texts,
     pairs: Pairs = None,
     *,
@@ -247,7 +245,7 @@ class Plan:
     @classmethod
     def make(
         cls,
-        model: Model,
+        model: Opened,
         pooling: str | None = "auto",
         layer: int | Sequence[int] = -1,
         normalize: bool | None = None,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -24,10 +24,8 @@ from bertcli.errors import BertcliError
 from bertcli.files.draft import check_output
 from bertcli.files.part import writing
 from bertcli.network.module import parameters
+from bertcli.opened import Opened
 from bertcli.tasks.graph import Wanted
-
-if TYPE_CHECKING:
-    from bertcli.model import Model
 
 logger = logging.getLogger("bertcli")
 Precision = Literal["float32", "float16", "int8"]
@@ -64,7 +62,7 @@ class GraphOptions(TypedDict, total=False):
     check: bool | None
 
 
-def export_file(model: Model, file: str | Path, **options: Unpack[GraphOptions]) -> Exported:
+def export_file(model: Opened, file: str | Path, **options: Unpack[GraphOptions]) -> Exported:
     """Write a model as an ONNX file, whose inputs and outputs have the names that other tools expect.
 
     Errors: BertcliError if the packages of the extra are missing, for results that the model does not have, for a model
@@ -76,7 +74,7 @@ def export_file(model: Model, file: str | Path, **options: Unpack[GraphOptions])
         return _make_graph(model, draft / place.name, **options)._replace(file=Path(file))
 
 
-def export_folder(model: Model, folder: str | Path, **options: Unpack[GraphOptions]) -> Exported:
+def export_folder(model: Opened, folder: str | Path, **options: Unpack[GraphOptions]) -> Exported:
     """Write a model into a folder that sentence-transformers (backend="onnx") and transformers.js can open.
 
     The graph lies in its folder onnx/ under the name that transformers.js has for its precision; beside that lie the
@@ -106,7 +104,7 @@ def export_folder(model: Model, folder: str | Path, **options: Unpack[GraphOptio
 
 
 def _make_graph(
-    model: Model,
+    model: Opened,
     file: Path,
     *,
     head: str | None = None,
@@ -183,7 +181,7 @@ def difference(wanted: Wanted, file: Path) -> float:
     return max(differences, key=lambda value: (np.isnan(value), value))
 
 
-def _let_go_of_weights(model: Model) -> None:
+def _let_go_of_weights(model: Opened) -> None:
     """Have the system take back the memory of mapped weights; what is used again is read from the file again."""
     owners = set[Any]()
     for one in parameters(model.network):

@@ -7,17 +7,15 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 from bertcli.errors import BertcliError, check_count, check_kind, shown
 from bertcli.files.texts import Pairs, Texts
+from bertcli.opened import Opened
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
 from bertcli.tasks.run import records
 from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask
 from bertcli.tokens import Spelling, Tokenizer
-
-if TYPE_CHECKING:
-    from bertcli.model import Model
 
 logger = logging.getLogger("bertcli")
 
@@ -28,7 +26,7 @@ MOST_TOGETHER = 250  # joint fillings: a thousand beginnings with a thousand wor
 
 
 def fill_mask(
-    model: Model,
+    model: Opened,
     texts: Iterable[str] | Texts,
     pairs: Pairs = None,
     *,
@@ -60,7 +58,7 @@ def fill_mask(
     return records(_FillMask(model, Reading(**options), wanted, count, joint), texts, pairs)
 
 
-def own_masks(model: Model, item: Item) -> MaskedSentence:
+def own_masks(model: Opened, item: Item) -> MaskedSentence:
     """A text with its own masks to be predicted; BertcliError if it has none, or if some were cut off."""
     name, mask = model.tokenizer.mask_token, model.tokenizer.mask_id
     if item.tokens.lost_masks:
@@ -166,7 +164,7 @@ class Candidate(NamedTuple):
     log_probability: float
 
 
-def find_targets(model: Model, words: Sequence[str] | str) -> dict[Target, Spelling]:
+def find_targets(model: Opened, words: Sequence[str] | str) -> dict[Target, Spelling]:
     """The ids and the spelling of every word of a list, or of a string of comma-separated words.
 
     Errors: BertcliError for a word that the vocabulary cannot spell.
@@ -203,7 +201,7 @@ def _spelled(words: str, ids: Target, tokenizer: Tokenizer) -> Spelling:
 
 
 def rank(
-    model: Model,
+    model: Opened,
     sentences: Sequence[MaskedSentence],
     targets: Collection[Target] | None,
     count: int,
@@ -240,7 +238,7 @@ class _Step(NamedTuple):
 
 
 def _chained(
-    model: Model, sentences: Sequence[MaskedSentence], targets: list[Target], batch_tokens: int | None
+    model: Opened, sentences: Sequence[MaskedSentence], targets: list[Target], batch_tokens: int | None
 ) -> Iterator[list[Candidate]]:
     """Targets of several pieces as candidates for each position of each sentence, in order."""
     places = [(i, position) for i, sentence in enumerate(sentences) for position in sentence.positions]
@@ -276,7 +274,7 @@ class Filling(NamedTuple):
 
 
 def joint_fillings(
-    model: Model, sentence: MaskedSentence, targets: Collection[Target] | None, count: int, batch_tokens: int | None
+    model: Opened, sentence: MaskedSentence, targets: Collection[Target] | None, count: int, batch_tokens: int | None
 ) -> list[list[Candidate]]:
     """The best `count` fillings of all masks together, as candidates for each mask with the filling's log-probability.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,11 +18,9 @@ from bertcli.errors import BertcliError, shown
 from bertcli.network.graph import HIDDEN, exporter_of
 from bertcli.network.module import parameters
 from bertcli.network.ops import pick
+from bertcli.opened import Opened
 from bertcli.report import visible
 from bertcli.tasks.encode import SMALLEST_LENGTH, Plan, pool
-
-if TYPE_CHECKING:
-    from bertcli.model import Model
 
 # The head that a model was made for, if it has several; nsp and sop were only a help in training.
 HEADS = ("classifier", "token_classifier", "qa", "multiple_choice", "rtd", "mlm")
@@ -34,12 +31,12 @@ ANSWER = ("start_logits", "end_logits")
 class Wanted:
     """A model and the results that a graph of it has: those of a head, or a sentence's vector, or hidden states."""
 
-    model: Model
+    model: Opened
     head: str | None = None
     plan: Plan | None = None
 
     @classmethod
-    def of(cls, model: Model, head: str | None, pooling: str | None, normalize: bool | None) -> Wanted:
+    def of(cls, model: Opened, head: str | None, pooling: str | None, normalize: bool | None) -> Wanted:
         """What was asked for; by default the vector of a sentence model, or the logits that a model was made for.
 
         head: its name, "none" for hidden states. pooling: "auto", "mean", "cls", "max", "pooler", or "none" for hidden

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bertcli.errors import BertcliError, check_count, shown
+from bertcli.opened import Opened
 from bertcli.tasks.batches import check_finite
 from bertcli.tokens import Tokenizer
 
-if TYPE_CHECKING:
-    from bertcli.model import Model
 
-
-def neighbors(model: Model, words: Iterable[str], *, top_k: int = 10) -> Iterator[dict[str, Any]]:
+def neighbors(model: Opened, words: Iterable[str], *, top_k: int = 10) -> Iterator[dict[str, Any]]:
     """For each word {token, neighbors: [{token, id, cosine}, …]}: the rows of E_tok nearest by cosine, best first.
 
     A word is one piece of the vocabulary, written as in the vocabulary (`##ing`) or as in a text (`King`). Raises

@@ -6,15 +6,13 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 from bertcli.errors import BertcliError, check_kind, check_whole, shown
 from bertcli.files.texts import Chunk, Text
+from bertcli.opened import Opened
 from bertcli.tasks.task import CutOptions, Reading
 from bertcli.tokens import Tokenizer, Tokens
-
-if TYPE_CHECKING:
-    from bertcli.model import Model
 
 JOINER = "\u200d"  # zero-width: it makes one emoji of several
 SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
@@ -55,7 +53,7 @@ class Preparation:
 
 
 def prepare(
-    model: Model,
+    model: Opened,
     *,
     prompt_name: str | None = None,
     prompt: str | None = None,

@@ -9,21 +9,19 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from bertcli.checkpoint.sentence import read_cross_encoder
 from bertcli.errors import BertcliError, check_count, shown
 from bertcli.files.texts import Failure, Text, Texts, from_values
+from bertcli.opened import Opened
 from bertcli.tasks.batches import activated, check_head, logits_of_each
 from bertcli.tasks.run import results
 from bertcli.tasks.task import CutOptions, Item, Progress, Reading, Record, Records, RecordStream, RecordTask
 
-if TYPE_CHECKING:
-    from bertcli.model import Model
-
 
 def rank(
-    model: Model,
+    model: Opened,
     query: str | Iterable[str] | Texts,
     documents: Iterable[str] | None = None,
     *,

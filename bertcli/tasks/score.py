@@ -10,21 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 from bertcli.errors import BertcliError, damaged, shown
 from bertcli.files.texts import Pairs, Texts
+from bertcli.opened import Opened
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
 from bertcli.tasks.fill_mask import own_masks
 from bertcli.tasks.run import records
 from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask
 
-if TYPE_CHECKING:
-    from bertcli.model import Model
-
 
 def score(
-    model: Model,
+    model: Opened,
     texts: Iterable[str] | Texts,
     pairs: Pairs = None,
     *,
@@ -77,7 +75,7 @@ class _Score(RecordTask):
         return [_Guess(whole.replaced(at, mask, (at,)), [id]) for at, id in enumerate(ids) if id not in skipped]
 
 
-def _record(model: Model, item: Item, scored: list[tuple[int, float]]) -> Record:
+def _record(model: Opened, item: Item, scored: list[tuple[int, float]]) -> Record:
     loss = -math.fsum(log_prob for _, log_prob in scored) / len(scored) if scored else None
     if loss is not None and not loss < math.log(float(2**1000)):
         raise damaged()
@@ -91,7 +89,7 @@ def _record(model: Model, item: Item, scored: list[tuple[int, float]]) -> Record
     }
 
 
-def _true_ids(model: Model, item: Item, target: str) -> list[int]:
+def _true_ids(model: Opened, item: Item, target: str) -> list[int]:
     """Ids of the true sentence, aligned with those of the text, from which they may differ only at its masks."""
     tokenizer = model.tokenizer
     (truth,) = tokenizer.encode([target], [item.text.pair])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,12 @@ from bertcli.checkpoint.sentence import SparsePooling
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
 from bertcli.files.texts import Pairs, Texts, from_values
+from bertcli.opened import Opened
 from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.encode import PreparedBlock, PreparedStream, PreparedTask
 from bertcli.tasks.prepared import PrepareOptions, prepare
 from bertcli.tasks.run import results
 from bertcli.tasks.task import Record, Window
-
-if TYPE_CHECKING:
-    from bertcli.model import Model
 
 
 class SparseVector(NamedTuple):
@@ -52,7 +50,7 @@ class SparseBlock(PreparedBlock):
 
 
 def encode_sparse(
-    model: Model,
+    model: Opened,
     texts: Iterable[str] | Texts,
     pairs: Pairs = None,
     *,

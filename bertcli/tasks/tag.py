@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 
 from bertcli.errors import BertcliError, check_choice, check_count, shown_object
 from bertcli.files.texts import Text, Texts
+from bertcli.opened import Opened
 from bertcli.tasks.batches import Numbers, activated, check_head, logits_of_each
 from bertcli.tasks.run import records
 from bertcli.tasks.task import Item, Options, Reading, Record, RecordStream, RecordTask
 from bertcli.tokens import Tokens
-
-if TYPE_CHECKING:
-    from bertcli.model import Model
 
 OUTSIDE = ("O",)
 Aggregation = Literal["none", "simple", "first", "max", "average"]
@@ -38,7 +36,7 @@ class TagOptions(Options, total=False):
 
 
 def tag(
-    model: Model,
+    model: Opened,
     texts: Iterable[str] | Texts,
     *,
     aggregation: Aggregation = "simple",

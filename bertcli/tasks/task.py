@@ -9,16 +9,14 @@ import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypedDict, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypedDict, TypeVar
 
 from bertcli.checkpoint.sentence import read_limit
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole, shown
 from bertcli.files.texts import Chunk, Failure, Text
 from bertcli.lazy import cached_property
+from bertcli.opened import Opened
 from bertcli.tokens import Tokenizer, Tokens, refuse_long
-
-if TYPE_CHECKING:
-    from bertcli.model import Model
 
 Record = dict[str, Any]
 Truncation = Literal["warn", "error", "silent"]
@@ -168,7 +166,7 @@ class Task(Generic[R]):
     """
 
     span: ClassVar[int] = 5  # micro-batches in a window: memory is constant after a few hundred texts; 8 are no faster
-    model: Model
+    model: Opened
     reading: Reading
 
     def __post_init__(self) -> None:
@@ -267,7 +265,7 @@ def merged(
     return [record for _, record in sorted(every, key=itemgetter(0))]
 
 
-def length_limit(model: Model, max_length: int | None) -> int:
+def length_limit(model: Opened, max_length: int | None) -> int:
     """The number of tokens at which texts are cut: `max_length`, else the smallest of the model's own limits."""
     positions = model.config.max_tokens
     if max_length is None:

@@ -17,7 +17,8 @@ from reference.family_cases import CASES
 import bertcli
 from bertcli.engine.onnx import cache
 from bertcli.errors import BertcliError
-from bertcli.model import Engine, Model
+from bertcli.model import Model
+from bertcli.opened import Engine
 from bertcli.tasks.answer import answer
 from bertcli.tasks.classify import classify
 from bertcli.tasks.encode import encode_blocks

@@ -1,0 +1,150 @@
+"""An opened model: a network with its configuration, its tokenizer and its sentence settings, ready to compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from operator import is_
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bertcli.checkpoint.config import Config
+from bertcli.checkpoint.loading import TensorUse, open_checkpoint
+from bertcli.engine.array import Array, is_shape_only
+from bertcli.engine.packing import Limits, MicroBatch, Padded
+from bertcli.engine.products import scatter_rows
+from bertcli.engine.threads import each_or_whole
+from bertcli.engine.watcher import watched
+from bertcli.errors import BertcliError
+from bertcli.lazy import cached_property
+from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs
+
+if TYPE_CHECKING:
+    from bertcli.checkpoint.sentence import SentenceConfig
+    from bertcli.tokens import Tokenizer
+
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
+EngineName = Literal["numpy", "onnx"]
+Precision = Literal["float32", "int8"]
+
+
+class Engine(NamedTuple):
+    """What computes the hidden states of the last layer: NumPy, or ONNX Runtime with a precision on a device."""
+
+    name: EngineName = "numpy"
+    precision: Precision = "float32"
+    device: str = "cpu"
+
+
+NUMPY = Engine()
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A network with its configuration, tokenizer and the folder it came from: what the tasks work with.
+
+    Safe to share between threads. Pickles as its path, not its weights. Errors: BertcliError for a missing tokenizer.
+    """
+
+    config: Config
+    heads: tuple[str, ...]
+    network: Network = field(repr=False)
+    name: str
+    path: Path | None = None  # absolute: some files are read only when first needed
+    uses: tuple[TensorUse, ...] = field(default=(), repr=False)
+    notes: tuple[str, ...] = ()
+    has_weights: bool = True
+    engine: Engine = NUMPY
+    stored: tuple[object, ...] = field(default=(), repr=False)  # config, heads, network and name as opening gave them
+
+    @classmethod
+    def at(
+        cls, folder: Path, name: str, *, heads: str | None = None, engine: Engine = NUMPY, text: bool = True
+    ) -> Self:
+        """Open a checkpoint's folder; `heads` keeps only these, and `text` also opens the tokenizer, if there is one.
+
+        Errors: BertcliError for whatever is wrong with the files.
+        """
+        found, path = open_checkpoint(folder, heads), folder.resolve()
+        config, there, network = found.config, found.heads, found.network
+        if engine.name == "onnx":
+            from bertcli.network.graph import on_onnx_runtime
+
+            network = on_onnx_runtime(network, path, config, engine.precision, engine.device)
+        stored = (config, there, network, name)
+        opened = cls(config, there, network, name, path, found.uses, tuple(found.notes), engine=engine, stored=stored)
+        if text and any((folder / file).exists() for file in TOKENIZER_FILES):
+            _ = opened.tokenizer  # an error in it is an error now, not in the middle of a run
+        return opened
+
+    @property
+    def as_stored(self) -> bool:
+        """Whether opening `path` gives the same model again: false for a variant, and for a modified model."""
+        return bool(self.stored) and all(map(is_, self.stored, (self.config, self.heads, self.network, self.name)))
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The checkpoint's tokenizer, opened on first use."""
+        from bertcli.tokens import Tokenizer  # only commands that read text import the tokenizers package
+
+        return Tokenizer.open(self._folder(), self.config)
+
+    @cached_property
+    def sentence(self) -> SentenceConfig:
+        """What the checkpoint's sentence-transformers files say about pooling, normalization and limits."""
+        from bertcli.checkpoint.sentence import read_sentence_config
+
+        return read_sentence_config(self._folder())
+
+    def forward(self, ids: ArrayLike, segments: ArrayLike | None = None, mask: ArrayLike | None = None) -> Array:
+        """Hidden states of the last layer: int [batch, token] -> float32 [batch, token, hidden].
+
+        `mask` is 1 for tokens to attend to (default: all); rows where it is 0 are returned as zeros.
+        """
+        batch, rows, shape = self._padded(ids, segments, mask)
+        states = np.zeros((*shape, self.config.hidden_size), dtype=np.float32)
+
+        def run(part: MicroBatch) -> None:
+            hidden = self.network(part.batch)
+            if not is_shape_only(hidden):  # of a model without weights there are no numbers to put in place
+                scatter_rows(hidden, states.reshape(-1, self.config.hidden_size), rows[part.rows])
+
+        # ONNX Runtime shares the work among its own threads, and a watcher wants to see one pass.
+        divided = self.engine.name == "numpy" and not watched()
+        parts = batch.micro_batches() if divided else [MicroBatch(batch, slice(len(rows)))]
+        with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care check it
+            each_or_whole(run, parts if len(rows) else [])
+        return states
+
+    def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> Outputs:
+        """A whole pass with every head: [batch, token, …] of the hidden states and the heads that read every token.
+
+        `forward` runs only the encoder; this is what `bertcli trace` shows.
+        """
+        batch, rows, shape = self._padded(ids, segments, None)
+        if not len(rows):
+            raise BertcliError(f"ids have shape {shape}, so there are no tokens to run.")
+        with np.errstate(all="ignore"):
+            found = outputs(self.network, batch)
+        of_tokens = {name: x for name, x in found._asdict().items() if x is not None and name in ("hidden", *OF_TOKENS)}
+        return found._replace(**{name: x.reshape(*shape, -1) for name, x in of_tokens.items()})
+
+    def _padded(self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None) -> Padded:
+        if not self.has_weights and not watched():
+            raise BertcliError(f"'{self.name}' has no weights, so it cannot be run; trace it, or load a checkpoint.")
+        limits = Limits(self.config.max_tokens, self.config.vocab_size, self.config.segment_count)
+        return Padded.of(ids, segments, mask, limits)
+
+    def _folder(self) -> Path:
+        if self.path is None:
+            raise BertcliError(f"'{self.name}' is a variant without a tokenizer; load a checkpoint to work on text.")
+        return self.path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self.as_stored:
+            raise TypeError("a model pickles as its path, which does not work for a variant or a modified model")
+        heads = ",".join(self.heads) or "none"
+        return partial(type(self).at, heads=heads, engine=self.engine), (self.path, self.name)
