@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from threading import RLock, current_thread
+from threading import Lock, current_thread
 from threading import enumerate as enumerate_threads
 from typing import Any
 
@@ -147,39 +147,33 @@ def set_threads(count: int) -> None:
         tell(count)
 
 
-_lock = RLock()
-_inside = 0
-_outside: int | None = None
+_lock = Lock()
+_inside = 0  # threads within `single_threaded`
+_outside: int | None = None  # the setting to restore when they have left
 
 
 @contextmanager
 def single_threaded() -> Iterator[bool]:
     """Inside, products use one thread each, so that several can run in parallel; yields false if that is not possible.
 
-    The setting belongs to the process: if two threads are inside at once, the last to leave restores it, unless other
-    code has changed it meanwhile. A signal handler may compute in the midst of any line here: hence the order of the
-    lines, and a lock that can be taken twice.
+    The setting belongs to the process: if several threads are inside at once, the last to leave restores it.
     """
     global _inside, _outside
     if not can_be_set():
         yield False
         return
-    entered = False
-    try:
-        with _lock:
-            now = threads()
-            entered = True
-            _inside += 1
-            if _outside is None:
-                _outside = now
+    with _lock:
+        if not _inside:
+            _outside = threads()
             set_threads(1)
+        _inside += 1
+    try:
         yield True
     finally:
-        if entered:
-            with _lock:
-                _inside = max(0, _inside - 1)  # already 0 in a child forked in between
-                if not _inside:
-                    _restore()
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                _restore()
 
 
 def can_be_set() -> bool:
@@ -197,24 +191,22 @@ def can_be_set() -> bool:
 
 def usual_threads() -> int | None:
     """Threads a product may use outside `single_threaded`; None if the library does not say."""
-    before = _outside
-    return threads() if before is None else before
+    return _outside if _inside else threads()
 
 
 def _restore() -> None:
-    global _outside
-    before, _outside = _outside, None
-    if before is not None and threads() == 1:
-        set_threads(before)
+    if _outside is not None and threads() == 1:
+        set_threads(_outside)
 
 
 def _forget() -> None:
     """In a forked child: threads that were inside `single_threaded` do not exist here to leave it."""
     global _inside
-    _inside = 0
-    _restore()
+    if _inside:
+        _inside = 0
+        _restore()
+    _lock.release()
 
 
 if hasattr(os, "register_at_fork"):  # OpenBLAS hangs in a child that was forked while another thread set the number
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)

@@ -8,23 +8,20 @@ Does not import NumPy: its library starts one thread per visible core when it is
 
 from __future__ import annotations
 
-import atexit
 import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
 from pathlib import Path, PurePosixPath
-from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from bertcli.engine import blas
 from bertcli.engine.watcher import watched
 
 if TYPE_CHECKING:
-    from bertcli.engine.helpers import Helpers
+    from concurrent.futures import ThreadPoolExecutor
 
 T = TypeVar("T")
 
@@ -92,10 +89,9 @@ def choose_threads() -> bool:
     return True
 
 
-_making = Lock()
 _total: int | None = None
 _divided_for: int | None = None
-_pool: Helpers | None = None
+_pool: ThreadPoolExecutor | None = None
 
 
 def core_count() -> int:
@@ -118,10 +114,7 @@ def set_thread_count(count: int | None, divided_for: int | None = None) -> None:
     If `divided_for` is given, work is divided for that many threads: the division can change the last bit of a result.
     """
     global _total, _divided_for, _pool
-    with _making:
-        if _pool is not None:
-            _pool.shutdown(wait=False)
-        _total, _divided_for, _pool = count, divided_for, None
+    _total, _divided_for, _pool = count, divided_for, None
 
 
 # ---------------------------------------------------------------------------------------------------------- sharing
@@ -133,16 +126,6 @@ _sharing: ContextVar[bool] = ContextVar("sharing", default=False)
 def sharing() -> bool:
     """True inside a piece of shared work: the other cores have pieces of their own."""
     return _sharing.get()
-
-
-@contextmanager
-def undivided() -> Iterator[None]:
-    """Inside, this thread shares no work: the other cores have some already."""
-    before = _sharing.set(True)
-    try:
-        yield
-    finally:
-        _sharing.reset(before)
 
 
 def each(work: Callable[[T], object], pieces: Sequence[T]) -> None:
@@ -186,40 +169,32 @@ def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
                 pass
             raise
 
-    with undivided():  # first of all: a signal handler that computes must not wait for what it has interrupted
-        helpers = [_helpers().submit(copy_context().run, work_off) for _ in range(count - 1)]
-        try:
-            work_off()
-        finally:
-            begun = [helper for helper in helpers if not helper.cancel()]
-            failures = [failure for helper in begun if (failure := helper.exception())]
+    pool, context = _helpers(), copy_context()
+    context.run(_sharing.set, True)
+    helpers = [pool.submit(context.copy().run, work_off) for _ in range(count - 1)]
+    try:
+        context.run(work_off)
+    finally:
+        begun = [helper for helper in helpers if not helper.cancel()]
+        failures = [failure for helper in begun if (failure := helper.exception())]
     if failures:
         raise failures[0]
 
 
-def _helpers() -> Helpers:
-    """A thread for every core but the caller's."""
-    from bertcli.engine.helpers import Helpers  # 5 ms, which `bertcli --help` saves
+def _helpers() -> ThreadPoolExecutor:
+    """A thread for every core but the caller's, started when it is first needed."""
+    from concurrent.futures import ThreadPoolExecutor  # 5 ms, which `bertcli --help` saves
 
     global _pool
-    pool = _pool
-    if pool is None:
-        with _making:
-            pool = _pool = _pool or Helpers(min(MOST, core_count()) - 1, daemon=True)
-    return pool
-
-
-@atexit.register
-def _wait() -> None:
-    """At the end, let pieces end that were begun before a Ctrl-C: a thread within a library would abort the process."""
-    if _pool is not None:
-        _pool.shutdown()
+    if _pool is None:
+        _pool = ThreadPoolExecutor(min(MOST, core_count()) - 1, thread_name_prefix="bertcli")
+    return _pool
 
 
 def _forget() -> None:
-    """In a forked child: threads do not survive a fork, and one of them may have held a lock."""
-    global _pool, _making
-    _pool, _making = None, Lock()
+    """In a forked child: its threads did not survive the fork."""
+    global _pool
+    _pool = None
 
 
 if hasattr(os, "register_at_fork"):

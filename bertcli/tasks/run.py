@@ -23,7 +23,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache
@@ -33,7 +33,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertcli.engine import blas
-from bertcli.engine.helpers import Helpers
 from bertcli.engine.threads import MOST, THREAD_VARIABLES, core_count, set_thread_count, thread_count
 from bertcli.engine.watcher import watched
 from bertcli.errors import BertcliError
@@ -103,7 +102,7 @@ def _computed(task: Task[R], texts: Texts, workers: int) -> Generator[R, None, N
                 if monotonic() - begun >= patience:
                     yield from _by_workers(task, groups, texts, workers)
             elif texts.at_hand and thread_count() > 1:
-                with Helpers(1) as pool:
+                with ThreadPoolExecutor(1, thread_name_prefix="bertcli_window") as pool:
                     windows = _in_order(groups, lambda texts, first: pool.submit(task.window, texts, first), most=2)
                     yield from map(task.compute, windows)
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
-from threading import RLock
-from types import FrameType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -106,59 +102,6 @@ for _ in range(8):
         assert alone  # no other thread is left
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=SECONDS)
-
-
-@pytest.mark.skipif(blas.threads() is None, reason="this library cannot be told how many threads to use")
-@pytest.mark.parametrize("handler", ["computes", "raises"])
-def test_blas_threads_are_restored_whatever_a_signal_handler_does(
-    handler: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It runs between any two lines of the same thread: here at each of them in turn (raising, until work begins)."""
-    before = blas.threads() or 1
-    blas.set_threads(2)
-    lines = 0
-    while lines < 1000:
-        monkeypatch.setattr(blas, "_lock", RLock())  # a trace raises also where no handler runs: before a lock is freed
-        reached = _compute_with_a_handler_at(lines, raises=handler == "raises")
-        assert (blas.threads(), blas._inside, blas._outside) == (2, 0, None)
-        if not reached:
-            break
-        lines += 1
-    blas.set_threads(before)
-    assert 10 < lines < 1000
-
-
-def _compute_with_a_handler_at(line: int, raises: bool) -> bool:
-    """Enter and leave `single_threaded`; before its line of this number a handler enters it once more, or raises.
-
-    False if that line does not come any more.
-    """
-    count, working = 0, False
-
-    def watch(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal count
-        if frame.f_code.co_filename != blas.__file__ or (raises and working):
-            return None
-        if event == "line":
-            count += 1
-            if count == line + 1:
-                sys.settrace(None)
-                if raises:
-                    raise KeyboardInterrupt
-                with blas.single_threaded():
-                    assert blas.threads() == 1
-                sys.settrace(watch)
-        return watch
-
-    traced = sys.gettrace()
-    sys.settrace(watch)
-    try:
-        with suppress(KeyboardInterrupt), blas.single_threaded():
-            working = True
-            sys.settrace(None if raises else watch)
-    finally:
-        sys.settrace(traced)
-    return count > line
 
 
 def test_blas_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from weakref import ref
 
 import numpy as np
 import pytest
@@ -21,20 +20,18 @@ from deadlines import SECONDS
 
 import bertcli
 from bertcli.engine import blas, threads
-from bertcli.engine.helpers import Helpers
 
 HERE = threads.cores()
 FORKED = """
 import os, signal, sys, threading
 from bertcli.engine import blas, threads
-from bertcli.engine.helpers import Helpers
 blas.set_threads(2)
 threads.set_thread_count(2)
 threads.share(lambda _: None, range(4))
 before, inside = blas.threads(), threading.Event()
 
 def stay() -> None:
-    with blas.single_threaded(), threads._making:
+    with blas.single_threaded():
         inside.set()
         threading.Event().wait()
 
@@ -142,7 +139,6 @@ def test_threads_without_control_groups_all_cores_are_usable(monkeypatch: pytest
 PROGRAM = """
 import json, os, sys
 from bertcli.engine import blas, threads
-from bertcli.engine.helpers import Helpers
 threads.GROUPS, threads.MOUNT = sys.argv[1:]
 chosen = threads.choose_threads()
 import bertcli.engine.kernels
@@ -266,75 +262,6 @@ def test_threads_that_set_the_librarys_number_are_waited_for_by_a_fork() -> None
         if not child:
             os._exit(not released.is_set())
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_threads_help_a_signal_handler_that_interrupts_a_submission(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of any executor: they share a lock that is held while a thread is started."""
-    done: list[int] = []
-
-    def start(thread: threading.Thread) -> None:
-        monkeypatch.undo()
-        threads.share(done.append, range(9))
-        thread.start()
-
-    def submit() -> None:
-        with ThreadPoolExecutor(1) as pool:
-            monkeypatch.setattr(threading.Thread, "start", start)
-            pool.submit(done.append, 9)
-
-    submitting = threading.Thread(target=submit, daemon=True)
-    submitting.start()
-    submitting.join(SECONDS)
-    assert sorted(done) == [*range(10)]
-
-
-def test_threads_help_until_the_interpreter_ends() -> None:
-    program = """
-import atexit
-from bertcli.engine import threads
-
-def end() -> None:
-    done = []
-    threads.share(done.append, range(9))
-    print(sorted(done) == [*range(9)], end="")
-
-atexit.register(end)
-threads.set_thread_count(2)
-"""
-    for before in ("", "threads.share(lambda _: None, range(9))"):
-        ended = subprocess.run([sys.executable, "-c", program + before], capture_output=True, timeout=SECONDS)
-        assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"True", b"")
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_threads_that_cannot_be_started_are_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    done: list[int] = []
-    monkeypatch.setattr(threading.Thread, "start", start)
-    threads.share(done.append, range(9))
-    assert sorted(done) == [*range(9)]
-    with Helpers(2) as helpers:
-        assert [*helpers.map(str, range(3))] == ["0", "1", "2"]
-
-
-def test_threads_hand_on_errors_and_hold_nothing() -> None:
-    class Held:
-        """Something that can be seen to be there."""
-
-    def fail(_: Held) -> None:
-        raise KeyError
-
-    held = Held()
-    seen = ref(held)
-    with Helpers(1) as helpers:
-        with pytest.raises(KeyError):
-            helpers.submit(fail, held).result(SECONDS)
-        helpers.submit(int).result(SECONDS)
-        del held
-        assert seen() is None
 
 
 # ---------------------------------------------------------------------------------------------------------- the model

@@ -107,8 +107,8 @@ def plain(result: Any) -> Any:
 
 
 def threads_of_windows() -> list[threading.Thread]:
-    """All of this package but those that stay to share products."""
-    return [thread for thread in threading.enumerate() if thread.name.startswith("bertcli") and not thread.daemon]
+    """The threads that tokenize the next window."""
+    return [thread for thread in threading.enumerate() if thread.name.startswith("bertcli_window")]
 
 
 # ----------------------------------------------------------------------------------------------------------- the same
@@ -309,7 +309,7 @@ def test_workers_one_window_starts_nothing(
     def submit(*arguments: object) -> None:
         raise AssertionError("a thread was started")
 
-    monkeypatch.setattr("bertcli.engine.helpers.Helpers.submit", submit)
+    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", submit)
     for workers in (None, 1, 2):
         assert len(list(fill_mask(model, ["[MASK] sat", "hot [MASK]"], workers=workers))) == 2
     assert started == []

@@ -15,6 +15,7 @@ import shutil
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir, mkdtemp
@@ -22,7 +23,6 @@ from tempfile import TemporaryDirectory, gettempdir, mkdtemp
 import numpy as np
 
 from bertcli.engine.array import Array
-from bertcli.engine.helpers import Helpers
 from bertcli.engine.onnx.session import Session
 from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError
@@ -57,7 +57,7 @@ def key_of(parameters: Mapping[str, Array], *settings: object) -> str:
         return hashlib.sha256(np.ascontiguousarray(array).data).digest()
 
     whole = hashlib.sha256(repr(settings).encode())
-    with Helpers(thread_count()) as pool:
+    with ThreadPoolExecutor(thread_count()) as pool:
         for (path, array), found in zip(parameters.items(), pool.map(digest, parameters.values()), strict=True):
             whole.update(f"{path} {array.shape} ".encode() + found)
     return whole.hexdigest()
@@ -118,7 +118,7 @@ def _checksums(folder: Path) -> bytes:
             opened.seek(start)
             return zlib.crc32(opened.read(BLOCK))
 
-    with Helpers(thread_count()) as pool:
+    with ThreadPoolExecutor(thread_count()) as pool:
         found = {
             file.name: [pool.submit(checksum, file, start) for start in range(0, file.stat().st_size, BLOCK)]
             for file in folder.iterdir()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from threading import RLock
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.onnx.graph import IDS, INPUTS, MASK, SEGMENTS
 from bertcli.engine.packing import Packed
-from bertcli.engine.threads import thread_count, undivided
+from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError, first_line, shown
 
 # The provider of each device, and the package that has it.
@@ -73,13 +73,13 @@ def check_device(device: str) -> None:
         )
 
 
-_turn = RLock()  # a session's own threads are as many as there are cores; a signal handler may run one, too
+_turn = Lock()  # a session's own threads are as many as there are cores
 
 
 def _forget() -> None:
     """In a forked child: a thread that does not exist here may have had its turn."""
     global _turn
-    _turn = RLock()
+    _turn = Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -88,15 +88,10 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def _explained(what: str) -> Iterator[None]:
-    """Turn an error of ONNX Runtime into a BertcliError that begins with `what`.
-
-    Its classes are its own, or RuntimeError. Others come from Python code that ran meanwhile, as a signal handler.
-    """
+    """Turn an error of ONNX Runtime into a BertcliError that begins with `what`."""
     try:
         yield
-    except Exception as error:
-        if type(error) is not RuntimeError and not type(error).__module__.startswith("onnxruntime."):
-            raise
+    except Exception as error:  # ONNX Runtime's classes have none in common
         raise BertcliError(f"{what}: {first_line(error)}.") from error
 
 
@@ -132,8 +127,9 @@ class Session:
 
     def __call__(self, inputs: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[Any]]:
         """The results of a batch; of the inputs those are used that the graph has."""
-        with _explained(f"ONNX Runtime failed on {self._device}"), undivided(), _turn:
-            found = self._session.run(None, {name: inputs[name] for name in self.inputs})
+        used = {name: inputs[name] for name in self.inputs}
+        with _explained(f"ONNX Runtime failed on {self._device}"), _turn:
+            found = self._session.run(None, used)
         return dict(zip(self.outputs, found, strict=True))
 
 

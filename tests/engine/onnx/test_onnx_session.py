@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from bertcli.engine.onnx import session
 from bertcli.engine.onnx.session import MOST_PADDING, MOST_TOKENS, Session, alike, available_devices, check_device
-from bertcli.engine.threads import sharing
 from bertcli.errors import BertcliError
 
 LENGTHS = st.lists(st.integers(1, 600), min_size=1, max_size=60)
@@ -74,19 +73,6 @@ def test_onnx_session_says_that_a_device_fails(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(BertcliError) as failed:
         Session(b"")({})
     assert str(failed.value) == "ONNX Runtime failed on cpu: CUDA failure 700: an illegal memory access."
-
-
-def test_onnx_session_leaves_a_signal_handler_its_errors_and_another_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: Any) -> None:
-        assert sharing()  # else another thread, to which the handler gives work, would wait for this one
-        assert session._turn.acquire(blocking=False)
-        session._turn.release()
-        raise TimeoutError("of the handler")
-
-    monkeypatch.setattr(onnxruntime, "InferenceSession", Failing)
-    monkeypatch.setattr(Failing, "run", interrupted)
-    with pytest.raises(TimeoutError, match="of the handler"):
-        Session(b"")({})
 
 
 def test_onnx_session_says_that_a_device_did_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
