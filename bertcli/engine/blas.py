@@ -12,15 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from threading import Lock, current_thread
-from threading import enumerate as enumerate_threads
+from threading import Lock
 from typing import Any
 
 CPU_INFO = "/proc/cpuinfo"
 MAPS = "/proc/self/maps"
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
 AVX512_KERNEL = "SKYLAKEX"
-OWN_THREADS = "bertcli"  # what the names of this package's threads begin with
 AVX512 = frozenset({"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"})  # all that the kernel needs
 
 
@@ -149,14 +147,15 @@ def set_threads(count: int) -> None:
 
 _lock = Lock()
 _inside = 0  # threads within `single_threaded`
-_outside: int | None = None  # the setting to restore when they have left
+_outside = 1  # the setting to restore when they have left
 
 
 @contextmanager
 def single_threaded() -> Iterator[bool]:
     """Inside, products use one thread each, so that several can run in parallel; yields false if that is not possible.
 
-    The setting belongs to the process: if several threads are inside at once, the last to leave restores it.
+    The setting belongs to the process: if several threads are inside at once, the last to leave restores it. What other
+    code sets meanwhile is lost.
     """
     global _inside, _outside
     if not can_be_set():
@@ -164,7 +163,7 @@ def single_threaded() -> Iterator[bool]:
         return
     with _lock:
         if not _inside:
-            _outside = threads()
+            _outside = threads() or 1
             set_threads(1)
         _inside += 1
     try:
@@ -173,20 +172,12 @@ def single_threaded() -> Iterator[bool]:
         with _lock:
             _inside -= 1
             if not _inside:
-                _restore()
+                set_threads(_outside)
 
 
 def can_be_set() -> bool:
-    """True if the library's number of threads can be set and no other thread can mistake it for the user's choice.
-
-    threadpoolctl, with which scikit-learn and joblib limit libraries, reads the number, sets another and restores what
-    it has read. If it read the 1 of `single_threaded` and restored it later, NumPy would keep to one thread for good.
-    """
-    if function("openblas_set_num_threads") is None:
-        return False
-    return "threadpoolctl" not in sys.modules or all(
-        thread is current_thread() or thread.name.startswith(OWN_THREADS) for thread in enumerate_threads()
-    )
+    """True if the library's number of threads can be set."""
+    return function("openblas_set_num_threads") is not None
 
 
 def usual_threads() -> int | None:
@@ -194,17 +185,12 @@ def usual_threads() -> int | None:
     return _outside if _inside else threads()
 
 
-def _restore() -> None:
-    if _outside is not None and threads() == 1:
-        set_threads(_outside)
-
-
 def _forget() -> None:
     """In a forked child: threads that were inside `single_threaded` do not exist here to leave it."""
     global _inside
     if _inside:
         _inside = 0
-        _restore()
+        set_threads(_outside)
     _lock.release()
 
 

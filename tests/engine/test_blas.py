@@ -63,47 +63,6 @@ def test_blas_uses_one_thread_inside_and_as_many_as_before_after() -> None:
     assert blas.threads() == before
 
 
-@pytest.mark.skipif(blas.threads() is None, reason="this library cannot be told how many threads to use")
-def test_blas_threads_that_others_set_meanwhile_stay() -> None:
-    """Another library limits threads before this one does, and lifts its limit before this one."""
-    before = blas.threads() or 1
-    blas.set_threads(1)
-    with blas.single_threaded():
-        blas.set_threads(2)
-    assert blas.threads() == 2
-    blas.set_threads(before)
-
-
-@pytest.mark.skipif(blas.threads() is None, reason="this library cannot be told how many threads to use")
-def test_blas_threads_that_another_thread_limits_meanwhile_come_back() -> None:
-    """As scikit-learn limits them while it computes; its way of doing so must not find the 1 of a product here."""
-    program = """
-import bertcli, threading, time
-import numpy as np
-from bertcli.engine import blas
-from threadpoolctl import threadpool_limits
-
-def limit():
-    while time.monotonic() < end:
-        with threadpool_limits(1):
-            time.sleep(0.002)
-
-model = bertcli.variant("tiny", weights=0)
-ids = np.zeros((8, 128), dtype=int)
-blas.set_threads(2)
-for _ in range(8):
-    end = time.monotonic() + 0.2
-    other = threading.Thread(target=limit)
-    other.start()
-    while other.is_alive():
-        model.forward(ids)
-    assert blas.threads() == 2
-    with blas.single_threaded() as alone:
-        assert alone  # no other thread is left
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=SECONDS)
-
-
 def test_blas_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blas, "function", lambda name: None)
     with blas.single_threaded() as alone:
