@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bertcli.checkpoint.config import Config
-from bertcli.checkpoint.families import Family, Place, family, parse_heads, read_config, tensors_of_others
+from bertcli.checkpoint.families import Family, Place, family, parse_heads, read_config
 from bertcli.checkpoint.lacking import lacks_weights
 from bertcli.checkpoint.sentence import network_place
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors
@@ -143,7 +143,7 @@ class _Loader:
         shape = (request.shape[0] * parts, *request.shape[1:])
         path = request.path if name not in self.taken else f"{self.taken[name].path}, {request.path}"
         if not found and not self.partial:
-            raise self._lacking(expected, shape)
+            raise BertcliError(f"The checkpoint lacks the tensor '{expected}' of shape {shape}: fetch it again.")
         if not found:
             self.taken[name] = TensorUse(expected, shape, "", 0, "missing", path)
             return shape_only(request.shape)
@@ -164,15 +164,6 @@ class _Loader:
         if found[0] not in self.whole:
             self.whole[found[0]] = tensor.float32()
         return np.split(self.whole[found[0]], parts)[number]
-
-    def _lacking(self, name: str, shape: tuple[int, ...]) -> BertcliError:
-        other = tensors_of_others(self.stored, self.family)
-        if other is not None:
-            return BertcliError(
-                f"config.json is that of {self.family.config.title}, but the tensors are those of {other}: both must "
-                "be of one model, so fetch them again."
-            )
-        return BertcliError(f"The checkpoint lacks the tensor '{name}' of shape {shape}: fetch it again.")
 
     def _place(self, path: str) -> Place:
         return self.family.place_of(self.config.stored_path(path))

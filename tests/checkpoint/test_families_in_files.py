@@ -10,7 +10,7 @@ import pytest
 from family_checkpoints import FAMILIES, architecture, make_family
 
 import bertcli
-from bertcli.checkpoint.families import FILES, MARKS, family, parse_config, variants
+from bertcli.checkpoint.families import FILES, family, parse_config, variants
 from bertcli.checkpoint.families.modernbert import ModernBertConfig
 from bertcli.errors import BertcliError
 
@@ -42,21 +42,6 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
         model = bertcli.load(make_family(tmp_path / head, name, head))
         assert set(model.heads) - {"pooler"} == {head} - {"model"} | ({"mlm"} if head == "sop" else set())
         assert model.notes == ()
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_families_in_files_with_tensors_of_another_are_named(name: str, tmp_path: Path) -> None:
-    other = "mpnet" if name == "distilbert" else "distilbert"
-    folder = make_family(tmp_path, name, "mlm", bare=False)
-    weights = (folder / "model.safetensors").read_bytes()
-    (make_family(tmp_path, other, "mlm") / "model.safetensors").write_bytes(weights)
-    mine, theirs = family(name).config.title, family(other).config.title
-    with pytest.raises(BertcliError, match=f"config.json is that of {theirs}, but the tensors are those of {mine}"):
-        bertcli.load(tmp_path)
-
-
-def test_families_in_files_every_file_has_a_mark_of_its_tensors() -> None:
-    assert {file for file, _ in FILES.values()} - {"static"} == set(MARKS)
 
 
 @pytest.mark.parametrize(

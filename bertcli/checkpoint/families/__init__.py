@@ -6,7 +6,7 @@ A family's file, and the page of its network, are imported when they are first n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -33,16 +33,6 @@ FILES = {
     "deberta-v2": ("deberta", "DebertaV2"),
     "albert": ("albert", "Albert"),
     "model2vec": ("static", "StaticModel"),
-}
-MARKS = {  # what only this family's tensors are called
-    "bert": r"bert\.",
-    "roberta": r"roberta\.",
-    "distilbert": r"distilbert\.|.*\.attention\.q_lin\.",
-    "mpnet": r"mpnet\.|.*\.attention\.attn\.",
-    "electra": r"electra\.|embeddings_project\.",
-    "modernbert": r"(model\.)?embeddings\.tok_embeddings\.",
-    "deberta": r"deberta\.|.*\.self\.query_proj\.",
-    "albert": r"albert\.|encoder\.albert_layer_groups\.",
 }
 TEXTBOOK = "textbook"
 RUNS = (
@@ -97,13 +87,6 @@ def family(model_type: str) -> Family:
     name = TEXTBOOK if model_type == TEXTBOOK else FILES[model_type][0]
     found: Family = import_module(f"{__name__}.{name}").FAMILY
     return found
-
-
-def tensors_of_others(names: Iterable[str], than: Family) -> str | None:
-    """The title of another family of which some of a file's tensors are; None if they are of this one, or of none."""
-    files = {file: family(model_type) for model_type, (file, _) in FILES.items() if file in MARKS}
-    found = (file for name in names for file, mark in MARKS.items() if re.match(mark, name))
-    return next((files[file].config.title for file in found if files[file] is not than), None)
 
 
 def read_config(file: Path) -> Config:
