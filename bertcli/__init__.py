@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from bertcli.analysis.lens import lens as lens
     from bertcli.analysis.params import params as params
     from bertcli.analysis.trace import trace as trace
-    from bertcli.checkpoint.families.bert import BertConfig as BertConfig
     from bertcli.errors import BertcliError as BertcliError
     from bertcli.model import Model as Model
     from bertcli.model import load as load
     from bertcli.model import variant as variant
+    from bertcli.models.bert import BertConfig as BertConfig
 
 # before anything here imports NumPy
 choose_kernel()
@@ -32,7 +32,7 @@ choose_threads()
 __version__ = "0.4.0"
 
 _HOMES = {
-    "BertConfig": "bertcli.checkpoint.families.bert",
+    "BertConfig": "bertcli.models.bert",
     "BertcliError": "bertcli.errors",
     "Model": "bertcli.model",
     "diff": "bertcli.analysis.diff",

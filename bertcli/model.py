@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from numpy.typing import ArrayLike
 
-from bertcli.checkpoint.config import Config
-from bertcli.checkpoint.families import family, parse_heads, read_config, variant_config
-from bertcli.checkpoint.loading import MadeWeights
+from bertcli.checkpoint.loading import MadeWeights, read_config
 from bertcli.engine.array import Array
 from bertcli.errors import PATH, BertcliError, check_choice, check_kind, shown, shown_object
+from bertcli.models.config import Config
+from bertcli.models.registry import family, parse_heads, variant_config
 from bertcli.network.module import build
 from bertcli.opened import Engine, EngineName, Opened, Precision
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli.checkpoint.config import Config
 from bertcli.checkpoint.loading import TensorUse, open_checkpoint
 from bertcli.engine.array import Array, is_shape_only
 from bertcli.engine.packing import Limits, MicroBatch, Padded
@@ -20,6 +19,7 @@ from bertcli.engine.threads import each_or_whole
 from bertcli.engine.watcher import watched
 from bertcli.errors import BertcliError
 from bertcli.lazy import cached_property
+from bertcli.models.config import Config
 from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs
 
 if TYPE_CHECKING:

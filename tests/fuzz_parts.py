@@ -23,7 +23,7 @@ from fuzz_vectors import read_vectors, vector_cases
 from hypothesis import strategies as st
 
 import bertcli
-from bertcli.checkpoint.families import read_config
+from bertcli.checkpoint.loading import read_config
 from bertcli.checkpoint.sentence import read_sentence_config
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError

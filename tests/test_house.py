@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -15,8 +17,20 @@ FILES = sorted(HOME.rglob("*.py"))
 
 # From the ground up; a file may import from its own folder and from those before it, never from those after it.
 ORDER = [
-    *("errors", "lazy", "engine", "network", "functional", "checkpoint", "tokens", "opened", "report", "page", "files"),
-    *("doctor", "tasks", "model", "analysis", "cli"),
+    *(
+        "errors",
+        "lazy",
+        "engine",
+        "network",
+        "functional",
+        "models",
+        "checkpoint",
+        "tokens",
+        "opened",
+        "report",
+        "page",
+    ),
+    *("files", "doctor", "tasks", "model", "analysis", "cli"),
 ]
 # Imports, for type checkers alone, that still point up or round: the list only gets shorter.
 DEBTS = {
@@ -90,11 +104,24 @@ def test_one_place_imports_each_package(package: str) -> None:
     assert users == ALONE[package]
 
 
-PAGES = sorted(
-    path.stem for path in (HOME / "network").glob("*.py") if path.stem not in ("ops", "module", "graph", "__init__")
-)
+PAGES = [name for name in MODULES if name.startswith(("network.", "models."))]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", sorted({*PAGES} - {"network.ops", "network.module", "network.graph"}))
 def test_the_pages_people_read_know_no_numpy(page: str) -> None:
-    assert not any(name.split(".")[0] == "numpy" for name in imports(HOME / "network" / f"{page}.py"))
+    assert not any(name.split(".")[0] == "numpy" for name in imports(HOME / f"{page.replace('.', '/')}.py"))
+
+
+def test_a_family_is_imported_without_readers_of_files() -> None:
+    code = "import sys, bertcli.models.bert; print(*(name for name in sys.modules if name.startswith('bertcli.')))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    folders = {name.split(".")[1] for name in loaded}
+    assert folders == {"errors", "lazy", "engine", "network", "models"}
+    assert len(loaded) <= 26
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_nothing_but_its_file_imports_a_family(path: Path) -> None:
+    families = {name for name in MODULES if name.startswith("models.")} - {"models.config", "models.registry"}
+    allowed = {"": {"models.bert"}, "checkpoint.static": {"models.static"}}.get(name_of(path), set())
+    assert path.parent.name == "models" or ours(path) & families <= allowed

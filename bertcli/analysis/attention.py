@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from bertcli.analysis.svg import Cell, grid
 from bertcli.analysis.trace import Trace
-from bertcli.checkpoint.config import Config
 from bertcli.errors import BertcliError, damaged
+from bertcli.models.config import Config
 from bertcli.page import element, page
 from bertcli.report import Column, Document, cell_count, visible
 

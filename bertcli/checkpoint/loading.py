@@ -11,13 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli.checkpoint.config import Config
-from bertcli.checkpoint.families import Family, Place, family, parse_heads, read_config
 from bertcli.checkpoint.lacking import lacks_weights
 from bertcli.checkpoint.sentence import network_place
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors
+from bertcli.checkpoint.untrusted import read_object
 from bertcli.engine.array import Array, shape_only
 from bertcli.errors import BertcliError, check_count, shown
+from bertcli.models.config import Config
+from bertcli.models.registry import Family, Place, family, parse_config, parse_heads
 from bertcli.network.module import Request, build
 from bertcli.network.network import Network
 
@@ -97,11 +98,20 @@ def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = F
     return Checkpoint(config, wanted, network, loader.account())
 
 
+def read_config(file: Path) -> Config:
+    """The configuration in a config.json; BertcliError for a file that is unreadable or of no family that runs."""
+    data = read_object(file)
+    try:
+        return parse_config(data)
+    except BertcliError as error:
+        raise BertcliError(f"{file}: {error}") from None
+
+
 def _open(folder: Path) -> tuple[Config, Mapping[str, StoredTensor]]:
     """The configuration and the tensors in a folder."""
     folder, static = network_place(folder)
     if static:
-        from bertcli.checkpoint.families.static import open_static  # few checkpoints are of that kind
+        from bertcli.checkpoint.static import open_static  # few checkpoints are of that kind
 
         return open_static(folder)
     if not os.path.lexists(folder / "config.json"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import MASKED_SAMPLE
 from bertcli.cli.options import ModelOptions, changed, option, wrong
@@ -13,24 +13,23 @@ if TYPE_CHECKING:
     from bertcli.model import Model
 
 PANEL = "Model without weights, and sizes"
-Variant = Literal[  # the names of families.variants(), which is not loaded for --help
-    "tiny", "mini", "small", "medium", "base", "large", "base-cased", "large-cased", "base-multilingual-cased",
-    "base-chinese", "roberta-base", "roberta-large", "xlm-roberta-base", "xlm-roberta-large", "camembert-base",
-    "distilbert-base", "distilbert-base-cased", "distilbert-base-multilingual-cased", "mpnet-base",
-    "electra-small", "electra-base", "electra-large", "modernbert-base", "modernbert-large",
-    "deberta-v3-xsmall", "deberta-v3-small", "deberta-v3-base", "deberta-v3-large", "deberta-v2-xlarge", "albert-base",
-    "albert-large", "albert-xlarge", "albert-xxlarge", "textbook",
-]  # fmt: skip
+
+
+def _variants(incomplete: str) -> list[str]:
+    from bertcli.models.registry import variants
+
+    return [name for name in variants() if name.startswith(incomplete)]
 
 
 @dataclass(frozen=True)
 class AnalyzedOptions:
     """A model given as a variant or configuration, and sizes."""
 
-    variant: Variant | None = option(
+    variant: str | None = option(
         None, "NAME",
-        f"{', '.join(get_args(Variant))} (the reduced model of tutorials: no segments, no norm after the embeddings, "
-        "no biases and no output projection in attention); no weights are needed.", panel=PANEL,
+        "tiny, mini, small, medium, base, large, or a size of another family, such as roberta-base (a wrong name lists "
+        "all); textbook is the reduced model of tutorials: no segments, no norm after the embeddings, no biases and no "
+        "output projection in attention. No weights are needed.", panel=PANEL, autocompletion=_variants,
     )  # fmt: skip
     config: str | None = option(None, "FILE", "A config.json; no weights are needed.", panel=PANEL)
     heads: str | None = option(
@@ -74,6 +73,8 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions) -> Model:
     named = options.model not in (None, os.environ.get("BERTCLI_MODEL"))
     if named + (analyzed.variant is not None) + (analyzed.config is not None) > 1:
         raise wrong("--model", "only one of -m, --variant and --config can be given.")
+    if analyzed.variant is not None:
+        _check_variant(analyzed.variant)
     if analyzed.without_weights:
         return variant(analyzed.variant or "", config=analyzed.config, heads=analyzed.heads, **analyzed.changes)
     for name in changed(analyzed):
@@ -81,3 +82,13 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions) -> Model:
             raise wrong(name, "this needs --variant or --config; a checkpoint's sizes are fixed.")
     wanted = options.wanted(MASKED_SAMPLE, "no model given (-m, --variant or --config); using the bundled %s.")
     return load(**wanted, heads=analyzed.heads, text=False)
+
+
+def _check_variant(name: str) -> None:
+    from bertcli.errors import BertcliError
+    from bertcli.models.registry import variant_config
+
+    try:
+        variant_config(name)
+    except BertcliError as error:
+        raise wrong("--variant", str(error)) from None

@@ -107,9 +107,9 @@ def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> Document:
 
 def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> Model:
     """The model to compare with: a variant or configuration with the requested sizes and heads, else a checkpoint."""
-    from bertcli.checkpoint.families import variants
     from bertcli.errors import BertcliError
     from bertcli.model import load, variant
+    from bertcli.models.registry import variants
 
     known = variants()
     config = None if name in known else _config_alone(Path(name))

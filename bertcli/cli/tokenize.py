@@ -47,7 +47,7 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
 
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
         folder = find_folder(model, MASKED_SAMPLE, weights=False)
-        from bertcli.checkpoint.families import read_config
+        from bertcli.checkpoint.loading import read_config
         from bertcli.checkpoint.sentence import network_place, read_preparation
         from bertcli.tasks.tokenize import tokenize
         from bertcli.tokens import Tokenizer

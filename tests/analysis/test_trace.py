@@ -18,11 +18,11 @@ from reference import cases
 import bertcli
 from bertcli.analysis.trace import Step, Trace
 from bertcli.analysis.trace.watcher import run_shapes
-from bertcli.checkpoint.families import family, variants
-from bertcli.checkpoint.families.bert import BertConfig
 from bertcli.engine.packing import Packed, pack_padded
 from bertcli.errors import BertcliError
 from bertcli.model import Model
+from bertcli.models.bert import BertConfig
+from bertcli.models.registry import family, variants
 from bertcli.network import ops
 from bertcli.network.module import Parameter, parameters, walk
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from checkpoints import Dense, Sentence, make
 
-from bertcli.checkpoint.families import read_config
+from bertcli.checkpoint.loading import read_config
 from bertcli.checkpoint.sentence import read_sentence_config
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT

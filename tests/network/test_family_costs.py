@@ -11,7 +11,7 @@ import pytest
 
 import bertcli
 from bertcli.analysis.trace.watcher import run_shapes
-from bertcli.checkpoint.families import family, variants
+from bertcli.models.registry import family, variants
 
 CASES = json.loads((Path(__file__).parents[1] / "reference" / "family_costs.json").read_text(encoding="utf-8"))
 

@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 import bertcli
-from bertcli.checkpoint.families.textbook import TextbookConfig
 from bertcli.engine.packing import Packed, pack_padded
 from bertcli.functional import feed_forward, gelu, layer_norm, masked_lm_loss, scaled_dot_product_attention, softmax
 from bertcli.model import Model
+from bertcli.models.textbook import TextbookConfig
 from bertcli.network.module import parameters
 
 Numbers = NDArray[np.float64]

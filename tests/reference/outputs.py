@@ -51,7 +51,7 @@ def log_softmax(x: Array) -> Array:
 def of_bertcli(model: Model, batch: Batch) -> Outputs:
     """Run a right-padded batch through bertcli's network, packed as its commands pack it."""
     from bertcli.engine.packing import pack
-    from bertcli.network.bert import Bert
+    from bertcli.models.bert import Bert
 
     sentences = [
         Sentence(ids[mask == 1].tolist(), segments[mask == 1].tolist())

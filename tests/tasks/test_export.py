@@ -22,10 +22,10 @@ from reference.family_cases import CASES as FAMILIES
 from static_models import write_static
 
 import bertcli
-from bertcli.checkpoint.families.textbook import TextbookConfig
 from bertcli.engine.onnx import file as onnx_file
 from bertcli.engine.packing import pack_padded
 from bertcli.errors import BertcliError
+from bertcli.models.textbook import TextbookConfig
 from bertcli.network.module import parameters
 from bertcli.tasks import export as exporting
 from bertcli.tasks.export import Exported, export_file, export_folder

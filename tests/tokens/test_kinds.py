@@ -12,8 +12,8 @@ import pytest
 from tokenizer_kinds import KINDS, write_kind
 from vocabulary import SPECIAL, pieces, write_vocabulary
 
-from bertcli.checkpoint.families.bert import BertConfig
 from bertcli.errors import BertcliError
+from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer, Tokens
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "tokens.json").read_text(encoding="utf-8"))

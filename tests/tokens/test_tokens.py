@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from vocabulary import SPECIAL, pieces, write_tokenizer_json, write_vocabulary
 
 import bertcli
-from bertcli.checkpoint.families.bert import BertConfig
 from bertcli.errors import BertcliError
+from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer
 
 SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##believ", "##able", "a", "b", "c"]

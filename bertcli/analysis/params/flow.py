@@ -8,8 +8,8 @@ from typing import NamedTuple
 from bertcli.analysis.trace.steps import Call, Step
 from bertcli.analysis.trace.values import Axes, extent
 from bertcli.analysis.trace.watcher import run_shapes
-from bertcli.checkpoint.config import Config
 from bertcli.model import Model
+from bertcli.models.config import Config
 
 SENTENCES, TOKENS = 2, 3  # of the pass, which computes no numbers
 

@@ -1,6 +1,6 @@
 """What the configurations of all families share: config.json's keys as fields, read and checked.
 
-A family's configuration (`families/`) is a frozen dataclass whose fields are config.json's own keys with the defaults
+A family's configuration is a frozen dataclass whose fields are config.json's own keys with the defaults
 of the family's code. A field says which values it may have, and a size of which axis it is. Keys that are not fields
 are not read; older files lack most of them.
 """

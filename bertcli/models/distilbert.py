@@ -1,14 +1,61 @@
-"""DistilBERT in files: its keys in config.json and the names of its tensors."""
+"""DistilBERT (Sanh et al. 2019): BERT without segments and pooler."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from bertcli.checkpoint.config import Config, activation, count, layers
-from bertcli.checkpoint.families import Family
-from bertcli.checkpoint.families.bert import EMBEDDINGS
-from bertcli.network.distilbert import DistilBert
+from bertcli.engine.array import Array
+from bertcli.engine.packing import Packed
+from bertcli.models.bert import EMBEDDINGS
+from bertcli.models.config import Config, activation, count, layers
+from bertcli.models.registry import Family
+from bertcli.network import heads
+from bertcli.network.encoder import Encoder, LayerNorm, Linear
+from bertcli.network.heads import MaskedLM, QuestionAnswering, TokenClassifier
+from bertcli.network.module import Module, fixed, parameter, part
+from bertcli.network.network import Network
+from bertcli.network.ops import add, embed
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings(Module):
+    """X = LayerNorm(E_tok[ids] + E_pos[positions])"""
+
+    token: Array = parameter("V H")
+    position: Array = parameter("P H")
+    norm: LayerNorm = part(features="H")
+
+    def forward(self, batch: Packed) -> Array:
+        x = embed(self.token, batch.ids)
+        return self.norm(add(embed(self.position, batch.positions), x))
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier(heads.FirstTokenClassifier):
+    """max(0, X[CLS] Wᵀ + b) W_cᵀ + b_c"""
+
+    activation: str = fixed("relu")
+
+
+@dataclass(frozen=True, eq=False)
+class MultipleChoice(Classifier):
+    """The same with one logit: how well this choice fits"""
+
+    output: Linear = part(outputs="1", inputs="H")
+
+
+@dataclass(frozen=True, eq=False)
+class DistilBert(Network):
+    """Token ids to hidden states, with heads to apply to them"""
+
+    embeddings: Embeddings = part()
+    encoder: Encoder = part()
+    mlm: MaskedLM | None = part()
+    classifier: Classifier | None = part()
+    token_classifier: TokenClassifier | None = part()
+    qa: QuestionAnswering | None = part()
+    multiple_choice: MultipleChoice | None = part()
 
 
 @dataclass(frozen=True)
@@ -32,7 +79,19 @@ class DistilBertConfig(Config):
         return self.activation
 
 
+WORDS = """
+Embeddings
+  Embeddings.token embed              | a) token embedding     | Token ids, E_tok -> Token embeddings
+  Embeddings.position embed           | b) position embedding  | Positions, E_pos -> Position embeddings
+  Embeddings.position add             | c) sum                 | Position embeddings, Token embeddings -> Embedding sum
+  Embeddings.norm norm                | d) layer normalization | Embedding sum -> Embedding output
+Multiple choice
+  MultipleChoice.dense linear         | a) linear + {act}      | First vector, W -> Transform
+  MultipleChoice.output linear        | b) linear              | Transform, W_m -> Choice logit
+"""
+
 FAMILY = Family(
+    types={"distilbert": "DistilBert"},
     config=DistilBertConfig,
     network=DistilBert,
     prefix="distilbert.",

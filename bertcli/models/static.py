@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
+from bertcli.lazy import cached_property
+from bertcli.models.config import Config, count
+from bertcli.models.registry import Family
 from bertcli.network.module import Module, parameter, part
 from bertcli.network.network import Network
 from bertcli.network.ops import embed, pick
@@ -34,3 +38,31 @@ class Static(Network):
 
     def states(self, batch: Packed) -> Iterator[Array]:
         yield self.embeddings(batch)
+
+
+LONGEST = 1_000_000  # tokens of a text; model2vec's own limit. There are no positions to run out of
+
+
+@dataclass(frozen=True)
+class StaticConfig(Config):
+    """The sizes of the table; there is no config.json of which they could be read."""
+
+    hidden_dim: int = count(256, "H")
+    model_type: str = field(default="model2vec", kw_only=True)
+
+    title: ClassVar[str] = "a static model"
+    contextual: ClassVar[bool] = False
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        return {"V": self.vocab_size, "H": self.hidden_dim, "L": 0, "A": 1, "P": LONGEST, "C": self.num_labels}
+
+
+FAMILY = Family(
+    types={"model2vec": "StaticModel"},
+    config=StaticConfig,
+    network=Static,
+    prefix="",
+    names=((r"embeddings\.token", "embedding.weight"),),
+    variants={},
+)

@@ -1,13 +1,41 @@
-"""BERT (Devlin et al. 2018) in files: its keys in config.json and the names of its tensors."""
+"""The whole BERT: embeddings, encoder and the heads that a checkpoint has."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from bertcli.checkpoint.config import Config, activation, count, eps, layers
-from bertcli.checkpoint.families import Family
-from bertcli.network.bert import Bert
+from bertcli.models.config import Config, activation, count, eps, layers
+from bertcli.models.registry import Family
+from bertcli.network.encoder import Embeddings, Encoder
+from bertcli.network.heads import (
+    Classifier,
+    MaskedLM,
+    MultipleChoice,
+    NextSentence,
+    Pooler,
+    QuestionAnswering,
+    TokenClassifier,
+)
+from bertcli.network.module import part
+from bertcli.network.network import Network
+
+
+@dataclass(frozen=True, eq=False)
+class Bert(Network):
+    """Token ids to hidden states, with heads to apply to them"""
+
+    embeddings: Embeddings = part()
+    encoder: Encoder = part()
+    pooler: Pooler | None = part()
+    mlm: MaskedLM | None = part()
+    nsp: NextSentence | None = part()
+    classifier: Classifier | None = part()
+    token_classifier: TokenClassifier | None = part()
+    qa: QuestionAnswering | None = part()
+    multiple_choice: MultipleChoice | None = part()
+
+    pooled: ClassVar = frozenset({"nsp", "classifier", "multiple_choice"})
 
 
 @dataclass(frozen=True)
@@ -61,6 +89,7 @@ FINE_TUNED = (
 
 
 FAMILY = Family(
+    types={"bert": "Bert"},
     config=BertConfig,
     network=Bert,
     prefix="bert.",

@@ -6,10 +6,14 @@ Weights are stored [in, out] and stacked by head; LayerNorm has no scale or shif
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
+from bertcli.models.bert import BertConfig
+from bertcli.models.config import activation, eps
+from bertcli.models.registry import Family
 from bertcli.network.module import Module, parameter, part, parts
 from bertcli.network.network import Network
 from bertcli.network.ops import (
@@ -144,3 +148,55 @@ def _by_sentence(x: Array, rows: slice, sentences: int) -> Array:
     """View of some packed rows [head, token, size] as [batch, head, token, size]."""
     heads, _, size = x.shape
     return x[:, rows].reshape(heads, sentences, -1, size, copy=False).transpose(1, 0, 2, 3)
+
+
+@dataclass(frozen=True)
+class TextbookConfig(BertConfig):
+    """BERT's keys; a model without segments, whose activation and eps are fixed."""
+
+    hidden_act: str = activation("relu")
+    layer_norm_eps: float = eps(1e-5)
+    model_type: str = field(default="textbook", kw_only=True)
+
+    title: ClassVar[str] = "the textbook model"
+
+
+WORDS = """
+Embeddings
+  Embeddings.token embed            | a) token embedding     | Token ids, E_tok -> T
+  Embeddings.position embed         | b) position embedding  | Positions, E_pos -> P
+  Embeddings.position add           | c) sum                 | P, T -> X
+1 Multi-head attention
+  SelfAttention.query project_heads | a) linear Q            | Encoder input, W^Q -> Query (Q)
+  SelfAttention.key project_heads   | a) linear K            | Encoder input, W^K -> Key (K)
+  SelfAttention.value project_heads | a) linear V            | Encoder input, W^V -> Value (V)
+  SelfAttention.value scores        | b) scaled dot product  | Query (Q), Kᵀ -> Attention scores
+  SelfAttention.value softmax       | c) softmax             | Attention scores -> Attention weights (A)
+  SelfAttention.value mix           | d) weighted sum        | Attention weights (A), Value (V) -> Heads output (Z_h)
+  SelfAttention.value concat        | e) concat              | Heads output (Z_h) -> Attention output
+2 Add & norm
+  EncoderLayer.attention add        | a) residual            | Encoder input, Attention output -> Sub-layer sum
+  EncoderLayer.attention norm       | b) layer normalization | Sub-layer sum -> Norm 1 output
+3 Feed-forward
+  FeedForward.intermediate project  | a) linear 1 + {act}    | Norm 1 output, W_1 -> Z_ffn
+  FeedForward.output project        | b) linear 2            | Z_ffn, W_2 -> Z_out
+4 Add & norm
+  EncoderLayer.feed_forward add     | a) residual            | Norm 1 output, Z_out -> Sub-layer sum 2
+  EncoderLayer.feed_forward norm    | b) layer normalization | Sub-layer sum 2 -> Encoder layer output
+Pooler
+  Pooler.final project              | b) linear + {act}      | [CLS] vector, W_final -> Class vector
+  Pooler.final softmax              | c) softmax             | Class vector -> Class vector, softmax
+Masked language model
+  MaskedLM.weight linear            | linear                 | Encoder output, W -> Vocabulary logits
+Rows asked for
+  Encoder.layers pick               | rows                   | Encoder output, Rows -> Rows asked for
+"""
+
+FAMILY = Family(
+    types={"textbook": "Textbook"},
+    config=TextbookConfig,
+    network=Textbook,
+    prefix="",
+    names=(),
+    variants={"textbook": TextbookConfig()},
+)

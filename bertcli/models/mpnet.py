@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import AttentionBlock, Packed
-from bertcli.network import distilbert, encoder
+from bertcli.models import distilbert
+from bertcli.models.bert import EMBEDDINGS, POOLER
+from bertcli.models.config import count
+from bertcli.models.registry import Family
+from bertcli.models.roberta import FINE_TUNED, LM_HEAD, MaskedLM, RobertaConfig
+from bertcli.network import encoder
 from bertcli.network.encoder import aligned
 from bertcli.network.heads import FirstTokenClassifier, MultipleChoice, Pooler, QuestionAnswering, TokenClassifier
 from bertcli.network.module import fixed, parameter, part, parts
 from bertcli.network.network import Network
 from bertcli.network.ops import add, add_bias, embed, embed_counted, relative_bias
-from bertcli.network.roberta import MaskedLM
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,3 +75,49 @@ class MPNet(Network):
     multiple_choice: MultipleChoice | None = part()
 
     pooled: ClassVar = frozenset({"multiple_choice"})
+
+
+@dataclass(frozen=True)
+class MPNetConfig(RobertaConfig):
+    """An MPNet configuration with config.json's own keys; the defaults are those of MPNet's code."""
+
+    vocab_size: int = count(30527, "V", needed=True)
+    model_type: str = field(default="mpnet", kw_only=True)
+
+    title: ClassVar[str] = "MPNet"
+
+    @property
+    def max_tokens(self) -> int:
+        return self.max_position_embeddings - 2  # positions begin at 2, whatever pad_token_id says
+
+
+WORDS = """
+Embeddings
+  Embeddings.position embed_counted   | b) position embedding | Token ids, Sentence starts, E_pos -> Position embeddings
+Relative positions
+  Encoder.relative relative_bias      | bias of distances      | Query positions, Key positions, T -> Bias
+1 Multi-head attention
+  SelfAttention.value add_bias        | b) bias of distances   | Attention scores, Bias -> Attention scores
+"""
+
+FAMILY = Family(
+    types={"mpnet": "MPNet"},
+    config=MPNetConfig,
+    network=MPNet,
+    prefix="mpnet.",
+    names=(
+        *EMBEDDINGS,
+        (r"encoder\.relative", "encoder.relative_attention_bias.weight"),
+        (r"encoder\.layers\.(\d+)\.attention\.query\.(\w+)", r"encoder.layer.\1.attention.attn.q.\2"),
+        (r"encoder\.layers\.(\d+)\.attention\.key\.(\w+)", r"encoder.layer.\1.attention.attn.k.\2"),
+        (r"encoder\.layers\.(\d+)\.attention\.value\.(\w+)", r"encoder.layer.\1.attention.attn.v.\2"),
+        (r"encoder\.layers\.(\d+)\.attention\.output\.(\w+)", r"encoder.layer.\1.attention.attn.o.\2"),
+        (r"encoder\.layers\.(\d+)\.attention_norm\.(\w+)", r"encoder.layer.\1.attention.LayerNorm.\2"),
+        (r"encoder\.layers\.(\d+)\.feed_forward\.(intermediate|output)\.(\w+)", r"encoder.layer.\1.\2.dense.\3"),
+        (r"encoder\.layers\.(\d+)\.feed_forward_norm\.(\w+)", r"encoder.layer.\1.output.LayerNorm.\2"),
+        *POOLER,
+        *LM_HEAD,
+        *FINE_TUNED,
+    ),
+    variants={"mpnet-base": MPNetConfig(layer_norm_eps=1e-5, max_position_embeddings=514)},
+)

@@ -5,10 +5,14 @@ Two models come out of its training: a generator, which fills masks, and a discr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
+from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, BertConfig
+from bertcli.models.config import choice, count, layers
+from bertcli.models.registry import Family
 from bertcli.network import encoder, heads
 from bertcli.network.encoder import Encoder, LayerNorm, Linear
 from bertcli.network.heads import QuestionAnswering, TokenClassifier
@@ -80,3 +84,62 @@ class Electra(Network):
     token_classifier: TokenClassifier | None = part()
     qa: QuestionAnswering | None = part()
     multiple_choice: MultipleChoice | None = part()
+
+
+@dataclass(frozen=True)
+class ElectraConfig(BertConfig):
+    """An ELECTRA configuration with config.json's own keys; the defaults are those of ELECTRA's code."""
+
+    hidden_size: int = count(256, "H", needed=True)
+    num_hidden_layers: int = layers(12)
+    num_attention_heads: int = count(4, "A", needed=True)
+    intermediate_size: int = count(1024, "F", needed=True)
+    embedding_size: int = count(128, "E")
+    summary_type: str = choice("first")
+    summary_use_proj: bool = choice(True)
+    summary_activation: str = choice("gelu")
+    model_type: str = field(default="electra", kw_only=True)
+
+    title: ClassVar[str] = "ELECTRA"
+
+
+WORDS = """
+Embeddings
+  Embeddings.projection linear        | g) projection          | Embedding output, W_e -> Encoder input
+Replaced tokens
+  ReplacedTokens.dense linear         | a) linear + {act}      | Encoder output, W -> Transform
+  ReplacedTokens.output linear        | b) linear              | Transform, W_r -> Replaced-token logit
+Multiple choice
+  MultipleChoice.dense linear         | a) linear + {act}      | First vector, W -> Transform
+  MultipleChoice.output linear        | b) linear              | Transform, W_m -> Choice logit
+"""
+
+FAMILY = Family(
+    types={"electra": "Electra"},
+    config=ElectraConfig,
+    network=Electra,
+    prefix="electra.",
+    names=(
+        *EMBEDDINGS,
+        (r"embeddings\.projection\.(\w+)", r"embeddings_project.\1"),
+        *ATTENTION,
+        *LAYER,
+        (r"mlm\.transform\.(\w+)", r"generator_predictions.dense.\1"),
+        (r"mlm\.norm\.(\w+)", r"generator_predictions.LayerNorm.\1"),
+        (r"mlm\.decoder", "generator_lm_head.weight"),
+        (r"mlm\.bias", "generator_lm_head.bias"),
+        (r"rtd\.dense\.(\w+)", r"discriminator_predictions.dense.\1"),
+        (r"rtd\.output\.(\w+)", r"discriminator_predictions.dense_prediction.\1"),
+        (r"classifier\.dense\.(\w+)", r"classifier.dense.\1"),
+        (r"classifier\.output\.(\w+)", r"classifier.out_proj.\1"),
+        (r"multiple_choice\.dense\.(\w+)", r"sequence_summary.summary.\1"),
+        (r"(?:token_classifier|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
+        (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
+    ),
+    hints={"mlm": "Of ELECTRA's two models only the generator fills masks, as in -m google/electra-small-generator."},
+    variants={
+        "electra-small": ElectraConfig.sized(12, 256),
+        "electra-base": ElectraConfig.sized(12, 768, embedding_size=768),
+        "electra-large": ElectraConfig.sized(24, 1024, embedding_size=1024),
+    },
+)

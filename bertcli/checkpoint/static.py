@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.config import Config, count
-from bertcli.checkpoint.families import Family
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors
 from bertcli.errors import BertcliError, shown
-from bertcli.lazy import cached_property
-from bertcli.network.static import Static
+from bertcli.models.static import StaticConfig
 
 TABLE, MODEL2VEC = "embedding.weight", "embeddings"
-LONGEST = 1_000_000  # tokens of a text; model2vec's own limit. There are no positions to run out of
-
-
-@dataclass(frozen=True)
-class StaticConfig(Config):
-    """The sizes of the table; there is no config.json of which they could be read."""
-
-    hidden_dim: int = count(256, "H")
-    model_type: str = field(default="model2vec", kw_only=True)
-
-    title: ClassVar[str] = "a static model"
-    contextual: ClassVar[bool] = False
-
-    @cached_property
-    def sizes(self) -> dict[str, int]:
-        return {"V": self.vocab_size, "H": self.hidden_dim, "L": 0, "A": 1, "P": LONGEST, "C": self.num_labels}
 
 
 def open_static(folder: Path) -> tuple[StaticConfig, dict[str, StoredTensor]]:
@@ -72,12 +51,3 @@ def _folded(table: StoredTensor, stored: Mapping[str, StoredTensor]) -> NDArray[
         values = values * factors[:, None]
     values.setflags(write=False)
     return values
-
-
-FAMILY = Family(
-    config=StaticConfig,
-    network=Static,
-    prefix="",
-    names=((r"embeddings\.token", TABLE),),
-    variants={},
-)

@@ -1,0 +1,390 @@
+"""DeBERTa-v2 and v3 (He et al. 2021): attention looks at what tokens are and, apart from that, how far apart they are.
+
+A score has three terms: content to content, content to position, and position to content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.packing import AttentionBlock, Packed
+from bertcli.engine.positions import near_buckets
+from bertcli.errors import BertcliError, shown
+from bertcli.lazy import cached_property
+from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
+from bertcli.models.config import Config, activation, choice, count, eps, layers, texts
+from bertcli.models.registry import Family
+from bertcli.network import encoder, heads
+from bertcli.network.encoder import LayerNorm, Linear, aligned
+from bertcli.network.heads import QuestionAnswering, TokenClassifier
+from bertcli.network.module import Module, parameter, part, parts, setting
+from bertcli.network.network import Network
+from bertcli.network.ops import (
+    add,
+    add_by_key,
+    add_by_query,
+    bucket_scores,
+    convolve,
+    embed,
+    linear,
+    new_norm,
+    pick,
+    scores,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Projection(Module):
+    """y = x Wᵀ"""
+
+    weight: Array = parameter("outputs inputs")
+
+    def forward(self, x: Array) -> Array:
+        return linear(x, self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings(Module):
+    """X = LayerNorm(P(E_tok[ids] + E_pos[positions] + E_type[segments])): version 3 has the first term only"""
+
+    token: Array = parameter("V E")
+    position: Array | None = parameter("P E", when="position_biased_input")
+    segment: Array | None = parameter("T E", when="has_segments")
+    projection: Projection | None = part(when="has_projection", outputs="H", inputs="E")
+    norm: LayerNorm = part(features="H")
+
+    def forward(self, batch: Packed) -> Array:
+        x = embed(self.token, batch.ids)
+        if self.position is not None:
+            x = add(embed(self.position, batch.positions), x)
+        if self.segment is not None:
+            x = add(embed(self.segment, batch.segments), x)
+        return self.norm(x if self.projection is None else self.projection(x))
+
+
+class Relative(NamedTuple):
+    """What every layer needs: the embeddings of relative positions, where the queries stand, and which rows they are"""
+
+    embeddings: Array  # [bucket, hidden], of the buckets that the batch's distances have
+    queries: Integers
+    rows: Integers | None
+
+
+class Places(NamedTuple):
+    """The same in one layer: relative positions as keys and as queries [bucket, hidden]"""
+
+    keys: Array | None
+    queries: Array | None
+    batch: Packed
+    positions: Integers  # of the queries
+
+
+@dataclass(frozen=True, eq=False)
+class SelfAttention(encoder.SelfAttention):
+    """BERT's, with scores (Q_i·K_j + Q_i·PK_b + K_j·PQ_b) / sqrt(3D), where b is the bucket of i - j"""
+
+    position_key: Linear | None = part(when="has_position_key", outputs="H", inputs="H")
+    position_query: Linear | None = part(when="has_position_query", outputs="H", inputs="H")
+    to_position: bool = setting("content_to_position")
+    to_content: bool = setting("position_to_content")
+    buckets: int = setting("position_buckets")
+    farthest: int = setting("farthest")
+
+    def forward(self, x: Array, context: Array, batch: Packed, shared: Any = None) -> Array:
+        """x [query, hidden], context [key, hidden] -> [query, hidden]; without projections of its own, keys' serve."""
+        keys = (self.position_key or self.key)(shared.embeddings) if self.to_position else None
+        queries = (self.position_query or self.query)(shared.embeddings) if self.to_content else None
+        return super().forward(x, context, batch, Places(keys, queries, batch, shared.queries))
+
+    def scores(self, block: AttentionBlock, q: Array, k: Array, places: Any) -> Array:
+        """The sum of the three terms: [batch, head, query, key]"""
+        terms = 1 + self.to_position + self.to_content
+        q_h, k_h = block.query_heads(q), block.key_heads(k)
+        stand = block.group.positions(places.positions, places.batch.positions)
+        x = scores(q_h, k_h, terms=terms)
+        if places.keys is not None:
+            by_query = bucket_scores(q_h, block.split(places.keys), terms=terms)
+            x = add_by_query(x, by_query, *stand, buckets=self.buckets, farthest=self.farthest)
+        if places.queries is not None:
+            by_key = bucket_scores(k_h, block.split(places.queries), terms=terms)
+            x = add_by_key(x, by_key, *stand, buckets=self.buckets, farthest=self.farthest)
+        return x
+
+
+@dataclass(frozen=True, eq=False)
+class Convolution(Module):
+    """LayerNorm(x + act(w ∗ y + b)): to each token, something of those beside it"""
+
+    weight: Array = parameter("H H W")
+    bias: Array = parameter("H")
+    norm: LayerNorm = part(features="H")
+    activation: str = setting("conv_act")
+
+    def forward(self, x: Array, y: Array, first: Integers, rows: Integers | None) -> Array:
+        """x [query, hidden], y [token, hidden] -> [query, hidden]; x is made of these `rows` of y (None: all)."""
+        around = convolve(y, self.weight, self.bias, first, activation=self.activation)
+        return self.norm(add(x, around if rows is None else pick(around, rows)))
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderLayer(encoder.EncoderLayer):
+    """BERT's, and in some models a convolution of its input after the first layer"""
+
+    attention: SelfAttention = part()
+    convolution: Convolution | None = part(when="convolutions")
+
+    def forward(self, x: Array, context: Array, batch: Packed, shared: Any = None) -> Array:
+        """x [query, hidden], context [key, hidden] -> [query, hidden]"""
+        x = super().forward(x, context, batch, shared)
+        return x if self.convolution is None else self.convolution(x, context, batch.first, shared.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class RelativeNorm(LayerNorm):
+    """The same norm for an x that stays as it is"""
+
+    def forward(self, x: Array) -> Array:
+        return new_norm(x, self.weight, self.bias, eps=self.eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder(encoder.Encoder):
+    """L encoder layers, one after the other, and what they share: an embedding of every relative position"""
+
+    layers: tuple[EncoderLayer, ...] = parts("L")
+    relative: Array = parameter("K H")
+    relative_norm: RelativeNorm | None = part(when="has_relative_norm", features="H")
+    buckets: int = setting("position_buckets")
+    farthest: int = setting("farthest")
+
+    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Any]:
+        """The batch with these rows (None: all) as queries, and what attention needs to know of positions."""
+        near = near_buckets(self.relative, batch.reach, self.buckets, self.farthest)
+        embeddings = near if self.relative_norm is None else self.relative_norm(near)
+        batch, queries = aligned(batch, rows)
+        return batch, Relative(embeddings, queries, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedLM(heads.MaskedLM):
+    """BERT's, at the width of the embeddings"""
+
+    transform: Linear = part(outputs="E", inputs="H")
+    norm: LayerNorm = part(features="E")
+    decoder: Array = parameter("V E", tied="embeddings.token")
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier(heads.FirstTokenClassifier):
+    """act(X[CLS] Wᵀ + b) W_cᵀ + b_c"""
+
+    activation: str = setting("pooler_hidden_act")
+
+
+@dataclass(frozen=True, eq=False)
+class MultipleChoice(Classifier):
+    """The same with one logit: how well this choice fits"""
+
+    output: Linear = part(outputs="1", inputs="H")
+
+
+@dataclass(frozen=True, eq=False)
+class Deberta(Network):
+    """Token ids to hidden states, with heads to apply to them"""
+
+    embeddings: Embeddings = part()
+    encoder: Encoder = part()
+    mlm: MaskedLM | None = part()
+    classifier: Classifier | None = part()
+    token_classifier: TokenClassifier | None = part()
+    qa: QuestionAnswering | None = part()
+    multiple_choice: MultipleChoice | None = part()
+
+
+TERMS = ("c2p", "p2c")
+
+
+@dataclass(frozen=True)
+class DebertaConfig(Config):
+    """A DeBERTa-v2 configuration with config.json's own keys; the defaults are those of DeBERTa-v2's code."""
+
+    vocab_size: int = count(128100, "V", needed=True)
+    hidden_size: int = count(1536, "H", needed=True)
+    num_hidden_layers: int = layers(24)
+    num_attention_heads: int = count(24, "A", needed=True)
+    intermediate_size: int = count(6144, "F", needed=True)
+    hidden_act: str = activation()
+    layer_norm_eps: float = eps(1e-7)
+    max_position_embeddings: int = count(512, "P")
+    type_vocab_size: int = count(0, "T", least=0)
+    embedding_size: int | None = count(None)  # None: hidden_size
+    position_biased_input: bool = True
+    relative_attention: bool = False
+    max_relative_positions: int = count(-1, least=-1)
+    position_buckets: int = count(-1, least=-1)
+    norm_rel_ebd: str = choice("none", "layer_norm")
+    share_att_key: bool = False
+    pos_att_type: tuple[str, ...] = ()
+    conv_kernel_size: int = count(0, "W", least=0)
+    conv_groups: int = choice(1)
+    conv_act: str = activation("tanh")
+    pooler_hidden_act: str = activation()
+    pooler_hidden_size: int | None = None
+    attention_head_size: int | None = None
+    model_type: str = field(default="deberta-v2", kw_only=True)
+
+    title: ClassVar[str] = "DeBERTa"
+
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With pos_att_type, "p2c|c2p" in older files, as a tuple."""
+        terms = data.get("pos_att_type")
+        listed = terms.lower().split("|") if isinstance(terms, str) else texts(data, "pos_att_type")
+        return {**data, "pos_att_type": tuple(term.strip() for term in listed if term.strip())}
+
+    def check(self) -> None:
+        for key, value in (
+            ("relative_attention", True),
+            ("pooler_hidden_size", self.hidden_size),
+            ("attention_head_size", self.sizes["D"]),
+        ):
+            if getattr(self, key) not in (value, None):
+                raise BertcliError(f"{key} is {shown(getattr(self, key))}; bertcli runs DeBERTa with {shown(value)}.")
+        for term in self.pos_att_type:
+            if term not in TERMS:
+                raise BertcliError(f"pos_att_type has {shown(term)}; known are {', '.join(TERMS)}.")
+        if self.has_convolution and self.conv_kernel_size % 2 == 0:
+            raise BertcliError(f"conv_kernel_size is {self.conv_kernel_size}; bertcli runs odd sizes.")
+        if self.position_buckets == 1 or self.position_buckets // 2 >= self.farthest - 1:
+            raise BertcliError(
+                f"position_buckets is {self.position_buckets}; with {self.farthest} relative positions it must be 2 to "
+                f"{2 * self.farthest - 3}, or -1 for none."
+            )
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        relative = 2 * (self.position_buckets if self.position_buckets > 0 else self.farthest)
+        return super().sizes | {"E": self.embedding_size or self.hidden_size, "K": relative}
+
+    @property
+    def has_segments(self) -> bool:
+        return self.type_vocab_size > 0
+
+    @property
+    def has_relative_norm(self) -> bool:
+        """Whether a norm comes after the embeddings of relative positions."""
+        return self.norm_rel_ebd == "layer_norm"
+
+    @property
+    def farthest(self) -> int:
+        """How many relative positions there are in each direction."""
+        return self.max_relative_positions if self.max_relative_positions > 0 else self.max_position_embeddings
+
+    @property
+    def content_to_position(self) -> bool:
+        """Whether queries look at relative positions."""
+        return "c2p" in self.pos_att_type
+
+    @property
+    def position_to_content(self) -> bool:
+        """Whether relative positions look at keys."""
+        return "p2c" in self.pos_att_type
+
+    @property
+    def has_position_key(self) -> bool:
+        """Whether relative positions have a projection to keys of their own."""
+        return self.content_to_position and not self.share_att_key
+
+    @property
+    def has_position_query(self) -> bool:
+        """Whether relative positions have a projection to queries of their own."""
+        return self.position_to_content and not self.share_att_key
+
+    @property
+    def has_convolution(self) -> bool:
+        """Whether a convolution comes after the first layer."""
+        return self.conv_kernel_size > 0
+
+    @property
+    def convolutions(self) -> tuple[bool, ...]:
+        """Of every layer, whether a convolution comes after it."""
+        return tuple(self.has_convolution and n == 0 for n in range(self.num_hidden_layers))
+
+
+PUBLISHED: dict[str, Any] = {
+    "position_biased_input": False, "relative_attention": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm",
+    "share_att_key": True, "pos_att_type": ("p2c", "c2p"),
+}  # fmt: skip
+LAYER_N = r"encoder\.layers\.(\d+)\."
+WORDS = """
+Embeddings
+  Embeddings.token embed              | token embedding        | Token ids, E_tok -> Token embeddings
+  Embeddings.position embed           | position embedding     | Positions, E_pos -> Position embeddings
+  Embeddings.position add             | sum                    | Position embeddings, Token embeddings -> Embedding sum
+  Embeddings.segment embed            | segment embedding      | Segment ids, E_type -> Segment embeddings
+  Embeddings.segment add              | sum                    | Segment embeddings, Embedding sum -> Embedding sum
+  Embeddings.projection linear        | projection             | Embedding sum, W_e -> Projected embeddings
+  Embeddings.norm norm                | layer normalization    | Embeddings -> Embedding output
+Relative positions
+  Encoder.relative_norm new_norm      | layer normalization    | Relative embeddings -> Relative positions (R)
+1 Disentangled attention
+  SelfAttention.position_key linear   | a) linear K            | Relative positions (R), W_PK -> Position key (PK)
+  SelfAttention.position_query linear | a) linear Q            | Relative positions (R), W_PQ -> Position query (PQ)
+  SelfAttention.query linear          | a) linear Q            | Encoder input or R, W_Q -> Query (Q) or PQ
+  SelfAttention.key linear            | a) linear K            | Encoder input or R, W_K -> Key (K) or PK
+  SelfAttention.value linear          | a) linear V            | Encoder input, W_V -> Value (V)
+  SelfAttention.value scores          | b) content to content  | Query (Q), Kᵀ -> Attention scores
+  SelfAttention.value bucket_scores   | c) with positions      | Query (Q) or key (K), PKᵀ or PQᵀ -> Position scores
+  SelfAttention.value add_by_query | d) content to position| Scores, Position scores, Query positions, Key positions -> Scores
+  SelfAttention.value add_by_key | d) position to content | Scores, Position scores, Query positions, Key positions -> Scores
+  SelfAttention.value softmax         | e) softmax             | Attention scores -> Attention weights
+  SelfAttention.value mix             | f) weighted sum        | Attention weights, Value (V) -> Heads output
+  SelfAttention.output linear         | g) concat and project  | Heads output, W_O -> Attention output
+Convolution
+  Convolution.bias convolve           | a) convolution + {act} | Encoder input, W_∗ -> Convolution
+  Convolution.weight convolve         | a) convolution + {act} | Encoder input, W_∗ -> Convolution
+  Convolution.bias pick               | b) rows                | Convolution, Rows -> Rows asked for
+  Convolution.weight pick             | b) rows                | Convolution, Rows -> Rows asked for
+  Convolution.bias add                | c) residual            | Encoder layer output, Convolution -> Convolution sum
+  Convolution.weight add              | c) residual            | Encoder layer output, Convolution -> Convolution sum
+  Convolution.norm norm               | d) layer normalization | Convolution sum -> Encoder layer output
+Multiple choice
+  MultipleChoice.dense linear         | a) linear + {act}      | First vector, W -> Transform
+  MultipleChoice.output linear        | b) linear              | Transform, W_m -> Choice logit
+"""  # noqa: E501
+
+FAMILY = Family(
+    types={"deberta-v2": "DebertaV2"},
+    config=DebertaConfig,
+    network=Deberta,
+    prefix="deberta.",
+    names=(
+        *EMBEDDINGS,
+        (r"embeddings\.projection\.(\w+)", r"embeddings.embed_proj.\1"),
+        (LAYER_N + r"attention\.position_key\.(\w+)", r"encoder.layer.\1.attention.self.pos_key_proj.\2"),
+        (LAYER_N + r"attention\.position_query\.(\w+)", r"encoder.layer.\1.attention.self.pos_query_proj.\2"),
+        (LAYER_N + r"attention\.(query|key|value)\.(\w+)", r"encoder.layer.\1.attention.self.\2_proj.\3"),
+        *LAYER,
+        (LAYER_N + r"convolution\.norm\.(\w+)", r"encoder.conv.LayerNorm.\2"),
+        (LAYER_N + r"convolution\.(\w+)", r"encoder.conv.conv.\2"),
+        (r"encoder\.relative", "encoder.rel_embeddings.weight"),
+        (r"encoder\.relative_norm\.(\w+)", r"encoder.LayerNorm.\1"),
+        *MLM,
+        (r"(?:classifier|multiple_choice)\.dense\.(\w+)", r"pooler.dense.\1"),
+        *FINE_TUNED,
+    ),
+    hints={
+        "mlm": "DeBERTa fills masks with cls.predictions.*; files with lm_predictions.* instead were trained for "
+        "something else, so use another model."
+    },
+    variants={
+        "deberta-v3-xsmall": DebertaConfig.sized(12, 384, **PUBLISHED),
+        "deberta-v3-small": DebertaConfig.sized(6, 768, **PUBLISHED),
+        "deberta-v3-base": DebertaConfig.sized(12, 768, **PUBLISHED),
+        "deberta-v3-large": DebertaConfig.sized(24, 1024, **PUBLISHED),
+        "deberta-v2-xlarge": DebertaConfig(conv_kernel_size=3, conv_act="gelu", attention_head_size=64, **PUBLISHED),
+    },
+)

@@ -1,0 +1,128 @@
+"""The families that run: which of them a config.json is about, and a variant is of.
+
+This folder has a file for each. They are imported one after the other until one says that it is the one asked for; no
+list of them is kept anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, NamedTuple
+
+from bertcli.errors import BertcliError, shown
+from bertcli.lazy import cached_property
+from bertcli.models.config import Config, texts
+from bertcli.network.module import optional_parts
+from bertcli.network.network import Network
+
+
+class Place(NamedTuple):
+    """A tensor's name, without prefix, and which of its equal parts, along the first axis, a parameter is."""
+
+    name: str
+    number: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family: one page of modules, one configuration, and one table of names (none: it is in no files)."""
+
+    types: Mapping[str, str]  # every model_type in config.json, and how the names of its classes begin
+    config: type[Config]
+    network: type[Network]
+    prefix: str  # of the tensors of the base model; one that is saved alone lacks it
+    names: tuple[tuple[str, str], ...]  # pattern of our whole path, the checkpoint's name (`[1/3]`: its second third)
+    variants: Mapping[str, Config]
+    hints: Mapping[str, str] = field(default_factory=dict)  # of a head that is missing, what to do
+
+    def place_of(self, path: str) -> Place:
+        """Where files hold the parameter at a path of the network."""
+        for pattern, name in self.names:
+            match = re.fullmatch(pattern, path)
+            if match:
+                name, _, part = match.expand(name).removesuffix("]").partition("[")
+                return Place(name, *map(int, part.split("/"))) if part else Place(name)
+        raise KeyError(path)
+
+    def begins(self, head: str) -> str | None:
+        """How names in files begin for a head's own first layer; None for a head that is in no files."""
+        for layer in ("transform", "dense", "output"):
+            with suppress(KeyError):
+                return self.place_of(f"{head}.{layer}.weight").name.removesuffix("weight")
+        return self.place_of(f"{head}.bias").name if self.names else None
+
+    @cached_property
+    def head_names(self) -> tuple[str, ...]:
+        """The heads that models of this family may have."""
+        return optional_parts(self.network)
+
+
+def families(likely: str = "bert") -> Iterator[Family]:
+    """Every family; the likely file first, then BERT's. A file is imported when it is its turn."""
+    names = [module.name for module in iter_modules([str(Path(__file__).parent)])]
+    for name in sorted(names, key=lambda name: (name != likely, name != "bert", name)):
+        found = getattr(import_module(f"{__package__}.{name}"), "FAMILY", None)
+        if found is not None:
+            yield found
+
+
+def family(model_type: str) -> Family:
+    """The family of a model_type; BertcliError for one that does not run."""
+    for found in families(str(model_type).replace("-", "_")):
+        if isinstance(model_type, str) and model_type in found.types:
+            return found
+    types = ", ".join(one for found in families() if found.names for one in found.types)
+    raise BertcliError(f"This is a model of type {shown(model_type)}, which bertcli does not run; it runs {types}.")
+
+
+def parse_config(data: Mapping[str, Any]) -> Config:
+    """The configuration from config.json's own keys; BertcliError for what does not run, or makes no sense."""
+    model_type = _model_type(data)
+    return family(model_type).config.parse({**data, "model_type": model_type})
+
+
+def _model_type(data: Mapping[str, Any]) -> Any:
+    """What config.json calls its model, or what the names of its classes say; BERT's oldest files have neither."""
+    model_type, classes = data.get("model_type"), texts(data, "architectures")
+    if model_type is not None or not classes:
+        return "bert" if model_type is None else model_type
+    starts = {start: one for found in families() for one, start in found.types.items()}
+    matching = [start for start in starts if any(name.startswith(start) for name in classes)]
+    return starts[max(matching, key=len)] if matching else classes[0]
+
+
+def variants() -> dict[str, Config]:
+    """Every published size by its name."""
+    return {name: config for one in families() for name, config in one.variants.items()}
+
+
+def variant_config(name: str) -> Config:
+    """The configuration of a published size by its name."""
+    found = next((one.variants[name] for one in families() if name in one.variants), None)
+    if found is None:
+        raise BertcliError(f"There is no variant '{name}'; choose from {', '.join(variants())}.")
+    return found
+
+
+def parse_heads(heads: str | tuple[str, ...] | list[str], of: Family) -> tuple[str, ...]:
+    """Heads from a list or from "mlm,nsp" or "none", in the family's order, with the pooler where they read it."""
+    names = [name.strip() for name in heads.split(",")] if isinstance(heads, str) else list(heads)
+    if names == ["none"]:
+        return ()
+    for name in names:
+        if not of.head_names:
+            raise BertcliError(f"There is no head '{name}': {of.config.title} has none, so leave out the heads.")
+        if name not in of.head_names:
+            raise BertcliError(
+                f"There is no head '{name}'; choose from {', '.join(of.head_names)} (the heads of {of.config.title}), "
+                "or none."
+            )
+    wanted = set(names) | ({"pooler"} if of.network.pooled & set(names) else set())
+    return tuple(name for name in of.head_names if name in wanted)

@@ -1,0 +1,125 @@
+"""RoBERTa (Liu et al. 2019), XLM-RoBERTa and CamemBERT: BERT with other positions, without segments.
+
+Positions count from the id of padding, 1: the first token of a text stands at position 2. Tokens that have this id, and
+tokens that a mask leaves out, are not counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from bertcli.engine.array import Array
+from bertcli.engine.packing import Packed
+from bertcli.errors import BertcliError
+from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, POOLER, BertConfig
+from bertcli.models.config import count
+from bertcli.models.registry import Family
+from bertcli.network import encoder, heads
+from bertcli.network.encoder import Encoder
+from bertcli.network.heads import FirstTokenClassifier, MultipleChoice, Pooler, QuestionAnswering, TokenClassifier
+from bertcli.network.module import fixed, part, setting
+from bertcli.network.network import Network
+from bertcli.network.ops import add, add_row, embed, embed_counted
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings(encoder.Embeddings):
+    """X = LayerNorm(E_tok[ids] + E_type[0] + E_pos[positions])"""
+
+    padding: int = setting("pad_token_id")
+
+    def forward(self, batch: Packed) -> Array:
+        x = add_row(embed(self.token, batch.ids), self.segment)
+        return self.norm(add(embed_counted(self.position, batch.ids, batch.offsets, padding=self.padding), x))
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedLM(heads.MaskedLM):
+    """BERT's, with the exact GELU whatever the configuration says"""
+
+    activation: str = fixed("gelu")
+
+
+@dataclass(frozen=True, eq=False)
+class Roberta(Network):
+    """Token ids to hidden states, with heads to apply to them"""
+
+    embeddings: Embeddings = part()
+    encoder: Encoder = part()
+    pooler: Pooler | None = part()
+    mlm: MaskedLM | None = part()
+    classifier: FirstTokenClassifier | None = part()
+    token_classifier: TokenClassifier | None = part()
+    qa: QuestionAnswering | None = part()
+    multiple_choice: MultipleChoice | None = part()
+
+    pooled: ClassVar = frozenset({"multiple_choice"})
+
+
+LM_HEAD = (
+    (r"mlm\.transform\.(\w+)", r"lm_head.dense.\1"),
+    (r"mlm\.norm\.(\w+)", r"lm_head.layer_norm.\1"),
+    (r"mlm\.decoder", "lm_head.decoder.weight"),
+    (r"mlm\.bias", "lm_head.bias"),
+)
+FINE_TUNED = (
+    (r"classifier\.dense\.(\w+)", r"classifier.dense.\1"),
+    (r"classifier\.output\.(\w+)", r"classifier.out_proj.\1"),
+    (r"(?:token_classifier|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
+    (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
+)
+
+
+@dataclass(frozen=True)
+class RobertaConfig(BertConfig):
+    """A RoBERTa configuration with config.json's own keys; the defaults are those of RoBERTa's code."""
+
+    vocab_size: int = count(50265, "V", needed=True)
+    pad_token_id: int = field(default=1, kw_only=True)
+    model_type: str = field(default="roberta", kw_only=True)
+
+    title: ClassVar[str] = "RoBERTa"
+
+    def check(self) -> None:
+        if not 0 <= self.pad_token_id < self.vocab_size:
+            raise BertcliError(f"pad_token_id is {self.pad_token_id}; it must be 0 to {self.vocab_size - 1}.")
+        if self.max_tokens < 1:
+            raise BertcliError(
+                f"max_position_embeddings is {self.max_position_embeddings}, and pad_token_id {self.pad_token_id}: "
+                "that leaves no position for a token."
+            )
+
+    @property
+    def max_tokens(self) -> int:
+        return self.max_position_embeddings - self.pad_token_id - 1
+
+    @property
+    def has_segments(self) -> bool:
+        return False
+
+
+PUBLISHED: dict[str, Any] = {"layer_norm_eps": 1e-5, "max_position_embeddings": 514, "type_vocab_size": 1}
+XLM: dict[str, Any] = {**PUBLISHED, "vocab_size": 250002, "model_type": "xlm-roberta"}
+
+WORDS = """
+Embeddings
+  Embeddings.segment add_row          | b) the one segment's embedding | Token embeddings, E_type -> Embedding sum
+  Embeddings.position embed_counted   | c) position embedding | Token ids, Sentence starts, E_pos -> Position embeddings
+  Embeddings.position add             | d) sum                 | Position embeddings, Embedding sum -> Embedding sum 2
+"""
+
+FAMILY = Family(
+    types={"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"},
+    config=RobertaConfig,
+    network=Roberta,
+    prefix="roberta.",
+    names=(*EMBEDDINGS, *ATTENTION, *LAYER, *POOLER, *LM_HEAD, *FINE_TUNED),
+    variants={
+        "roberta-base": RobertaConfig.sized(12, 768, **PUBLISHED),
+        "roberta-large": RobertaConfig.sized(24, 1024, **PUBLISHED),
+        "xlm-roberta-base": RobertaConfig.sized(12, 768, **XLM),
+        "xlm-roberta-large": RobertaConfig.sized(24, 1024, **XLM),
+        "camembert-base": RobertaConfig.sized(12, 768, vocab_size=32005, model_type="camembert", **PUBLISHED),
+    },
+)
