@@ -20,6 +20,7 @@ ORDER = [
     *(
         "errors",
         "lazy",
+        "order",
         "engine",
         "network",
         "functional",
@@ -28,8 +29,8 @@ ORDER = [
         "tokens",
         "opened",
         "report",
-        "page",
     ),
+    "page",
     *("files", "doctor", "tasks", "model", "analysis", "cli"),
 ]
 # Imports, for type checkers alone, that still point up or round: the list only gets shorter.

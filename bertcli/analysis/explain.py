@@ -214,8 +214,7 @@ def _values(result: Result, sentences: list[Sentence], batch_tokens: int, track:
     groups = [sentences[i : i + together] for i in range(0, len(sentences), together)]
     found: list[float] = []
     for group in track(groups):
-        lengths = [len(one.ids) for one in group]
-        found += in_micro_batches(lengths, batch_tokens, partial(_of_some, result, group))
+        found += in_micro_batches(group, batch_tokens, partial(_of_some, result, group), [one.mask for one in group])
     return np.array(found)
 
 

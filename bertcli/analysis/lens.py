@@ -21,6 +21,7 @@ from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, check_count, check_kind, shown
 from bertcli.model import expect_model
+from bertcli.order import best_first
 from bertcli.page import Markup, element, page, shaded, table
 from bertcli.report import ByName, Column, Document, Documented
 from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head
@@ -185,7 +186,7 @@ def _layer_views(model: Model, here: Numbers, last: Numbers, layer: int, top_k: 
     answers = last.argmax(axis=1)
     divergence = (np.exp(last) * (last - here)).sum(axis=1)
     for row, answer, kl in zip(here, answers, divergence, strict=True):
-        best = np.argsort(-row, kind="stable")[:top_k]
+        best = best_first(row, top_k)
         predictions = tuple(Prediction(int(id), spelled(model, int(id)), float(np.exp(row[id]))) for id in best)
         rank = 1 + int((row > row[answer]).sum())
         yield LayerView(layer, predictions, rank, float(np.exp(row[answer])), max(0.0, float(kl)))

@@ -24,6 +24,7 @@ from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, first_line, shown
 from bertcli.files.parquet import check_sizes, pyarrow
 from bertcli.files.vectors import ORIGIN, quantize, stored_width
+from bertcli.order import best_first
 
 NAME = "embeddings"  # of the array, if a file has several
 SINGULAR = "embedding"  # of the column of a table
@@ -100,9 +101,15 @@ def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: in
             raise BertcliError(f"{stored.file}, row {count + bad[0]}: NaN or infinite numbers; create the file again.")
         here = np.broadcast_to(np.arange(count, count + len(block)), found.shape)
         rows, scores, count = np.concatenate([rows, here], 1), np.concatenate([scores, found], 1), count + len(block)
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
-        rows, scores = np.take_along_axis(rows, order, 1), np.take_along_axis(scores, order, 1)
-    return Nearest(rows, scores, count)
+        kept = np.sort(_best(scores, top_k), axis=1)  # in file order, which ties keep
+        rows, scores = np.take_along_axis(rows, kept, 1), np.take_along_axis(scores, kept, 1)
+    order = _best(scores, top_k)
+    return Nearest(np.take_along_axis(rows, order, 1), np.take_along_axis(scores, order, 1), count)
+
+
+def _best(scores: Scores, top_k: int) -> NDArray[np.intp]:
+    """Where the `top_k` best of each row are, best first [query, at most top_k]."""
+    return np.array([best_first(row, top_k) for row in scores], np.intp).reshape(len(scores), -1)
 
 
 def _cosines(directions: Scores, block: Numbers) -> Scores:

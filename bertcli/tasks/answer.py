@@ -19,6 +19,7 @@ from bertcli.errors import BertcliError, check_choice, check_count, check_kind
 from bertcli.files.texts import Failure, Pairs, Text, Texts
 from bertcli.lazy import cached_property
 from bertcli.opened import Opened
+from bertcli.order import best_first
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
 from bertcli.tasks.run import records
 from bertcli.tasks.task import Item, Options, Reading, Record, RecordStream, RecordTask
@@ -203,7 +204,7 @@ def answers(windows: Sequence[ContextWindow], context: str, wanted: Wanted) -> l
     every = list(found.values())
     if wanted.no_answer:
         every.append(Answer(min(float(of_window[0, 0]) for of_window in scores), 0, 0, ""))
-    return sorted(every, key=lambda one: -one.score)[: wanted.top_k]
+    return [every[i] for i in best_first(np.array([one.score for one in every]), wanted.top_k)]
 
 
 def _scores(window: ContextWindow, scoring: Scoring) -> Numbers:
@@ -218,7 +219,7 @@ def _best_spans(scores: Numbers, wanted: Wanted) -> list[tuple[int, int]]:
     tokens = np.arange(len(scores))
     length = tokens - tokens[:, None]  # less one
     spans = np.argwhere((length >= 0) & (length < wanted.longest))
-    best = np.argsort(-scores[tuple(spans.T)], kind="stable")[: 2 * wanted.top_k + 10]
+    best = best_first(scores[tuple(spans.T)], 2 * wanted.top_k + 10)
     return [(first, last) for first, last in spans[best].tolist()]
 
 

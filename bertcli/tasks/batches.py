@@ -6,7 +6,8 @@ beyond 1e-6 of a vector's largest number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from bertcli.errors import BertcliError, damaged
 from bertcli.models.registry import family
 from bertcli.network.network import OF_TOKENS
 from bertcli.opened import Opened
+from bertcli.order import ROUNDING, best_first
 
 R = TypeVar("R")
 Numbers = NDArray[np.float64]
@@ -102,26 +104,36 @@ def even_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
 
 
 def in_micro_batches(
-    lengths: Sequence[int], batch_tokens: int | None, run: Callable[[list[int]], Iterable[R]]
+    sentences: Sequence[Sentence],
+    batch_tokens: int | None,
+    run: Callable[[list[int]], Iterable[R]],
+    besides: Sequence[Hashable] | None = None,
 ) -> list[R]:
-    """What `run` gives for each index of `lengths`, in order; `run` is called with one micro-batch at a time."""
-    results: dict[int, R] = {}
+    """What `run` gives for each sentence, in order; `run` is called with the indices of one micro-batch at a time.
+
+    Of equal sentences (with what is asked `besides`) only the first is computed; the others get copies of its result.
+    """
+    asked = [None] * len(sentences) if besides is None else besides
+    keys = [(*one.ids, None, *one.segments, extra) for one, extra in zip(sentences, asked, strict=True)]
+    firsts: dict[Hashable, int] = {}
+    first_of = [firsts.setdefault(key, index) for index, key in enumerate(keys)]
+    distinct, results = [*firsts.values()], dict[int, R]()
 
     def work(batch: list[int]) -> None:
-        results.update(zip(batch, run(batch), strict=True))
+        indices = [distinct[place] for place in batch]
+        results.update(zip(indices, run(indices), strict=True))
 
-    batches = even_batches(lengths, batch_tokens or BATCH_TOKENS)
+    batches = even_batches([len(sentences[index].ids) for index in distinct], batch_tokens or BATCH_TOKENS)
     with np.errstate(all="ignore"):  # damaged weights overflow; the result is checked, and reported in one line
         each_or_whole(work, batches[::-1])  # one core each, the short ones last to fill the gaps
-    return [results[index] for index in range(len(lengths))]
+    return [results[first] if first == index else deepcopy(results[first]) for index, first in enumerate(first_of)]
 
 
 def in_packed_batches(
     sentences: Sequence[Sentence], batch_tokens: int | None, run: Callable[[Packed], Iterable[R]]
 ) -> list[R]:
     """What `run` gives for each sentence, in order; `run` is called with one packed micro-batch at a time."""
-    lengths = [len(sentence.ids) for sentence in sentences]
-    return in_micro_batches(lengths, batch_tokens, lambda batch: run(pack([sentences[i] for i in batch])))
+    return in_micro_batches(sentences, batch_tokens, lambda batch: run(pack([sentences[i] for i in batch])))
 
 
 # ---------------------------------------------------------------------------------------------------- what heads say
@@ -196,7 +208,11 @@ def log_probabilities(
             [_chosen(*next(rows), some) for _ in sentences[i].positions] for i, some in zip(batch, ids, strict=True)
         ]
 
-    return in_micro_batches([len(sentence.ids) for sentence in sentences], batch_tokens, run)
+    besides = [
+        (*sentence.positions, None, *(() if isinstance(wanted, int) else wanted[i]))
+        for i, sentence in enumerate(sentences)
+    ]
+    return in_micro_batches(sentences, batch_tokens, run, besides)
 
 
 def _over_vocabulary(model: Opened, hidden: Array, packed: Packed) -> Iterator[tuple[Array, float]]:
@@ -222,8 +238,8 @@ def _chosen(row: Array, log_total: float, wanted: int | Collection[int]) -> dict
 
 def _best(row: Array, count: int) -> list[int]:
     rest = max(0, len(row) - count)
-    (ids,) = np.nonzero(row >= np.partition(row, rest)[rest])
-    return [int(id) for id in ids[np.argsort(-row[ids], kind="stable")][:count]]
+    (ids,) = np.nonzero(row >= np.partition(row, rest)[rest] - ROUNDING * np.abs(row).max())
+    return [int(id) for id in ids[best_first(row[ids], count)]]
 
 
 # ------------------------------------------------------------------------------------------------- logits to scores

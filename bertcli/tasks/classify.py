@@ -22,6 +22,7 @@ from bertcli.errors import BertcliError, check_choice, check_count, check_kind, 
 from bertcli.files.texts import Pairs, Text, Texts
 from bertcli.lazy import cached_property
 from bertcli.opened import Opened
+from bertcli.order import best_first
 from bertcli.tasks.batches import FITTING, Activation, Numbers, activated, check_head, logits_of_each, softmax
 from bertcli.tasks.run import records
 from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask
@@ -106,7 +107,7 @@ class _Labels(RecordTask):
 
     def record(self, item: Item, scores: Numbers) -> Record:
         """From the scores [name] of a text."""
-        best = np.argsort(-scores, kind="stable")[: self.top_k]
+        best = best_first(scores, self.top_k)
         return {
             **item.named,
             "text": item.text.text,

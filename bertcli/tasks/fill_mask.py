@@ -6,12 +6,14 @@ import logging
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 from typing import NamedTuple, Unpack
+
+import numpy as np
 
 from bertcli.errors import BertcliError, check_count, check_kind, shown
 from bertcli.files.texts import Pairs, Texts
 from bertcli.opened import Opened
+from bertcli.order import best_first
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
 from bertcli.tasks.run import records
 from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask
@@ -220,7 +222,11 @@ def rank(
         chained = iter(_chained(model, sentences, longer, batch_tokens))
         ranked = [[[*candidates, *next(chained)] for candidates in masks] for masks in ranked]
     return [
-        [sorted(candidates, key=lambda one: -one.log_probability)[:count] for candidates in masks] for masks in ranked
+        [
+            [candidates[i] for i in best_first(np.array([one.log_probability for one in candidates]), count)]
+            for candidates in masks
+        ]
+        for masks in ranked
     ]
 
 
@@ -286,13 +292,10 @@ def joint_fillings(
     for position in sentence.positions:
         opened = [filling.at(position, sentence) for filling in beam]
         ranked = [candidates for (candidates,) in rank(model, opened, targets, width, batch_tokens)]
-        scores = (
-            (filling.log_probability + candidate.log_probability, -i, -j)
-            for i, (filling, candidates) in enumerate(zip(beam, ranked, strict=True))
-            for j, candidate in enumerate(candidates)
-        )
-        best = nlargest(width, scores)  # only these are turned into sentences
-        beam = [beam[-i].grown(opened[-i].positions[0], ranked[-i][-j]) for _, i, j in best]
+        grown = [(i, candidate) for i, candidates in enumerate(ranked) for candidate in candidates]
+        scores = np.array([beam[i].log_probability + candidate.log_probability for i, candidate in grown])
+        best = [grown[place] for place in best_first(scores, width)]  # only these are turned into sentences
+        beam = [beam[i].grown(opened[i].positions[0], candidate) for i, candidate in best]
     return [
         [Candidate(filling.words[which], filling.log_probability) for filling in beam[:count]]
         for which in range(len(sentence.positions))

@@ -9,6 +9,7 @@ import numpy as np
 
 from bertcli.errors import BertcliError, check_count, shown
 from bertcli.opened import Opened
+from bertcli.order import best_first
 from bertcli.tasks.batches import check_finite
 from bertcli.tokens import Tokenizer
 
@@ -30,7 +31,7 @@ def neighbors(model: Opened, words: Iterable[str], *, top_k: int = 10) -> Iterat
         id = _piece(tokenizer, word)
         cosines = table @ table[id] / (lengths * lengths[id])
         others = used[used != id]
-        nearest = others[np.argsort(-cosines[others], kind="stable")[:top_k]].tolist()
+        nearest = others[best_first(cosines[others], top_k)].tolist()
         found = [{"token": tokenizer.piece(one), "id": one, "cosine": float(cosines[one])} for one in nearest]
         yield {"token": tokenizer.piece(id), "neighbors": found}
 

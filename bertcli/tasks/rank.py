@@ -11,13 +11,18 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Unpack
 
+import numpy as np
+
 from bertcli.checkpoint.sentence import read_cross_encoder
 from bertcli.errors import BertcliError, check_count, shown
 from bertcli.files.texts import Failure, Text, Texts, from_values
 from bertcli.opened import Opened
+from bertcli.order import best_first
 from bertcli.tasks.batches import activated, check_head, logits_of_each
 from bertcli.tasks.run import results
 from bertcli.tasks.task import CutOptions, Item, Progress, Reading, Record, Records, RecordStream, RecordTask
+
+LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal scores differ by less than rounding
 
 
 def rank(
@@ -114,7 +119,8 @@ class _Rank(RecordTask):
         found = logits_of_each(self.model, "classifier", sentences, self.reading.batch_tokens)
         for item, logits in zip(items, found, strict=True):
             score = float(activated(logits, self.activation)[0])
-            yield {"query": item.text.text, "corpus_id": item.index, "score": score, "text": item.text.pair}
+            record = {"query": item.text.text, "corpus_id": item.index, "score": score, "text": item.text.pair}
+            yield {**record, LOGIT: float(logits[0])}
 
     def failed(self, failure: Failure) -> Record:
         text = failure.text
@@ -131,18 +137,23 @@ def _ranked(
         for block in blocks:
             if held and block.records and block.records[0]["query"] != held[-1]["query"]:
                 given, found, held = reached, held, []
-                yield Records(given, found)
+                yield Records(given, _shown(found))
             held = list(_ordered([*held, *block.records], top_k))
             reached = block.progress
             yield Records(given, [], reached.texts - given.texts)
     if held:
-        yield Records(reached, held)
+        yield Records(reached, _shown(held))
 
 
 def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:
     """Each query's records, best first, and after them what could not be used."""
     for _, some in groupby(records, key=lambda record: record["query"]):
-        rows = list(some)
+        rows = sorted(some, key=lambda record: int(record["corpus_id"]))  # the order that ties keep
         scored = [record for record in rows if "error" not in record]
-        yield from sorted(scored, key=lambda record: -float(record["score"]))[:top_k]
+        yield from (scored[i] for i in best_first(np.array([record[LOGIT] for record in scored]), top_k))
         yield from (record for record in rows if "error" in record)
+
+
+def _shown(records: list[Record]) -> list[Record]:
+    """Records as they are given out."""
+    return [{name: value for name, value in record.items() if name != LOGIT} for record in records]

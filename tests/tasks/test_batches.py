@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bertcli.engine import blas, threads
 from bertcli.engine.packing import LEAST_TOKENS
-from bertcli.tasks.batches import even_batches, in_micro_batches
+from bertcli.tasks.batches import MaskedSentence, even_batches, in_micro_batches
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +33,28 @@ def test_batches_every_thread_has_a_batch_at_the_same_time(count: int, set_threa
         every.wait()  # breaks unless all threads are here
         return batch
 
-    lengths = [16] * (count * LEAST_TOKENS // 16)
-    assert in_micro_batches(lengths, 100 * LEAST_TOKENS, run) == list(range(len(lengths)))
+    sentences = [MaskedSentence([0] * 16, [0] * 16, ()) for _ in range(count * LEAST_TOKENS // 16)]
+    numbers = list(range(len(sentences)))
+    assert in_micro_batches(sentences, 100 * LEAST_TOKENS, run, besides=numbers) == numbers
+
+
+def test_batches_compute_equal_sentences_once() -> None:
+    computed = []
+
+    def run(batch: list[int]) -> list[list[int]]:
+        computed.extend(batch)
+        return [[index] for index in batch]
+
+    every = [(5, 6), (5, 0), (5, 6), (7, 0), (5, 0), (5, 6)]
+    sentences = [MaskedSentence([id, 1], [0, segment], ()) for id, segment in every]
+    found = in_micro_batches(sentences, None, run)
+    assert sorted(computed) == [0, 1, 3]
+    assert found == [[0], [1], [0], [3], [1], [0]]
+    found[0].append(1)  # what a program does to one result changes no other
+    assert found[2] == [0]
+    computed.clear()
+    assert in_micro_batches(sentences, None, run, besides=[0, 0, 1, 0, 1, 1]) == [[0], [1], [2], [3], [4], [2]]
+    assert sorted(computed) == [0, 1, 2, 3, 4]
 
 
 @given(

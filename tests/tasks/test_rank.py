@@ -116,3 +116,16 @@ def test_rank_refuses_activations_that_are_not_allowed(path: Any, tmp_path: Path
     model = bertcli.load(make(tmp_path, **cases.RANKER, config={"sbert_ce_default_activation_function": path}))
     with pytest.raises(BertcliError, match=r"asks for the activation .* supports torch's Identity, Sigmoid, Tanh"):
         model.rank("tea", ["hot"])
+
+
+def test_rank_keeps_equal_documents_in_the_order_given(ranker: Model) -> None:
+    documents = [*cases.DOCUMENTS[:2], "tea", *cases.DOCUMENTS[2:]] * 9  # in windows and batches that differ
+    for batch_tokens in (1, 40, None):
+        records = ranker.rank(cases.QUERY, documents, truncation="silent", batch_tokens=batch_tokens)
+        places: dict[str, list[int]] = {}
+        for record in records:
+            places.setdefault(record["text"], []).append(record["corpus_id"])
+        assert list(places.values()) == [sorted(ids) for ids in places.values()]
+        together = [record["text"] for record in records]
+        assert len(places) == 6
+        assert [text for i, text in enumerate(together) if together[i - 1 : i] != [text]] == list(places)
