@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ Made = Callable[..., Path]
 
 os.environ.pop("PYTHONUNBUFFERED", None)  # most people's programs find out at their end what could not be written
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # tests import ONNX Runtime by themselves, too
+
+# Background jobs of a script are started with Ctrl-C ignored, and processes started from here would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long a case takes, or is made, says how busy the machine is, not whether the code is right. And a test says of the
 # same code the same thing twice: new cases are for `fuzz.py`, and for `pytest --hypothesis-profile=default`.

@@ -38,7 +38,7 @@ def test_sparse_vectors_are_those_of_sentence_transformers(
     monkeypatch.setattr("bertcli.tasks.sparse.NUMBERS_TOGETHER", together)
     model = load(sparse(tmp_path, case))
     found = dense(model.encode_sparse(TEXTS), model.config.vocab_size)
-    np.testing.assert_allclose(found, GOLDENS[f"sparse.{case}"], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(found, GOLDENS[f"sparse.{case}"], rtol=1e-6, atol=1e-5)  # sums over tokens, up to 32
 
 
 def test_sparse_vectors_need_a_head_and_dense_ones_a_pooling(tmp_path: Path, made: Made) -> None:
