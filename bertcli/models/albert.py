@@ -29,7 +29,7 @@ class Embeddings(electra.Embeddings):
 class Encoder(encoder.Encoder):
     """L encoder layers, one after the other, of which most are the same"""
 
-    layers: tuple[EncoderLayer, ...] = parts("L", shared="groups")
+    layers: tuple[EncoderLayer[None], ...] = parts("L", shared="groups")
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,24 +66,18 @@ class Embeddings(Module):
 
 
 class Relative(NamedTuple):
-    """What every layer needs: the embeddings of relative positions, where the queries stand, and which rows they are"""
+    """What every layer needs to know of relative positions; its attention adds them as keys and as queries"""
 
     embeddings: Array  # [bucket, hidden], of the buckets that the batch's distances have
-    queries: Integers
-    rows: Integers | None
-
-
-class Places(NamedTuple):
-    """The same in one layer: relative positions as keys and as queries [bucket, hidden]"""
-
-    keys: Array | None
-    queries: Array | None
-    batch: Packed
-    positions: Integers  # of the queries
+    query_positions: Integers
+    positions: Integers  # of all tokens
+    rows: Integers | None  # which the queries are
+    keys: Array | None = None  # [bucket, hidden]
+    queries: Array | None = None  # [bucket, hidden]
 
 
 @dataclass(frozen=True, eq=False)
-class SelfAttention(encoder.SelfAttention):
+class SelfAttention(encoder.SelfAttention[Relative]):
     """BERT's, with scores (Q_i·K_j + Q_i·PK_b + K_j·PQ_b) / sqrt(3D), where b is the bucket of i - j"""
 
     position_key: Linear | None = part(when="has_position_key", outputs="H", inputs="H")
@@ -93,23 +87,23 @@ class SelfAttention(encoder.SelfAttention):
     buckets: int = setting("position_buckets")
     farthest: int = setting("farthest")
 
-    def forward(self, x: Array, context: Array, batch: Packed, shared: Any = None) -> Array:
+    def forward(self, x: Array, context: Array, batch: Packed, shared: Relative) -> Array:
         """x [query, hidden], context [key, hidden] -> [query, hidden]; without projections of its own, keys' serve."""
         keys = (self.position_key or self.key)(shared.embeddings) if self.to_position else None
         queries = (self.position_query or self.query)(shared.embeddings) if self.to_content else None
-        return super().forward(x, context, batch, Places(keys, queries, batch, shared.queries))
+        return super().forward(x, context, batch, shared._replace(keys=keys, queries=queries))
 
-    def scores(self, block: AttentionBlock, q: Array, k: Array, places: Any) -> Array:
+    def scores(self, block: AttentionBlock, q: Array, k: Array, relative: Relative) -> Array:
         """The sum of the three terms: [batch, head, query, key]"""
         terms = 1 + self.to_position + self.to_content
         q_h, k_h = block.query_heads(q), block.key_heads(k)
-        stand = block.group.positions(places.positions, places.batch.positions)
+        stand = block.group.positions(relative.query_positions, relative.positions)
         x = scores(q_h, k_h, terms=terms)
-        if places.keys is not None:
-            by_query = bucket_scores(q_h, block.split(places.keys), terms=terms)
+        if relative.keys is not None:
+            by_query = bucket_scores(q_h, block.split(relative.keys), terms=terms)
             x = add_by_query(x, by_query, *stand, buckets=self.buckets, farthest=self.farthest)
-        if places.queries is not None:
-            by_key = bucket_scores(k_h, block.split(places.queries), terms=terms)
+        if relative.queries is not None:
+            by_key = bucket_scores(k_h, block.split(relative.queries), terms=terms)
             x = add_by_key(x, by_key, *stand, buckets=self.buckets, farthest=self.farthest)
         return x
 
@@ -130,13 +124,13 @@ class Convolution(Module):
 
 
 @dataclass(frozen=True, eq=False)
-class EncoderLayer(encoder.EncoderLayer):
+class EncoderLayer(encoder.EncoderLayer[Relative]):
     """BERT's, and in some models a convolution of its input after the first layer"""
 
     attention: SelfAttention = part()
     convolution: Convolution | None = part(when="convolutions")
 
-    def forward(self, x: Array, context: Array, batch: Packed, shared: Any = None) -> Array:
+    def forward(self, x: Array, context: Array, batch: Packed, shared: Relative) -> Array:
         """x [query, hidden], context [key, hidden] -> [query, hidden]"""
         x = super().forward(x, context, batch, shared)
         return x if self.convolution is None else self.convolution(x, context, batch.first, shared.rows)
@@ -151,7 +145,7 @@ class RelativeNorm(LayerNorm):
 
 
 @dataclass(frozen=True, eq=False)
-class Encoder(encoder.Encoder):
+class Encoder(encoder.Layers[Relative]):
     """L encoder layers, one after the other, and what they share: an embedding of every relative position"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
@@ -160,12 +154,12 @@ class Encoder(encoder.Encoder):
     buckets: int = setting("position_buckets")
     farthest: int = setting("farthest")
 
-    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Any]:
+    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Relative]:
         """The batch with these rows (None: all) as queries, and what attention needs to know of positions."""
         near = near_buckets(self.relative, batch.reach, self.buckets, self.farthest)
         embeddings = near if self.relative_norm is None else self.relative_norm(near)
         batch, queries = aligned(batch, rows)
-        return batch, Relative(embeddings, queries, rows)
+        return batch, Relative(embeddings, queries, batch.positions, rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,7 +127,7 @@ class EncoderLayer(Module):
 
 
 @dataclass(frozen=True, eq=False)
-class Encoder(encoder.Layers):
+class Encoder(encoder.Layers[Integers]):
     """L encoder layers, one after the other, then a norm"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
@@ -142,7 +142,7 @@ class Encoder(encoder.Layers):
         for n, state in enumerate(super().states(x, batch)):
             yield self.norm(state) if n == len(self.layers) else state
 
-    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Any]:
+    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Integers]:
         """The batch with these rows (None: all) as queries, and their positions."""
         return aligned(batch, rows)
 

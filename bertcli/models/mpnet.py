@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import AttentionBlock, Packed
@@ -31,30 +31,35 @@ class Embeddings(distilbert.Embeddings):
         return self.norm(add(embed_counted(self.position, batch.ids, batch.offsets, padding=self.padding), x))
 
 
+Biases = list[Array]  # of each group of sentences [head, query, key]
+
+
 @dataclass(frozen=True, eq=False)
-class SelfAttention(encoder.SelfAttention):
+class SelfAttention(encoder.SelfAttention[Biases]):
     """Z = concat_h(softmax(Q_h K_hᵀ / sqrt(D) + bias_h) V_h) W_Oᵀ + b_O"""
 
-    def scores(self, block: AttentionBlock, q: Array, k: Array, biases: Any) -> Array:
+    def scores(self, block: AttentionBlock, q: Array, k: Array, biases: Biases) -> Array:
         """BERT's scores, and for each group of sentences a bias [head, query, key]"""
-        return add_bias(super().scores(block, q, k, None), biases[block.number][block.heads, block.queries, block.keys])
+        return add_bias(
+            super().scores(block, q, k, biases), biases[block.number][block.heads, block.queries, block.keys]
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class EncoderLayer(encoder.EncoderLayer):
+class EncoderLayer(encoder.EncoderLayer[Biases]):
     """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
 
     attention: SelfAttention = part()
 
 
 @dataclass(frozen=True, eq=False)
-class Encoder(encoder.Encoder):
+class Encoder(encoder.Layers[Biases]):
     """L encoder layers, one after the other; all add the same bias to their scores"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
     relative: Array = parameter("32 A")
 
-    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Any]:
+    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Biases]:
         """The batch, and for each group of its sentences the bias of every query and key."""
         batch, queries = aligned(batch, rows)
         positions = [group.positions(queries, batch.positions) for group in batch.groups]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import add, each, embed, empty_like, linear, mix, norm, pick, scores, softmax, take
+
+S = TypeVar("S")  # what attention needs beside the batch, made once for all layers: BERT's needs nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,7 @@ class Embeddings(Module):
 
 
 @dataclass(frozen=True, eq=False)
-class SelfAttention(Module):
+class SelfAttention(Module, Generic[S]):
     """Z = concat_h(softmax(Q_h K_hᵀ / sqrt(D)) V_h) W_Oᵀ + b_O"""
 
     query: Linear = part(outputs="H", inputs="H")
@@ -63,7 +65,7 @@ class SelfAttention(Module):
     output: Linear = part(outputs="H", inputs="H")
     heads: int = setting("num_attention_heads")
 
-    def forward(self, x: Array, context: Array, batch: Packed, shared: Any = None) -> Array:
+    def forward(self, x: Array, context: Array, batch: Packed, shared: S) -> Array:
         """x [query, hidden], context [key, hidden] -> [query, hidden]; `x` is `context`, or some of its rows."""
         q, k, v = self.query(x), self.key(context), self.value(context)
         z = empty_like(q)
@@ -75,7 +77,7 @@ class SelfAttention(Module):
         each(attend, batch.blocks(self.heads))
         return self.output(z)
 
-    def scores(self, block: AttentionBlock, q: Array, k: Array, shared: Any) -> Array:
+    def scores(self, block: AttentionBlock, q: Array, k: Array, shared: S) -> Array:
         """Q_h K_hᵀ / sqrt(D) of some sentences and heads: [batch, head, query, key]"""
         return scores(block.query_heads(q), block.key_heads(k))
 
@@ -93,21 +95,21 @@ class FeedForward(Module):
 
 
 @dataclass(frozen=True, eq=False)
-class EncoderLayer(Module):
+class EncoderLayer(Module, Generic[S]):
     """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
 
-    attention: SelfAttention = part()
+    attention: SelfAttention[S] = part()
     attention_norm: LayerNorm = part(features="H")
     feed_forward: FeedForward = part()
     feed_forward_norm: LayerNorm = part(features="H")
 
-    def forward(self, x: Array, context: Array, batch: Packed, shared: Any = None) -> Array:
+    def forward(self, x: Array, context: Array, batch: Packed, shared: S) -> Array:
         """x [query, hidden], context [key, hidden] -> [query, hidden]; `shared` is what a family's attention adds."""
         x = self.attention_norm(add(x, self.attention(x, context, batch, shared)))
         return self.feed_forward_norm(add(x, self.feed_forward(x)))
 
 
-class Layers(Module):
+class Layers(Module, Generic[S]):
     """What the encoders of all families do: layer after layer, the last one for some rows only, if so asked"""
 
     layers: tuple[Any, ...]
@@ -129,16 +131,20 @@ class Layers(Module):
             x = layer(x, x, batch, shared)
             yield x
 
-    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Any]:
-        """The batch with these rows (None: all) as queries, and what attention needs in every layer: here nothing."""
-        return batch if rows is None else batch.narrow(rows), None
+    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, S]:
+        """The batch with these rows (None: all) as queries, and what attention needs in every layer."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
-class Encoder(Layers):
+class Encoder(Layers[None]):
     """L encoder layers, one after the other"""
 
-    layers: tuple[EncoderLayer, ...] = parts("L")
+    layers: tuple[EncoderLayer[None], ...] = parts("L")
+
+    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, None]:
+        """The batch with these rows (None: all) as queries."""
+        return batch if rows is None else batch.narrow(rows), None
 
 
 def aligned(batch: Packed, rows: Integers | None) -> tuple[Packed, Integers]:

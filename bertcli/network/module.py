@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, fields
 from math import prod
-from types import MappingProxyType, NoneType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, get_args, get_type_hints
+from types import MappingProxyType, NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 from bertcli.engine.array import Array
 from bertcli.engine.watcher import current
@@ -298,5 +298,6 @@ def _fields(cls: Any) -> tuple[_FieldOf, ...]:
 
 
 def _field_of(name: str, meta: Mapping[str, Any], hint: Any) -> _FieldOf:
-    choices = [one for one in get_args(hint) if one is not NoneType and one is not Ellipsis]
-    return _FieldOf(name, meta, choices[0] if choices else hint, NoneType in get_args(hint))
+    choices = get_args(hint) if get_origin(hint) in (tuple, UnionType) else (hint,)
+    held = next(choice for choice in choices if choice is not NoneType)
+    return _FieldOf(name, meta, get_origin(held) or held, NoneType in choices)
