@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
 from bertcli.checkpoint.sentence import missing_files, network_place
-from bertcli.checkpoint.tensors import INDEX_FILE, SINGLE_FILE, shard_names
+from bertcli.checkpoint.tensors import INDEX_ENDING, SINGLE_FILE, shard_names, weights_file
 from bertcli.checkpoint.untrusted import read_whole
 from bertcli.errors import BertcliError
 
@@ -70,11 +71,11 @@ def missing(folder: Path, weights: bool = True) -> list[str]:
     wanted = [] if static else ["config.json"]
     if static or not (at / "vocab.txt").is_file():
         wanted.append("tokenizer.json")
-    if weights and not (at / SINGLE_FILE).is_file():
-        try:
-            index = at / INDEX_FILE
-            wanted += sorted(set(shard_names(index).values())) if index.is_file() else [SINGLE_FILE]
-        except BertcliError:
-            pass
+    if weights:
+        file = weights_file(at) or at / SINGLE_FILE
+        wanted.append(file.name)
+        if file.name.endswith(INDEX_ENDING):
+            with suppress(BertcliError):
+                wanted += sorted(set(shard_names(file).values()))
     lost = [(at / name).relative_to(folder).as_posix() for name in wanted if not (at / name).is_file()]
     return lost + modules * weights

@@ -37,7 +37,7 @@ from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progr
 
 from bertcli.checkpoint.cache import COMMIT, missing, point, repo_folder
 from bertcli.checkpoint.lacking import lacks_tokenizer, lacks_weights
-from bertcli.checkpoint.tensors import INDEX_FILE, SINGLE_FILE, shard_names
+from bertcli.checkpoint.tensors import INDEX_ENDING, SINGLE_FILE, WEIGHT_FILES, shard_names
 from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT
 from bertcli.errors import BertcliError, shown
 
@@ -56,7 +56,7 @@ SMALL_FILES = re.compile(
     r"|(\d+_\w+/)?vocab\.txt|(modules|config_sentence_transformers)\.json",
     re.ASCII,
 )
-MODULE_WEIGHTS = re.compile(r"\d+_\w+/model\.safetensors", re.ASCII)
+MODULE_WEIGHTS = re.compile(r"\d+_\w+/(model\.safetensors|pytorch_model\.bin)", re.ASCII)
 
 # Error classes of requests, httpx and httpx2, one of which every Hub client uses: known by name, not imported.
 BROKEN = {"RemoteProtocolError", "ReadError", "ChunkedEncodingError", "IncompleteRead"}
@@ -109,10 +109,11 @@ def download(repos: list[str], revision: str | None, cache: Path, progress: bool
             listing = _list(repos, revision or "main")
             small, large = _wanted(listing.repo, listing.files, weights)
             folder = _fetch(listing, small, cache)
-            if large == [INDEX_FILE]:
+            if large[0:1] and large[0].endswith(INDEX_ENDING):
                 _fetch(listing, large, cache)
-                large = sorted(set(shard_names(folder / INDEX_FILE).values()))
+                large = sorted(set(shard_names(folder / large[0]).values()))
             lost = [name for name in [*large, *missing(folder, weights)] if name not in listing.files]
+            lost = [name for name in lost if name.replace(SINGLE_FILE, "pytorch_model.bin") not in listing.files]
             if lost:
                 raise BertcliError(f"{listing.repo} on the Hub lacks {lost[0]}: the model is incomplete, use another.")
             _fetch(listing, large, cache, progress and sys.stderr is not None and sys.stderr.isatty())
@@ -202,11 +203,11 @@ def _wanted(repo: str, names: Collection[str], weights: bool) -> tuple[list[str]
     if not weights:
         return small, []
     own = sorted(name for name in names if MODULE_WEIGHTS.fullmatch(name))
-    large = next(([name] for name in (SINGLE_FILE, INDEX_FILE) if name in names), [])
+    own = [name for name in own if not name.endswith(".bin") or f"{name.partition('/')[0]}/{SINGLE_FILE}" not in own]
+    large = next(([name] for name in WEIGHT_FILES if name in names), [])
     large = large or [name for name in own if name.startswith("0_")]
     if not large:
-        otherwise = f"has neither {SINGLE_FILE} nor {INDEX_FILE}: use another model"
-        raise lacks_weights(where, names, otherwise, elsewhere="see whether --revision refs/pr/1 has safetensors, or, ")
+        raise lacks_weights(where, names, f"has neither {SINGLE_FILE} nor pytorch_model.bin: use another model")
     return small + [name for name in own if name not in large], large
 
 

@@ -6,12 +6,6 @@ from collections.abc import Collection
 
 from bertcli.errors import BertcliError
 
-# The state dict is saved unchanged: loading it into a transformers class would drop the heads that class lacks.
-CONVERT_PICKLE = (
-    'python -c "import glob, torch; from safetensors.torch import save_file; save_file({k: v.contiguous().clone()'
-    " for f in sorted(glob.glob('pytorch_model*.bin'))"
-    " for k, v in torch.load(f, map_location='cpu', weights_only=True).items()}, 'model.safetensors')\""
-)
 CONVERT = "load it with transformers and call save_pretrained, which writes model.safetensors"
 
 # How the name of a file with weights may end, what it is, and what to do, in the order in which they are named.
@@ -31,20 +25,10 @@ OTHER_TOKENIZERS = (
 )  # fmt: skip
 
 
-def lacks_weights(where: str, names: Collection[str], otherwise: str, *, elsewhere: str = "") -> BertcliError:
-    """What to raise where there are no weights that bertcli reads; `otherwise` where these names tell of no others.
-
-    `elsewhere` is where safetensors of the same model may be.
-    """
-    if any(name.startswith("model.safetensors") for name in names):
+def lacks_weights(where: str, names: Collection[str], otherwise: str) -> BertcliError:
+    """What to raise where there are no weights that bertcli reads; `otherwise` where these names tell of no others."""
+    if any(name.startswith(("model.safetensors", "pytorch_model")) for name in names):
         return BertcliError(f"{where} {otherwise}.")
-    pickle = next((name for name in names if name.rpartition("/")[2].startswith("pytorch_model")), None)
-    if pickle is not None:
-        return BertcliError(
-            f"{where} has its weights only in {pickle}, a pickle: opening one can run code from whoever made it, so "
-            f"bertcli never does; {elsewhere}if you trust it, convert it in its folder where PyTorch is installed: "
-            f"{CONVERT_PICKLE}"
-        )
     for ending, what, advice in OTHER_WEIGHTS:
         found = next((name for name in names if name.endswith(ending)), None)
         if found is not None:

@@ -80,7 +80,7 @@ class Checkpoint:
 
 
 def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = False) -> Checkpoint:
-    """Open a folder with config.json and safetensors; `heads` keeps only these (default: all it has).
+    """Open a folder with config.json and weights; `heads` keeps only these (default: all it has).
 
     Weights stored as float32 are used in place, memory-mapped and read-only; other types are converted to float32.
     A missing tensor is an error; with `partial` it is only listed as missing, and the network cannot be run.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bertcli.checkpoint.tensors import SINGLE_FILE, open_tensors
+from bertcli.checkpoint.tensors import SINGLE_FILE, open_tensors, weights_file
 from bertcli.checkpoint.untrusted import flag, is_plain, positive, read_json, read_object, read_optional
 from bertcli.engine.array import Array
 from bertcli.errors import BertcliError, shown
@@ -185,7 +185,7 @@ def missing_files(folder: Path) -> list[str]:
     for module in _read_modules(folder):
         if module.kind in ("Pooling", "SpladePooling", "Dense"):
             names.append(f"{module.path}/config.json")
-        if module.kind == "Dense":
+        if module.kind == "Dense" and weights_file(folder / module.path) is None:
             names.append(f"{module.path}/{SINGLE_FILE}")
     return [name for name in names if not (folder / name).is_file()]
 

@@ -1,8 +1,9 @@
-"""The weights of a checkpoint folder: memory-mapped safetensors, read-only and without a copy.
+"""The weights of a checkpoint folder: memory-mapped safetensors or `.bin`, read-only and without a copy.
 
-The safetensors package checks a file's header: its JSON, known dtypes, no overflow in a shape, and tensors that follow
-each other without gap or overlap up to the end of the file. It is less strict than the format's description in three
-ways that do no harm: a tensor may be described twice in the same words, with keys that nobody knows, and after a space.
+How a `.bin` file is read without being run stands in `state_dict`. Of a safetensors file the package checks the header:
+its JSON, known dtypes, no overflow in a shape, and tensors that follow each other without gap or overlap up to the end
+of the file. It is less strict than the format's description in three ways that do no harm: a tensor may be described
+twice in the same words, with keys that nobody knows, and after a space.
 The values are views of one map of the file, not the package's own arrays, which are copies.
 
 Opening reads only the header (milliseconds whatever the size); a tensor's bytes are read from disk when they are first
@@ -16,17 +17,19 @@ import math
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.checkpoint.lacking import lacks_weights
+from bertcli.checkpoint.state_dict import Refused, read_state_dict
 from bertcli.checkpoint.untrusted import is_plain, open_regular, read_bytes, read_object
 from bertcli.errors import BertcliError, shown
 
-SINGLE_FILE = "model.safetensors"
-INDEX_FILE = "model.safetensors.index.json"
+SINGLE_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
+WEIGHT_FILES = (SINGLE_FILE, INDEX_FILE, "pytorch_model.bin", "pytorch_model.bin.index.json")  # the first that is there
+INDEX_ENDING = ".index.json"
 HEADER_LIMIT = 10_000_000  # bytes; BERT-large has 50 kB; the package allows 100 MB
 
 # How the bytes are viewed. NumPy has neither bfloat16 nor 8-bit floats: those stay raw bits. BOOL stays uint8: a NumPy
@@ -78,6 +81,8 @@ class StoredTensor(NamedTuple):
         """Whether these are the same numbers in float32; read in parts, up to the first that differs."""
         if self.shape != other.shape:
             return False
+        if self.array.__array_interface__ == other.array.__array_interface__ and self.dtype == other.dtype:
+            return True  # the same bytes of the file, as tied weights in a .bin are
         one, two = (tensor._replace(array=tensor.array.reshape(-1)) for tensor in (self, other))
         parts = (slice(i, i + TOGETHER) for i in range(0, self.array.size, TOGETHER))
         return all(np.array_equal(one._part(part).float32(), two._part(part).float32()) for part in parts)
@@ -86,44 +91,49 @@ class StoredTensor(NamedTuple):
         return self._replace(array=self.array[part])
 
 
+def weights_file(folder: Path) -> Path | None:
+    """The file of WEIGHT_FILES that a folder's tensors are read from, or that says which files they are in."""
+    return next((folder / name for name in WEIGHT_FILES if os.path.lexists(folder / name)), None)
+
+
 def open_tensors(folder: Path) -> dict[str, StoredTensor]:
-    """Every tensor of a checkpoint folder by name: from model.safetensors, else from the shards listed in the index.
+    """Every tensor of a checkpoint folder by name: from model.safetensors, else from the shards listed in its index,
+    else from pytorch_model.bin or its shards.
 
     Errors: BertcliError naming file and tensor for weights that are missing, damaged, or in an unsupported format.
     """
-    if os.path.lexists(folder / SINGLE_FILE):
-        return open_file(folder / SINGLE_FILE)
-    if os.path.lexists(folder / INDEX_FILE):
-        return _open_shards(folder)
-    raise _no_weights(folder)
+    file = weights_file(folder)
+    if file is None:
+        raise _no_weights(folder)
+    return _open_shards(file) if file.name.endswith(INDEX_ENDING) else open_file(file)
 
 
 def shard_names(index: Path) -> dict[str, str]:
-    """Tensor name → file name from a model.safetensors.index.json; file names outside the folder are refused."""
+    """Tensor name → file name from an index of shards; file names outside the folder are refused."""
     weight_map = read_object(index).get("weight_map")
     if not isinstance(weight_map, dict):
         raise BertcliError(f"{index} has no weight_map of tensor and file names: fetch the model again.")
+    ending = Path(index.name.removesuffix(INDEX_ENDING)).suffix
     for tensor, file in weight_map.items():
-        if not isinstance(file, str) or not file.endswith(".safetensors") or not is_plain(file):
+        if not isinstance(file, str) or not file.endswith(ending) or not is_plain(file):
             raise BertcliError(
-                f"{index} places tensor {shown(tensor)} in {shown(file)}, which is not a safetensors file in the same "
+                f"{index} places tensor {shown(tensor)} in {shown(file)}, which is not a {ending} file in the same "
                 "folder: do not use this model."
             )
     return weight_map
 
 
 def open_file(path: Path) -> dict[str, StoredTensor]:
-    """Every tensor of a safetensors file by name, in the file's order; errors as those of `open_tensors`."""
+    """Every tensor of a .safetensors or .bin file by name, in the file's order; errors as those of `open_tensors`."""
     with open_regular(path) as file:
+        if path.suffix == ".bin":
+            return _open_state_dict(path, _mapped(file, path))
         length = int.from_bytes(read_bytes(file, 8, path), "little")
         if length > HEADER_LIMIT:
             what = f"claims a header of {length:,} bytes, but at most {HEADER_LIMIT:,} are allowed"
             raise _refusal(path, what)
         described = _described(path)
-        try:
-            data = np.asarray(np.memmap(file, np.uint8, "r"))
-        except (OSError, ValueError) as error:  # ValueError: it has become empty since
-            raise BertcliError(f"{path} cannot be mapped into memory: {error}.") from error
+        data = _mapped(file, path)
     tensors, end = {}, 8 + length
     for name, dtype, shape in described:
         begin, end = end, end + math.prod(shape) * np.dtype(VIEWS[dtype]).itemsize
@@ -135,6 +145,28 @@ def open_file(path: Path) -> dict[str, StoredTensor]:
     if end != len(data):
         raise _refusal(path, "changed while it was being opened")
     return tensors
+
+
+def _mapped(file: BinaryIO, path: Path) -> NDArray[np.uint8]:
+    try:
+        return np.asarray(np.memmap(file, np.uint8, "r"))
+    except (OSError, ValueError) as error:  # ValueError: it is empty
+        raise BertcliError(f"{path} cannot be mapped into memory: {error}.") from error
+
+
+def _open_state_dict(path: Path, data: NDArray[np.uint8]) -> dict[str, StoredTensor]:
+    try:
+        arrays = read_state_dict(data.data)
+    except Refused as error:
+        raise _refusal(path, str(error)) from None
+    for name in arrays:
+        _check_name(name, path)
+    return {name: StoredTensor(name, dtype, array, path) for name, (dtype, array) in arrays.items()}
+
+
+def _check_name(name: str, path: Path) -> None:
+    if not name.isprintable():  # control characters would garble a listing
+        raise _refusal(path, f"has a tensor {shown(name)} whose name cannot be printed")
 
 
 def _described(path: Path) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -151,28 +183,28 @@ def _described(path: Path) -> list[tuple[str, str, tuple[int, ...]]]:
     except OSError as error:
         raise BertcliError(f"{path} cannot be read: {error.strerror or error}.") from error
     for name, dtype, _ in found:
-        if not name.isprintable():  # control characters would garble a listing
-            raise _refusal(path, f"has a tensor {shown(name)} whose name cannot be printed")
+        _check_name(name, path)
         if dtype not in VIEWS:
             raise _refusal(path, f"has a tensor {shown(name)} of the dtype {dtype}, which bertcli does not know")
     return found
 
 
 def _refusal(path: Path, what: str) -> BertcliError:
-    return BertcliError(f"{path} {what}: it is not a usable safetensors file, fetch it again.")
+    kind = "state dict of PyTorch" if path.suffix == ".bin" else "safetensors file"
+    return BertcliError(f"{path} {what}: it is not a usable {kind}, fetch it again.")
 
 
-def _open_shards(folder: Path) -> dict[str, StoredTensor]:
-    weight_map = shard_names(folder / INDEX_FILE)
+def _open_shards(index: Path) -> dict[str, StoredTensor]:
+    folder, weight_map = index.parent, shard_names(index)
     shards: dict[str, dict[str, StoredTensor]] = {}
     for file in sorted(set(weight_map.values())):
         if not os.path.lexists(folder / file):
-            raise BertcliError(f"{folder} lacks the shard {file} listed in {INDEX_FILE}: fetch the model again.")
+            raise BertcliError(f"{folder} lacks the shard {file} listed in {index.name}: fetch the model again.")
         shards[file] = open_file(folder / file)
     for tensor, file in weight_map.items():
         if tensor not in shards[file]:
             raise BertcliError(
-                f"{folder / file} lacks tensor {shown(tensor)}, which {INDEX_FILE} places there: fetch it again."
+                f"{folder / file} lacks tensor {shown(tensor)}, which {index.name} places there: fetch it again."
             )
     return {tensor: shards[file][tensor] for tensor, file in weight_map.items()}
 
@@ -187,5 +219,5 @@ def _no_weights(folder: Path) -> BertcliError:
         return BertcliError(f"{folder} cannot be read: {error.strerror or error}.")
     with suppress(OSError):
         names += [f"onnx/{name}" for name in os.listdir(folder / "onnx")]
-    otherwise = f"holds no weights: there is neither {SINGLE_FILE} nor {INDEX_FILE}"
+    otherwise = f"holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin"
     return lacks_weights(str(folder), names, otherwise)

@@ -125,5 +125,7 @@ def _config_alone(given: Path) -> Path | None:
     """The configuration that a path names: itself a .json file, or that of a folder without weights; else None."""
     if given.suffix == ".json" and given.is_file():
         return given
+    from bertcli.checkpoint.tensors import weights_file
+
     config = given / "config.json"
-    return config if config.is_file() and not any(given.glob("*.safetensors*")) else None
+    return config if config.is_file() and weights_file(given) is None else None

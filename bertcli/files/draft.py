@@ -36,7 +36,7 @@ TEXTS = "texts"  # the part that holds texts until they are written in columns
 PARTS = ("", ERRORS, TEXTS, *"0123456")  # "" is the result; arrays have numbers
 SHORTEST, LONGEST = 1.0, 30.0  # seconds between states: a hundredth of the time so far, within these limits
 KEPT = 10.0  # seconds of work from which results are kept after an error even without --resume
-MODEL_FILES = (".json", ".txt", ".safetensors", ".model")
+MODEL_FILES = (".json", ".txt", ".safetensors", ".bin", ".model")
 FOLDERS_DEEP = 2  # a checkpoint's own folder, and those of sentence-transformers modules in it
 
 

@@ -153,7 +153,7 @@ def _copy_small_files(source: Path, target: Path) -> None:
         elif (file / "config.json").exists() and not (apart and file == network):
             (target / file.name).mkdir()
             for one in file.iterdir():
-                if one.suffix in (".json", ".safetensors"):
+                if one.suffix in (".json", ".safetensors", ".bin"):
                     shutil.copyfile(one, target / file.name / one.name)
     if apart:
         modules = json.loads((target / "modules.json").read_bytes())

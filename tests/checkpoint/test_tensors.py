@@ -227,7 +227,7 @@ SHARD_NAMES = [
 @pytest.mark.parametrize("name", [*SHARD_NAMES, "x\0.safetensors", "C:x.safetensors"])
 def test_an_index_stays_in_its_folder(tmp_path: Path, name: Any) -> None:
     (tmp_path / INDEX_FILE).write_text(json.dumps({"weight_map": {"a": name}}))
-    with pytest.raises(BertcliError, match=r"places tensor 'a' in .* is not a safetensors file in the same folder"):
+    with pytest.raises(BertcliError, match=r"places tensor 'a' in .* is not a .safetensors file in the same folder"):
         open_tensors(tmp_path)
 
 
@@ -241,20 +241,10 @@ def test_a_damaged_index_is_refused(tmp_path: Path, text: str) -> None:
 # ------------------------------------------------------------------------------------------------- files not to be read
 
 
-@pytest.mark.parametrize(
-    "name", ["pytorch_model.bin", "pytorch_model-00001-of-00002.bin", "pytorch_model.bin.index.json"]
-)
-def test_a_pickle_is_refused_with_the_way_out(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(b"never opened")
-    with pytest.raises(
-        BertcliError, match=f"weights only in {name}, a pickle.*can run code.*weights_only=True"
-    ) as caught:
-        open_tensors(tmp_path)
-    assert "\n" not in str(caught.value)
-
-
 def test_other_formats_and_empty_folders_are_named(tmp_path: Path) -> None:
-    with pytest.raises(BertcliError, match=r"holds no weights: there is neither model.safetensors nor"):
+    with pytest.raises(
+        BertcliError, match=r"holds no weights: there is neither model.safetensors nor pytorch_model.bin"
+    ):
         open_tensors(tmp_path)
     with pytest.raises(BertcliError, match="There is no folder"):
         open_tensors(tmp_path / "nowhere")
