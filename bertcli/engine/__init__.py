@@ -2,9 +2,8 @@
 
     array     what an array is here                 products  a weight as it is stored, times few or many tokens
     kernels   softmax, norms, activations in place  packing   no padding; attention and batches in pieces for the cache
-    threads   how many, and how they share a pass   scratch   memory that is used again
-    blas      the library behind NumPy's products   watcher   who looks on
-    positions where tokens stand, and how far apart
+    threads   how many, and how they share a pass   watcher   who looks on
+    blas      the library behind NumPy's products   positions where tokens stand, and how far apart
 
 A pass is limited by the rate of OpenBLAS's products: at 8 × 128 tokens of BERT-base they are 88 % of the time and run
 at the rate that large products alone reach. What is done about the rest, and what it gains:

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.engine.blas import forget_choices
-from bertcli.engine.scratch import scratch
 
 forget_choices()  # NumPy is loaded
 
@@ -99,7 +98,7 @@ def _gelu(x: Array) -> None:
     minimises the largest error of x Φ(x): 1.2e-7 before rounding. It takes 13 passes where Abramowitz & Stegun's erf
     takes 20, and needs no limit on x: for large u both fractions vanish.
     """
-    u, g = _scratch(x, 2)
+    u, g = np.empty_like(x), np.empty_like(x)
     np.multiply(x, x, out=u)
     np.add(u, 30.61311384355007, out=g)
     np.divide(523.8223646828675, g, out=g)
@@ -115,7 +114,7 @@ def _gelu(x: Array) -> None:
 
 def _gelu_tanh(x: Array) -> None:
     """x/2 · (1 + tanh(sqrt(2/π) · (x + 0.044715 x³))): the approximation of the same paper."""
-    (g,) = _scratch(x, 1)
+    g = np.empty_like(x)
     np.multiply(x, x, out=g)
     g *= -2 * 0.7978845608028654 * 0.044715
     g -= 2 * 0.7978845608028654
@@ -125,7 +124,7 @@ def _gelu_tanh(x: Array) -> None:
 
 def _silu(x: Array) -> None:
     """x · sigmoid(x)"""
-    (g,) = _scratch(x, 1)
+    g = np.empty_like(x)
     np.negative(x, out=g)
     _gate(x, g)
 
@@ -179,9 +178,3 @@ def _blocks(x: Array) -> list[Index]:
         tuple(slice(first, first + step) if i == axis else everything for i in range(x.ndim))
         for first in range(0, length, step)
     ]
-
-
-def _scratch(like: Array, count: int) -> list[Array]:
-    """`count` work arrays with the shape and memory layout of `like`."""
-    flat = scratch(count * like.size).reshape(count, like.size)
-    return [one.reshape(like.shape, order="F" if like.flags.f_contiguous else "C") for one in flat]

@@ -14,7 +14,6 @@ import numpy as np
 from bertcli.engine import kernels
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.blas import avx512, can_be_set
-from bertcli.engine.scratch import scratch
 from bertcli.engine.threads import each, sharing, thread_count
 
 TILE = 24  # outputs: a multiple of the kernels' tiles, so that dividing them leaves no incomplete tile
@@ -79,7 +78,7 @@ def _portion(inputs: int) -> int:
 
 def empty_tokens(tokens: int, hidden: int) -> Array:
     """An uninitialized array [token, hidden] in column-major order."""
-    return scratch(hidden * tokens).reshape(hidden, tokens).T
+    return np.empty((tokens, hidden), np.float32, order="F")
 
 
 def scatter_rows(x: Array, into: Array, rows: Integers) -> None:

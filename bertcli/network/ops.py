@@ -16,7 +16,6 @@ from bertcli.engine import kernels, positions
 from bertcli.engine.array import Array, Integers, is_shape_only, shape_only
 from bertcli.engine.onnx import rules
 from bertcli.engine.products import empty_tokens, product, token_blocks
-from bertcli.engine.scratch import scratch
 from bertcli.engine.threads import each as each
 from bertcli.network.module import op
 
@@ -118,7 +117,7 @@ def scores(q: Array, k: Array, *, terms: int = 1) -> Array:
     batch, head, query, size = q.shape
     # Keys first in memory: softmax then takes maxima and sums over contiguous rows, at a third of the cost.
     key = k.shape[2]
-    into = scratch(batch * key * head * query).reshape(batch, key, head, query).transpose(0, 2, 3, 1)
+    into = np.empty((batch, key, head, query), np.float32).transpose(0, 2, 3, 1)
     return np.matmul(q * np.float32(1 / sqrt(terms * size)), k.swapaxes(-1, -2), out=into)
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Made
 from deadlines import SECONDS
 
 import bertcli
@@ -285,14 +284,3 @@ def test_threads_and_watching_leave_a_batch_what_it_is(shape: tuple[int, int]) -
             assert (np.abs(batch[mask] - alone) <= 2e-6 * largest).all()
             assert not batch[~mask].any()
     threads.set_thread_count(None)
-
-
-def test_threads_leave_results_their_numbers_when_the_model_runs_again(made: Made) -> None:
-    model = bertcli.load(made())
-    ids = np.random.default_rng(0).integers(0, model.config.vocab_size, (40, 48))
-    first = [model.forward(ids), *(np.asarray(one) for one in model.outputs(ids) if one is not None)]
-    before = [one.copy() for one in first]
-    for _ in range(3):
-        model.forward(ids[::-1])
-        model.outputs(ids[::-1])
-    assert all(np.array_equal(one, other) for one, other in zip(first, before, strict=True))
