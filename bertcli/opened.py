@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -18,7 +18,6 @@ from bertcli.engine.products import scatter_rows
 from bertcli.engine.threads import each_or_whole
 from bertcli.engine.watcher import watched
 from bertcli.errors import BertcliError
-from bertcli.lazy import cached_property
 from bertcli.models.config import Config
 from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from bertcli.engine.kernels import ACTIVATIONS
 from bertcli.errors import BertcliError, shown
-from bertcli.lazy import cached_property
 
 MOST_LAYERS = 1000
 LARGEST_SIZE = 1 << 24  # far above any encoder; anything larger is a mistake, or an attempt to exhaust memory

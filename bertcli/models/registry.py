@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, shown
-from bertcli.lazy import cached_property
 from bertcli.models.config import Config, texts
 from bertcli.network.module import optional_parts
 from bertcli.network.network import Network

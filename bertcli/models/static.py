@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
-from bertcli.lazy import cached_property
 from bertcli.models.config import Config, count
 from bertcli.models.registry import Family
 from bertcli.network.module import Module, parameter, part

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind
 from bertcli.files.texts import Failure, Pairs, Text, Texts
-from bertcli.lazy import cached_property
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax

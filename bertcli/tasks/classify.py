@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
@@ -20,7 +21,6 @@ import numpy as np
 from bertcli.checkpoint.sentence import read_cross_encoder
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind, shown, shown_object
 from bertcli.files.texts import Pairs, Text, Texts
-from bertcli.lazy import cached_property
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.batches import FITTING, Activation, Numbers, activated, check_head, logits_of_each, softmax

@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypedDict, TypeVar
 
 from bertcli.checkpoint.sentence import read_limit
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole, shown
 from bertcli.files.texts import Chunk, Failure, Text
-from bertcli.lazy import cached_property
 from bertcli.opened import Opened
 from bertcli.tokens import Tokenizer, Tokens, refuse_long
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,6 @@ from tokenizers import Tokenizer as Backend
 from bertcli.checkpoint.sentence import network_place
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError, shown, shown_object
-from bertcli.lazy import cached_property
 from bertcli.models.config import Config
 from bertcli.tokens.framed import Cut, Framing, Original, Side, Slot, Tokens, kept_parts
 from bertcli.tokens.opening import Settings, library_errors, open_backend, read_settings, special_tokens

@@ -53,27 +53,6 @@ with blas.single_threaded():
     assert blas.threads() in (None, 1)
 assert blas.threads() == before
 """
-LOADED = """
-import os, signal, sys, threading
-import bertcli
-from bertcli.checkpoint.sentence import read_sentence_config
-
-model, inside = bertcli.load(), threading.Event()
-
-def stay(folder):
-    inside.set()
-    threading.Event().wait()
-
-bertcli.checkpoint.sentence.read_sentence_config = stay
-threading.Thread(target=lambda: model.sentence, daemon=True).start()
-assert inside.wait(60)
-child = os.fork()
-if child:
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-signal.alarm(90)  # what hangs ends
-bertcli.checkpoint.sentence.read_sentence_config = read_sentence_config
-bertcli.load().encode(["tea"])
-"""
 
 
 @pytest.fixture
@@ -236,11 +215,6 @@ def test_threads_have_numpys_error_settings() -> None:
 def test_threads_of_a_forked_child_are_its_own() -> None:
     """And finds no lock taken: of threads that do not cross the fork, one is in the middle of everything."""
     subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=SECONDS)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_threads_in_the_midst_of_a_property_do_not_stop_a_forked_child() -> None:
-    subprocess.run([sys.executable, "-W", "ignore", "-c", LOADED], check=True, timeout=SECONDS)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
