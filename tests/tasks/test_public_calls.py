@@ -171,7 +171,8 @@ def test_encode_pools_the_recorded_states(name: str, tmp_path: Path) -> None:
     for layer, expected in zip((-1, -2), recorded(name, "states")[::-1], strict=False):
         blocks = model.encode_blocks(texts.texts, texts.pairs, pooling="none", layer=layer)
         states = np.concatenate([vectors for block in blocks for vectors in block.vectors])
-        close(states[texts.rows], expected)
+        grown = 1 if layer == -1 else max(1, np.abs(expected).max() / 4)  # sums between layers that norm their input
+        np.testing.assert_allclose(states[texts.rows], expected, rtol=0, atol=1e-5 * grown)
         for pooling, pooled in (("mean", np.mean), ("max", np.max), ("cls", lambda x, axis: x[0])):
             whole = np.split(states, texts.offsets[1:-1])
             vectors = model.encode(texts.texts, texts.pairs, pooling=pooling, layer=layer)
