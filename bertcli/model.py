@@ -13,7 +13,7 @@ from bertcli.checkpoint.loading import MadeWeights, read_config
 from bertcli.engine.array import Array
 from bertcli.errors import PATH, BertcliError, check_choice, check_kind, shown, shown_object
 from bertcli.models.config import Config
-from bertcli.models.registry import family, parse_heads, variant_config
+from bertcli.models.registry import family, named_heads, parse_heads, variant_config
 from bertcli.network.module import build
 from bertcli.opened import Engine, EngineName, Opened, Precision
 
@@ -216,10 +216,10 @@ def variant(
     """A model from a variant's name or a config.json; without `weights` it can be counted and traced, but not run.
 
     config: the path of a config.json, or a configuration such as BertConfig, instead of a name. heads: any that
-    models of the family have, as a list or as "mlm,nsp"; or "none" (default: the pooler, if there is one).
-    vocab_size, num_labels: override the configuration's; sizes: any others, by their keys in config.json. weights:
-    a mapping from the paths that `bertcli.params` lists to arrays, or a seed for random ones. Errors: BertcliError
-    for an unknown name or head, an impossible configuration, and weights of wrong shapes or paths.
+    models of the family have, as a list or as "mlm,nsp"; or "none" (default: those of the classes that config.json
+    names, else the pooler). vocab_size, num_labels: override the configuration's; sizes: any others, by their keys in
+    config.json. weights: a mapping from the paths that `bertcli.params` lists to arrays, or a seed for random ones.
+    Errors: BertcliError for an unknown name or head, an impossible configuration, and weights of wrong shapes or paths.
     """
     check_kind("name", name, str)
     check_kind("heads", heads, Iterable)
@@ -247,7 +247,7 @@ def variant(
     source = MadeWeights(weights)
     of = family(settings.model_type)
     if heads is None:
-        heads = [head for head in of.head_names if head == "pooler"]
+        heads = named_heads(settings, of) or [head for head in of.head_names if head == "pooler"]
     chosen = parse_heads(heads if isinstance(heads, str) else tuple(heads), of)
     network = build(of.network, settings, source, chosen)
     source.check_used()

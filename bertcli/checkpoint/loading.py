@@ -18,7 +18,7 @@ from bertcli.checkpoint.untrusted import read_object
 from bertcli.engine.array import Array, shape_only
 from bertcli.errors import BertcliError, check_count, shown
 from bertcli.models.config import Config
-from bertcli.models.registry import Family, Place, family, parse_config, parse_heads
+from bertcli.models.registry import Family, Place, family, named_heads, parse_config, parse_heads
 from bertcli.network.module import Request, build
 from bertcli.network.network import Network
 
@@ -32,13 +32,8 @@ OTHER_NAMES = {  # an ending -> what other files have instead; of a file with bo
 }  # fmt: skip
 CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")  # that some versions of transformers stored
 
-# How the architecture in config.json ends for models with a head. Those of FINE_TUNED are trained one at a time, and
-# their tensors may have the same names: where it does not say which it is, it is the first of the network's.
-ARCHITECTURES = {
-    "nsp": ("ForPreTraining", "ForNextSentencePrediction"), "sop": ("ForPreTraining",),
-    "classifier": ("ForSequenceClassification",), "token_classifier": ("ForTokenClassification",),
-    "multiple_choice": ("ForMultipleChoice",), "qa": ("ForQuestionAnswering",),
-}  # fmt: skip
+# Heads that are trained one at a time; their tensors may have the same names. Where config.json does not say which it
+# is, it is the first of the network's.
 FINE_TUNED = ("classifier", "token_classifier", "multiple_choice", "qa")
 BASE = ("embeddings", "encoder", "pooler")  # parts of a network whose tensors have the family's prefix
 
@@ -216,7 +211,7 @@ class _Loader:
 def _heads_in(stored: Mapping[str, StoredTensor], config: Config, of: Family) -> tuple[str, ...]:
     """The heads a file holds. A head that is only partly stored counts; its missing tensor is an error later."""
     names = [name.removeprefix(of.prefix) for name in stored]
-    named = {head for head, ends in ARCHITECTURES.items() if any(one.endswith(ends) for one in config.architectures)}
+    named = set(named_heads(config, of))
     begins = {head: begin for head in of.head_names if (begin := of.begins(head))}
     found = [head for head, begin in begins.items() if any(name.startswith(begin) for name in names)]
     if "pooler" in begins and "pooler" not in found:

@@ -35,7 +35,7 @@ class AnalyzedOptions:
     heads: str | None = option(
         None, "LIST",
         "Any of pooler, mlm, nsp, classifier, token_classifier, qa, multiple_choice, rtd, sop that the family has, or "
-        "none. (default: what the checkpoint has; else the pooler, where there is one)", panel=PANEL,
+        "none. (default: what the checkpoint has or config.json names; else the pooler)", panel=PANEL,
     )  # fmt: skip
     vocab_size: int | None = option(None, "N", "Override the vocabulary size.", panel=PANEL)
     num_labels: int | None = option(None, "N", "Number of classifier labels.", panel=PANEL)

@@ -21,6 +21,13 @@ from bertcli.models.config import Config, texts
 from bertcli.network.module import optional_parts
 from bertcli.network.network import Network
 
+ARCHITECTURES = {  # how the names of transformers' classes with a head end
+    "pooler": ("Model",), "mlm": ("ForMaskedLM", "ForPreTraining"), "rtd": ("ForPreTraining",),
+    "nsp": ("ForPreTraining", "ForNextSentencePrediction"), "sop": ("ForPreTraining",),
+    "classifier": ("ForSequenceClassification",), "token_classifier": ("ForTokenClassification",),
+    "multiple_choice": ("ForMultipleChoice",), "qa": ("ForQuestionAnswering",),
+}  # fmt: skip
+
 
 class Place(NamedTuple):
     """A tensor's name, without prefix, and which of its equal parts, along the first axis, a parameter is."""
@@ -109,6 +116,14 @@ def variant_config(name: str) -> Config:
     if found is None:
         raise BertcliError(f"There is no variant '{name}'; choose from {', '.join(variants())}.")
     return found
+
+
+def named_heads(config: Config, of: Family) -> tuple[str, ...]:
+    """The heads of the classes that config.json names, with the pooler where they read it."""
+    found = [head for head in of.head_names if any(one.endswith(ARCHITECTURES[head]) for one in config.architectures)]
+    if {"rtd", "mlm"} <= {*found}:  # a class for pre-training that tells replaced tokens predicts none
+        found.remove("mlm")
+    return parse_heads(found, of) if found else ()
 
 
 def parse_heads(heads: str | tuple[str, ...] | list[str], of: Family) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import pytest
 from checkpoint_files import write_safetensors
 from checkpoints import DTYPES, HEADS, NAMINGS, make
 from conftest import Made
+from family_checkpoints import FAMILIES, make_family
 
 import bertcli
 from bertcli.analysis.params.summary import tensors_document
@@ -42,6 +43,25 @@ def test_params_checkpoints_rows_add_up_to_the_tensors_that_are_not_ignored(
     counted = [use for use in model.uses if use.use != "ignored"]
     assert summary.total_params == sum(prod(use.shape) for use in counted)
     assert summary.total_bytes == sum(use.bytes for use in counted)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_params_checkpoints_config_counts_the_heads_that_it_names(family: str, tmp_path: Path) -> None:
+    for head in FAMILIES[family].heads:
+        folder = make_family(tmp_path / head, family, head)
+        model = bertcli.load(folder)
+        counted = bertcli.variant(config=folder / "config.json")
+        assert counted.heads == model.heads
+        assert bertcli.params(counted).total_params == bertcli.params(model).total_params
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_params_checkpoints_config_counts_berts_heads(head: str, made: Made) -> None:
+    folder = made(head=head)
+    counted = bertcli.params(bertcli.variant(config=folder / "config.json")).total_params
+    assert counted == bertcli.params(bertcli.load(folder)).total_params
+    bare = bertcli.variant(config=folder / "config.json", heads="none")
+    assert bare.heads == ()
 
 
 def test_params_checkpoints_bytes_are_those_of_the_stored_type(made: Made) -> None:
