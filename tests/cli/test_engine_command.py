@@ -100,23 +100,6 @@ def test_engine_command_without_the_extra_says_how_to_get_it(monkeypatch: pytest
     )
 
 
-def test_engine_command_makes_a_damaged_graph_again(
-    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Damage of the same length, in the weights: its numbers would be wrong, and nothing else would tell."""
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
-    command = ("encode", "-m", made(), "a mat", "--engine", "onnx", "--format", "jsonl")
-    first = bertcli(*command)
-    (weights,) = tmp_path.rglob("*.onnx_data")
-    weights.write_bytes(b"\xff" * weights.stat().st_size)  # NaN
-    second = bertcli(*command)
-    assert (second.status, second.out) == (0, first.out)
-    assert second.err == first.err.replace(
-        "Note: ", f"Note: the graph in {weights.parent} is damaged and is made again.\nNote: ", 1
-    )
-    assert bertcli(*command).err == first.err
-
-
 def test_engine_command_lets_onnx_runtime_report_to_nobody(tmp_path: Path) -> None:
     """Its newer builds begin to when they are imported, unless they are told before: they note a session's number."""
     environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}

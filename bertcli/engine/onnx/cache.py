@@ -8,12 +8,10 @@ removed: graphs of earlier weights or versions, and what a killed process left. 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import shutil
 import time
-import zlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -31,8 +29,6 @@ logger = logging.getLogger("bertcli")
 
 VARIABLE = "BERTCLI_CACHE"  # of the environment: another place for the cache
 NAME = "model.onnx"
-CHECKSUMS = "checksums.json"
-BLOCK = 1 << 24  # bytes of a file that have one checksum
 OLD = 3600  # seconds after which another graph of the same model is removed
 Make = Callable[[Path], None]  # writes a graph's file, and others beside it
 
@@ -64,20 +60,15 @@ def key_of(parameters: Mapping[str, Array], *settings: object) -> str:
 
 
 def open_cached(model: str, key: str, make: Make, device: str) -> Session:
-    """The graph of this key, made if it is not there; again if what is there is not what was written.
+    """The graph of this key, made if it is not there.
 
-    Every file is compared with its checksums first: of 345 MB that took 0.1 to 0.16 s of the 1.2 s until the first
-    result, on two cores. Safe with several processes: a graph is made under another name and renamed, and the first one
-    stays. If the cache cannot be written, that is said, and the graph is made for this process alone.
-    Errors: BertcliError.
+    Safe with several processes: a graph is made under another name and renamed, and the first one stays. If the cache
+    cannot be written, that is said, and the graph is made for this process alone. Errors: BertcliError.
     """
     place = cache_folder() / model / key
     try:
-        number = _number(place)  # first: what another process puts there from now on is not taken for damaged
-        if not _is_whole(place):
-            if number is not None:
-                logger.info("the graph in %s is damaged and is made again.", place)
-            _replace(place, number, make)
+        if not place.is_dir():
+            _keep(place, make)
     except OSError as error:
         reason = error.strerror or error
         logger.warning("no graph can be kept in %s (%s): it is made anew each time; see %s.", place, reason, VARIABLE)
@@ -97,70 +88,25 @@ def _made_for_now(make: Make, device: str) -> Session:
         return Session(Path(folder) / NAME, device)
 
 
-def _is_whole(place: Path) -> bool:
-    """Whether the files of a graph are what was written, damage of the same length included."""
-    try:
-        if not (place / CHECKSUMS).is_file():  # a pipe would be waited for
-            return False
-        with (place / CHECKSUMS).open("rb") as file:
-            known = file.read(BLOCK)
-        blocks = sum(file.stat().st_size for file in place.iterdir()) / BLOCK  # each has more than a character in it
-        return blocks < len(known) and known == _checksums(place)
-    except FileNotFoundError:
-        return False
-
-
-def _checksums(folder: Path) -> bytes:
-    """The CRC-32 of every block of every file but that of the checksums, as JSON with the names in order."""
-
-    def checksum(file: Path, start: int) -> int:
-        with file.open("rb") as opened:
-            opened.seek(start)
-            return zlib.crc32(opened.read(BLOCK))
-
-    with ThreadPoolExecutor(thread_count()) as pool:
-        found = {
-            file.name: [pool.submit(checksum, file, start) for start in range(0, file.stat().st_size, BLOCK)]
-            for file in folder.iterdir()
-            if file.name != CHECKSUMS
-        }
-        sums = {name: [one.result() for one in blocks] for name, blocks in found.items()}
-    return json.dumps(sums, sort_keys=True).encode()
-
-
-def _replace(place: Path, damaged: int | None, make: Make) -> None:
-    """Make a graph beside its place and move it there, unless another process has put one there in the meantime.
-
-    `damaged` is the number of the folder that it takes the place of, if there is one.
-    """
+def _keep(place: Path, make: Make) -> None:
+    """Make a graph beside its place and move it there, unless another process has put one there in the meantime."""
     place.parent.mkdir(parents=True, exist_ok=True)
     _remove_old(place.parent)
     draft = Path(mkdtemp(prefix=".", dir=place.parent))
-    made = draft / "made"
     try:
+        made = draft / "made"
         made.mkdir()
         make(made / NAME)
-        (made / CHECKSUMS).write_bytes(_checksums(made))
         for part in made.iterdir():
             with part.open("r+b") as written:
                 os.fsync(written.fileno())
-        if damaged is not None and _number(place) == damaged:
-            with suppress(FileNotFoundError):  # another process was faster
-                os.rename(place, draft / "damaged")
-        with suppress(OSError):  # here, too
+        try:
             os.rename(made, place)
-        if not place.is_dir():
-            raise OSError(f"{place} cannot be made")
+        except OSError:
+            if not place.is_dir():  # no other process was faster
+                raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-
-
-def _number(place: Path) -> int | None:
-    """The file system's number of a folder, which another one in its place does not have; None if there is none."""
-    try:
-        return place.stat().st_ino
-    except FileNotFoundError:
-        return None
 
 
 def _remove_old(folder: Path) -> None:

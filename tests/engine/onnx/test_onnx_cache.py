@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Callable
@@ -54,87 +53,6 @@ def test_onnx_cache_makes_a_graph_once(folder: Path) -> None:
     assert [one.name for one in folder.iterdir()] == ["key"]
     open_cached("model", "other", make, "cpu")
     assert make.times == 2
-
-
-def instead(make: Callable[[Path], object]) -> Callable[[Path], None]:
-    def replace(file: Path) -> None:
-        file.unlink()
-        make(file)
-
-    return replace
-
-
-def test_onnx_cache_makes_a_damaged_graph_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "bertcli")
-    make = Made()
-    open_cached("model", "key", make, "cpu")
-    there = sorted(one.name for one in (folder / "key").iterdir())
-    for name, damage in (
-        (cache.NAME, lambda file: file.write_text("who")),
-        (cache.NAME, lambda file: file.write_text("whale")),  # as long as before
-        (cache.NAME, os.remove),
-        (cache.CHECKSUMS, lambda file: file.write_text("{}")),
-        (cache.CHECKSUMS, lambda file: file.write_text("[" * 100_000)),  # too deep for a reader of JSON
-        (cache.CHECKSUMS, os.remove),
-        (cache.CHECKSUMS, instead(os.mkfifo)),  # nobody will ever write to it
-        (cache.CHECKSUMS, instead(lambda file: file.symlink_to("/dev/zero"))),
-        (cache.CHECKSUMS, lambda file: os.truncate(file, 1 << 40)),
-        (cache.NAME, lambda file: os.truncate(file, 1 << 40)),
-    ):
-        caplog.clear()
-        damage(folder / "key" / name)
-        assert open_cached("model", "key", make, "cpu").__dict__["content"] == "whole"
-        assert caplog.messages == [f"the graph in {folder}/key is damaged and is made again."]
-    assert make.times == 11
-    assert [one.name for one in folder.iterdir()] == ["key"]
-    assert sorted(one.name for one in (folder / "key").iterdir()) == there
-
-
-def test_onnx_cache_holds_a_graph_and_nothing_else_from_the_moment_it_is_there(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """What removes the damaged one may be killed before, and meanwhile another process may open the new one."""
-    open_cached("model", "key", Made("damaged"), "cpu")
-    (folder / "key" / cache.NAME).write_text("other")
-    with monkeypatch.context() as patched:
-        patched.setattr("shutil.rmtree", lambda *names, **options: None)
-        open_cached("model", "key", Made(), "cpu")
-    caplog.clear()
-    make = Made()
-    assert open_cached("model", "key", make, "cpu").__dict__["content"] == "whole"
-    assert (make.times, caplog.messages) == (0, [])
-
-
-def test_onnx_cache_takes_no_graph_for_damaged_that_came_after_the_look(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def too_early(place: Path) -> bool:
-        """Nothing was there, and as soon as that is known another process puts its graph there."""
-        monkeypatch.undo()
-        monkeypatch.setenv(cache.VARIABLE, str(folder.parent.parent))
-        monkeypatch.setattr(cache, "Session", Opened)
-        open_cached("model", "key", Made("first"), "cpu")
-        return False
-
-    caplog.set_level(logging.INFO, "bertcli")
-    monkeypatch.setattr(cache, "_is_whole", too_early)
-    assert open_cached("model", "key", Made("second"), "cpu").__dict__["content"] == "first"
-    assert caplog.messages == []
-
-
-def test_onnx_cache_notices_a_single_bit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "BLOCK", 7)
-
-    def make(file: Path) -> None:
-        file.write_text("whole")
-        Path(f"{file}_data").write_bytes(bytes(100))
-
-    open_cached("model", "key", make, "cpu")
-    data = folder / "key" / f"{cache.NAME}_data"
-    for place in (0, 50, 99):
-        data.write_bytes(bytes(1 if number == place else 0 for number in range(100)))
-        open_cached("model", "key", make, "cpu")
-        assert data.read_bytes() == bytes(100)
 
 
 def test_onnx_cache_serves_several_at_once(folder: Path) -> None:
