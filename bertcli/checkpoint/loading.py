@@ -127,13 +127,13 @@ class _Loader:
         self.config = config
         self.family = of
         self.partial = partial
-        self.prefix = of.prefix if any(name.startswith(of.prefix + "embeddings.") for name in stored) else ""
+        self.prefix = of.prefix_in(stored)
         self.taken: dict[str, TensorUse] = {}
         self.arrays: dict[str, Array] = {}
         self.whole: dict[str, Array] = {}  # tensors of which several parameters are parts
 
     def __call__(self, request: Request) -> Array:
-        if request.tied and self.config.tie_word_embeddings and not self._stored_apart(request.path, request.tied):
+        if request.tied and not self._stored_apart(request.path, request.tied):
             array = self.arrays[request.tied]
             self._note_tied(request)
         else:
@@ -171,7 +171,9 @@ class _Loader:
         return np.split(self.whole[found[0]], parts)[number]
 
     def _place(self, path: str) -> Place:
-        return self.family.place_of(self.config.stored_path(path))
+        """Where the parameter at a path is: under the first of its names that the file has, or would be."""
+        places = self.family.places(self.config.stored_path(path))
+        return next((place for place in places if self._find(place.name)), places[0])
 
     def _find(self, name: str) -> list[str]:
         """The stored tensors known by this name, starting with the one to use."""
@@ -202,7 +204,7 @@ class _Loader:
     def account(self) -> tuple[TensorUse, ...]:
         """Every tensor of the file, in file order, with its use; then the missing ones."""
         for name in self.stored.keys() - self.taken.keys():
-            note = "a constant" if name.removeprefix(self.family.prefix) in CONSTANTS else UNUSED
+            note = "a constant" if name.removeprefix(self.prefix).endswith(CONSTANTS) else UNUSED
             self._take(self.stored[name], "ignored", None, note)
         missing = [name for name in self.taken if name not in self.stored]
         return tuple(self.taken[name] for name in [*self.stored, *missing])
@@ -210,7 +212,8 @@ class _Loader:
 
 def _heads_in(stored: Mapping[str, StoredTensor], config: Config, of: Family) -> tuple[str, ...]:
     """The heads a file holds. A head that is only partly stored counts; its missing tensor is an error later."""
-    names = [name.removeprefix(of.prefix) for name in stored]
+    prefix = of.prefix_in(stored)
+    names = [name.removeprefix(prefix) for name in stored]
     named = set(named_heads(config, of))
     begins = {head: begin for head in of.head_names if (begin := of.begins(head))}
     found = [head for head, begin in begins.items() if any(name.startswith(begin) for name in names)]

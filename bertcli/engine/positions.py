@@ -57,20 +57,25 @@ def within(scores: Array, queries: Integers, keys: Integers, window: int) -> Arr
     return scores
 
 
-def angles(positions: Integers, size: int, theta: float) -> tuple[Array, Array]:
-    """Cosine and sine [size / 2, token] of p θ^(-2j/D) for every position p and every pair j of a head of this size."""
+def angles(positions: Integers, rates: tuple[float, ...]) -> tuple[Array, Array]:
+    """Cosine and sine [size / 2, token] of p r_j for every position p and the rate r_j of every pair of a head."""
     longest = int(positions.max(initial=0)) + 1
-    cosines, sines = _turns(size, theta, 1 << (longest - 1).bit_length())
+    cosines, sines = _turns(rates, 1 << (longest - 1).bit_length())
     if len(positions) and _is_run(positions):
         rows = slice(int(positions[0]), longest)
         return cosines[:, rows], sines[:, rows]
     return cosines[:, positions], sines[:, positions]
 
 
+def rotary_rates(size: int, theta: float, factor: float = 1.0) -> tuple[float, ...]:
+    """θ^(-2j/D) / factor for every pair j of a head of this size, in float32, as weights are trained."""
+    rates = 1 / (theta ** (np.arange(0, size, 2) / size)).astype(np.float32)
+    return tuple((rates / np.float32(factor)).tolist())
+
+
 @lru_cache(maxsize=8)
-def _turns(size: int, theta: float, longest: int) -> tuple[Array, Array]:
-    rates = 1 / (theta ** (np.arange(0, size, 2) / size)).astype(np.float32)  # float32, as the weights were trained
-    turns = rates[:, None] * np.arange(longest, dtype=np.float32)
+def _turns(rates: tuple[float, ...], longest: int) -> tuple[Array, Array]:
+    turns = np.array(rates, dtype=np.float32)[:, None] * np.arange(longest, dtype=np.float32)
     return np.cos(turns), np.sin(turns)
 
 

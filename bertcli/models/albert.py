@@ -105,7 +105,7 @@ FAMILY = Family(
     types={"albert": "Albert"},
     config=AlbertConfig,
     network=Albert,
-    prefix="albert.",
+    prefixes=("albert.",),
     names=(
         (r"embeddings\.projection\.(\w+)", r"encoder.embedding_hidden_mapping_in.\1"),
         *EMBEDDINGS,

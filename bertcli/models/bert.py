@@ -92,7 +92,7 @@ FAMILY = Family(
     types={"bert": "Bert"},
     config=BertConfig,
     network=Bert,
-    prefix="bert.",
+    prefixes=("bert.",),
     names=(
         *EMBEDDINGS,
         *ATTENTION,

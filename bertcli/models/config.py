@@ -13,12 +13,13 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from bertcli.engine.kernels import ACTIVATIONS
+from bertcli.engine.positions import rotary_rates
 from bertcli.errors import BertcliError, shown
 
 MOST_LAYERS = 1000
 LARGEST_SIZE = 1 << 24  # far above any encoder; anything larger is a mistake, or an attempt to exhaust memory
 MOST_SENTENCES = 1 << 20
-AXES = "VHLADFPTCEKW"  # as they are listed
+AXES = "VHLADFPTCEKWQM"  # as they are listed
 
 
 def count(
@@ -108,7 +109,7 @@ class Config:
     @property
     def aliases(self) -> dict[str, str]:
         """Symbols of axes that are another axis in this model."""
-        return {} if self.has_projection else {"E": "H"}
+        return {axis: "H" for axis in "EQM" if self.sizes.get(axis, self.sizes["H"]) == self.sizes["H"]}
 
     @property
     def max_tokens(self) -> int:
@@ -196,6 +197,66 @@ class Config:
         if missing:
             verb = "is" if len(missing) == 1 else "are"
             raise BertcliError(f"{', '.join(missing)} {verb} missing: this is not the config.json of {cls.title}.")
+
+
+@dataclass(frozen=True)
+class RotaryConfig(Config):
+    """What families with rotary positions share. Their files may call positions "absolute" or "rope"; they are neither.
+
+    θ (rope_theta, or `thetas`) gives how fast the pairs of a head turn; factor, by how much slower.
+    """
+
+    absolute: ClassVar[bool] = False
+    rope_types: ClassVar[tuple[str, ...]] = ("default",)  # those that run
+    windows: ClassVar[Any] = None
+    score_terms: ClassVar[Any] = 1
+    rope_factor: ClassVar[Any] = 1.0
+
+    def check(self) -> None:
+        if self.sizes["D"] % 2:
+            raise BertcliError(f"A head has {self.sizes['D']} numbers; rotary positions need an even number.")
+        if self.num_attention_heads % self.num_key_value_heads:
+            raise BertcliError(
+                f"num_attention_heads {self.num_attention_heads} is no multiple of num_key_value_heads "
+                f"{self.num_key_value_heads}."
+            )
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        sizes = super().sizes
+        sizes["D"] = getattr(self, "head_dim", None) or sizes["D"]
+        return sizes | {"Q": sizes["A"] * sizes["D"], "M": self.num_key_value_heads * sizes["D"]}
+
+    @property
+    def num_key_value_heads(self) -> int:
+        """Heads of keys and values; query heads share them evenly."""
+        return self.num_attention_heads
+
+    @property
+    def thetas(self) -> tuple[float, ...]:
+        """Of every layer, θ."""
+        raise NotImplementedError
+
+    @cached_property
+    def rates(self) -> tuple[tuple[float, ...], ...]:
+        """Of every layer, how fast each pair of a head turns."""
+        return tuple(rotary_rates(self.sizes["D"], theta, self.rope_factor) for theta in self.thetas)
+
+    @classmethod
+    def rope(cls, data: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+        """The object at these keys, one inside the other; BertcliError unless it is of a rope_type that runs."""
+        found: Any = data
+        for number, key in enumerate(keys, 1):
+            found = found.get(key) or {}
+            if not isinstance(found, dict):
+                raise BertcliError(f"{'.'.join(keys[:number])} is {shown(found)}, which is not an object.")
+        name, kind = ".".join(keys), found.get("rope_type", found.get("type", "default"))
+        if kind not in cls.rope_types:
+            known = " or ".join(map(shown, cls.rope_types))
+            raise BertcliError(f"{name} has rope_type {shown(kind)}; bertcli runs {cls.title} with {known} only.")
+        if (found.get("partial_rotary_factor") or 1) != 1:
+            raise BertcliError(f"{name} has a partial_rotary_factor; bertcli runs {cls.title} without one.")
+        return dict(found)
 
 
 def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from bertcli.errors import BertcliError, shown
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
 from bertcli.models.config import Config, activation, choice, count, eps, layers, texts
 from bertcli.models.registry import Family
-from bertcli.network import encoder, heads
+from bertcli.network import encoder, heads, rotary
 from bertcli.network.encoder import LayerNorm, Linear, aligned
 from bertcli.network.heads import QuestionAnswering, TokenClassifier
 from bertcli.network.module import Module, parameter, part, parts, setting
@@ -29,21 +29,9 @@ from bertcli.network.ops import (
     bucket_scores,
     convolve,
     embed,
-    linear,
-    new_norm,
     pick,
     scores,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Projection(Module):
-    """y = x Wᵀ"""
-
-    weight: Array = parameter("outputs inputs")
-
-    def forward(self, x: Array) -> Array:
-        return linear(x, self.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +41,7 @@ class Embeddings(Module):
     token: Array = parameter("V E")
     position: Array | None = parameter("P E", when="position_biased_input")
     segment: Array | None = parameter("T E", when="has_segments")
-    projection: Projection | None = part(when="has_projection", outputs="H", inputs="E")
+    projection: rotary.Linear | None = part(when="has_projection", outputs="H", inputs="E")
     norm: LayerNorm = part(features="H")
 
     def forward(self, batch: Packed) -> Array:
@@ -137,20 +125,12 @@ class EncoderLayer(encoder.EncoderLayer[Relative]):
 
 
 @dataclass(frozen=True, eq=False)
-class RelativeNorm(LayerNorm):
-    """The same norm for an x that stays as it is"""
-
-    def forward(self, x: Array) -> Array:
-        return new_norm(x, self.weight, self.bias, eps=self.eps)
-
-
-@dataclass(frozen=True, eq=False)
 class Encoder(encoder.Layers[Relative]):
     """L encoder layers, one after the other, and what they share: an embedding of every relative position"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
     relative: Array = parameter("K H")
-    relative_norm: RelativeNorm | None = part(when="has_relative_norm", features="H")
+    relative_norm: rotary.NewNorm | None = part(when="has_relative_norm", features="H")
     buckets: int = setting("position_buckets")
     farthest: int = setting("farthest")
 
@@ -354,7 +334,7 @@ FAMILY = Family(
     types={"deberta-v2": "DebertaV2"},
     config=DebertaConfig,
     network=Deberta,
-    prefix="deberta.",
+    prefixes=("deberta.",),
     names=(
         *EMBEDDINGS,
         (r"embeddings\.projection\.(\w+)", r"embeddings.embed_proj.\1"),

@@ -94,7 +94,7 @@ FAMILY = Family(
     types={"distilbert": "DistilBert"},
     config=DistilBertConfig,
     network=DistilBert,
-    prefix="distilbert.",
+    prefixes=("distilbert.",),
     names=(
         *EMBEDDINGS,
         (r"encoder\.layers\.(\d+)\.attention\.query\.(\w+)", r"transformer.layer.\1.attention.q_lin.\2"),

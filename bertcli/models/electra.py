@@ -118,7 +118,7 @@ FAMILY = Family(
     types={"electra": "Electra"},
     config=ElectraConfig,
     network=Electra,
-    prefix="electra.",
+    prefixes=("electra.",),
     names=(
         *EMBEDDINGS,
         (r"embeddings\.projection\.(\w+)", r"embeddings_project.\1"),

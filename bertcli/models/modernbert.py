@@ -5,44 +5,19 @@ Most layers see only tokens near by: with local_attention 128, those at most 64 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from bertcli.engine.array import Array, Integers
-from bertcli.engine.packing import AttentionBlock, Packed
+from bertcli.engine.array import Array
+from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, shown
-from bertcli.models.config import Config, activation, choice, count, eps, layers, number, texts
+from bertcli.models.config import RotaryConfig, activation, choice, count, eps, layers, number, texts
 from bertcli.models.registry import Family
-from bertcli.network import encoder
-from bertcli.network.encoder import aligned
+from bertcli.network import encoder, rotary
 from bertcli.network.module import Module, parameter, part, parts, setting
-from bertcli.network.network import Network
-from bertcli.network.ops import (
-    add,
-    each,
-    embed,
-    empty_like,
-    linear,
-    mean_tokens,
-    mix,
-    multiply,
-    new_norm,
-    rotate,
-    scores,
-    softmax,
-    within,
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Linear(Module):
-    """y = x Wᵀ"""
-
-    weight: Array = parameter("outputs inputs")
-
-    def forward(self, x: Array, activation: str | None = None) -> Array:
-        return linear(x, self.weight, activation=activation)
+from bertcli.network.ops import embed, linear, new_norm
+from bertcli.network.rotary import FeedForward, Linear, NormedNetwork, SelfAttention
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,49 +43,7 @@ class Embeddings(Module):
 
 
 @dataclass(frozen=True, eq=False)
-class SelfAttention(Module):
-    """Z = concat_h(softmax(R(Q_h) R(K_h)ᵀ / sqrt(D)) V_h) W_Oᵀ, R the rotation by position"""
-
-    query: Linear = part(outputs="H", inputs="H")
-    key: Linear = part(outputs="H", inputs="H")
-    value: Linear = part(outputs="H", inputs="H")
-    output: Linear = part(outputs="H", inputs="H")
-    heads: int = setting("num_attention_heads")
-    theta: float = setting("thetas")
-    window: int | None = setting("windows")  # how far a layer sees; None: as far as the text goes
-
-    def forward(self, x: Array, context: Array, batch: Packed, positions: Integers) -> Array:
-        """x [query, hidden] at these positions, context [key, hidden] -> [query, hidden]"""
-        q = rotate(self.query(x), positions, heads=self.heads, theta=self.theta)
-        k = rotate(self.key(context), batch.positions, heads=self.heads, theta=self.theta)
-        v = self.value(context)
-        z = empty_like(q)
-
-        def attend(block: AttentionBlock) -> None:
-            weights = scores(block.query_heads(q), block.key_heads(k))  # [batch, head, query, key]
-            if self.window is not None:
-                weights = within(weights, *block.group.positions(positions, batch.positions), window=self.window)
-            mix(softmax(weights), block.key_heads(v), into=block.query_heads(z))
-
-        each(attend, batch.blocks(self.heads, self.window, positions))
-        return self.output(z)
-
-
-@dataclass(frozen=True, eq=False)
-class FeedForward(Module):
-    """(act(x W_1ᵀ) · x W_gᵀ) W_2ᵀ"""
-
-    intermediate: Linear = part(outputs="F", inputs="H")
-    gate: Linear = part(outputs="F", inputs="H")
-    output: Linear = part(outputs="H", inputs="F")
-    activation: str = setting("hidden_activation")
-
-    def forward(self, x: Array) -> Array:
-        return self.output(multiply(self.gate(x), self.intermediate(x, activation=self.activation)))
-
-
-@dataclass(frozen=True, eq=False)
-class EncoderLayer(Module):
+class EncoderLayer(rotary.EncoderLayer):
     """X = X + Attention(LayerNorm(X)), then X = X + FeedForward(LayerNorm(X)); the first layer has no first norm"""
 
     attention_norm: LayerNorm | None = part(when="attention_norms", features="H")
@@ -118,33 +51,13 @@ class EncoderLayer(Module):
     feed_forward_norm: LayerNorm = part(features="H")
     feed_forward: FeedForward = part()
 
-    def forward(self, x: Array, context: Array, batch: Packed, positions: Integers) -> Array:
-        """x [query, hidden] at these positions, context [key, hidden] -> [query, hidden]"""
-        keys = context if self.attention_norm is None else self.attention_norm(context)
-        queries = keys if x is context else x if self.attention_norm is None else self.attention_norm(x)
-        x = add(x, self.attention(queries, keys, batch, positions))
-        return add(x, self.feed_forward(self.feed_forward_norm(x)))
-
 
 @dataclass(frozen=True, eq=False)
-class Encoder(encoder.Layers[Integers]):
+class Encoder(rotary.Encoder):
     """L encoder layers, one after the other, then a norm"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
     norm: LayerNorm = part(features="H")
-
-    def forward(self, x: Array, batch: Packed, rows: Integers | None = None) -> Array:
-        """The last layer's output [token, hidden], normed; with `rows` (ascending) only those: [row, hidden]."""
-        return self.norm(super().forward(x, batch, rows))
-
-    def states(self, x: Array, batch: Packed) -> Iterator[Array]:
-        """The embeddings' output, then each layer's, the last one normed."""
-        for n, state in enumerate(super().states(x, batch)):
-            yield self.norm(state) if n == len(self.layers) else state
-
-    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Integers]:
-        """The batch with these rows (None: all) as queries, and their positions."""
-        return aligned(batch, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +125,7 @@ class MultipleChoice(Classifier):
 
 
 @dataclass(frozen=True, eq=False)
-class ModernBert(Network):
+class ModernBert(NormedNetwork):
     """Token ids to hidden states, with heads to apply to them"""
 
     embeddings: Embeddings = part()
@@ -223,28 +136,12 @@ class ModernBert(Network):
     qa: QuestionAnswering | None = part()
     multiple_choice: MultipleChoice | None = part()
 
-    def reads(self, head: str, batch: Packed) -> Integers | None:
-        """The packed rows of the hidden states that a head needs; None for all."""
-        return None if self._takes_means(head) else super().reads(head, batch)
-
-    def predict(self, head: str, hidden: Array, batch: Packed) -> Array:
-        """A head's logits from the hidden states that it reads."""
-        return super().predict(head, mean_tokens(hidden, batch.first) if self._takes_means(head) else hidden, batch)
-
-    def finish(self, state: Array) -> Array:
-        """A layer's output as heads read it: normed."""
-        return self.encoder.norm(state)
-
-    def _takes_means(self, head: str) -> bool:
-        found = getattr(self, head)
-        return isinstance(found, Classifier) and found.pooling == "mean"
-
 
 GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope_parameters
 
 
 @dataclass(frozen=True)
-class ModernBertConfig(Config):
+class ModernBertConfig(RotaryConfig):
     """A ModernBERT configuration with config.json's own keys; the defaults are those of ModernBERT-base."""
 
     vocab_size: int = count(50368, "V", needed=True)
@@ -271,19 +168,14 @@ class ModernBertConfig(Config):
     model_type: str = field(default="modernbert", kw_only=True)
 
     title: ClassVar[str] = "ModernBERT"
-    absolute: ClassVar[bool] = False  # files say "absolute" or "sans_pos", and mean neither
 
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With newer files' layer_types and rope_parameters, which override the older keys."""
         found = dict(data) | {"layer_types": texts(data, "layer_types")}
-        _check_rope("rope_scaling", data.get("rope_scaling"))
-        ropes = data.get("rope_parameters") or {}
-        if not isinstance(ropes, dict):
-            raise BertcliError(f"rope_parameters is {shown(ropes)}, which is not an object.")
+        cls.rope(data, "rope_scaling")
         for kind, key in ((GLOBAL, "global_rope_theta"), (LOCAL, "local_rope_theta")):
-            rope = ropes.get(kind) or {}
-            _check_rope(f"rope_parameters.{kind}", rope)
+            rope = cls.rope(data, "rope_parameters", kind)
             if rope.get("rope_theta") is not None:
                 found[key] = rope["rope_theta"]
         if "local_rope_theta" in found and found["local_rope_theta"] is None:  # not the default: that of global layers
@@ -291,13 +183,17 @@ class ModernBertConfig(Config):
         return found
 
     def check(self) -> None:
-        if self.sizes["D"] % 2:
-            raise BertcliError(f"A head has {self.sizes['D']} numbers; rotary positions need an even number.")
+        super().check()
         if self.layer_types and len(self.layer_types) != self.num_hidden_layers:
             raise BertcliError(f"layer_types names {len(self.layer_types)} of {self.num_hidden_layers} layers.")
         for kind in self.layer_types:
             if kind not in (GLOBAL, LOCAL):
                 raise BertcliError(f"layer_types has {shown(kind)}; known are '{GLOBAL}' and '{LOCAL}'.")
+
+    @property
+    def hidden_act(self) -> str:
+        """What BERT calls `hidden_activation`."""
+        return self.hidden_activation
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -321,46 +217,11 @@ class ModernBertConfig(Config):
         return tuple(n > 0 for n in range(self.num_hidden_layers))
 
 
-def _check_rope(key: str, rope: Any) -> None:
-    """Refuse anything but plain rotary positions."""
-    if not isinstance(rope or {}, dict):
-        raise BertcliError(f"{key} is {shown(rope)}, which is not an object.")
-    kind = (rope or {}).get("rope_type", (rope or {}).get("type", "default"))
-    if kind != "default":
-        raise BertcliError(f"{key} has rope_type {shown(kind)}; bertcli runs ModernBERT with 'default' only.")
-
-
 LAYER = r"encoder\.layers\.(\d+)\."
 WORDS = """
 Embeddings
   Embeddings.token embed                  | token embedding       | Token ids, E_tok -> Token embeddings
   Embeddings.norm new_norm                | layer normalization   | Token embeddings -> Embedding output
-Rows asked for
-  Encoder.layers pick                     | rows                  | Encoder input, Rows -> Rows asked for
-1 Multi-head attention
-  EncoderLayer.attention_norm new_norm    | layer normalization   | Encoder input -> Norm 1 output
-  SelfAttention.query linear              | linear Q              | Norm 1 output, W_Q -> Query (Q)
-  SelfAttention.query rotate              | rotary positions      | Query (Q), Positions -> Rotated query
-  SelfAttention.key linear                | linear K              | Norm 1 output, W_K -> Key (K)
-  SelfAttention.key rotate                | rotary positions      | Key (K), Positions -> Rotated key
-  SelfAttention.value linear              | linear V              | Norm 1 output, W_V -> Value (V)
-  SelfAttention.value scores              | scaled dot product    | Rotated query, Rotated keyᵀ -> Attention scores
-  SelfAttention.value within | local attention | Attention scores, Query positions, Key positions -> Local scores
-  SelfAttention.value softmax             | softmax               | Attention scores -> Attention weights
-  SelfAttention.value mix                 | weighted sum          | Attention weights, Value (V) -> Heads output
-  SelfAttention.output linear             | concat and project    | Heads output, W_O -> Attention output
-2 Add
-  EncoderLayer.attention add              | residual              | Encoder input, Attention output -> Sub-layer sum
-3 Gated feed-forward
-  EncoderLayer.feed_forward_norm new_norm | layer normalization   | Sub-layer sum -> Norm 2 output
-  FeedForward.gate linear                 | linear                | Norm 2 output, W_g -> Gate
-  FeedForward.intermediate linear         | linear 1 + {act}      | Norm 2 output, W_1 -> Intermediate
-  FeedForward.intermediate multiply       | gate                  | Gate, Intermediate -> Gated intermediate
-  FeedForward.output linear               | linear 2              | Gated intermediate, W_2 -> FFN output
-4 Add
-  EncoderLayer.feed_forward add           | residual              | Sub-layer sum, FFN output -> Encoder layer output
-Encoder output
-  Encoder.norm new_norm                   | layer normalization   | Encoder layer output -> Encoder output
 Head
   Transform.dense linear                  | linear + {act}        | Encoder output, W -> Transform
   Transform.norm new_norm                 | layer normalization   | Transform -> Transform norm
@@ -380,7 +241,7 @@ FAMILY = Family(
     types={"modernbert": "ModernBert"},
     config=ModernBertConfig,
     network=ModernBert,
-    prefix="model.",
+    prefixes=("model.",),
     names=(
         (r"embeddings\.token", "embeddings.tok_embeddings.weight"),
         (r"embeddings\.norm\.(\w+)", r"embeddings.norm.\1"),

@@ -109,7 +109,7 @@ FAMILY = Family(
     types={"mpnet": "MPNet"},
     config=MPNetConfig,
     network=MPNet,
-    prefix="mpnet.",
+    prefixes=("mpnet.",),
     names=(
         *EMBEDDINGS,
         (r"encoder\.relative", "encoder.relative_attention_bias.weight"),

@@ -7,8 +7,7 @@ list of them is kept anywhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -44,31 +43,39 @@ class Family:
     types: Mapping[str, str]  # every model_type in config.json, and how the names of its classes begin
     config: type[Config]
     network: type[Network]
-    prefix: str  # of the tensors of the base model; one that is saved alone lacks it
-    names: tuple[tuple[str, str], ...]  # pattern of our whole path, the checkpoint's name (`[1/3]`: its second third)
+    prefixes: tuple[str, ...]  # of the tensors of the base model; one that is saved alone lacks it
+    names: tuple[tuple[str, ...], ...]  # pattern of our path, names in files (`[1/3]`: the second third of it)
     variants: Mapping[str, Config]
     hints: Mapping[str, str] = field(default_factory=dict)  # of a head that is missing, what to do
 
-    def place_of(self, path: str) -> Place:
-        """Where files hold the parameter at a path of the network."""
-        for pattern, name in self.names:
+    def places(self, path: str) -> list[Place]:
+        """Where files may hold the parameter at a path of the network, by what they call it."""
+        for pattern, *names in self.names:
             match = re.fullmatch(pattern, path)
             if match:
-                name, _, part = match.expand(name).removesuffix("]").partition("[")
-                return Place(name, *map(int, part.split("/"))) if part else Place(name)
-        raise KeyError(path)
+                return [_place(match.expand(name)) for name in names]
+        return []
 
     def begins(self, head: str) -> str | None:
         """How names in files begin for a head's own first layer; None for a head that is in no files."""
         for layer in ("transform", "dense", "output"):
-            with suppress(KeyError):
-                return self.place_of(f"{head}.{layer}.weight").name.removesuffix("weight")
-        return self.place_of(f"{head}.bias").name if self.names else None
+            for place in self.places(f"{head}.{layer}.weight"):
+                return place.name.removesuffix("weight")
+        return next((place.name for own in ("bias", "decoder") for place in self.places(f"{head}.{own}")), None)
+
+    def prefix_in(self, names: Collection[str]) -> str:
+        """The prefix of the base model's tensors in a file with these names; "" without one."""
+        return next((one for one in self.prefixes if any(name.startswith(one) for name in names)), "")
 
     @cached_property
     def head_names(self) -> tuple[str, ...]:
         """The heads that models of this family may have."""
         return optional_parts(self.network)
+
+
+def _place(name: str) -> Place:
+    name, _, part = name.removesuffix("]").partition("[")
+    return Place(name, *map(int, part.split("/"))) if part else Place(name)
 
 
 def families(likely: str = "bert") -> Iterator[Family]:

@@ -113,7 +113,7 @@ FAMILY = Family(
     types={"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"},
     config=RobertaConfig,
     network=Roberta,
-    prefix="roberta.",
+    prefixes=("roberta.",),
     names=(*EMBEDDINGS, *ATTENTION, *LAYER, *POOLER, *LM_HEAD, *FINE_TUNED),
     variants={
         "roberta-base": RobertaConfig.sized(12, 768, **PUBLISHED),

@@ -62,7 +62,7 @@ FAMILY = Family(
     types={"model2vec": "StaticModel"},
     config=StaticConfig,
     network=Static,
-    prefix="",
+    prefixes=(),
     names=((r"embeddings\.token", "embedding.weight"),),
     variants={},
 )

@@ -196,7 +196,7 @@ FAMILY = Family(
     types={"textbook": "Textbook"},
     config=TextbookConfig,
     network=Textbook,
-    prefix="",
+    prefixes=(),
     names=(),
     variants={"textbook": TextbookConfig()},
 )

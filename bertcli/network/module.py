@@ -221,7 +221,8 @@ class _Builder(NamedTuple):
             return None
         if meta["kind"] == "parameter":
             shape = tuple(size(self.names.get(axis, axis), self.config.sizes) for axis in meta["axes"])
-            return self.source(Request(self.path + name, shape, meta["tied"]))
+            tied = meta["tied"] if self.config.tie_word_embeddings else None
+            return self.source(Request(self.path + name, shape, tied))
         inner = self._replace(names=_renamed(meta["names"], self.names))
         if meta["kind"] == "part":
             return inner._replace(path=f"{self.path}{name}.").made(item.type)

@@ -112,7 +112,7 @@ def project_heads(x: Array, weights: Array) -> Array:
 
 
 @op("batch head query size, batch head key size -> batch head query key", contracts=True, work=1, onnx=rules.scores)
-def scores(q: Array, k: Array, *, terms: int = 1) -> Array:
+def scores(q: Array, k: Array, *, terms: float = 1) -> Array:
     """Q Kᵀ / sqrt(D) for every head of every sentence; as one of several terms Q Kᵀ / sqrt(terms · D)."""
     batch, head, query, size = q.shape
     # Keys first in memory: softmax then takes maxima and sums over contiguous rows, at a third of the cost.
@@ -161,9 +161,18 @@ def convolve(x: Array, weight: Array, bias: Array, first: Integers, *, activatio
 
 
 @op("token hidden, token -> token hidden", work=3, onnx=rules.rotate)
-def rotate(x: Array, where: Integers, *, heads: int, theta: float) -> Array:
-    """Every head's pairs (x_j, x_{j + D/2}) turned by the angle p θ^(-2j/D) at position p, written over x (RoPE)."""
-    return kernels.rotate(x, *positions.angles(where, x.shape[1] // heads, theta), heads)
+def rotate(x: Array, where: Integers, *, heads: int, rates: tuple[float, ...]) -> Array:
+    """Every head's pairs (x_j, x_{j + D/2}) turned by the angle p r_j at position p, written over x (RoPE)."""
+    return kernels.rotate(x, *positions.angles(where, rates), heads)
+
+
+@op("key narrow, query hidden -> key hidden", onnx=rules.repeat_heads)
+def repeat_heads(x: Array, like: Array, *, heads: int, of: int) -> Array:
+    """Each head of keys or values as often as query heads share it: as many as the queries, which are `like`."""
+    narrow = x.T.reshape(heads, 1, -1, len(x), copy=False)
+    wide = empty_tokens(len(x), like.shape[1])
+    wide.T.reshape(heads, of // heads, -1, len(x), copy=False)[...] = narrow
+    return wide
 
 
 @op("batch head query key, query, key -> batch head query key", work=1, onnx=rules.within)

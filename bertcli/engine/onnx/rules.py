@@ -92,7 +92,7 @@ def project_heads(graph: Graph, x: Tensor, weights: Tensor) -> str:
     return graph.node("MatMul", x.name, heads)
 
 
-def scores(graph: Graph, q: Tensor, k: Tensor, *, terms: int = 1) -> str:
+def scores(graph: Graph, q: Tensor, k: Tensor, *, terms: float = 1) -> str:
     return graph.node("MatMul", _scaled(graph, q, terms), graph.permuted(k.name, (0, 1, 3, 2)))
 
 
@@ -139,14 +139,13 @@ def add_bias(graph: Graph, x: Tensor, bias: Tensor) -> str:
     return graph.node("Add", x.name, bias.name)
 
 
-def rotate(graph: Graph, x: Tensor, where: Tensor, *, heads: int, theta: float) -> str:
-    """(a, b) -> (a cos - b sin, b cos + a sin) of the halves of every head, by angles p θ^(-2j/D)."""
+def rotate(graph: Graph, x: Tensor, where: Tensor, *, heads: int, rates: tuple[float, ...]) -> str:
+    """(a, b) -> (a cos - b sin, b cos + a sin) of the halves of every head, by angles p r_j."""
     batch, token, hidden = x.dims
     split = [batch, token, Dim(heads), Dim(hidden.size // heads)]
     half = split[-1].size // 2
-    rates = 1 / (theta ** (np.arange(half) / half)).astype(np.float32)
     place = graph.once("Unsqueeze", graph.once("Cast", where.name, to=FLOAT), graph.integers([2, 3]))
-    angles = graph.once("Mul", place, graph.constant(rates))  # [1, sequence, 1, half]
+    angles = graph.once("Mul", place, graph.constant(np.array(rates, dtype=np.float32)))  # [1, sequence, 1, half]
     cos, sin = graph.once("Cos", angles), graph.once("Sin", angles)
     whole, last = graph.reshaped(x.name, x.dims, split), graph.integers([3])
     a = graph.node("Slice", whole, graph.integers([0]), graph.integers([half]), last)
@@ -154,6 +153,15 @@ def rotate(graph: Graph, x: Tensor, where: Tensor, *, heads: int, theta: float) 
     left = graph.node("Sub", graph.node("Mul", a, cos), graph.node("Mul", b, sin))
     right = graph.node("Add", graph.node("Mul", b, cos), graph.node("Mul", a, sin))
     return graph.reshaped(graph.node("Concat", left, right, axis=3), split, x.dims)
+
+
+def repeat_heads(graph: Graph, x: Tensor, like: Tensor, *, heads: int, of: int) -> str:
+    """Gather of each head as often as it is shared."""
+    batch, token, narrow = x.dims
+    size = Dim(narrow.size // heads)
+    split = graph.reshaped(x.name, x.dims, [batch, token, Dim(heads), size])
+    wide = graph.node("Gather", split, graph.integers([head * heads // of for head in range(of)]), axis=2)
+    return graph.reshaped(wide, [batch, token, Dim(of), size], [batch, token, Dim(of * size.size)])
 
 
 def within(graph: Graph, x: Tensor, queries: Tensor, keys: Tensor, *, window: int) -> str:
@@ -224,7 +232,7 @@ def _gelu_tanh(graph: Graph, x: str) -> str:
     return graph.node("Mul", graph.node("Mul", x, graph.number(0.5)), graph.node("Add", tanh, graph.number(1)))
 
 
-def _scaled(graph: Graph, x: Tensor, terms: int) -> str:
+def _scaled(graph: Graph, x: Tensor, terms: float) -> str:
     return graph.node("Mul", x.name, graph.number(1 / sqrt(terms * x.dims[-1].size)))
 
 

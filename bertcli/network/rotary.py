@@ -1,0 +1,230 @@
+"""What newer families are made of: rotary positions (Su et al. 2021), gated feed-forward layers (Shazeer 2020), and
+norms before attention and feed-forward.
+
+A key head may serve several query heads (Ainslie et al. 2023): there are M / D of them, with D numbers each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.packing import AttentionBlock, Packed
+from bertcli.network import encoder
+from bertcli.network.encoder import aligned
+from bertcli.network.module import Module, parameter, part, setting
+from bertcli.network.network import Network
+from bertcli.network.ops import (
+    add,
+    each,
+    empty_like,
+    linear,
+    mean_tokens,
+    mix,
+    multiply,
+    new_norm,
+    repeat_heads,
+    rotate,
+    scores,
+    softmax,
+    within,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Module):
+    """y = x Wᵀ"""
+
+    weight: Array = parameter("outputs inputs")
+
+    def forward(self, x: Array, activation: str | None = None) -> Array:
+        return linear(x, self.weight, activation=activation)
+
+
+@dataclass(frozen=True, eq=False)
+class NewNorm(encoder.LayerNorm):
+    """BERT's LayerNorm for an x that stays as it is"""
+
+    def forward(self, x: Array) -> Array:
+        return new_norm(x, self.weight, self.bias, eps=self.eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Attention(encoder.SelfAttention[Integers]):
+    """Z = concat_h(softmax(R(Q_h) R(K_h)ᵀ / sqrt(D)) V_h) W_Oᵀ, R the rotation by position"""
+
+    query: Any = part(outputs="Q", inputs="H")
+    key: Any = part(outputs="M", inputs="H")
+    value: Any = part(outputs="M", inputs="H")
+    output: Any = part(outputs="H", inputs="Q")
+    key_heads: int = setting("num_key_value_heads")
+    rates: tuple[float, ...] = setting("rates")  # how fast the pairs of a head turn
+    window: int | None = setting("windows")  # how far a layer sees; None: as far as the text goes
+    terms: float = setting("score_terms")  # scores are divided by sqrt(terms · D)
+
+    def forward(self, x: Array, context: Array, batch: Packed, positions: Integers) -> Array:
+        """x [query, hidden] at these positions, context [key, hidden] -> [query, hidden]"""
+        q = rotate(self.queries(x), positions, heads=self.heads, rates=self.rates)
+        k = rotate(self.keys(context), batch.positions, heads=self.key_heads, rates=self.rates)
+        v = self.value(context)
+        if self.key_heads < self.heads:
+            k, v = (repeat_heads(one, q, heads=self.key_heads, of=self.heads) for one in (k, v))
+        z = empty_like(q)
+
+        def attend(block: AttentionBlock) -> None:
+            weights = scores(block.query_heads(q), block.key_heads(k), terms=self.terms)  # [batch, head, query, key]
+            if self.window is not None:
+                weights = within(weights, *block.group.positions(positions, batch.positions), window=self.window)
+            mix(softmax(weights), block.key_heads(v), into=block.query_heads(z))
+
+        each(attend, batch.blocks(self.heads, self.window, positions))
+        output: Array = self.output(z)
+        return output
+
+    def queries(self, x: Array) -> Array:
+        """[query, hidden] -> [query, head·size], before the rotation"""
+        q: Array = self.query(x)
+        return q
+
+    def keys(self, x: Array) -> Array:
+        """[key, hidden] -> [key, key head·size], before the rotation"""
+        k: Array = self.key(x)
+        return k
+
+
+@dataclass(frozen=True, eq=False)
+class SelfAttention(Attention):
+    """The same without biases"""
+
+    query: Linear = part(outputs="Q", inputs="H")
+    key: Linear = part(outputs="M", inputs="H")
+    value: Linear = part(outputs="M", inputs="H")
+    output: Linear = part(outputs="H", inputs="Q")
+
+
+@dataclass(frozen=True, eq=False)
+class BiasedAttention(Attention):
+    """The same with biases"""
+
+    query: encoder.Linear = part(outputs="Q", inputs="H")
+    key: encoder.Linear = part(outputs="M", inputs="H")
+    value: encoder.Linear = part(outputs="M", inputs="H")
+    output: encoder.Linear = part(outputs="H", inputs="Q")
+
+
+@dataclass(frozen=True, eq=False)
+class Gated(encoder.FeedForward):
+    """(act(x W_1ᵀ) · x W_gᵀ) W_2ᵀ"""
+
+    intermediate: Any = part(outputs="F", inputs="H")
+    gate: Any = part(outputs="F", inputs="H")
+    output: Any = part(outputs="H", inputs="F")
+
+    def forward(self, x: Array) -> Array:
+        """[token, hidden] -> [token, hidden]"""
+        gated: Array = self.output(multiply(self.gate(x), self.intermediate(x, activation=self.activation)))
+        return gated
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForward(Gated):
+    """The same without biases"""
+
+    intermediate: Linear = part(outputs="F", inputs="H")
+    gate: Linear = part(outputs="F", inputs="H")
+    output: Linear = part(outputs="H", inputs="F")
+
+
+class Layers(encoder.Layers[Integers]):
+    """Layers whose attention looks at positions"""
+
+    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Integers]:
+        """The batch with these rows (None: all) as queries, and their positions."""
+        return aligned(batch, rows)
+
+
+class EncoderLayer(Module):
+    """X = X + Attention(Norm(X)), then X = X + FeedForward(Norm(X)); a first layer may have no first norm"""
+
+    attention_norm: Any
+    attention: Any
+    feed_forward_norm: Any
+    feed_forward: Any
+
+    def forward(self, x: Array, context: Array, batch: Packed, positions: Integers) -> Array:
+        """x [query, hidden] at these positions, context [key, hidden] -> [query, hidden]"""
+        keys = context if self.attention_norm is None else self.attention_norm(context)
+        queries = keys if x is context else x if self.attention_norm is None else self.attention_norm(x)
+        x = add(x, self.attention(queries, keys, batch, positions))
+        return add(x, self.feed_forward(self.feed_forward_norm(x)))
+
+
+class Encoder(Layers):
+    """L encoder layers, one after the other, then a norm"""
+
+    norm: Any
+
+    def forward(self, x: Array, batch: Packed, rows: Integers | None = None) -> Array:
+        """The last layer's output [token, hidden], normed; with `rows` (ascending) only those: [row, hidden]."""
+        normed: Array = self.norm(super().forward(x, batch, rows))
+        return normed
+
+    def states(self, x: Array, batch: Packed) -> Iterator[Array]:
+        """The embeddings' output, then each layer's, the last one normed."""
+        for n, state in enumerate(super().states(x, batch)):
+            yield self.norm(state) if n == len(self.layers) else state
+
+
+class NormedNetwork(Network):
+    """A network whose encoder ends in a norm, with a classifier of the first token, of the mean of all tokens, or of
+    every token, whose logits are then averaged ("late")"""
+
+    def finish(self, state: Array) -> Array:
+        """A layer's output as heads read it: normed."""
+        normed: Array = self.encoder.norm(state)
+        return normed
+
+    def reads(self, head: str, batch: Packed) -> Integers | None:
+        """The packed rows of the hidden states that a head needs; None for all."""
+        return None if self._pooling(head) in ("mean", "late") else super().reads(head, batch)
+
+    def predict(self, head: str, hidden: Array, batch: Packed) -> Array:
+        """A head's logits from the hidden states that it reads."""
+        pooling = self._pooling(head)
+        logits = super().predict(head, mean_tokens(hidden, batch.first) if pooling == "mean" else hidden, batch)
+        return mean_tokens(logits, batch.first) if pooling == "late" else logits
+
+    def _pooling(self, head: str) -> str | None:
+        return getattr(getattr(self, head), "pooling", None)
+
+
+WORDS = """
+Rows asked for
+  Encoder.layers pick                     | rows                  | Encoder input, Rows -> Rows asked for
+1 Multi-head attention
+  EncoderLayer.attention_norm new_norm    | layer normalization   | Encoder input -> Norm 1 output
+  Attention.query linear              | linear Q              | Norm 1 output, W_Q -> Query (Q)
+  Attention.query rotate              | rotary positions      | Query (Q), Positions -> Rotated query
+  Attention.key linear                | linear K              | Norm 1 output, W_K -> Key (K)
+  Attention.key rotate                | rotary positions      | Key (K), Positions -> Rotated key
+  Attention.value linear              | linear V              | Norm 1 output, W_V -> Value (V)
+  Attention.value scores              | scaled dot product    | Rotated query, Rotated keyᵀ -> Attention scores
+  Attention.value within | local attention | Attention scores, Query positions, Key positions -> Local scores
+  Attention.value softmax             | softmax               | Attention scores -> Attention weights
+  Attention.value mix                 | weighted sum          | Attention weights, Value (V) -> Heads output
+  Attention.output linear             | concat and project    | Heads output, W_O -> Attention output
+2 Add
+  EncoderLayer.attention add              | residual              | Encoder input, Attention output -> Sub-layer sum
+3 Gated feed-forward
+  EncoderLayer.feed_forward_norm new_norm | layer normalization   | Sub-layer sum -> Norm 2 output
+  Gated.gate linear                 | linear                | Norm 2 output, W_g -> Gate
+  Gated.intermediate linear         | linear 1 + {act}      | Norm 2 output, W_1 -> Intermediate
+  Gated.intermediate multiply       | gate                  | Gate, Intermediate -> Gated intermediate
+  Gated.output linear               | linear 2              | Gated intermediate, W_2 -> FFN output
+4 Add
+  EncoderLayer.feed_forward add           | residual              | Sub-layer sum, FFN output -> Encoder layer output
+Encoder output
+  Encoder.norm new_norm                   | layer normalization   | Encoder layer output -> Encoder output
+"""
