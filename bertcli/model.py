@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -16,151 +18,119 @@ from bertcli.models.config import Config
 from bertcli.models.registry import family, named_heads, parse_heads, variant_config
 from bertcli.network.module import build
 from bertcli.opened import Engine, EngineName, Opened, Precision
+from bertcli.tasks.options import Answer, Classify, Encode, EncodeSparse, FillMask, Rank, Score, Tag
 
 if TYPE_CHECKING:
-    from bertcli.files.texts import Pairs
-    from bertcli.tasks.answer import AnswerOptions
-    from bertcli.tasks.classify import ClassifyOptions
-    from bertcli.tasks.encode import EncodeOptions, Stream
-    from bertcli.tasks.prepared import PrepareOptions
+    from bertcli.tasks.encode import Stream
     from bertcli.tasks.sparse import SparseVector
-    from bertcli.tasks.tag import TagOptions
-    from bertcli.tasks.task import CutOptions, Record, Truncation, Workers
+    from bertcli.tasks.task import Record
 
 DEFAULT_MODEL = "bert-mini-mlm"
 
 
+P = ParamSpec("P")
+M = TypeVar("M")
+T = TypeVar("T")
+W = TypeVar("W")
+R = TypeVar("R")
+
+
+def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callable[Concatenate[M, T, P], R]]:
+    """A method of texts and a task's options, as one that takes these options by name."""
+
+    def decorate(method: Callable[[M, T, W], R]) -> Callable[Concatenate[M, T, P], R]:
+        own, of_options = signature(method), signature(options).parameters.values()
+        leading = list(own.parameters.values())[:2]
+        whole = own.replace(parameters=[*leading, *of_options])
+        make: Callable[..., W] = options
+
+        @wraps(method)
+        def taking(*values: Any, **named: Any) -> R:
+            given = whole.bind(*values, **named).arguments
+            model, texts = (given.pop(one.name) for one in leading)
+            return method(model, texts, make(**given))
+
+        taking.__signature__ = whole  # type: ignore[attr-defined]  # what help() and notebooks show
+        return taking
+
+    return decorate
+
+
 @dataclass(frozen=True, eq=False)
 class Model(Opened):
-    """An opened model with the tasks as methods.
+    """An opened model with the tasks as methods, whose keywords are the options in `bertcli.tasks.options`.
 
-    `options` of a method are those of the function of that name in `bertcli.tasks`. Errors: BertcliError for a missing
-    head (encode needs none) or an unusable text.
+    Errors: BertcliError for a missing head (encode needs none) or an unusable text.
     """
 
-    def encode(
-        self,
-        texts: Iterable[str],
-        pairs: Pairs = None,
-        pooling: str = "auto",
-        layer: int | Sequence[int] = -1,
-        normalize: bool | None = None,
-        max_length: int | None = None,
-        batch_tokens: int | None = None,
-        workers: Workers = None,
-        truncation: Truncation = "warn",
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        chunk: int | Sequence[int] | None = None,
-    ) -> Array:
-        """One vector per text: float32 [text, width].
-
-        pooling: "auto" (the checkpoint's own, else mean), "mean", "cls", "max" or "pooler". layer: 0 for the
-        embeddings, N for encoder layer N, negative from the end; several are concatenated. normalize: to length 1;
-        None for what the checkpoint says. The other options are those of `bertcli.tasks.encode.encode_blocks`. With
-        `chunk` a longer text has several vectors, one after the other; `encode_blocks` says which part of which text
-        each is of.
-        """
+    @takes(Encode)
+    def encode(self, texts: Iterable[str], wanted: Encode) -> Array:
+        """One vector per text: float32 [text, width]. With `chunk` a longer text has several, one after the other."""
         from bertcli.tasks.encode import encode
 
-        return encode(
-            self, texts, pairs, pooling=pooling, layer=layer, normalize=normalize, max_length=max_length,
-            batch_tokens=batch_tokens, workers=workers, truncation=truncation, prompt_name=prompt_name, prompt=prompt,
-            chunk=chunk,
-        )  # fmt: skip
+        return encode(self, texts, wanted)
 
-    def encode_blocks(self, texts: Iterable[str], pairs: Pairs = None, **options: Unpack[EncodeOptions]) -> Stream:
+    @takes(Encode)
+    def encode_blocks(self, texts: Iterable[str], wanted: Encode) -> Stream:
         """The same as a stream of blocks in input order, so that nothing has to fit in memory.
 
-        A block has `items`, `vectors` and `records()`; see `bertcli.tasks.encode.encode_blocks` for pooling "none" and
-        others.
+        A block has `items`, which say what each vector is of, `vectors`, `failures` and `records()`.
         """
         from bertcli.tasks.encode import encode_blocks
 
-        return encode_blocks(self, texts, pairs, **options)
+        return encode_blocks(self, texts, wanted)
 
-    def encode_sparse(
-        self,
-        texts: Iterable[str],
-        pairs: Pairs = None,
-        **options: Unpack[PrepareOptions],
-    ) -> list[SparseVector]:
+    @takes(EncodeSparse)
+    def encode_sparse(self, texts: Iterable[str], wanted: EncodeSparse) -> list[SparseVector]:
         """SPLADE: of each text the entries of the vocabulary whose weight is not 0, as (indices, values).
 
-        Texts are prepared as in `encode`; the stream with texts and records is `bertcli.tasks.sparse.encode_sparse`.
+        The stream with texts and records is `bertcli.tasks.sparse.encode_sparse`.
         """
         from bertcli.tasks.sparse import encode_sparse
 
-        return [vector for block in encode_sparse(self, texts, pairs, **options) for vector in block.vectors]
+        return [vector for block in encode_sparse(self, texts, wanted) for vector in block.vectors]
 
-    def classify(
-        self,
-        texts: Iterable[str],
-        pairs: Pairs = None,
-        top_k: int | None = None,
-        **options: Unpack[ClassifyOptions],
-    ) -> list[Record]:
+    @takes(Classify)
+    def classify(self, texts: Iterable[str], wanted: Classify) -> list[Record]:
         """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first."""
         from bertcli.tasks.classify import classify
 
-        return list(classify(self, texts, pairs, top_k=top_k, **options))
+        return list(classify(self, texts, wanted))
 
-    def fill_mask(
-        self,
-        texts: Iterable[str],
-        top_k: int | None = None,
-        targets: Sequence[str] | str | None = None,
-        *,
-        pairs: Pairs = None,
-        joint: bool = False,
-        **options: Unpack[CutOptions],
-    ) -> list[Record]:
+    @takes(FillMask)
+    def fill_mask(self, texts: Iterable[str], wanted: FillMask) -> list[Record]:
         """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}."""
         from bertcli.tasks.fill_mask import fill_mask
 
-        return list(fill_mask(self, texts, pairs, top_k=top_k, targets=targets, joint=joint, **options))
+        return list(fill_mask(self, texts, wanted))
 
-    def score(
-        self,
-        texts: Iterable[str],
-        pairs: Pairs = None,
-        *,
-        target: str | None = None,
-        **options: Unpack[CutOptions],
-    ) -> list[Record]:
+    @takes(Score)
+    def score(self, texts: Iterable[str], wanted: Score) -> list[Record]:
         """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}."""
         from bertcli.tasks.score import score
 
-        return list(score(self, texts, pairs, target=target, **options))
+        return list(score(self, texts, wanted))
 
-    def tag(self, texts: Iterable[str], **options: Unpack[TagOptions]) -> list[Record]:
+    @takes(Tag)
+    def tag(self, texts: Iterable[str], wanted: Tag) -> list[Record]:
         """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}."""
         from bertcli.tasks.tag import tag
 
-        return list(tag(self, texts, **options))
+        return list(tag(self, texts, wanted))
 
-    def answer(
-        self,
-        questions: Iterable[str],
-        contexts: Pairs = None,
-        **options: Unpack[AnswerOptions],
-    ) -> list[Record]:
+    @takes(Answer)
+    def answer(self, questions: Iterable[str], wanted: Answer) -> list[Record]:
         """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first."""
         from bertcli.tasks.answer import answer
 
-        return list(answer(self, questions, contexts, **options))
+        return list(answer(self, questions, wanted))
 
-    def rank(
-        self,
-        query: str | Iterable[str],
-        documents: Iterable[str],
-        top_k: int | None = None,
-        **options: Unpack[CutOptions],
-    ) -> list[Record]:
+    @takes(Rank)
+    def rank(self, query: str | Iterable[str], wanted: Rank) -> list[Record]:
         """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document."""
         from bertcli.tasks.rank import rank
 
-        return list(rank(self, query, documents, top_k=top_k, **options))
+        return list(rank(self, query, wanted))
 
 
 def expect_model(given: object) -> None:

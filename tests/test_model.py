@@ -205,7 +205,7 @@ def test_a_name_is_no_model(use: Callable[[Any], object]) -> None:
     ("use", "option"),
     [
         *(("encode", option) for option in ("workers", "max_length", "batch_tokens", "chunk", "pooling", "layer")),
-        *(("fill_mask", option) for option in ("top_k", "truncation", "start")),
+        *(("fill_mask", option) for option in ("top_k", "truncation")),
         *(("score", option) for option in ("target", "workers")),
         *((use, "max_length") for use in (bertcli.diff, bertcli.explain, bertcli.lens, bertcli.heads)),
         *((use, "batch_tokens") for use in (bertcli.explain, bertcli.heads)),

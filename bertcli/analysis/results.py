@@ -21,6 +21,7 @@ from bertcli.errors import BertcliError, check_kind, shown
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, logits
 from bertcli.tasks.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.encode import Plan, pool, unit
+from bertcli.tasks.options import Encode
 from bertcli.tasks.prepared import prepare
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens
@@ -73,7 +74,7 @@ class Result(NamedTuple):
 
 def prepared(model: Model, text: str, asked: Asked) -> str:
     """The text as the tokenizer gets it: for a cosine with the prompt of a sentence model, as `encode` does."""
-    return text if asked.other is None else prepare(model)[0].prepared(text)
+    return text if asked.other is None else prepare(model, Encode())[0].prepared(text)
 
 
 def tokens_of(model: Model, text: str, pair: str | None = None, limit: int | None = None) -> Tokens:
@@ -162,7 +163,7 @@ def _log_probability(model: Model, sentence: Sentence, word: str | None) -> Resu
 
 def _cosine(model: Model, other: str) -> Result:
     """cos(v, w), where w is the vector of the other text."""
-    plan, (preparation, _) = Plan.make(model), prepare(model)
+    plan, (preparation, _) = Plan.make(model, Encode()), prepare(model, Encode())
 
     def vectors(sentences: Sequence[Sentence | Tokens]) -> Array:
         """Vectors of length 1 [sentence, width], pooled as the checkpoint says (else their mean)."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import MASKED_SAMPLE
-from bertcli.cli.options import ModelOptions, changed, option, wrong
+from bertcli.cli.options import ModelOptions, changed, wrong
+from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.model import Model

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import PAGE, TABLES, Job, read_texts
 from bertcli.cli.marked import MarkedTable, Passage, mark
-from bertcli.cli.options import InputOptions, OwnModelOptions, WindowOptions, argument, by_name, option, wrong
+from bertcli.cli.options import InputOptions, OwnModelOptions, argument, wrong
 from bertcli.files.table import Cell, cell
 from bertcli.report import Column
+from bertcli.tasks.options import Answer, option
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
@@ -43,24 +45,11 @@ class _Questions(InputOptions):
 
 
 @dataclass(frozen=True)
-class _Windows(WindowOptions):
-    """How question and context are read."""
-
-    max_length: int | None = option(
-        None, "N", "Read in windows of N tokens. (default: the model's limit, at most 384)", panel="Input"
-    )
-    stride: int | None = option(
-        None, "N", "How many tokens windows share. (default: half, at most 128)", panel="Input", min=0
-    )
-
-
-@dataclass(frozen=True)
 class _Job(Job):
     texts: _Questions
-    length: _Windows
     model: OwnModelOptions
 
-    def read(self, id_column: str | None = None, label_column: str | None = None) -> Texts:
+    def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> Texts:
         from bertcli.files.inputs import takes_columns
 
         asked = self.texts
@@ -69,23 +58,10 @@ class _Job(Job):
             asked = replace(asked, column=asked.column or "question", pair_column=context)
         elif asked.text_pair is None and asked.pair_column is None and not (asked.texts and asked.input):
             raise wrong("--context", "give the text that holds the answer.")
-        return read_texts(asked, self.output, id_column, label_column, self.long.keep_going, called="question")
+        return read_texts(asked, self.output, id_column, label_column, keep_going, called="question")
 
 
-@dataclass(frozen=True)
-class AnswerOptions:
-    """Which answers are found."""
-
-    top_k: int = option(1, "K", "How many answers per question. (default: 1)", min=1)
-    max_answer_length: int = option(15, "N", "Tokens of an answer, at most. (default: 15)", min=1)
-    no_answer: bool = option(False, "", "Let no answer, an empty text, compete with the others.")
-    score: Literal["probability", "logits"] = option(
-        "probability", "NAME",
-        "probability (default), or logits: start + end minus those of no answer, comparable across windows.",
-    )  # fmt: skip
-
-
-def answer(job: _Job, wanted: AnswerOptions) -> None:
+def answer(job: _Job, wanted: Answer) -> None:
     """Find the answer to a question in a text of any length.
 
     bertcli answer -m deepset/bert-base-cased-squad2 "Who?" --context "Ann did."
@@ -102,11 +78,12 @@ def answer(job: _Job, wanted: AnswerOptions) -> None:
     of at most 384 tokens that overlap, so nothing is cut. A .csv or .parquet file
     has the rows of the table, a .html file the marked contexts, too.
     """
-    run = job.begin("answer", by_name(wanted), sample=None, endings=(*TABLES, PAGE))
-    from bertcli.tasks import answer as task
+    run = job.begin("answer", wanted, sample=None, endings=(*TABLES, PAGE))
+    from bertcli.tasks.answer import plan
+    from bertcli.tasks.run import results
 
     table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Answers", lead=LEAD)
-    run.end(run.records(task.answer, table, **asdict(wanted)))
+    run.end(run.records(partial(results, plan(run.model, run.wanted)), table))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, TABLES, Job
-from bertcli.cli.options import by_name, id_column_option, option, wrong
+from bertcli.cli.options import by_name, id_column_option, wrong
 from bertcli.files.table import Cell, Table, cell
 from bertcli.report import Column
+from bertcli.tasks.options import Classify, option
 
 if TYPE_CHECKING:
     from bertcli.tasks.classify import Accuracy
@@ -34,21 +36,9 @@ REPORT = (
 
 
 @dataclass(frozen=True)
-class ClassifyOptions:
-    """Which labels are scored, and how."""
+class FieldOptions:
+    """What the texts' fields and the arguments are."""
 
-    top_k: int | None = option(None, "K", "Show only the K best labels. (default: all)", min=1)
-    head: Literal["classifier", "nsp"] | None = option(
-        None, "HEAD", "classifier, or nsp: does the second text follow the first?"
-    )
-    activation: Literal["softmax", "sigmoid", "none"] | None = option(
-        None, "NAME", "Scores by softmax, sigmoid or none (default: what the model was made for)."
-    )
-    candidates: str | None = option(None, "A,B,C", "Score these labels of your own, with an NLI model (zero-shot).")
-    template: str | None = option(
-        None, "TEXT", "The sentence that takes a candidate at {}. (default: This example is {}.)"
-    )
-    multi_label: bool = option(False, "", "Several candidates may hold, each with a score of its own.")
     choices: bool = option(
         False, "", "The arguments after the text (with --input: all) are choices: score which is right."
     )
@@ -58,7 +48,7 @@ class ClassifyOptions:
     )
 
 
-def classify(job: Job, wanted: ClassifyOptions) -> None:
+def classify(job: Job, wanted: Classify, given: FieldOptions) -> None:
     """Label texts, or say whether one text follows another.
 
     bertcli classify "I loved every minute of it."
@@ -85,18 +75,18 @@ def classify(job: Job, wanted: ClassifyOptions) -> None:
     With --label-column each record has "true_label", and a report follows the
     table, or is printed on stdout with -o; with --format json or jsonl on stderr.
     """
-    own = "choices" if wanted.choices else "candidates" if wanted.candidates is not None else ""
+    own = "choices" if given.choices else "candidates" if wanted.candidates is not None else ""
     sample = None if own else MASKED_SAMPLE if wanted.head == "nsp" else SENTIMENT_SAMPLE
-    if own and wanted.label_column is not None:
+    if own and given.label_column is not None:
         raise wrong("--label-column", "accuracy is for the model's own labels.")
-    job, choices = _choices(job) if wanted.choices else (job, None)
-    options = {**by_name(wanted), "--choices": choices}
-    run = job.begin(f"classify --{own}" if own else "classify", options, sample=sample, endings=TABLES)
-    from bertcli.tasks import classify as task
+    job, choices = _choices(job) if given.choices else (job, None)
+    wanted, options = replace(wanted, choices=choices), {**by_name(given), "--choices": choices}
+    run = job.begin(f"classify --{own}" if own else "classify", wanted, options, sample=sample, endings=TABLES)
+    from bertcli.tasks.classify import Accuracy, plan
+    from bertcli.tasks.run import results
 
-    accuracy = task.Accuracy.of(run.model, wanted.head) if wanted.label_column else None
-    how = {key: value for key, value in asdict(wanted).items() if not key.endswith("_column")} | {"choices": choices}
-    progress = run.records(task.classify, Table(COLUMNS, _rows), accuracy, **how)
+    accuracy = Accuracy.of(run.model, wanted.head) if given.label_column else None
+    progress = run.records(partial(results, plan(run.model, run.wanted)), Table(COLUMNS, _rows), accuracy)
     if accuracy:
         _print_report(accuracy, to_stdout=job.output.format == "table")
     run.end(progress)

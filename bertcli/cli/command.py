@@ -6,33 +6,20 @@ import logging
 import sys
 import traceback
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from inspect import Parameter, Signature
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand, TyperOption
 
 from bertcli.cli.options import DebugOptions, name_of, wrong
 from bertcli.cli.signals import INTERRUPTED, asked_to_end
 from bertcli.cli.streams import leave_streams
 from bertcli.errors import BertcliError
 from bertcli.report import visible
-
-
-class GivenOnce(TyperCommand):
-    """A command that refuses an option given twice, of which Typer would use the last value without a word."""
-
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
-        for one, times in Counter(given).items():
-            takes_one = isinstance(one, TyperOption) and not (one.multiple or one.is_flag)
-            if times > 1 and takes_one and not ctx.resilient_parsing:  # as it is for shell completion
-                raise wrong(one.opts[-1], f"this takes one value ({one.metavar}), and was given {times} times.")
-        return super().parse_args(ctx, args)
+from bertcli.tasks.options import hints_of, kinds_of
 
 
 def register(app: typer.Typer, function: Callable[..., None], panel: str) -> None:
@@ -53,27 +40,48 @@ def register(app: typer.Typer, function: Callable[..., None], panel: str) -> Non
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__name__, run.__doc__ = function.__name__, function.__doc__
-    app.command(rich_help_panel=panel, cls=GivenOnce)(run)
+    app.command(rich_help_panel=panel)(run)
 
 
 def _parameters(group: Any) -> Iterator[Parameter]:
     """The parameters of a group of options, which may hold other groups."""
-    hints = get_type_hints(group)
+    hints = hints_of(group)
     for one in fields(group):
-        kind = hints[one.name]
+        kind, default = hints[one.name], one.default
         if is_dataclass(kind):
             yield from _parameters(kind)
-        elif one.init:  # one that is not is no option of this command
-            default = Parameter.empty if one.default is ... else one.default
-            kind = Annotated[kind, one.metadata["make"](*one.metadata["names"] or [name_of(one)])]
-            yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        elif one.metadata:  # one without is no option
+            names = one.metadata["names"] or [name_of(one)]
+            settings = {**one.metadata["settings"], "show_default": False}
+            if "argument" in one.metadata:
+                made, default = typer.Argument(**settings), Parameter.empty if default is ... else default
+            else:
+                made = typer.Option(*names, min=one.metadata["least"], **settings)
+            if one.metadata["read"]:
+                kind, default = str | None, None
+            elif int in kinds_of(kind):  # a word that stands for a number is for Python alone
+                kind = int | None
+            yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made])
 
 
 def _gathered(group: Any, values: dict[str, Any]) -> Any:
-    """The group with these values."""
-    hints = get_type_hints(group)
-    known = [one.name for one in fields(group) if one.init]
-    return group(**{n: _gathered(hints[n], values) if is_dataclass(hints[n]) else values[n] for n in known})
+    """The group with these values. Wrong usage is a typer.BadParameter."""
+    hints, found = hints_of(group), {}
+    for one in fields(group):
+        if is_dataclass(hints[one.name]):
+            found[one.name] = _gathered(hints[one.name], values)
+        elif one.metadata:
+            found[one.name] = _value(one, values[one.name])
+    return group(**found)
+
+
+def _value(one: Field[Any], value: Any) -> Any:
+    if not one.metadata["read"]:
+        return value
+    try:
+        return one.default if value is None else one.metadata["read"](value)
+    except ValueError as error:
+        raise wrong(name_of(one), str(error)) from None
 
 
 @contextmanager
@@ -123,16 +131,9 @@ def _one_line(text: str) -> str:
 
 
 class _StderrHandler(logging.Handler):
-    """`Note: …` and `Warning: …` on standard error, each line once: work that is begun twice repeats what it says."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._said: set[str] = set()
+    """`Note: …` and `Warning: …` on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = "Warning" if record.levelno >= logging.WARNING else "Note"
-        line = f"{kind}: {_one_line(record.getMessage())}"
-        if line not in self._said:
-            self._said.add(line)
-            with suppress(OSError):  # a closed stderr is no reason to stop the work
-                print(line, file=sys.stderr, flush=True)
+        with suppress(OSError):  # a closed stderr is no reason to stop the work
+            print(f"{kind}: {_one_line(record.getMessage())}", file=sys.stderr, flush=True)

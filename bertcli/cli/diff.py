@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bertcli.cli.options import InputOptions, ModelOptions, argument, option, wrong
+from bertcli.cli.options import InputOptions, ModelOptions, argument, wrong
 from bertcli.cli.views import PICTURES, DocumentOptions, PassOptions, begin, show_document, tracked
 from bertcli.errors import BertcliError
+from bertcli.tasks.options import option
 
 ARRAYS = (".npz", ".safetensors")
 
@@ -27,7 +28,7 @@ class BothModels(ModelOptions):
 class DiffOptions:
     """How much may differ."""
 
-    tolerance: float = option(1e-4, "T", "How much of a step's largest number may differ. (default: 0.0001)", min=0)
+    tolerance: float = option(1e-4, "T", "How much of a step's largest number may differ. (default: 0.0001)", least=0)
     check: bool = option(False, "", "End with status 1 if a step is beyond the tolerance, for CI.")
 
 

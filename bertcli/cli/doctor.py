@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-from bertcli.cli.options import option
+from bertcli.tasks.options import option
 
 
 @dataclass(frozen=True)

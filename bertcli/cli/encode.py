@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.cli.job import PARQUET, RECORDS, Job, Run, files_of, set_threads
-from bertcli.cli.options import SearchOptions, by_name, changed, id_column_option, option, wrong
-from bertcli.errors import BertcliError, shown
+from bertcli.cli.options import SearchOptions, by_name, changed, id_column_option, wrong
+from bertcli.errors import BertcliError
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
+from bertcli.tasks.options import Encode, EncodeSparse, Prepared, option
 
 if TYPE_CHECKING:
     from bertcli.files.vectors import VectorForm
-    from bertcli.tasks.encode import Stream
-    from bertcli.tasks.prepared import Preparation
+    from bertcli.tasks.encode import PreparedTask
 
 ARRAYS = (".npy", ".npz", ".safetensors")  # the endings of bertcli.files.arrays
 NOT_SPARSE = ("--pooling", "--layer", "--normalize", "--truncate-dim", "--dtype", "--similarity")
@@ -46,121 +47,69 @@ logger = logging.getLogger("bertcli")
 
 
 @dataclass(frozen=True)
-class VectorOptions:
-    """How a text's vector is made and stored."""
+class StorageOptions:
+    """What is made of the vectors, and how they are stored."""
 
-    pooling: Literal["auto", "mean", "cls", "max", "pooler", "none"] = option(
-        "auto", "MODE",
-        "auto: as the model specifies (default); mean, cls, max, pooler; none: one vector per token.",
-    )  # fmt: skip
-    layer: str = option("-1", "N[,N]", "0: embeddings, N: layer N, -1: the last; several are concatenated.")
-    normalize: bool | None = option(
-        None, "", "Scale vectors to length 1 (default: as the model specifies).", "--normalize/--no-normalize"
-    )
-    truncate_dim: int | None = option(
-        None, "N", "Keep only the first N numbers of each vector; normalization, if any, comes after.", min=1
-    )
     dtype: Literal["float32", "float16", "int8", "binary"] = option(
         "float32", "TYPE",
         "How arrays are stored: float32 (default), float16, int8 with one scale per row, binary: one bit per number.",
     )  # fmt: skip
     id_column: str | None = id_column_option()
-    prompt_name: str | None = option(
-        None, "NAME", "The prompt of this name, as the model defines it, is put before every text."
-    )
-    prompt: str | None = option(
-        None, "TEXT",
-        "This is put before every text; '' for nothing. (default: the model's own prompt, if it has one)",
-    )  # fmt: skip
-    chunk: str | None = option(
-        None, "N[,OVERLAP]",
-        "Several vectors for a text of more than N tokens, one for each part of it, cut between words; "
-        "neighboring parts share up to OVERLAP tokens.",
-    )  # fmt: skip
     sparse: bool = option(False, "", "A weight for each word piece of the vocabulary instead, most of them 0 (SPLADE).")
     tokens: bool = option(False, "", "With --sparse: also write the word pieces, not only their numbers.")
     similarity: bool = option(
         False, "", "Show how similar the texts are: the cosines of all pairs, on stdout of at most 1,000."
     )
 
-    def refuse_contradictions(self, job: Job) -> None:
+    def refuse_contradictions(self, job: Job, wanted: Encode) -> None:
         """Wrong usage is a typer.BadParameter."""
         if self.tokens and not self.sparse:
             raise wrong("--tokens", "this is about the word pieces of sparse vectors (--sparse).")
-        for name in changed(self):
+        for name in changed(wanted) + changed(self):
             if self.sparse and name in NOT_SPARSE:
                 raise wrong(name, "a sparse vector has none of this: leave it out, or --sparse.")
-        unfit = not self.one_a_text or self.stored_smaller or self.id_column is not None
-        if self.similarity and (unfit or job.long.resume or job.long.keep_going):
+        one_a_text = wanted.pooling != "none"
+        unfit = not one_a_text or self.stored_smaller or self.id_column is not None
+        if self.similarity and (unfit or job.long.resume or wanted.keep_going):
             why = "it compares a few whole texts: no --pooling none, --resume, --keep-going, --dtype or --id-column."
             raise wrong("--similarity", why)
-        if self.id_column is not None and job.ending in ARRAYS and not job.long.keep_going:
+        if self.id_column is not None and job.ending in ARRAYS and not wanted.keep_going:
             why = f"a {job.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output)."
             raise wrong("--id-column", why)
-        if self.chunk is not None and (not self.one_a_text or job.ending == ".npy"):
+        if wanted.chunk is not None and (not one_a_text or job.ending == ".npy"):
             why = (
                 "a part of a text has one vector (no --pooling none), and a .npy file cannot say which part it is of; "
                 ".npz, .safetensors, .parquet and .jsonl can (--output)."
             )
             raise wrong("--chunk", why)
-        if self.stored_smaller and job.ending not in self.array_endings:
-            raise wrong("--dtype", f"this is only for files of arrays: {', '.join(self.array_endings)} (--output).")
+        endings = self.array_endings(one_a_text)
+        if self.stored_smaller and job.ending not in endings:
+            raise wrong("--dtype", f"this is only for files of arrays: {', '.join(endings)} (--output).")
 
-    @property
-    def array_endings(self) -> tuple[str, ...]:
+    def array_endings(self, one_a_text: bool) -> tuple[str, ...]:
         """File endings that can hold these arrays: .npy only a single one, Parquet only one row per text."""
         if self.sparse:
             return (".npz", PARQUET)
         if self.similarity:
             return ARRAYS
-        return (*ARRAYS, PARQUET) if self.one_a_text else ARRAYS[1:]
-
-    @property
-    def one_a_text(self) -> bool:
-        """Whether a text has one vector rather than one per token."""
-        return self.pooling != "none"
+        return (*ARRAYS, PARQUET) if one_a_text else ARRAYS[1:]
 
     @property
     def stored_smaller(self) -> bool:
         """Whether numbers are stored in fewer bits than float32, which only files of arrays support."""
         return self.dtype != "float32"
 
-    @property
-    def plan(self) -> dict[str, Any]:
-        """The arguments for the task."""
-        return {
-            "pooling": self.pooling,
-            "layer": _numbers(self.layer, "--layer", "-1 or 0,6,12"),
-            "normalize": self.normalize,
-            "truncate_dim": self.truncate_dim,
-            **self.preparation,
-        }
-
-    @property
-    def preparation(self) -> dict[str, Any]:
-        """The arguments that say how texts are prepared."""
-        chunk = None if self.chunk is None else _numbers(self.chunk, "--chunk", "256 or 256,32")
-        return {"prompt_name": self.prompt_name, "prompt": self.prompt, "chunk": chunk}
-
-    def form(self, job: Job) -> dict[str, Any]:
+    def form(self, job: Job, wanted: Encode) -> dict[str, Any]:
         """The arguments of a VectorForm about texts."""
         return {
-            "chunked": self.chunk is not None,
+            "chunked": wanted.chunk is not None,
             "paired": job.texts.text_pair is not None or job.texts.pair_column is not None,
             "own_ids": self.id_column is not None,
-            "keep_going": job.long.keep_going,
+            "keep_going": wanted.keep_going,
         }
 
 
-def _numbers(given: str, option: str, example: str) -> list[int]:
-    """Whole numbers separated by commas; wrong usage is a typer.BadParameter."""
-    try:
-        return [int(number) for number in given.split(",")]
-    except ValueError:
-        raise wrong(option, f"give whole numbers, as in {example}.") from None
-
-
-def encode(job: Job, search: SearchOptions, vectors: VectorOptions) -> None:
+def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOptions) -> None:
     """Turn texts into vectors.
 
     bertcli encode "The cat sat on the mat." --format json
@@ -193,69 +142,55 @@ def encode(job: Job, search: SearchOptions, vectors: VectorOptions) -> None:
     if changed(search):
         from bertcli.cli.search import refuse_contradictions, search_stored
 
-        unfit = ("--similarity", "--dtype", "--chunk", "--sparse")
-        other = not vectors.one_a_text or any(name in unfit for name in changed(vectors))
+        unfit = ("--similarity", "--dtype", "--chunk", "--sparse", "--keep-going")
+        other = wanted.pooling == "none" or any(name in unfit for name in changed(wanted) + changed(storage))
         refuse_contradictions(search, job, other)
-        set_threads(job.work)
-        search_stored(search, job, vectors.id_column, **vectors.plan)
+        set_threads(job.threads)
+        search_stored(search, job, wanted, storage.id_column)
         return
-    vectors.refuse_contradictions(job)
-    plan = vectors.preparation if vectors.sparse else vectors.plan  # wrong usage is told before a model is fetched
-    endings = RECORDS + vectors.array_endings
-    run = job.begin("encode", by_name(vectors), endings=endings)
-    if vectors.sparse:
-        task, how, form, table = _sparse(run, vectors, plan)
+    storage.refuse_contradictions(job, wanted)
+    arrays = storage.array_endings(wanted.pooling != "none")
+    run = job.begin("encode", wanted, by_name(storage), endings=RECORDS + arrays)
+    task, form, table = _sparse(run, storage) if storage.sparse else _dense(run, storage)
+    logger.info("%s.", task.summary)
+    from bertcli.tasks.encode import record_blocks
+    from bertcli.tasks.run import results
+
+    if storage.similarity:
+        _compare(run, results(task, run.texts))
+    elif job.ending in arrays:
+        run.vectors(form, partial(results, task))
     else:
-        task, how, form, table = _dense(run, vectors, plan)
-    if vectors.similarity:
-        _compare(run, run.stream(task, **how))
-    elif job.ending in vectors.array_endings:
-        run.vectors(form, task, **how)
-    else:
-        run.end(run.records(lambda *texts, **options: task(*texts, **options).records(), table, **how))
+        run.end(run.records(lambda texts, start: record_blocks(results(task, texts, start)), table))
 
 
-def _dense(run: Run, vectors: VectorOptions, plan: dict[str, Any]) -> tuple[Any, dict[str, Any], VectorForm, Table]:
-    """The task, its arguments, and how its vectors are stored and shown."""
+def _dense(run: Run[Encode], storage: StorageOptions) -> tuple[PreparedTask[Any], VectorForm, Table]:
+    """The task, and how its vectors are stored and shown."""
     from bertcli.files.vectors import VectorForm
-    from bertcli.tasks.encode import encode_blocks
+    from bertcli.tasks.encode import plan
 
-    stream = run.stream(encode_blocks, **plan)
-    length = "; vectors of length 1" if stream.plan.normalize else ""
-    logger.info("pooling %s%s%s.", stream.plan.reason, length, _said_of_prompt(stream.preparation))
-    if vectors.dtype == "int8" and run.job.ending == ".npy":
+    task = plan(run.model, run.wanted)
+    if storage.dtype == "int8" and run.job.ending == ".npy":
         logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
-    form = VectorForm(stream.plan.width, vectors.dtype, ragged=not vectors.one_a_text, **vectors.form(run.job))
-    table = Table(COLUMNS, _rows) if vectors.one_a_text else Table(TOKEN_COLUMNS, _token_rows)
-    return encode_blocks, plan, form, table
+    ragged = not task.plan.pooling
+    form = VectorForm(task.plan.width, storage.dtype, ragged=ragged, **storage.form(run.job, run.wanted))
+    return task, form, Table(TOKEN_COLUMNS, _token_rows) if ragged else Table(COLUMNS, _rows)
 
 
-def _sparse(run: Run, vectors: VectorOptions, plan: dict[str, Any]) -> tuple[Any, dict[str, Any], VectorForm, Table]:
+def _sparse(run: Run[Encode], storage: StorageOptions) -> tuple[PreparedTask[Any], VectorForm, Table]:
     """The same for sparse vectors."""
     from bertcli.files.vectors import VectorForm
-    from bertcli.tasks.sparse import encode_sparse
+    from bertcli.tasks.sparse import plan
 
     output = run.job.output
-    words = vectors.tokens or (output.output is None and output.format == "table")
-    how = {**plan, "words": words}
-    stream = run.stream(encode_sparse, **how)
-    strategy, activation = stream.pooling
-    rule = "ln(1 + ln(1 + relu))" if activation == "log1p_relu" else "ln(1 + relu)"
-    why = "" if run.model.sentence.sparse else ", since the checkpoint specifies no SpladePooling"
-    logger.info("the %s over tokens of %s%s%s.", strategy, rule, why, _said_of_prompt(stream.preparation))
-    form = VectorForm(run.model.config.vocab_size, sparse=True, **vectors.form(run.job))
-    return encode_sparse, how, form, Table(SPARSE_COLUMNS, _sparse_rows)
+    words = storage.tokens or (output.output is None and output.format == "table")
+    shared = {one.name: getattr(run.wanted, one.name) for one in fields(Prepared)}
+    task = plan(run.model, EncodeSparse(**shared, words=words))
+    form = VectorForm(run.model.config.vocab_size, sparse=True, **storage.form(run.job, run.wanted))
+    return task, form, Table(SPARSE_COLUMNS, _sparse_rows)
 
 
-def _said_of_prompt(how: Preparation) -> str:
-    """What a note adds where texts get a prompt."""
-    if not how.prompt:
-        return ""
-    left_out = ", and its tokens are left out of the pooling" if how.left_out else ""
-    return f"; {shown(how.prompt)} is prepended to every text{left_out}"
-
-
-def _compare(run: Run, stream: Stream) -> None:
+def _compare(run: Run[Encode], vectors: Generator[Any, None, None]) -> None:
     """Write the cosines of all pairs of texts: as records, or as an array "cosine"; on stdout only of MOST_SHOWN."""
     from bertcli.tasks.encode import cosines, similarity, vectors_of
 
@@ -266,7 +201,7 @@ def _compare(run: Run, stream: Stream) -> None:
         if sum(1 for _ in islice(again, MOST_SHOWN + 1)) > MOST_SHOWN:
             raise many
     blocks, items = [], []
-    with run.counted(stream.blocks) as counted:
+    with run.counted(vectors) as counted:
         for block in counted:
             blocks.append(block)
             items += block.items

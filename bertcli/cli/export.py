@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import typer
 
-from bertcli.cli.options import ModelOptions, argument, option, wrong
+from bertcli.cli.options import ModelOptions, argument, wrong
+from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 

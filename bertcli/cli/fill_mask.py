@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from bertcli.cli.job import TABLES, Job
-from bertcli.cli.options import by_name, option
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
+from bertcli.tasks.options import FillMask
 
 COLUMNS = (
     Column("index", number=int, varying=True),
@@ -21,18 +21,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class FillOptions:
-    """Which words are tried."""
-
-    top_k: int | None = option(None, "K", "How many words per mask. (default: 5, or all targets)", min=1)
-    targets: str | None = option(None, "A,B,C", "Rank only these words; a word of several pieces is scored as a whole.")
-    joint: bool = option(
-        False, "", "Fill all masks of a text together: row k of each is the k-th best filling, of 250 at most."
-    )
-
-
-def fill_mask(job: Job, wanted: FillOptions) -> None:
+def fill_mask(job: Job, wanted: FillMask) -> None:
     """Find the words that fit best where a text has a mask.
 
     bertcli fill-mask "She poured a cup of hot [MASK]."
@@ -46,10 +35,11 @@ def fill_mask(job: Job, wanted: FillOptions) -> None:
     have any number of masks, filled independently unless --joint is given. A .csv
     or .parquet file has the rows of the table.
     """
-    run = job.begin("fill-mask", by_name(wanted), endings=TABLES)
-    from bertcli.tasks import fill_mask as task
+    run = job.begin("fill-mask", wanted, endings=TABLES)
+    from bertcli.tasks.fill_mask import plan
+    from bertcli.tasks.run import results
 
-    run.end(run.records(task.fill_mask, Table(COLUMNS, _rows), **asdict(wanted)))
+    run.end(run.records(partial(results, plan(run.model, run.wanted)), Table(COLUMNS, _rows)))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

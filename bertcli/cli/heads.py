@@ -7,8 +7,9 @@ from functools import partial
 from typing import Literal
 
 from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, open_model
-from bertcli.cli.options import InputOptions, ModelOptions, changed, option, wrong
+from bertcli.cli.options import InputOptions, ModelOptions, changed, wrong
 from bertcli.cli.views import PICTURES, AskedOptions, DocumentOptions, PassOptions, begin, show_document, tracked
+from bertcli.tasks.options import option
 
 Sort = Literal["layer", "entropy", "distance", "special", "self", "next", "previous", "change"]
 
@@ -23,7 +24,7 @@ class HeadsOptions:
         "Largest first: entropy, distance, special, self, next, previous or change; or by layer. "
         "(default: change with --ablate, else layer)",
     )  # fmt: skip
-    top: int | None = option(None, "N", "Show only the first N heads.", min=1)
+    top: int | None = option(None, "N", "Show only the first N heads.", least=1)
 
 
 def heads(

@@ -7,28 +7,27 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bertcli.cli.marked import MarkedTable
 from bertcli.cli.options import (
-    ComputeOptions,
     EngineOptions,
     InputOptions,
-    LengthOptions,
-    LongOptions,
     ModelOptions,
     OutputOptions,
-    WorkOptions,
+    ResumeOptions,
+    ThreadOptions,
     by_name,
     name_of,
     wrong,
 )
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
+from bertcli.tasks.options import Reading
 
 if TYPE_CHECKING:
     from bertcli.files.draft import Draft, Fingerprint
@@ -37,8 +36,9 @@ if TYPE_CHECKING:
     from bertcli.files.texts import Texts
     from bertcli.files.vectors import VectorForm
     from bertcli.model import Model
+    from bertcli.opened import Opened
     from bertcli.tasks.classify import Accuracy
-    from bertcli.tasks.task import Progress, RecordStream, Result
+    from bertcli.tasks.task import Progress, Records, Result
 
 MASKED_SAMPLE = "bert-mini-mlm"
 SENTIMENT_SAMPLE = "bert-mini-sentiment"
@@ -47,8 +47,10 @@ PARQUET = ".parquet"
 TABLES = (*RECORDS, ".csv", PARQUET)  # those of records that have rows in a table
 PAGE = ".html"
 logger = logging.getLogger("bertcli")
+NO_MORE: Mapping[str, Any] = {}
 B = TypeVar("B", bound="Result")
-S = TypeVar("S")
+W = TypeVar("W", bound=Reading)
+Begin = Callable[["Texts", "Progress"], Generator[B, None, None]]
 
 
 @dataclass(frozen=True)
@@ -56,33 +58,33 @@ class Job:
     """The options of every run command, one parameter of its function."""
 
     texts: InputOptions
-    length: LengthOptions
     model: ModelOptions
     output: OutputOptions
-    work: WorkOptions
-    long: LongOptions
+    threads: ThreadOptions
+    long: ResumeOptions
     engine: EngineOptions
 
     def begin(
         self,
         command: str,
-        options: Mapping[str, Any],
+        wanted: W,
+        options: Mapping[str, Any] = NO_MORE,
         *,
         sample: str | None = MASKED_SAMPLE,
         endings: tuple[str, ...] = RECORDS,
-    ) -> Run:
+    ) -> Run[W]:
         """Open the texts and the model; a result that cannot be written, or resumed, is refused before any work.
 
-        `options` are the command's own that affect the results. Without a `sample` a model must be given. Wrong usage
-        is a typer.BadParameter.
+        `wanted` are the task's options, `options` more of the command that affect the results. Without a `sample` a
+        model must be given. Wrong usage is a typer.BadParameter.
         """
-        set_threads(self.work)
+        set_threads(self.threads)
         if sample is None and self.model.model is None:
             from bertcli.tasks.batches import FITTING
 
             fitting = FITTING[command]
             raise wrong("--model", f"there is no bundled model for {command}; give one that fits, such as {fitting}.")
-        source = self.read(options.get("--id-column"), options.get("--label-column"))
+        source = self.read(wanted.keep_going, options.get("--id-column"), options.get("--label-column"))
         if self.output.output is not None:
             from bertcli.files.draft import check_output
 
@@ -98,61 +100,48 @@ class Job:
         if self.long.resume and self.ending == PAGE:
             works = ", ".join(endings[:-1])
             raise wrong("--resume", f"a {PAGE} page is written at the end; --resume works with {works}.")
-        return Run(command, options, self, source, open_model(self.model, sample or MASKED_SAMPLE, self.engine))
+        wanted = replace(wanted, workers=wanted.workers or "auto")
+        model = open_model(self.model, sample or MASKED_SAMPLE, self.engine)
+        return Run(command, wanted, {**by_name(wanted), **options}, self, source, model)
 
-    def read(self, id_column: str | None = None, label_column: str | None = None) -> Texts:
+    def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> Texts:
         """The texts to work on."""
-        return read_texts(self.texts, self.output, id_column, label_column, self.long.keep_going)
+        return read_texts(self.texts, self.output, id_column, label_column, keep_going)
 
     @property
     def ending(self) -> str:
         """The ending of the output file; "" without a file."""
         return Path(self.output.output or "").suffix.lower()
 
-    @property
-    def reading(self) -> dict[str, Any]:
-        """The arguments that tell every task how to read texts."""
-        return {
-            **self.length.reading,
-            "batch_tokens": self.work.batch_tokens,
-            "keep_going": self.long.keep_going,
-            "workers": self.work.workers or "auto",
-        }
-
 
 @dataclass(frozen=True)
-class Run:
+class Run(Generic[W]):
     """A run command at work: its texts and its model are open."""
 
     command: str
+    wanted: W
     options: Mapping[str, Any]
     job: Job
     texts: Texts
-    model: Model
+    model: Opened
 
-    def stream(self, task: Callable[..., S], progress: Progress | None = None, **options: Any) -> S:
-        """What a task with these options gives for the texts, from where `progress` has got to."""
-        from bertcli.tasks.task import Progress
+    def records(self, begin: Begin[Records], table: Table, accuracy: Accuracy | None = None) -> Progress:
+        """Write records to their destination; `accuracy` counts them all.
 
-        return task(self.model, self.texts, start=progress or Progress(), **options, **self.job.reading)
-
-    def records(
-        self, task: Callable[..., RecordStream], table: Table, accuracy: Accuracy | None = None, **options: Any
-    ) -> Progress:
-        """Write the records of a task with these options to their destination; `accuracy` counts them all."""
+        `begin(texts, progress)` gives them, from where `progress` has got to.
+        """
         from bertcli.files.records import record_output
         from bertcli.tasks.task import Progress
 
         output = self.job.output
         if output.output is not None and self.job.ending != PAGE:
-            begin = partial(self.stream, task, **options)
             return self._into_file(partial(self._record_file, table), begin, attrgetter("records"), accuracy)
         if isinstance(table, MarkedTable) and output.output is not None:
             direct = table.page_in(output.output)
         else:
             direct = record_output(output.format, None, table)
         progress = Progress()
-        with direct as write, self.counted(self.stream(task, **options).blocks) as blocks:
+        with direct as write, self.counted(begin(self.texts, progress)) as blocks:
             for block in blocks:
                 progress = block.progress
                 if accuracy:
@@ -170,11 +159,11 @@ class Run:
         keys = [key for key, option in given.items() if self.options.get(option) is not None]
         return FlatFile(draft, table, [*keys, "error"])  # always there, as --keep-going may come with --resume
 
-    def vectors(self, form: VectorForm, task: Callable[..., Any], **options: Any) -> None:
-        """Write the vectors of a task with these options to a file of arrays, and end the run."""
+    def vectors(self, form: VectorForm, begin: Begin[Any]) -> None:
+        """Write blocks of vectors to a file of arrays, and end the run; `begin` as in `records`."""
         from bertcli.files.vectors import failures_shown, vector_file
 
-        progress = self._into_file(partial(vector_file, form=form), partial(self.stream, task, **options))
+        progress = self._into_file(partial(vector_file, form=form), begin)
         self.end(progress, failures_shown(str(self.job.output.output)))
 
     def end(self, progress: Progress, where: str = "each one's record says why") -> None:
@@ -185,7 +174,7 @@ class Run:
     def _into_file(
         self,
         opened: Callable[[Draft], Any],
-        begin: Callable[..., Any],
+        begin: Begin[Any],
         part: Callable[[Any], Any] = lambda block: block,
         accuracy: Accuracy | None = None,
     ) -> Progress:
@@ -203,7 +192,7 @@ class Run:
             if draft.whole:
                 return progress
             file = opened(draft)
-            with self.counted(begin(progress=progress).blocks) as blocks:
+            with self.counted(begin(self.texts, progress)) as blocks:
                 for block in blocks:
                     progress = block.progress
                     file.append(part(block))
@@ -249,7 +238,6 @@ class Run:
         job = self.job
         return {
             **by_name(job.texts),
-            **by_name(job.length),
             **by_name(job.engine),
             **self.options,
             "--input": None,  # files may be renamed
@@ -259,8 +247,7 @@ class Run:
             "bertcli": bertcli.__version__,
             "numpy": numpy.__version__,
             "--threads": thread_count(),  # can change the last bit of a sum
-            "--batch-tokens": job.work.batch_tokens,
-            "--keep-going": job.long.keep_going,
+            "--workers": None,  # cannot
         }
 
 
@@ -274,7 +261,7 @@ def files_of(source: Texts) -> list[Path] | None:
 # -------------------------------------------------------------------------------------------- threads, model, texts
 
 
-def set_threads(work: ComputeOptions) -> None:
+def set_threads(work: ThreadOptions) -> None:
     """Set the number of threads, before NumPy is loaded: libraries read it from the environment when they load."""
     if work.threads is not None:
         from bertcli.engine.threads import set_thread_count

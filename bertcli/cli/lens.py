@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bertcli.cli.job import MASKED_SAMPLE, RECORDS, open_model
-from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, option
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
 from bertcli.cli.views import PICTURES, PassOptions, begin, show_each
+from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.analysis.lens import Lens
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class LensOptions:
     """What is looked at, and how much of it is shown."""
 
-    top_k: int = option(3, "K", "Predictions shown for each layer. (default: 3)", min=1)
+    top_k: int = option(3, "K", "Predictions shown for each layer. (default: 3)", least=1)
     all_tokens: bool = option(False, "", "Look at every token of the text, not only at its masks.", "--all")
 
 

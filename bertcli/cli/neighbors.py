@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertcli.cli.job import MASKED_SAMPLE, open_model, read_texts
-from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, argument, option
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, argument
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
+from bertcli.tasks.options import option
 
 COLUMNS = (
     Column("of", varying=True),
@@ -27,7 +28,7 @@ class NeighborsOptions:
     input: str | None = option(
         None, "FILE", "Read words from a file, one per line; - is standard input.", "-i", "--input"
     )
-    top_k: int = option(10, "K", "How many neighbors per word. (default: 10)", min=1)
+    top_k: int = option(10, "K", "How many neighbors per word. (default: 10)", least=1)
 
 
 def neighbors(model: ModelOptions, output: OutputOptions, wanted: NeighborsOptions) -> None:

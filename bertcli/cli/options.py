@@ -1,32 +1,28 @@
-"""Options in groups: how a command declares its own, and the groups that several commands share."""
+"""Options in groups, declared as those of the tasks are: the groups that several commands share."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import Field, dataclass, field, fields
-from functools import partial
 from typing import Any, Literal
 
 import typer
+
+from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 TableFormat = Literal["table", "json", "csv", "markdown"]
 
 
-def option(default: Any, metavar: str, help: str, *names: str, panel: str | None = None, **settings: Any) -> Any:
-    """A field of a group that is an option, called --like-the-field unless it has other `names`.
-
-    `metavar` stands for its value in the help, and is "" for a switch. `panel` is the box of the help that shows it,
-    by default that of the command's own options. `settings` are those of typer.Option.
-    """
-    settings |= {"metavar": metavar, "help": help, "show_default": False, "rich_help_panel": panel}
-    return field(default=default, metadata={"names": names, "make": partial(typer.Option, **settings)})
-
-
 def argument(default: Any, metavar: str, help: str) -> Any:
     """A field of a group that is an argument; a default of ... means that it is required."""
-    made = typer.Argument(metavar=metavar, help=help, show_default=False)
-    return field(default=default, metadata={"names": [metavar], "make": lambda *names: made})
+    settings = {"metavar": metavar, "help": help}
+    return field(default=default, metadata={"names": [metavar], "read": None, "argument": True, "settings": settings})
+
+
+def options_of(group: Any) -> list[Field[Any]]:
+    """The fields of a group, or of its class, that the command line sets."""
+    return [one for one in fields(group) if one.metadata]
 
 
 def name_of(one: Field[Any]) -> str:
@@ -36,13 +32,14 @@ def name_of(one: Field[Any]) -> str:
 
 
 def by_name(group: Any) -> dict[str, Any]:
-    """The values of a group's options by their names on the command line."""
-    return {name_of(one): getattr(group, one.name) for one in fields(group) if one.init}
+    """The values of a group's options by their names on the command line, lists as they are written there."""
+    values = {name_of(one): getattr(group, one.name) for one in options_of(group)}
+    return {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def changed(group: Any) -> list[str]:
     """The names of a group's options that do not have their defaults."""
-    return [name_of(one) for one in fields(group) if one.init and getattr(group, one.name) != one.default]
+    return [name_of(one) for one in options_of(group) if getattr(group, one.name) != one.default]
 
 
 def wrong(names: str, why: str) -> typer.BadParameter:
@@ -112,37 +109,6 @@ class InputOptions:
 
 
 @dataclass(frozen=True)
-class LengthOptions:
-    """Where texts are cut."""
-
-    max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: the model's own limit)", panel="Input")
-    truncation: Literal["warn", "error", "silent"] = option(
-        "warn", "MODE", "When a text is cut: warn (default), error, or silent.", panel="Input"
-    )
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """The arguments that tell a task where to cut texts."""
-        return {"max_length": self.max_length, "truncation": self.truncation}
-
-
-@dataclass(frozen=True)
-class WindowOptions(LengthOptions):
-    """How a text beyond the limit is read; it is never cut."""
-
-    max_length: int | None = option(
-        None, "N", "Read in windows of N tokens. (default: the model's limit)", panel="Input"
-    )
-    truncation: Literal["silent"] = field(default="silent", init=False)
-    stride: int | None = option(None, "N", "How many tokens windows share. (default: a quarter)", panel="Input", min=0)
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """The arguments that tell a task how to read texts in windows."""
-        return {"max_length": self.max_length, "stride": self.stride}
-
-
-@dataclass(frozen=True)
 class OutputOptions:
     """Where results go."""
 
@@ -156,13 +122,10 @@ class OutputOptions:
 
 
 @dataclass(frozen=True)
-class LongOptions:
-    """How a run over many texts deals with interruptions and bad texts."""
+class ResumeOptions:
+    """How a run deals with an interruption."""
 
     resume: bool = option(False, "", "Continue an interrupted run into the same --output file.", panel="Output")
-    keep_going: bool = option(
-        False, "", 'Record a text that cannot be used with an "error" and continue.', panel="Input"
-    )
 
 
 @dataclass(frozen=True)
@@ -177,22 +140,14 @@ class SearchOptions:
         None, "FILE", "Vectors made with the same options: .npy, .npz, .safetensors or .parquet, of any --dtype.",
         panel="Search",
     )  # fmt: skip
-    top_k: int | None = option(None, "K", "How many rows per query. (default: 5)", panel="Search", min=1)
+    top_k: int | None = option(None, "K", "How many rows per query. (default: 5)", panel="Search", least=1)
 
 
 @dataclass(frozen=True)
-class ComputeOptions:
-    """How the work is done; a result changes by a millionth of its largest number at most."""
+class ThreadOptions:
+    """How many threads do the work; a result changes by a millionth of its largest number at most."""
 
-    batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536)", panel="Work", min=1)
-    threads: int | None = option(None, "N", "Processor threads. (default: one per usable core)", panel="Work", min=1)
-
-
-@dataclass(frozen=True)
-class WorkOptions(ComputeOptions):
-    """The same, by several processes."""
-
-    workers: int | None = option(None, "N", "Processes. (default: one for every 8 threads)", panel="Work", min=1)
+    threads: int | None = option(None, "N", "Processor threads. (default: one per usable core)", panel="Work", least=1)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from bertcli.cli.analyzed import AnalyzedOptions, analyzed_model
 from bertcli.cli.job import MASKED_SAMPLE, find_folder
-from bertcli.cli.options import ModelOptions, TableFormat, changed, option, wrong
+from bertcli.cli.options import ModelOptions, TableFormat, changed, wrong
+from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.model import Model

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import TABLES, Job, read_texts
-from bertcli.cli.options import InputOptions, OwnModelOptions, argument, by_name, option, wrong
+from bertcli.cli.options import InputOptions, OwnModelOptions, argument, wrong
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
+from bertcli.tasks.options import Rank, option
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
@@ -50,31 +52,24 @@ class _Job(Job):
     texts: _Documents
     model: OwnModelOptions
 
-    def read(self, id_column: str | None = None, label_column: str | None = None) -> Texts:
+    def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> Texts:
         asked = self.texts
         if asked.query_column is not None:
             if asked.texts:
                 raise wrong("QUERY", "give the query or --query-column, not both.")
             rows = _Rows(None, asked.input, asked.format_in, asked.query_column, None, asked.column or "text")
-            return read_texts(rows, self.output, keep_going=self.long.keep_going, called="row")
+            return read_texts(rows, self.output, keep_going=keep_going, called="row")
         if not asked.texts:
             raise wrong("QUERY", "give the query, or the field that holds it (--query-column).")
         query, *documents = asked.texts
         single = InputOptions(documents or None, asked.input, asked.format_in, asked.column)
-        found = read_texts(single, self.output, keep_going=self.long.keep_going, called="document")
+        found = read_texts(single, self.output, keep_going=keep_going, called="document")
         from bertcli.tasks.rank import with_query
 
         return with_query(query, found)
 
 
-@dataclass(frozen=True)
-class RankOptions:
-    """What is shown."""
-
-    top_k: int | None = option(None, "K", "Show only the K best of each query. (default: all)", min=1)
-
-
-def rank(job: _Job, wanted: RankOptions) -> None:
+def rank(job: _Job, wanted: Rank) -> None:
     """Rank documents by how well they answer a query, with a cross-encoder.
 
     bertcli rank -m cross-encoder/ms-marco-MiniLM-L6-v2 tea "We sell it." Rain
@@ -91,10 +86,10 @@ def rank(job: _Job, wanted: RankOptions) -> None:
     A cross-encoder with one output is needed (-m). A pair that is too long
     loses tokens from the longer side first.
     """
-    run = job.begin("rank", by_name(wanted), sample=None, endings=TABLES)
-    from bertcli.tasks import rank as task
+    run = job.begin("rank", wanted, sample=None, endings=TABLES)
+    from bertcli.tasks.rank import plan, ranked
 
-    run.end(run.records(task.rank, Table(COLUMNS, _rows), top_k=wanted.top_k))
+    run.end(run.records(partial(ranked, plan(run.model, run.wanted)), Table(COLUMNS, _rows)))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

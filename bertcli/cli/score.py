@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bertcli.cli.job import Job
-from bertcli.cli.options import by_name, option
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
+from bertcli.tasks.options import Score
 
 COLUMNS = (
     Column("index", number=True, varying=True),
@@ -20,14 +20,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class ScoreOptions:
-    """What is scored."""
-
-    target: str | None = option(None, "TEXT", "The true sentence: score only the tokens that the text has masked.")
-
-
-def score(job: Job, wanted: ScoreOptions) -> None:
+def score(job: Job, wanted: Score) -> None:
     """Show how likely each word of a text is, given all the others.
 
     bertcli score "The cat sat on the mat."
@@ -39,10 +32,11 @@ def score(job: Job, wanted: ScoreOptions) -> None:
     Each token is masked in turn. The loss is the mean negative log-probability,
     the pseudo-perplexity is exp(loss): the lower, the more likely the text.
     """
-    run = job.begin("score", by_name(wanted))
-    from bertcli.tasks import score as task
+    run = job.begin("score", wanted)
+    from bertcli.tasks.run import results
+    from bertcli.tasks.score import plan
 
-    run.end(run.records(task.score, Table(COLUMNS, _rows), target=wanted.target))
+    run.end(run.records(partial(results, plan(run.model, run.wanted)), Table(COLUMNS, _rows)))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

@@ -18,6 +18,7 @@ from bertcli.files.table import Cell, Table
 from bertcli.files.texts import Text, Texts
 from bertcli.files.vectors import ORIGIN
 from bertcli.report import Column
+from bertcli.tasks.options import Encode
 
 TOP_K = 5
 
@@ -30,7 +31,7 @@ def refuse_contradictions(search: SearchOptions, job: Job, other: bool) -> None:
         raise wrong("--against", "give the file of vectors to look in with --against.")
     if job.texts.texts or job.texts.text_pair is not None or job.texts.pair_column is not None:
         raise wrong("--query", "give the text to look for with --query only: no other texts, no pairs.")
-    if other or job.long.resume or job.long.keep_going:
+    if other or job.long.resume:
         raise wrong(
             "--query",
             "it compares one vector per text with those of --against: no --pooling none, --similarity, --dtype, "
@@ -38,8 +39,8 @@ def refuse_contradictions(search: SearchOptions, job: Job, other: bool) -> None:
         )
 
 
-def search_stored(search: SearchOptions, job: Job, id_column: str | None, **options: Any) -> None:
-    """Write a record {query, nearest: [{row, score, id?, text?}]} for each query; `options` are those of encode.
+def search_stored(search: SearchOptions, job: Job, wanted: Encode, id_column: str | None) -> None:
+    """Write a record {query, nearest: [{row, score, id?, text?}]} for each query, whose vector is made as `wanted`.
 
     Where rows are chunks of texts, a hit also has index, chunk, start and end, and its text is the chunk's.
     """
@@ -53,8 +54,7 @@ def search_stored(search: SearchOptions, job: Job, id_column: str | None, **opti
     from bertcli.tasks.encode import encode
 
     model = open_model(job.model, MASKED_SAMPLE, job.engine)
-    how = {"max_length": job.length.max_length, "truncation": job.length.truncation, **options}
-    found = nearest(encode(model, search.query, **how), stored, search.top_k or TOP_K)
+    found = nearest(encode(model, search.query, wanted), stored, search.top_k or TOP_K)
     hits = _hits(found, stored, source, whole=bool(job.texts.input))
     columns = [Column("query", varying=True), Column("row", number=True), Column("score", number=True)]
     columns += [Column(name, number=True) for name in ORIGIN if any(name in hit for hit in hits.values())]

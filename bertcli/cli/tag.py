@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 from bertcli.cli.job import PAGE, TABLES, Job
 from bertcli.cli.marked import MarkedTable, Passage, mark
-from bertcli.cli.options import InputOptions, OwnModelOptions, WindowOptions, by_name, option
+from bertcli.cli.options import InputOptions, OwnModelOptions
 from bertcli.files.table import Cell
 from bertcli.report import Column
+from bertcli.tasks.options import Tag
 
 COLUMNS = (
     Column("index", number=int, varying=True),
@@ -37,22 +39,10 @@ class _Texts(InputOptions):
 @dataclass(frozen=True)
 class _Job(Job):
     texts: _Texts
-    length: WindowOptions
     model: OwnModelOptions
 
 
-@dataclass(frozen=True)
-class TagOptions:
-    """What is found."""
-
-    aggregation: Literal["none", "simple", "first", "max", "average"] = option(
-        "simple", "NAME",
-        "How tokens become entities: simple (default); first, max or average, which keep words whole; none.",
-    )  # fmt: skip
-    ignore: str = option("O", "A,B,C", "Labels to leave out. (default: O)")
-
-
-def tag(job: _Job, wanted: TagOptions) -> None:
+def tag(job: _Job, wanted: Tag) -> None:
     """Find the names, places or other entities in texts of any length.
 
     bertcli tag -m dslim/bert-base-NER "Angela Merkel visited Paris."
@@ -67,12 +57,12 @@ def tag(job: _Job, wanted: TagOptions) -> None:
     in overlapping windows, so nothing is cut. A .csv or .parquet file has the
     rows of the table, a .html file the marked texts, too.
     """
-    ignored = [label.strip() for label in wanted.ignore.split(",") if label.strip()]
-    run = job.begin("tag", {**by_name(wanted), "--ignore": ignored}, sample=None, endings=(*TABLES, PAGE))
-    from bertcli.tasks import tag as task
+    run = job.begin("tag", wanted, sample=None, endings=(*TABLES, PAGE))
+    from bertcli.tasks.run import results
+    from bertcli.tasks.tag import plan
 
     table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Entities", lead=LEAD)
-    run.end(run.records(task.tag, table, aggregation=wanted.aggregation, ignore=ignored))
+    run.end(run.records(partial(results, plan(run.model, run.wanted)), table))
 
 
 def _label(entity: Mapping[str, Any]) -> str:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertcli.cli.job import MASKED_SAMPLE, find_folder, read_texts
-from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, option
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
 from bertcli.errors import shown
 from bertcli.files.table import Cell, Table
 from bertcli.report import Column
+from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 COLUMNS = (

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bertcli.cli.analyzed import AnalyzedOptions, analyzed_model
-from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, option, wrong
+from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, wrong
+from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.analysis.attention import Choice

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bertcli.cli.job import PAGE, read_texts, set_threads
-from bertcli.cli.options import ComputeOptions, InputOptions, OutputOptions, TableFormat, changed, option, wrong
+from bertcli.cli.options import InputOptions, OutputOptions, TableFormat, ThreadOptions, changed, wrong
 from bertcli.errors import BertcliError
+from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.report import Document
@@ -20,9 +21,10 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class PassOptions(ComputeOptions):
+class PassOptions(ThreadOptions):
     """How texts are cut, and how the work is done."""
 
+    batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536)", panel="Work", least=1)
     max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: the model's own limit)", panel="Input")
 
 

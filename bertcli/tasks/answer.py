@@ -12,67 +12,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, Unpack
+from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.errors import BertcliError, check_choice, check_count, check_kind
-from bertcli.files.texts import Failure, Pairs, Text, Texts
+from bertcli.errors import BertcliError
+from bertcli.files.texts import Failure, Text, Texts, from_values
 from bertcli.opened import Opened
 from bertcli.order import best_first
+from bertcli.tasks import options
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
+from bertcli.tasks.options import Scoring
 from bertcli.tasks.run import records
-from bertcli.tasks.task import Item, Options, Reading, Record, RecordStream, RecordTask
+from bertcli.tasks.task import Item, Record, RecordStream, RecordTask
 from bertcli.tokens import Tokens
 
 LONGEST_ANSWER = 15  # tokens
 LONGEST_WINDOW = 384  # tokens; with this and the overlap transformers' pipeline reads a context
 MOST_OVERLAP = 128
 CONTEXT = 1  # the side of the context, whose question is side 0
-Scoring = Literal["probability", "logits"]
 
 
-class AnswerOptions(Options, total=False):
-    """The keywords of `answer`."""
-
-    top_k: int | None
-    max_answer_length: int | None
-    no_answer: bool
-    score: Scoring
-    stride: int | None
-
-
-def answer(
-    model: Opened,
-    questions: Iterable[str] | Texts,
-    contexts: Pairs = None,
-    *,
-    top_k: int | None = None,
-    max_answer_length: int | None = None,
-    no_answer: bool = False,
-    score: Scoring = "probability",
-    stride: int | None = None,
-    **options: Unpack[Options],
-) -> RecordStream:
+def answer(model: Opened, questions: Iterable[str] | Texts, wanted: options.Answer) -> RecordStream:
     """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first.
 
-    contexts: one for each question, or a single one for all. start and end count characters of the context. The
-    `top_k` (None: 1) best answers have at most `max_answer_length` tokens (None: 15); with `no_answer` the empty answer
-    competes. score: see `Wanted`.
-
+    start and end count characters of the context. With `no_answer` the empty answer competes. score: see `Wanted`.
     Question and context are read in windows of `max_length` tokens (None: the model's limit, at most 384), of which
     `stride` tokens of the context (None: half, at most 128) overlap; so nothing is cut.
-    The other options are those of `Reading`.
     """
+    return records(plan(model, wanted), from_values(questions, wanted.contexts))
+
+
+def plan(model: Opened, wanted: options.Answer) -> RecordTask:
+    """What gives the records; BertcliError for a model without the head."""
     check_head(model, "qa", "answer")
-    check_count("top_k", top_k)
-    check_count("max_answer_length", max_answer_length)
-    check_choice("score", score, Scoring)
-    check_count("stride (--stride)", stride, least=0)
-    check_kind("no_answer", no_answer, bool)
-    reading = Reading(**options, truncation="silent")
-    wanted = Wanted(top_k or 1, max_answer_length or LONGEST_ANSWER, no_answer, score or "probability")
-    return records(_Answer(model, reading, wanted, stride), questions, contexts)
+    longest = wanted.max_answer_length or LONGEST_ANSWER
+    best = Wanted(wanted.top_k or 1, longest, wanted.no_answer, wanted.score or "probability")
+    return _Answer(model, wanted.reading, best, wanted.stride)
 
 
 @dataclass(frozen=True, eq=False)

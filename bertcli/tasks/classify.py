@@ -14,88 +14,55 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from bertcli.checkpoint.sentence import read_cross_encoder
-from bertcli.errors import BertcliError, check_choice, check_count, check_kind, shown, shown_object
-from bertcli.files.texts import Pairs, Text, Texts
+from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.files.texts import Text, Texts, from_values
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks.batches import FITTING, Activation, Numbers, activated, check_head, logits_of_each, softmax
+from bertcli.tasks.batches import FITTING, Numbers, activated, check_head, logits_of_each, softmax
+from bertcli.tasks.options import Classify, Head
 from bertcli.tasks.run import records
-from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask
+from bertcli.tasks.task import Item, Record, RecordStream, RecordTask
 from bertcli.tokens import Tokens
 
-Head = Literal["classifier", "nsp"]
 NEXT_SENTENCE = ("is_next", "not_next")
 DIGITS = 9  # at most, of a label's index
 TEMPLATE = "This example is {}."
 PLACE = "{}"
 
 
-class ClassifyOptions(CutOptions, total=False):
-    """The keywords of `classify` beside top_k."""
-
-    head: Head | None
-    activation: Activation | None
-    candidates: Iterable[str] | str | None
-    template: str | None
-    multi_label: bool
-    choices: Iterable[str] | None
-
-
-def classify(
-    model: Opened,
-    texts: Iterable[str] | Texts,
-    pairs: Pairs = None,
-    *,
-    top_k: int | None = None,
-    head: Head | None = None,
-    activation: Activation | None = None,
-    candidates: Iterable[str] | str | None = None,
-    template: str | None = None,
-    multi_label: bool = False,
-    choices: Iterable[str] | None = None,
-    **options: Unpack[CutOptions],
-) -> RecordStream:
+def classify(model: Opened, texts: Iterable[str] | Texts, wanted: Classify) -> RecordStream:
     """Labels with their scores, best first: records {index, text, text_pair, truncated, labels: [{label, score}, …]}.
 
-    The record of a text whose true label is given also has `true_label`.
-
-    `head` is "classifier" (the default if there is one) or "nsp", whose labels are is_next and not_next and which needs
-    pairs. `activation`: default softmax; sigmoid for a multi-label or single-label classifier; none for regression; the
-    checkpoint's own for a cross-encoder.
-
-    candidates (a list, or a comma-separated string): labels of your own, for a model trained on entailment, put into
-    `template` ("This example is {}."); with `multi_label` several may hold. choices: continuations or answers of which
-    one is right, for a multiple-choice model. Only one of head, candidates and choices.
-    The other options are those of `Reading`.
+    The record of a text whose true label is given also has `true_label`. The head is "classifier" if there is one,
+    else "nsp", whose labels are is_next and not_next and which needs pairs. Activations by default: softmax; sigmoid
+    for a multi-label or single-label classifier; none for regression; the checkpoint's own for a cross-encoder.
     """
-    check_count("top_k", top_k)
-    check_choice("head", head, Head)
-    check_choice("activation", activation, Activation)
-    check_kind("template", template, str)
-    check_kind("multi_label", multi_label, bool)
-    if sum(value is not None for value in (head or activation, candidates, choices)) > 1:
+    return records(plan(model, wanted), from_values(texts, wanted.pairs))
+
+
+def plan(model: Opened, wanted: Classify) -> RecordTask:
+    """What gives the records; BertcliError for options that exclude each other, or that the model cannot do."""
+    if sum(value is not None for value in (wanted.head or wanted.activation, wanted.candidates, wanted.choices)) > 1:
         raise BertcliError("candidates, choices, and head or activation exclude each other: give only one.")
-    if candidates is None and (template is not None or multi_label):
+    if wanted.candidates is None and (wanted.template is not None or wanted.multi_label):
         raise BertcliError("template and multi_label are for candidates (--candidates), and there are none.")
-    reading = Reading(**options)
-    task: RecordTask
-    if candidates is not None:
-        task = _candidates_task(model, reading, candidates, template, multi_label, top_k)
-    elif choices is not None:
+    reading, top_k = wanted.reading, wanted.top_k
+    if wanted.candidates is not None:
+        return _candidates_task(model, wanted, wanted.candidates)
+    if wanted.choices is not None:
         check_head(model, "multiple_choice", "classify --choices")
-        names = _names("choice", "--choices", [choices] if isinstance(choices, str) else choices)
-        task = _Alternatives(model, reading, names, top_k, "multiple_choice", names, "longest", (0,))
-    else:
-        chosen = chosen_head(model, head)
-        check_head(model, chosen, "classify")
-        squash = activation or ("softmax" if chosen == "nsp" else own_activation(model))
-        task = _Classify(model, reading, labels_of(model, chosen), top_k, chosen, squash, head is None)
-    return records(task, texts, pairs)
+        choices = [wanted.choices] if isinstance(wanted.choices, str) else wanted.choices
+        names = _names("choice", "--choices", choices)
+        return _Alternatives(model, reading, names, top_k, "multiple_choice", names, "longest", (0,))
+    chosen = chosen_head(model, wanted.head)
+    check_head(model, chosen, "classify")
+    activation = wanted.activation or ("softmax" if chosen == "nsp" else own_activation(model))
+    return _Classify(model, reading, labels_of(model, chosen), top_k, chosen, activation, wanted.head is None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,14 +183,7 @@ class _Alternatives(_Labels):
         return self.model.tokenizer.encode(texts, seconds, self.limit, cut=self.cut)
 
 
-def _candidates_task(
-    model: Opened,
-    reading: Reading,
-    candidates: Iterable[str] | str,
-    template: str | None,
-    multi_label: bool,
-    top_k: int | None,
-) -> _Alternatives:
+def _candidates_task(model: Opened, wanted: Classify, candidates: Iterable[str] | str) -> _Alternatives:
     """What classifies texts by candidates: a list, or a string of comma-separated ones.
 
     Errors: BertcliError for a model whose labels do not name entailment, an empty or missing candidate, and a template
@@ -231,7 +191,7 @@ def _candidates_task(
     """
     check_head(model, "classifier", "classify --candidates")
     names = _names("candidate", "--candidates", candidates)
-    template = TEMPLATE if template is None else template
+    template = TEMPLATE if wanted.template is None else wanted.template
     if PLACE not in template:
         raise BertcliError(
             f"The template {shown(template)} has no {PLACE}, where the candidate belongs: write one (--template)."
@@ -244,9 +204,9 @@ def _candidates_task(
             f"{', '.join(map(shown, labels[:20]))}: choose another model, such as {FITTING['classify --candidates']}."
         )
     contradiction = len(labels) - 1 if entailment == 0 else 0
-    outputs = (contradiction, entailment) if multi_label or len(names) == 1 else (entailment,)
+    outputs = (contradiction, entailment) if wanted.multi_label or len(names) == 1 else (entailment,)
     seconds = tuple(template.replace(PLACE, name) for name in names)
-    return _Alternatives(model, reading, names, top_k, "classifier", seconds, "text", outputs)
+    return _Alternatives(model, wanted.reading, names, wanted.top_k, "classifier", seconds, "text", outputs)
 
 
 def _names(what: str, option: str, given: Iterable[str] | str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, Self, TypeVar, Unpack
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,70 +14,55 @@ from numpy.typing import NDArray
 from bertcli.checkpoint.sentence import Dense, SentenceConfig
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
-from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole
-from bertcli.files.texts import Failure, Pairs, Text, Texts, from_values
+from bertcli.errors import BertcliError, check_whole
+from bertcli.files.texts import Failure, Text, Texts, from_values
 from bertcli.opened import Opened
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, in_packed_batches
-from bertcli.tasks.prepared import Preparation, PrepareOptions, chunks, prepare
+from bertcli.tasks.options import Encode
+from bertcli.tasks.prepared import Preparation, chunks, prepare
 from bertcli.tasks.run import results
 from bertcli.tasks.task import Item, Record, Records, RecordStream, Result, Task, Window, merged
 from bertcli.tokens import Tokenizer
 
 logger = logging.getLogger("bertcli")
-Pooling = Literal["auto", "mean", "cls", "max", "pooler", "none"]
 SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound of torch.nn.functional.normalize
 NUMBERS = 1 << 20  # cosines computed at a time
 
 
-class EncodeOptions(PrepareOptions, total=False):
-    """The keywords of `encode_blocks`."""
+def encode(model: Opened, texts: Iterable[str] | Texts, wanted: Encode) -> Array:
+    """One vector per text: float32 [text, width], in memory.
 
-    pooling: str | None
-    layer: int | Sequence[int]
-    normalize: bool | None
-    truncate_dim: int | None
-
-
-def encode(model: Opened, texts: Iterable[str] | Texts, pairs: Pairs = None, **options: Unpack[EncodeOptions]) -> Array:
-    """One vector per text: float32 [text, width], in memory; the options are those of `encode_blocks`."""
-    if options.get("pooling") == "none":
+    With `chunk` a longer text has several vectors, one after the other; `encode_blocks` says which part of which text
+    each is of. Errors: BertcliError for pooling "none" and keep_going, which need `encode_blocks`, too.
+    """
+    if wanted.pooling == "none":
         raise BertcliError("With pooling none a text has more than one vector: use encode_blocks.")
-    stream = encode_blocks(model, texts, pairs, **options)
+    if wanted.keep_going:
+        raise BertcliError("With keep_going a text may have no vector: use encode_blocks.")
+    stream = encode_blocks(model, texts, wanted)
     return np.concatenate(
         [np.empty((0, stream.plan.width), np.float32), *(np.asarray(block.vectors) for block in stream)]
     )
 
 
-def encode_blocks(
-    model: Opened,
-    texts: Iterable[str] | Texts,
-    pairs: Pairs = None,
-    *,
-    pooling: str | None = "auto",
-    layer: int | Sequence[int] = -1,
-    normalize: bool | None = None,
-    truncate_dim: int | None = None,
-    **options: Unpack[PrepareOptions],
-) -> Stream:
+def encode_blocks(model: Opened, texts: Iterable[str] | Texts, wanted: Encode) -> Stream:
     """Vectors in blocks in input order, computed as they are asked for: they need not fit in memory.
 
-    pooling: "auto" (as the checkpoint's sentence-transformers files specify, else mean), "mean", "cls", "max",
-    "pooler", "none" (every token's vector). layer: 0 for the embeddings' output, N for encoder layer N's, negative from
-    the end; several are concatenated. normalize: to length 1; None: as the checkpoint specifies. truncate_dim: keep
-    only the first numbers of each vector, for models trained for that (Matryoshka); normalization comes after the cut.
-    prompt: prepended to every text; prompt_name: one of the checkpoint's; None: its default prompt, if it has one.
-    chunk: a size in tokens, or (size, overlap): a longer text has several vectors, one for each part of it, cut between
-    words; a block's items say which part of which text a vector is of. The other options are those of `Reading`; texts
-    that cannot be used are listed in a block's `failures`.
+    A block's items say which text, and with `chunk` which part of it, a vector is of; texts that cannot be used are
+    listed in its `failures`.
     """
-    plan = Plan.make(model, pooling, layer, normalize, truncate_dim)
-    how, reading = prepare(model, **options)
-    if how.chunking and not plan.pooling:
+    task = plan(model, wanted)
+    return Stream(results(task, from_values(texts, wanted.pairs)), task.plan)
+
+
+def plan(model: Opened, wanted: Encode) -> EncodeTask:
+    """What gives the blocks; BertcliError for options that do not fit together, or the model."""
+    how, (preparation, reading) = Plan.make(model, wanted), prepare(model, wanted)
+    if preparation.chunking and not how.pooling:
         raise BertcliError("Chunks have one vector each: leave out chunk (--chunk), or the pooling 'none'.")
-    if model.engine.name != "numpy" and not plan.last_layer_only:
+    if model.engine.name != "numpy" and not how.last_layer_only:
         logger.info("NumPy computes these layers: the graph of ONNX Runtime only gives the last.")
-    task = _Encode(model, reading, how, plan)
-    return Stream(how, results(task, from_values(texts, pairs)), plan)
+    return EncodeTask(model, reading, preparation, how)
 
 
 # -------------------------------------------------------------------------------------------- of any kind of vector
@@ -120,9 +105,8 @@ B = TypeVar("B", bound=PreparedBlock)
 
 @dataclass(frozen=True)
 class PreparedStream(Generic[B]):
-    """Blocks, which can be iterated over once, and how their texts were prepared."""
+    """Blocks, which can be iterated over once."""
 
-    preparation: Preparation
     blocks: Generator[B, None, None]
 
     def __iter__(self) -> Iterator[B]:
@@ -130,12 +114,14 @@ class PreparedStream(Generic[B]):
 
     def records(self) -> RecordStream:
         """The records of the blocks."""
-        return RecordStream(self._records())
+        return RecordStream(record_blocks(self.blocks))
 
-    def _records(self) -> Generator[Records, None, None]:
-        with closing(self.blocks):
-            for block in self.blocks:
-                yield Records(block.progress, block.records())
+
+def record_blocks(blocks: Generator[B, None, None]) -> Generator[Records, None, None]:
+    """The records of blocks."""
+    with closing(blocks):
+        for block in blocks:
+            yield Records(block.progress, block.records())
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +129,11 @@ class PreparedTask(Task[B]):
     """A task on texts that are prepared first, of which one may give several items."""
 
     preparation: Preparation
+
+    @property
+    def summary(self) -> str:
+        """How vectors are made, and why, for the user."""
+        raise NotImplementedError
 
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
         """A text's item, cut where the task cuts, or one for each of its chunks."""
@@ -191,8 +182,15 @@ class Stream(PreparedStream[Block]):
 
 
 @dataclass(frozen=True, eq=False)
-class _Encode(PreparedTask[Block]):
+class EncodeTask(PreparedTask[Block]):
+    """Vectors as `plan` has them."""
+
     plan: Plan
+
+    @property
+    def summary(self) -> str:
+        length = "; vectors of length 1" if self.plan.normalize else ""
+        return f"pooling {self.plan.reason}{length}{self.preparation.summary}"
 
     def compute(self, window: Window) -> Block:
         rows = in_packed_batches([item.tokens for item in window.items], self.reading.batch_tokens, self._vectors)
@@ -243,26 +241,17 @@ class Plan:
     cut_last: bool  # after normalization, as a sentence model's own truncate_dim is
 
     @classmethod
-    def make(
-        cls,
-        model: Opened,
-        pooling: str | None = "auto",
-        layer: int | Sequence[int] = -1,
-        normalize: bool | None = None,
-        truncate_dim: int | None = None,
-    ) -> Plan:
+    def make(cls, model: Opened, wanted: Encode) -> Plan:
         """Combine the user's options with the checkpoint's settings; BertcliError if they do not fit together."""
-        check_choice("pooling", pooling, Pooling)
-        check_kind("normalize", normalize, bool)
-        check_count("truncate_dim", truncate_dim)
+        pooling, truncate_dim = wanted.pooling or "auto", wanted.truncate_dim
         own = model.sentence
-        if own.sparse is not None and pooling in (None, "auto"):
+        if own.sparse is not None and pooling == "auto":
             raise BertcliError(
                 "This checkpoint is made for sparse vectors: add --sparse (model.encode_sparse), or choose a pooling."
             )
         last = model.config.num_hidden_layers
-        layers = _layers(layer, last)
-        modes, reason = _modes(pooling or "auto", own)
+        layers = _layers(wanted.layer, last)
+        modes, reason = _modes(pooling, own)
         if "pooler" in modes:
             check_head(model, "pooler", "The pooling 'pooler'")
             if layers != (last,):
@@ -288,7 +277,7 @@ class Plan:
         return cls(
             pooling=modes,
             layers=layers,
-            normalize=(own.normalize and bool(modes)) if normalize is None else normalize,
+            normalize=(own.normalize and bool(modes)) if wanted.normalize is None else wanted.normalize,
             dense=dense,
             width=truncate_dim or width,
             reason=reason,

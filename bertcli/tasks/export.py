@@ -26,6 +26,7 @@ from bertcli.files.part import writing
 from bertcli.network.module import parameters
 from bertcli.opened import Opened
 from bertcli.tasks.graph import Wanted
+from bertcli.tasks.options import Pooling
 
 logger = logging.getLogger("bertcli")
 Precision = Literal["float32", "float16", "int8"]
@@ -55,7 +56,7 @@ class GraphOptions(TypedDict, total=False):
     """
 
     head: str | None
-    pooling: str | None
+    pooling: Pooling | None
     normalize: bool | None
     opset: int
     precision: Precision
@@ -108,7 +109,7 @@ def _make_graph(
     file: Path,
     *,
     head: str | None = None,
-    pooling: str | None = None,
+    pooling: Pooling | None = None,
     normalize: bool | None = None,
     opset: int = 20,
     precision: Precision = "float32",

@@ -6,17 +6,18 @@ import logging
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Unpack
+from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.errors import BertcliError, check_count, check_kind, shown
-from bertcli.files.texts import Pairs, Texts
+from bertcli.errors import BertcliError, check_kind, shown
+from bertcli.files.texts import Texts, from_values
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
+from bertcli.tasks.options import FillMask
 from bertcli.tasks.run import records
-from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask
+from bertcli.tasks.task import Item, Record, RecordStream, RecordTask
 from bertcli.tokens import Spelling, Tokenizer
 
 logger = logging.getLogger("bertcli")
@@ -27,37 +28,28 @@ BEAM = 20  # fillings kept after each mask of a joint search; at least four time
 MOST_TOGETHER = 250  # joint fillings: a thousand beginnings with a thousand words each are compared for every mask
 
 
-def fill_mask(
-    model: Opened,
-    texts: Iterable[str] | Texts,
-    pairs: Pairs = None,
-    *,
-    top_k: int | None = None,
-    targets: Sequence[str] | str | None = None,
-    joint: bool = False,
-    **options: Unpack[CutOptions],
-) -> RecordStream:
+def fill_mask(model: Opened, texts: Iterable[str] | Texts, wanted: FillMask) -> RecordStream:
     """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, sequence}, …]}, …]}.
 
-    The `top_k` (None: 5, or all targets) most probable pieces for every mask, independently. `targets` ranks only these
-    words (a list, or a comma-separated string); one of several pieces is scored as a whole, with `pieces` and a list
-    for `token`. With `joint` the masks of a text are filled together: prediction k of every mask belongs to the k-th
-    best filling, and has its score; `top_k` is then MOST_TOGETHER at most.
-    The other options are those of `Reading`.
+    The `top_k` most probable pieces for every mask, independently. A target of several pieces is scored as a whole,
+    with `pieces` and a list for `token`. With `joint` the masks of a text are filled together: prediction k of every
+    mask belongs to the k-th best filling, and has its score; `top_k` is then MOST_TOGETHER at most.
     """
-    check_count("top_k", top_k)
-    check_kind("targets", targets, Iterable)
-    check_kind("joint", joint, bool)
+    return records(plan(model, wanted), from_values(texts, wanted.pairs))
+
+
+def plan(model: Opened, wanted: FillMask) -> RecordTask:
+    """What gives the records; BertcliError for targets that the model cannot spell, and a head or mask it lacks."""
     check_head(model, "mlm", "fill-mask")
-    model.tokenizer.mask_id  # noqa: B018  an error now if there is none
-    wanted = None if targets is None else find_targets(model, targets)
-    count = int(top_k or (TOP_K if wanted is None else len(wanted)))
-    if joint and count > MOST_TOGETHER:
+    _ = model.tokenizer.mask_id  # an error now if there is none
+    targets = None if wanted.targets is None else find_targets(model, wanted.targets)
+    count = int(wanted.top_k or (TOP_K if targets is None else len(targets)))
+    if wanted.joint and count > MOST_TOGETHER:
         raise BertcliError(
             f"Masks filled together (--joint) have {MOST_TOGETHER} fillings at most, not {count:,}: choose a smaller "
             "top_k (--top-k), or fill each mask alone."
         )
-    return records(_FillMask(model, Reading(**options), wanted, count, joint), texts, pairs)
+    return _FillMask(model, wanted.reading, targets, count, wanted.joint)
 
 
 def own_masks(model: Opened, item: Item) -> MaskedSentence:
@@ -171,6 +163,7 @@ def find_targets(model: Opened, words: Sequence[str] | str) -> dict[Target, Spel
 
     Errors: BertcliError for a word that the vocabulary cannot spell.
     """
+    check_kind("targets", words, Iterable)
     found: dict[Target, Spelling] = {}
     separated = filter(None, map(str.strip, words.split(","))) if isinstance(words, str) else words
     for word in separated:

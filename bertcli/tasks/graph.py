@@ -21,6 +21,7 @@ from bertcli.network.ops import pick
 from bertcli.opened import Opened
 from bertcli.report import visible
 from bertcli.tasks.encode import SMALLEST_LENGTH, Plan, pool
+from bertcli.tasks.options import Encode, Pooling
 
 # The head that a model was made for, if it has several; nsp and sop were only a help in training.
 HEADS = ("classifier", "token_classifier", "qa", "multiple_choice", "rtd", "mlm")
@@ -36,7 +37,7 @@ class Wanted:
     plan: Plan | None = None
 
     @classmethod
-    def of(cls, model: Opened, head: str | None, pooling: str | None, normalize: bool | None) -> Wanted:
+    def of(cls, model: Opened, head: str | None, pooling: Pooling | None, normalize: bool | None) -> Wanted:
         """What was asked for; by default the vector of a sentence model, or the logits that a model was made for.
 
         head: its name, "none" for hidden states. pooling: "auto", "mean", "cls", "max", "pooler", or "none" for hidden
@@ -51,7 +52,7 @@ class Wanted:
             return cls(model, head)
         is_sentence_model = model.path is not None and bool(model.sentence.pooling)
         if (pooling or ("auto" if is_sentence_model and head is None else "none")) != "none":
-            return cls(model, plan=Plan.make(model, pooling, normalize=normalize))
+            return cls(model, plan=Plan.make(model, Encode(pooling=pooling, normalize=normalize)))
         default = next((one for one in HEADS if one in model.heads), None)
         return cls(model, default if head is None and pooling is None else None)
 

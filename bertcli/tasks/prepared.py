@@ -6,25 +6,17 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple, Unpack
+from typing import NamedTuple
 
-from bertcli.errors import BertcliError, check_kind, check_whole, shown
+from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Chunk, Text
 from bertcli.opened import Opened
-from bertcli.tasks.task import CutOptions, Reading
+from bertcli.tasks.options import Prepared, Reading
 from bertcli.tokens import Tokenizer, Tokens
 
 JOINER = "\u200d"  # zero-width: it makes one emoji of several
 SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
 SPACE, WORD, CHARACTER, NOWHERE = 3, 2, 1, 0  # how good a place is for a cut
-
-
-class PrepareOptions(CutOptions, total=False):
-    """The keywords that say how texts are prepared, and read."""
-
-    prompt_name: str | None
-    prompt: str | None
-    chunk: int | Sequence[int] | None
 
 
 class Chunking(NamedTuple):
@@ -43,6 +35,14 @@ class Preparation:
     chunking: Chunking | None = None
     left_out: int = 0
 
+    @property
+    def summary(self) -> str:
+        """What it does to texts, for the user; "" if they get no prompt."""
+        if not self.prompt:
+            return ""
+        left_out = ", and its tokens are left out of the pooling" if self.left_out else ""
+        return f"; {shown(self.prompt)} is prepended to every text{left_out}"
+
     def cased(self, text: str) -> str:
         """The text in lower case if the checkpoint wants that."""
         return text.lower() if self.lower_case else text
@@ -52,22 +52,14 @@ class Preparation:
         return self.cased(self.prompt + text)
 
 
-def prepare(
-    model: Opened,
-    *,
-    prompt_name: str | None = None,
-    prompt: str | None = None,
-    chunk: int | Sequence[int] | None = None,
-    **options: Unpack[CutOptions],
-) -> tuple[Preparation, Reading]:
+def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
     """How texts are prepared, by the options, else with the checkpoint's own prompt; and how they are read.
 
     Errors: BertcliError for a name that none of its prompts has, and a chunk that is neither a size nor a size and an
     overlap, or that comes with another length.
     """
-    check_kind("prompt_name", prompt_name, str)
-    check_kind("prompt", prompt, str)
-    own, reading, chunking = model.sentence, Reading(**options), _chunking(chunk)
+    own, reading, chunking = model.sentence, wanted.reading, _chunking(wanted.chunk)
+    prompt, prompt_name = wanted.prompt, wanted.prompt_name
     if prompt is not None and prompt_name is not None:
         raise BertcliError("Give a prompt or the name of one, not both (prompt, prompt_name; --prompt, --prompt-name).")
     if prompt_name is not None and prompt_name not in own.prompts:

@@ -9,37 +9,40 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Unpack
 
 import numpy as np
 
 from bertcli.checkpoint.sentence import read_cross_encoder
-from bertcli.errors import BertcliError, check_count, shown
+from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Failure, Text, Texts, from_values
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.batches import activated, check_head, logits_of_each
+from bertcli.tasks.options import Rank
 from bertcli.tasks.run import results
-from bertcli.tasks.task import CutOptions, Item, Progress, Reading, Record, Records, RecordStream, RecordTask
+from bertcli.tasks.task import START, Item, Progress, Record, Records, RecordStream, RecordTask
 
 LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal scores differ by less than rounding
 
 
-def rank(
-    model: Opened,
-    query: str | Iterable[str] | Texts,
-    documents: Iterable[str] | None = None,
-    *,
-    top_k: int | None = None,
-    **options: Unpack[CutOptions],
-) -> RecordStream:
+def rank(model: Opened, query: str | Iterable[str] | Texts, wanted: Rank) -> RecordStream:
     """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document.
 
     query: one for all documents; or as many as documents, where those of a query stand together and are ranked among
-    each other. `top_k`: how many of each query's are given (None: all). The activation is the checkpoint's own, else
-    the sigmoid. The other options are those of `Reading`.
+    each other. The activation is the checkpoint's own, else the sigmoid.
     """
-    check_count("top_k", top_k)
+    task = plan(model, wanted)
+    if isinstance(query, Texts):
+        return RecordStream(ranked(task, query))
+    if wanted.documents is None:
+        raise BertcliError("There are no documents to rank.")
+    if isinstance(query, str):
+        return RecordStream(ranked(task, with_query(query, from_values(wanted.documents))))
+    return RecordStream(ranked(task, from_values(query, wanted.documents)))
+
+
+def plan(model: Opened, wanted: Rank) -> RankTask:
+    """What scores the pairs; BertcliError for a model that is no cross-encoder."""
     check_head(model, "classifier", "rank")
     if model.config.num_labels != 1:
         raise BertcliError(
@@ -47,18 +50,7 @@ def rank(
             "gives their scores for pairs (--text-pair or --pair-column)."
         )
     activation = "sigmoid" if model.path is None else read_cross_encoder(model.path)
-    task = _Rank(model, Reading(**options), activation)
-    return RecordStream(_ranked(results(task, ByQuery(_pairs(query, documents))), top_k, task.reading.start))
-
-
-def _pairs(query: str | Iterable[str] | Texts, documents: Iterable[str] | None) -> Texts:
-    if isinstance(query, Texts):
-        return query
-    if documents is None:
-        raise BertcliError("There are no documents to rank.")
-    if not isinstance(query, str):
-        return from_values(query, documents)
-    return with_query(query, from_values(documents))
+    return RankTask(model, wanted.reading, activation, wanted.top_k)
 
 
 def with_query(query: str, documents: Texts) -> Texts:
@@ -107,8 +99,11 @@ def _together(pairs: Texts) -> Iterator[Text]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rank(RecordTask):
+class RankTask(RecordTask):
+    """Pairs of query and document; `activation` is one of tasks.batches.ACTIVATIONS."""
+
     activation: str
+    top_k: int | None  # of each query's documents; None: all
 
     def check(self, item: Item) -> None:
         if item.text.pair is None:
@@ -127,10 +122,9 @@ class _Rank(RecordTask):
         return {"query": text.text, "corpus_id": failure.index, "text": text.pair, "error": failure.error}
 
 
-def _ranked(
-    blocks: Generator[Records, None, None], top_k: int | None, start: Progress
-) -> Generator[Records, None, None]:
+def ranked(task: RankTask, pairs: Texts, start: Progress = START) -> Generator[Records, None, None]:
     """The records of each query in their order, once the next block shows that there are no more of it."""
+    blocks, top_k = results(task, ByQuery(pairs), start), task.top_k
     held: list[Record] = []
     given = reached = start
     with closing(blocks):

@@ -22,7 +22,7 @@ import pickle
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -36,9 +36,9 @@ from bertcli.engine import blas
 from bertcli.engine.threads import MOST, THREAD_VARIABLES, core_count, set_thread_count, thread_count
 from bertcli.engine.watcher import watched
 from bertcli.errors import BertcliError
-from bertcli.files.texts import Pairs, Text, Texts, from_values
+from bertcli.files.texts import Text, Texts
 from bertcli.tasks.batches import BATCH_TOKENS
-from bertcli.tasks.task import R, RecordStream, RecordTask, Task, warn_of_cuts
+from bertcli.tasks.task import START, Progress, R, RecordStream, RecordTask, Task, warn_of_cuts
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -49,18 +49,21 @@ PATIENCE = 2.0  # seconds of work after which more is likely enough to repay sta
 AHEAD = 2  # windows in progress beyond one for each worker: waiting to begin, or done before their turn
 
 
-def records(task: RecordTask, texts: Iterable[str] | Texts, pairs: Pairs = None) -> RecordStream:
-    """The records of texts, which may come in pairs; errors as in `results`."""
-    return RecordStream(results(task, from_values(texts, pairs)))
+def records(task: RecordTask, texts: Texts, start: Progress = START) -> RecordStream:
+    """The records of texts; `start` and errors as in `results`."""
+    return RecordStream(results(task, texts, start))
 
 
-def results(task: Task[R], texts: Texts) -> Generator[R, None, None]:
+def results(task: Task[R], texts: Texts, start: Progress = START) -> Generator[R, None, None]:
     """What `task` makes of windows of texts, each with the progress of the run so far.
+
+    start: the progress at which an earlier run stopped; pass the same texts from the beginning and its windows are
+    skipped.
 
     An error in a text, or in reading one, is raised after the results of the windows before it. At the end one warning
     says how much was cut. Also raises BertcliError for an impossible number of workers, and for a worker that dies.
     """
-    return _counted(task, _computed(task, texts, _worker_count(task, texts)))
+    return _counted(task, _computed(task, texts, start, _worker_count(task, texts)), start)
 
 
 def _worker_count(task: Task[R], texts: Texts) -> int:
@@ -79,9 +82,8 @@ def _worker_count(task: Task[R], texts: Texts) -> int:
     return count
 
 
-def _counted(task: Task[R], found: Generator[R, None, None]) -> Generator[R, None, None]:
-    """The results with the progress of the run so far."""
-    progress = task.reading.start
+def _counted(task: Task[R], found: Generator[R, None, None], progress: Progress) -> Generator[R, None, None]:
+    """The results with the progress of the run so far, which begins at `progress`."""
     with closing(found):
         for result in found:
             progress = progress.after(result.progress)
@@ -90,10 +92,10 @@ def _counted(task: Task[R], found: Generator[R, None, None]) -> Generator[R, Non
         warn_of_cuts(progress, task.limit, "max_length and truncation: --max-length, --truncation")
 
 
-def _computed(task: Task[R], texts: Texts, workers: int) -> Generator[R, None, None]:
+def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Generator[R, None, None]:
     begun = monotonic()
     patience = PATIENCE if task.reading.workers == "auto" else 0.0
-    with closing(_groups(task, texts)) as groups:  # an error's traceback would keep the texts' file open
+    with closing(_groups(task, texts, start)) as groups:  # an error's traceback would keep the texts' file open
         for group, first in groups:  # the first one starts no thread and no process
             if isinstance(group, Exception):
                 raise group
@@ -107,14 +109,14 @@ def _computed(task: Task[R], texts: Texts, workers: int) -> Generator[R, None, N
                     yield from map(task.compute, windows)
 
 
-def _groups(task: Task[R], texts: Texts) -> Generator[tuple[list[Text] | Exception, int], None, None]:
+def _groups(task: Task[R], texts: Texts, start: Progress) -> Generator[tuple[list[Text] | Exception, int], None, None]:
     """The texts of each window and the number of the first, from where the run is to start.
 
     Last there may be an error in reading them, which is to be raised at its turn.
     """
-    first, grouped = task.reading.start.texts, texts.grouped(task.reading.batch_tokens or BATCH_TOKENS, task.span)
+    first, grouped = start.texts, texts.grouped(task.reading.batch_tokens or BATCH_TOKENS, task.span)
     try:
-        for group in islice(grouped, task.reading.start.windows, None):
+        for group in islice(grouped, start.windows, None):
             yield group, first
             first += len(group)
     except Exception as error:

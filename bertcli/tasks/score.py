@@ -10,33 +10,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Unpack
+from typing import NamedTuple
 
 from bertcli.errors import BertcliError, damaged, shown
-from bertcli.files.texts import Pairs, Texts
+from bertcli.files.texts import Texts, from_values
 from bertcli.opened import Opened
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
 from bertcli.tasks.fill_mask import own_masks
+from bertcli.tasks.options import Score
 from bertcli.tasks.run import records
-from bertcli.tasks.task import CutOptions, Item, Reading, Record, RecordStream, RecordTask
+from bertcli.tasks.task import Item, Record, RecordStream, RecordTask
 
 
-def score(
-    model: Opened,
-    texts: Iterable[str] | Texts,
-    pairs: Pairs = None,
-    *,
-    target: str | None = None,
-    **options: Unpack[CutOptions],
-) -> RecordStream:
+def score(model: Opened, texts: Iterable[str] | Texts, wanted: Score) -> RecordStream:
     """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}.
 
     For a text without tokens: [], None and None. Each token except [CLS] and [SEP] is masked in a pass of its own. With
     `target`, the true sentence, only the masks in the text are predicted, all in one pass: the training loss of a
-    masked language model. The other options are those of `Reading`.
+    masked language model.
     """
+    return records(plan(model, wanted), from_values(texts, wanted.pairs))
+
+
+def plan(model: Opened, wanted: Score) -> RecordTask:
+    """What gives the records; BertcliError for a model without the head."""
     check_head(model, "mlm", "score")
-    return records(_Score(model, Reading(**options), target), texts, pairs)
+    return _Score(model, wanted.reading, wanted.target)
 
 
 class _Guess(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple, Unpack
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from bertcli.checkpoint.sentence import SparsePooling
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
-from bertcli.files.texts import Pairs, Texts, from_values
+from bertcli.files.texts import Texts, from_values
 from bertcli.opened import Opened
 from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.encode import PreparedBlock, PreparedStream, PreparedTask
-from bertcli.tasks.prepared import PrepareOptions, prepare
+from bertcli.tasks.options import EncodeSparse
+from bertcli.tasks.prepared import prepare
 from bertcli.tasks.run import results
 from bertcli.tasks.task import Record, Window
 
@@ -49,35 +50,32 @@ class SparseBlock(PreparedBlock):
             yield {"indices": vector.indices.tolist(), "values": vector.values.tolist(), **words}
 
 
-def encode_sparse(
-    model: Opened,
-    texts: Iterable[str] | Texts,
-    pairs: Pairs = None,
-    *,
-    words: bool = False,
-    **options: Unpack[PrepareOptions],
-) -> SparseStream:
-    """Sparse vectors in blocks in input order, by the masked-language-model head; the options are those of encode.
+def encode_sparse(model: Opened, texts: Iterable[str] | Texts, wanted: EncodeSparse) -> PreparedStream[SparseBlock]:
+    """Sparse vectors in blocks in input order, by the masked-language-model head."""
+    return PreparedStream(results(plan(model, wanted), from_values(texts, wanted.pairs)))
 
-    words: records have the pieces of the vocabulary beside their numbers.
-    """
+
+def plan(model: Opened, wanted: EncodeSparse) -> SparseTask:
+    """What gives the blocks; BertcliError for a model without the head, and for options as in encode."""
     check_head(model, "mlm", "A sparse vector")
-    how, reading = prepare(model, **options)
-    task = _EncodeSparse(model, reading, replace(how, left_out=0), model.sentence.sparse or SparsePooling(), words)
-    return SparseStream(task.preparation, results(task, from_values(texts, pairs)), task.pooling)
-
-
-@dataclass(frozen=True)
-class SparseStream(PreparedStream[SparseBlock]):
-    """The blocks, and how tokens are pooled."""
-
-    pooling: SparsePooling
+    preparation, reading = prepare(model, wanted)
+    pooling = model.sentence.sparse or SparsePooling()
+    return SparseTask(model, reading, replace(preparation, left_out=0), pooling, wanted.words)
 
 
 @dataclass(frozen=True, eq=False)
-class _EncodeSparse(PreparedTask[SparseBlock]):
+class SparseTask(PreparedTask[SparseBlock]):
+    """Sparse vectors whose tokens are pooled like that."""
+
     pooling: SparsePooling
     words: bool
+
+    @property
+    def summary(self) -> str:
+        strategy, activation = self.pooling
+        rule = "ln(1 + ln(1 + relu))" if activation == "log1p_relu" else "ln(1 + relu)"
+        why = "" if self.model.sentence.sparse else ", since the checkpoint specifies no SpladePooling"
+        return f"the {strategy} over tokens of {rule}{why}{self.preparation.summary}"
 
     def compute(self, window: Window) -> SparseBlock:
         vectors = in_packed_batches([item.tokens for item in window.items], self.reading.batch_tokens, self._vectors)

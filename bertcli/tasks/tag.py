@@ -10,58 +10,42 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple, Unpack
+from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.errors import BertcliError, check_choice, check_count, shown_object
-from bertcli.files.texts import Text, Texts
+from bertcli.errors import BertcliError, shown_object
+from bertcli.files.texts import Text, Texts, from_values
 from bertcli.opened import Opened
 from bertcli.tasks.batches import Numbers, activated, check_head, logits_of_each
+from bertcli.tasks.options import Aggregation, Tag
 from bertcli.tasks.run import records
-from bertcli.tasks.task import Item, Options, Reading, Record, RecordStream, RecordTask
+from bertcli.tasks.task import Item, Record, RecordStream, RecordTask
 from bertcli.tokens import Tokens
 
-OUTSIDE = ("O",)
-Aggregation = Literal["none", "simple", "first", "max", "average"]
 Spell = Callable[[Sequence[str]], str]  # what pieces spell together
 
 
-class TagOptions(Options, total=False):
-    """The keywords of `tag`."""
-
-    aggregation: Aggregation
-    ignore: Iterable[str]
-    stride: int | None
-
-
-def tag(
-    model: Opened,
-    texts: Iterable[str] | Texts,
-    *,
-    aggregation: Aggregation = "simple",
-    ignore: Iterable[str] = OUTSIDE,
-    stride: int | None = None,
-    **options: Unpack[Options],
-) -> RecordStream:
+def tag(model: Opened, texts: Iterable[str] | Texts, wanted: Tag) -> RecordStream:
     """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}.
 
     start and end count characters of the text. aggregation: how pieces become entities (see `entities`); with
     "none" every piece is {entity, score, index, word, start, end}, and index counts special tokens, too. Labels in
     `ignore` are left out.
 
-    A text of more than `max_length` tokens (None: the model's limit) is read in windows of that many, of which `stride`
-    (None: a quarter) overlap; of entities that overlap the longer, then the likelier one is kept. So nothing is cut.
-    The other options are those of `Reading`.
+    A text of more than `max_length` tokens is read in windows of that many, of which `stride` overlap; of entities that
+    overlap the longer, then the likelier one is kept. So nothing is cut.
     """
+    return records(plan(model, wanted), from_values(texts))
+
+
+def plan(model: Opened, wanted: Tag) -> RecordTask:
+    """What gives the records; BertcliError for a model without the head, and for windows that cannot be."""
     check_head(model, "token_classifier", "tag")
-    check_choice("aggregation", aggregation, Aggregation)
-    check_count("stride (--stride)", stride, least=0)
-    reading = Reading(**options, truncation="silent")
-    if not isinstance(ignore, Iterable):
-        raise BertcliError(f"ignore is {shown_object(ignore)}, which is no list of labels.")
-    ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
-    return records(_Tag(model, reading, aggregation or "simple", ignored, stride), texts)
+    if not isinstance(wanted.ignore, Iterable):
+        raise BertcliError(f"ignore is {shown_object(wanted.ignore)}, which is no list of labels.")
+    ignored = (wanted.ignore,) if isinstance(wanted.ignore, str) else tuple(wanted.ignore)
+    return _Tag(model, wanted.reading, wanted.aggregation or "simple", ignored, wanted.stride)
 
 
 @dataclass(frozen=True, eq=False)

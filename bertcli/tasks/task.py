@@ -10,22 +10,18 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypedDict, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from bertcli.checkpoint.sentence import read_limit
-from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole, shown
+from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Chunk, Failure, Text
 from bertcli.opened import Opened
+from bertcli.tasks.options import Reading
 from bertcli.tokens import Tokenizer, Tokens, refuse_long
 
 Record = dict[str, Any]
-Truncation = Literal["warn", "error", "silent"]
-Workers = int | Literal["auto"] | None  # how many processes; None: this one alone
 
 logger = logging.getLogger("bertcli")
-
-
-# ----------------------------------------------------------------------------------------------------------- options
 
 
 class Progress(NamedTuple):
@@ -42,46 +38,7 @@ class Progress(NamedTuple):
         return Progress(*map(sum, zip(self, window, strict=True)))
 
 
-class Options(TypedDict, total=False):
-    """How a task reads texts, and who computes them: keywords of every task, the fields of Reading."""
-
-    max_length: int | None
-    batch_tokens: int | None
-    keep_going: bool
-    workers: Workers
-    start: Progress
-
-
-class CutOptions(Options, total=False):
-    """The same for tasks that cut texts which are too long."""
-
-    truncation: Truncation
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How texts are read: where they are cut, how that is reported, how many tokens are computed together, and by whom.
-
-    max_length: tokens; None: the model's own limit. truncation: one warning at the end, an error, or nothing.
-    keep_going: a text that cannot be used becomes a Failure in its place. workers: processes, see `bertcli.tasks.run`.
-    start: the `progress` at which an earlier run stopped; pass the same texts from the beginning and its windows are
-    skipped.
-    """
-
-    max_length: int | None = None
-    truncation: Truncation = "warn"
-    batch_tokens: int | None = None
-    keep_going: bool = False
-    workers: Workers = None
-    start: Progress = Progress()
-
-    def __post_init__(self) -> None:
-        check_choice("truncation", self.truncation, Truncation)
-        check_count("batch_tokens", self.batch_tokens)
-        check_kind("keep_going", self.keep_going, bool)
-        check_kind("start", self.start, Progress)
-        if not isinstance(self.workers, str) or self.workers != "auto":
-            check_count("workers", self.workers)
+START = Progress()
 
 
 # ------------------------------------------------------------------------------------------- what is read, and results
@@ -162,7 +119,7 @@ class RecordStream(Iterator[Record]):
 class Task(Generic[R]):
     """What is done with texts, a window at a time; it pickles as its model's path and its options.
 
-    Errors: BertcliError for an impossible max_length.
+    Making one checks all that can be wrong before the first text. Errors: BertcliError for an impossible max_length.
     """
 
     span: ClassVar[int] = 5  # micro-batches in a window: memory is constant after a few hundred texts; 8 are no faster

@@ -16,6 +16,7 @@ from vocabulary import WORDS
 import bertcli
 from bertcli.engine.array import Array
 from bertcli.engine.threads import set_thread_count
+from bertcli.tasks.options import Pooling
 
 LIMIT = 1e-6  # of a vector's largest number
 LIMIT_OF_A_TOKEN = 2e-6  # for a single token's vector, which averages nothing
@@ -55,7 +56,9 @@ def test_invariance_to_how_a_checkpoint_is_stored(habit: dict[str, object], made
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "pooler"])
 @given(texts=several_texts, data=st.data())
 @reuse
-def test_invariance_to_batch_order_and_threads(pooling: str, texts: list[str], data: st.DataObject, made: Made) -> None:
+def test_invariance_to_batch_order_and_threads(
+    pooling: Pooling, texts: list[str], data: st.DataObject, made: Made
+) -> None:
     model = bertcli.load(made(sizes=cases.ODD))
     alone = np.concatenate([model.encode([text], pooling=pooling) for text in texts])
     order = data.draw(st.permutations(range(len(texts))))

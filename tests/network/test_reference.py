@@ -16,6 +16,7 @@ from reference import cases
 from reference.outputs import of_bertcli
 
 import bertcli
+from bertcli.tasks.options import Pooling
 
 ATOL = 1e-5  # what the issue promises, absolute
 HERE = Path(__file__).parents[1] / "reference"
@@ -114,7 +115,7 @@ def embedding_cases() -> list[tuple[str, Any, str]]:
 
 @pytest.mark.parametrize(("pooling", "layer", "golden"), embedding_cases())
 @pytest.mark.parametrize("kind", ["texts", "pairs"])
-def test_encode(kind: str, pooling: str, layer: int, golden: str, made: Made, goldens: Goldens) -> None:
+def test_encode(kind: str, pooling: Pooling, layer: int, golden: str, made: Made, goldens: Goldens) -> None:
     model = bertcli.load(made(head="model", seed=209))
     texts, pairs = (cases.TEXTS, None) if kind == "texts" else zip(*cases.PAIRS, strict=True)
     found = model.encode(texts, pairs, pooling=pooling, layer=layer)

@@ -29,6 +29,7 @@ from bertcli.models.textbook import TextbookConfig
 from bertcli.network.module import parameters
 from bertcli.tasks import export as exporting
 from bertcli.tasks.export import Exported, export_file, export_folder
+from bertcli.tasks.options import Pooling
 
 Arrays = dict[str, NDArray[Any]]
 CASES = dict(network_cases())
@@ -158,7 +159,7 @@ def test_export_gives_the_vectors_of_a_sentence_model(made: Made, tmp_path: Path
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "pooler"])
 @pytest.mark.parametrize("normalize", [False, True])
-def test_export_gives_the_vectors_asked_for(made: Made, tmp_path: Path, pooling: str, normalize: bool) -> None:
+def test_export_gives_the_vectors_asked_for(made: Made, tmp_path: Path, pooling: Pooling, normalize: bool) -> None:
     model = bertcli.load(made())
     export_file(model, tmp_path / "m.onnx", pooling=pooling, normalize=normalize)
     found = run(tmp_path / "m.onnx", tokens_of(model, TEXTS))["sentence_embedding"]

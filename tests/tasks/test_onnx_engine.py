@@ -22,6 +22,7 @@ from bertcli.opened import Engine
 from bertcli.tasks.answer import answer
 from bertcli.tasks.classify import classify
 from bertcli.tasks.encode import encode_blocks
+from bertcli.tasks.options import Answer, Classify, Encode, Pooling, Rank, Tag
 from bertcli.tasks.rank import rank
 from bertcli.tasks.tag import tag
 
@@ -57,7 +58,7 @@ def close(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "pooler"])
-def test_onnx_engine_encodes_as_numpy_does(made: Made, pooling: str) -> None:
+def test_onnx_engine_encodes_as_numpy_does(made: Made, pooling: Pooling) -> None:
     numpy, onnx = both(made())
     np.testing.assert_allclose(onnx.encode(TEXTS, pooling=pooling), numpy.encode(TEXTS, pooling=pooling), atol=1e-5)
 
@@ -65,16 +66,16 @@ def test_onnx_engine_encodes_as_numpy_does(made: Made, pooling: str) -> None:
 DOINGS: dict[str, tuple[str, Callable[[Model], Any]]] = {
     "encode, none": (
         "model",
-        lambda model: [block.records() for block in encode_blocks(model, TEXTS, pooling="none")],
+        lambda model: [block.records() for block in encode_blocks(model, TEXTS, Encode(pooling="none"))],
     ),
     "classify": ("classifier", lambda model: model.classify(TEXTS, "the sea")),
-    "classify, nsp": ("nsp", lambda model: list(classify(model, TEXTS[:2], "the sea", head="nsp"))),
+    "classify, nsp": ("nsp", lambda model: list(classify(model, TEXTS[:2], Classify("the sea", head="nsp")))),
     "fill-mask": ("mlm", lambda model: model.fill_mask(MASKED)),
     "fill-mask, targets": ("mlm", lambda model: model.fill_mask(MASKED, targets=["cat", "sea"])),
     "score": ("mlm", lambda model: model.score(TEXTS)),
-    "tag": ("token_classifier", lambda model: list(tag(model, TEXTS, ignore=()))),
-    "answer": ("qa", lambda model: list(answer(model, ["where did she go?"], "she went to the sea"))),
-    "rank": ("classifier", lambda model: list(rank(model, "the sea", TEXTS))),
+    "tag": ("token_classifier", lambda model: list(tag(model, TEXTS, Tag(ignore=())))),
+    "answer": ("qa", lambda model: list(answer(model, ["where did she go?"], Answer("she went to the sea")))),
+    "rank": ("classifier", lambda model: list(rank(model, "the sea", Rank(TEXTS)))),
 }
 
 

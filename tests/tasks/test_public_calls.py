@@ -19,6 +19,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 import bertcli
 from bertcli.model import Model
+from bertcli.tasks.options import Pooling
 
 Array = NDArray[Any]
 RECORDED = Path(__file__).parents[1] / "reference" / "families"
@@ -173,7 +174,8 @@ def test_encode_pools_the_recorded_states(name: str, tmp_path: Path) -> None:
         states = np.concatenate([vectors for block in blocks for vectors in block.vectors])
         grown = 1 if layer == -1 else max(1, np.abs(expected).max() / 4)  # sums between layers that norm their input
         np.testing.assert_allclose(states[texts.rows], expected, rtol=0, atol=1e-5 * grown)
-        for pooling, pooled in (("mean", np.mean), ("max", np.max), ("cls", lambda x, axis: x[0])):
+        poolings: dict[Pooling, Any] = {"mean": np.mean, "max": np.max, "cls": lambda x, axis: x[0]}
+        for pooling, pooled in poolings.items():
             whole = np.split(states, texts.offsets[1:-1])
             vectors = model.encode(texts.texts, texts.pairs, pooling=pooling, layer=layer)
             close(vectors, [pooled(x, axis=0) for x in whole])

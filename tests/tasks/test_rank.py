@@ -17,9 +17,10 @@ from reference import task_cases as cases
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.files.texts import Text, Texts
+from bertcli.files.texts import Text, Texts, from_values
 from bertcli.model import Model
-from bertcli.tasks.rank import ByQuery, rank, with_query
+from bertcli.tasks.options import Rank
+from bertcli.tasks.rank import ByQuery, plan, rank, ranked, with_query
 
 
 @pytest.fixture(scope="module")
@@ -76,21 +77,22 @@ def test_rank_windows_end_where_a_query_does_or_hold_one_query(
 def test_rank_resumes_where_an_earlier_run_stopped(ranker: Model) -> None:
     queries = [query for query in ("tea", "river", "sun") for _ in range(5)]
     documents = [f"word {i}" for i in range(15)]
-    blocks = list(rank(ranker, queries, documents, batch_tokens=8).blocks)
+    blocks = list(rank(ranker, queries, Rank(documents, batch_tokens=8)).blocks)
     assert len(blocks) > 1
     for done in range(len(blocks)):
         earlier = [record for block in blocks[: done + 1] for record in block.records]
         start = blocks[done].progress
-        rest = rank(ranker, queries, documents, batch_tokens=8, start=start)
-        assert [*earlier, *rest] == [record for block in blocks for record in block.records]
+        rest = ranked(plan(ranker, Rank(batch_tokens=8)), from_values(queries, documents), start)
+        later = [record for block in rest for record in block.records]
+        assert earlier + later == [record for block in blocks for record in block.records]
 
 
 def test_rank_keeps_going_past_rows_that_cannot_be_used(ranker: Model) -> None:
     pairs = [Text("tea", "hot"), Text("", place="p:2", error="p:2: bad."), Text("tea", "cold"), Text("sun", "red")]
-    records = list(rank(ranker, Texts(pairs), keep_going=True))
+    records = list(rank(ranker, Texts(pairs), Rank(keep_going=True)))
     assert [record["query"] for record in records] == ["tea", "tea", "tea", "sun"]
     assert records[2] == {"query": "tea", "corpus_id": 1, "text": None, "error": "p:2: bad."}
-    (failed,) = rank(ranker, with_query("tea", Texts(pairs[1:2])), keep_going=True)
+    (failed,) = rank(ranker, with_query("tea", Texts(pairs[1:2])), Rank(keep_going=True))
     assert failed == {**records[2], "corpus_id": 0}
 
 
@@ -108,7 +110,7 @@ def test_rank_refuses(ranker: Model, made: Made) -> None:
     with pytest.raises(BertcliError, match="There are fewer pairs than texts"):
         ranker.rank(["tea", "sun"], ["a"])
     with pytest.raises(BertcliError, match="a query without a document"):
-        list(rank(ranker, Texts([Text("tea")])))
+        list(rank(ranker, Texts([Text("tea")]), Rank()))
 
 
 @pytest.mark.parametrize("path", ["os.system", "torch.nn.ReLU", "evil.Sigmoid", 3])

@@ -15,6 +15,7 @@ from terminal import bertcli
 
 from bertcli.errors import BertcliError
 from bertcli.model import load
+from bertcli.tasks.options import EncodeSparse
 from bertcli.tasks.sparse import SparseVector, encode_sparse
 
 with np.load(Path(__file__).parents[1] / "reference" / "encode.npz") as file:
@@ -54,7 +55,7 @@ def test_sparse_vectors_are_the_same_whoever_makes_them(tmp_path: Path) -> None:
     model = load(sparse(tmp_path, "sum"))
     texts = [" ".join(TEXTS), *TEXTS] * 6
     how: dict[str, Any] = {"batch_tokens": 60, "chunk": (12, 3), "words": True}
-    one, two = (list(encode_sparse(model, texts, workers=n, **how).records()) for n in (1, 2))
+    one, two = (list(encode_sparse(model, texts, EncodeSparse(workers=n, **how)).records()) for n in (1, 2))
     assert one == two
     assert max(record["chunk"] for record in one) > 1
     (vector,) = model.encode_sparse([one[0]["text"]])

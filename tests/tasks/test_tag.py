@@ -14,6 +14,7 @@ from reference import task_cases as cases
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.model import Model
+from bertcli.tasks.options import Tag
 from bertcli.tasks.tag import tag
 
 
@@ -24,7 +25,7 @@ def tagger(made: Made) -> Model:
 
 @pytest.mark.parametrize("aggregation", cases.AGGREGATIONS)
 def test_tag_equals_the_pipeline(aggregation: Any, tagger: Model) -> None:
-    records = list(tag(tagger, cases.TAGGED_TEXTS, aggregation=aggregation))
+    records = list(tag(tagger, cases.TAGGED_TEXTS, Tag(aggregation=aggregation)))
     assert [list(record) for record in records] == [["index", "text", "truncated", "entities"]] * len(records)
     for record, expected in zip(records, SAID[f"tag.{aggregation}"], strict=True):
         same(record["entities"], expected)
@@ -33,7 +34,7 @@ def test_tag_equals_the_pipeline(aggregation: Any, tagger: Model) -> None:
 @pytest.mark.parametrize(("size", "overlap"), cases.TAG_WINDOWS)
 def test_tag_reads_long_texts_in_windows_as_the_pipeline_does(size: int, overlap: int, tagger: Model) -> None:
     for aggregation, expected in SAID[f"tag.windows.{size}.{overlap}"].items():
-        (record,) = tag(tagger, cases.LONG_TEXT, aggregation=aggregation, max_length=size, stride=overlap)
+        (record,) = tag(tagger, cases.LONG_TEXT, Tag(aggregation=aggregation, max_length=size, stride=overlap))
         same(record["entities"], expected)
         assert record["truncated"] is False
 
@@ -71,9 +72,9 @@ def test_tag_results_do_not_depend_on_company(tagger: Model) -> None:
     [
         ({"aggregation": "mean"}, "There is no aggregation 'mean'; choose from none, simple, first, max, average."),
         ({"stride": 8, "max_length": 10}, "a window of 10 tokens has 8 of the text"),
-        ({"stride": -1}, "stride (--stride) is -1"),
+        ({"stride": -1}, "stride is -1"),
         ({"ignore": 3}, "ignore is 3, which is no list of labels"),
-        ({"stride": 1.5}, "stride (--stride) is 1.5, which is not a whole number."),
+        ({"stride": 1.5}, "stride is 1.5, which is not a whole number."),
         ({"max_length": 100}, "more than the 48"),
         (
             {"max_length": 2},
