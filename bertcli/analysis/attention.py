@@ -17,8 +17,9 @@ from bertcli.analysis.svg import Cell, grid
 from bertcli.analysis.trace import Trace
 from bertcli.errors import BertcliError, damaged
 from bertcli.models.config import Config
-from bertcli.page import element, page
-from bertcli.report import Column, Document, cell_count, visible
+from bertcli.report.documents import Document
+from bertcli.report.page import element, page
+from bertcli.report.tables import Column, cell_count, visible
 
 PATH = "encoder.layers.{}.attention.softmax"
 Weights = NDArray[np.float32]

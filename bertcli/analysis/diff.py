@@ -31,8 +31,9 @@ from bertcli.engine.array import Array
 from bertcli.errors import BertcliError, first_line, shown, shown_object
 from bertcli.model import Model, expect_model
 from bertcli.network.module import parameters
-from bertcli.page import element, page, shaded, table
-from bertcli.report import ByName, Column, Document, Documented
+from bertcli.report.documents import ByName, Document, Documented
+from bertcli.report.page import element, page, shaded, table
+from bertcli.report.tables import Column
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens
 

@@ -19,8 +19,9 @@ from bertcli.analysis.svg import bars
 from bertcli.errors import check_choice, check_count
 from bertcli.files.table import cell
 from bertcli.model import expect_model
-from bertcli.page import Markup, element, marked, page, table
-from bertcli.report import ByName, Column, Document, Documented, Mark
+from bertcli.report.documents import ByName, Document, Documented
+from bertcli.report.page import Markup, element, marked, page, table
+from bertcli.report.tables import Column, Mark
 from bertcli.tasks.batches import BATCH_TOKENS, in_micro_batches
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens

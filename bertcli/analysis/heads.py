@@ -26,8 +26,9 @@ from bertcli.engine.watcher import watching
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind
 from bertcli.model import expect_model
 from bertcli.network.module import Module, Op, walk
-from bertcli.page import page, shaded, table
-from bertcli.report import ByName, Column, Document, Documented
+from bertcli.report.documents import ByName, Document, Documented
+from bertcli.report.page import page, shaded, table
+from bertcli.report.tables import Column
 from bertcli.tasks.batches import BATCH_TOKENS, check_finite
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens

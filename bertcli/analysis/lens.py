@@ -22,8 +22,9 @@ from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, check_count, check_kind, shown
 from bertcli.model import expect_model
 from bertcli.order import best_first
-from bertcli.page import Markup, element, page, shaded, table
-from bertcli.report import ByName, Column, Document, Documented
+from bertcli.report.documents import ByName, Document, Documented
+from bertcli.report.page import Markup, element, page, shaded, table
+from bertcli.report.tables import Column
 from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head
 from bertcli.tasks.task import length_limit
 

@@ -17,8 +17,9 @@ from bertcli.engine.array import Array
 from bertcli.engine.packing import pack
 from bertcli.errors import damaged
 from bertcli.model import Model
-from bertcli.page import element, page, shaded, table
-from bertcli.report import ByName, Column, Document, Documented
+from bertcli.report.documents import ByName, Document, Documented
+from bertcli.report.page import element, page, shaded, table
+from bertcli.report.tables import Column
 from bertcli.tokens import Tokens
 
 OF_CKA = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from bertcli.report import cell_count, visible
+from bertcli.report.tables import cell_count, visible
 
 CELL, FONT, MARGIN = 20, 12, 10
 LETTER = 0.62  # width of a letter as a fraction of the font size

@@ -15,7 +15,7 @@ def main() -> None:
     heed_signals()
     try:
         from bertcli.cli.app import application
-        from bertcli.report import spell_out
+        from bertcli.report.tables import spell_out
 
         spell_out()
         try:

@@ -11,7 +11,7 @@ from bertcli.cli.job import PAGE, TABLES, Job, read_texts
 from bertcli.cli.marked import MarkedTable, Passage, mark
 from bertcli.cli.options import InputOptions, OwnModelOptions, argument, wrong
 from bertcli.files.table import Cell, cell
-from bertcli.report import Column
+from bertcli.report.tables import Column
 from bertcli.tasks.options import Answer, option
 
 if TYPE_CHECKING:

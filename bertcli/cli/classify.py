@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, TABLES, Job
 from bertcli.cli.options import by_name, id_column_option, wrong
 from bertcli.files.table import Cell, Table, cell
-from bertcli.report import Column
+from bertcli.report.tables import Column
 from bertcli.tasks.options import Classify, option
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _choices(job: Job) -> tuple[Job, list[str]]:
 
 
 def _print_report(accuracy: Accuracy, to_stdout: bool) -> None:
-    from bertcli.report import print_table  # brings rich
+    from bertcli.report.tables import print_table  # brings rich
 
     rows = [[cell(value) for value in score] for score in accuracy.scores()]
     with redirect_stdout(sys.stdout if to_stdout else sys.stderr):

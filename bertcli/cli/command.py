@@ -18,7 +18,7 @@ from bertcli.cli.options import DebugOptions, name_of, wrong
 from bertcli.cli.signals import INTERRUPTED, asked_to_end
 from bertcli.cli.streams import leave_streams
 from bertcli.errors import BertcliError
-from bertcli.report import visible
+from bertcli.report.tables import visible
 from bertcli.tasks.options import hints_of, kinds_of
 
 

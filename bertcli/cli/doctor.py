@@ -33,7 +33,7 @@ def doctor(wanted: DoctorOptions) -> None:
 def print_findings(without: str = "") -> None:
     """Print the table without the row of this name: `bertcli --version --verbose` has already printed the version."""
     from bertcli.doctor import examine
-    from bertcli.report import visible
+    from bertcli.report.tables import visible
 
     for name, value in examine().items():
         if name != without and value not in (None, []):

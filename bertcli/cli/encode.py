@@ -13,7 +13,7 @@ from bertcli.cli.job import PARQUET, RECORDS, Job, Run, files_of, set_threads
 from bertcli.cli.options import SearchOptions, by_name, changed, id_column_option, wrong
 from bertcli.errors import BertcliError
 from bertcli.files.table import Cell, Table
-from bertcli.report import Column
+from bertcli.report.tables import Column
 from bertcli.tasks.options import Encode, EncodeSparse, Prepared, option
 
 if TYPE_CHECKING:

@@ -66,7 +66,8 @@ def explain(
 
 
 def _show(one: Explanation) -> None:
-    from bertcli.report import Mark, print_document, print_marked
+    from bertcli.report.documents import print_document
+    from bertcli.report.tables import Mark, print_marked
 
     for text, words in one.texts():
         marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.2f}") for word, shade in words]

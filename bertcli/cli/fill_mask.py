@@ -8,7 +8,7 @@ from typing import Any
 
 from bertcli.cli.job import TABLES, Job
 from bertcli.files.table import Cell, Table
-from bertcli.report import Column
+from bertcli.report.tables import Column
 from bertcli.tasks.options import FillMask
 
 COLUMNS = (

@@ -217,7 +217,7 @@ class Run(Generic[W]):
             if streams_to_terminal or not sys.stderr.isatty():
                 yield blocks
                 return
-            from bertcli.report import progress  # brings rich
+            from bertcli.report.progress import progress  # brings rich
             from bertcli.tasks.task import Records
 
             def reached(block: B) -> tuple[int, float | None]:

@@ -47,7 +47,8 @@ def lens(
 
 
 def _show(one: Lens) -> None:
-    from bertcli.report import print_document, visible
+    from bertcli.report.documents import print_document
+    from bertcli.report.tables import visible
 
     print(visible(one.text))
     print()

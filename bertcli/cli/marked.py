@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bertcli.files.table import Table, cell
-from bertcli.report import Mark, print_marked, shows_shades, takes_escapes, visible
+from bertcli.report.tables import Mark, print_marked, shows_shades, takes_escapes, visible
 
 PALEST = 0.25  # of a mark, from 0 to 1: that of a score of 0
 
@@ -82,8 +82,8 @@ class MarkedTable(Table):
 
     def page(self) -> str:
         """A page of the texts with their marks, the stronger the higher the score, and of the table."""
-        from bertcli.page import element, marked, page
-        from bertcli.page import table as table_of
+        from bertcli.report.page import element, marked, page
+        from bertcli.report.page import table as table_of
 
         content = []
         for title, text, marks, notes in self.passages:

@@ -9,7 +9,7 @@ from typing import Any
 from bertcli.cli.job import MASKED_SAMPLE, open_model, read_texts
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, argument
 from bertcli.files.table import Cell, Table
-from bertcli.report import Column
+from bertcli.report.tables import Column
 from bertcli.tasks.options import option
 
 COLUMNS = (

@@ -13,7 +13,7 @@ from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.model import Model
-    from bertcli.report import Document
+    from bertcli.report.documents import Document
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions
         if wanted.versus is not None:
             models.append(_other_model(wanted.versus, model, analyzed))
         document = _counted(models, analyzed, wanted)
-    from bertcli.report import print_document
+    from bertcli.report.documents import print_document
 
     print_document(document, wanted.format)
 

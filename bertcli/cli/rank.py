@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bertcli.cli.job import TABLES, Job, read_texts
 from bertcli.cli.options import InputOptions, OwnModelOptions, argument, wrong
 from bertcli.files.table import Cell, Table
-from bertcli.report import Column
+from bertcli.report.tables import Column
 from bertcli.tasks.options import Rank, option
 
 if TYPE_CHECKING:

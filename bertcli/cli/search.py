@@ -17,7 +17,7 @@ from bertcli.files.search import Nearest, StoredVectors, nearest, open_vectors
 from bertcli.files.table import Cell, Table
 from bertcli.files.texts import Text, Texts
 from bertcli.files.vectors import ORIGIN
-from bertcli.report import Column
+from bertcli.report.tables import Column
 from bertcli.tasks.options import Encode
 
 TOP_K = 5

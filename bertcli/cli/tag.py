@@ -11,7 +11,7 @@ from bertcli.cli.job import PAGE, TABLES, Job
 from bertcli.cli.marked import MarkedTable, Passage, mark
 from bertcli.cli.options import InputOptions, OwnModelOptions
 from bertcli.files.table import Cell
-from bertcli.report import Column
+from bertcli.report.tables import Column
 from bertcli.tasks.options import Tag
 
 COLUMNS = (

@@ -11,7 +11,7 @@ from bertcli.cli.job import MASKED_SAMPLE, find_folder, read_texts
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
 from bertcli.errors import shown
 from bertcli.files.table import Cell, Table
-from bertcli.report import Column
+from bertcli.report.tables import Column
 from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")

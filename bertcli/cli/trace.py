@@ -134,7 +134,8 @@ def _or(given: int | None, otherwise: int) -> int:
 
 def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
     from bertcli.analysis.trace.tables import trace_document
-    from bertcli.report import print_document, terminal_width
+    from bertcli.report.documents import print_document
+    from bertcli.report.tables import terminal_width
 
     width = terminal_width() if wanted.format == "table" else None
     document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, width=width)
@@ -144,7 +145,8 @@ def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
 def _show_attention(trace: Trace, pieces: list[str], choice: Choice, wanted: TraceOptions) -> None:
     """Attention weights of a traced pass over these pieces: drawn into a file, else printed."""
     from bertcli.analysis import attention
-    from bertcli.report import folded, print_document, print_shades, terminal_width, visible
+    from bertcli.report.documents import print_document
+    from bertcli.report.tables import folded, print_shades, terminal_width, visible
 
     found = attention.attention_of(trace, pieces)
     selected = found.select(choice)

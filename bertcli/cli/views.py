@@ -13,7 +13,7 @@ from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
-    from bertcli.report import Document
+    from bertcli.report.documents import Document
 
 PICTURES = (PAGE, ".svg")
 MASK = "[MASK]"  # in an argument: the bundled model for masks is meant
@@ -81,7 +81,7 @@ def begin(
 
 def tracked(items: Sequence[T], task: str, unit: str) -> Iterable[T]:
     """The same items; if there are several, a progress bar counts them."""
-    from bertcli.report import counted
+    from bertcli.report.progress import counted
 
     return counted(items, task, unit, len(items)) if len(items) > 1 else items
 
@@ -100,7 +100,7 @@ def show_each(
     Where they are collected before they are shown, a progress bar counts them, if there may be several.
     """
     if not has_one(texts) and (output.output is not None or output.format == "json"):
-        from bertcli.report import counted
+        from bertcli.report.progress import counted
 
         found = counted(found, task, "texts", len(texts.texts or ()))
     ending = Path(output.output or "").suffix.lower()
@@ -130,7 +130,7 @@ def has_one(texts: InputOptions) -> bool:
 
 def show_document(found: V, wanted: DocumentOptions, page: Callable[[V], str], svg: Callable[[V], str]) -> None:
     """One view of everything as a page, a drawing or a JSON file, or printed."""
-    from bertcli.report import as_json, print_document
+    from bertcli.report.documents import as_json, print_document
 
     ending = Path(wanted.output or "").suffix.lower()
     if wanted.output is None:

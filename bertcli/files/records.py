@@ -13,7 +13,7 @@ from typing import IO, Any
 from bertcli.files.draft import Draft, check_output
 from bertcli.files.part import Part
 from bertcli.files.table import Table
-from bertcli.report import as_json
+from bertcli.report.documents import as_json
 
 Record = Mapping[str, Any]
 ENDINGS = (".json", ".jsonl")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertcli.report import Column, print_table
+from bertcli.report.tables import Column, print_table
 
 Cell = str | int | float | bool | None
 

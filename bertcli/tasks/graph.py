@@ -19,7 +19,7 @@ from bertcli.network.graph import HIDDEN, exporter_of
 from bertcli.network.module import parameters
 from bertcli.network.ops import pick
 from bertcli.opened import Opened
-from bertcli.report import visible
+from bertcli.report.tables import visible
 from bertcli.tasks.encode import SMALLEST_LENGTH, Plan, pool
 from bertcli.tasks.options import Encode, Pooling
 

@@ -23,7 +23,7 @@ from typer.testing import CliRunner, Result
 
 import bertcli
 from bertcli.cli.app import application
-from bertcli.report import folded
+from bertcli.report.tables import folded
 
 FORMATS = ("table", "json", "csv", "markdown")
 

@@ -68,7 +68,7 @@ def test_rank_progress_is_the_share_of_documents(
             shares.append(reached(item))
             yield item
 
-    monkeypatch.setattr("bertcli.report.progress", progress)
+    monkeypatch.setattr("bertcli.report.progress.progress", progress)
     documents, file = [f"{word} tea" for word in DOCUMENTS * 9], tmp_path / "documents.txt"
     file.write_text("\n".join(documents), encoding="utf-8")
     given: list[str | Path] = ["-i", file] if from_file else [*documents]

@@ -20,7 +20,7 @@ import bertcli as library
 from bertcli.analysis.trace import Step
 from bertcli.analysis.trace.tables import folded
 from bertcli.engine.packing import pack_padded
-from bertcli.report import spell_out
+from bertcli.report.tables import spell_out
 
 TEXT = "The king went home."
 KEYS = ["index", "path", "group", "operation", "inputs", "output", "params", "macs", "flops", "bytes"]

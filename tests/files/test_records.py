@@ -14,7 +14,8 @@ from bertcli.errors import BertcliError
 from bertcli.files.draft import Draft
 from bertcli.files.records import FlatFile, RecordFile, record_output
 from bertcli.files.table import Table
-from bertcli.report import Column, as_json
+from bertcli.report.documents import as_json
+from bertcli.report.tables import Column
 
 RECORDS: list[dict[str, Any]] = [{"text": "é\n"}, {"text": "b", "score": 1e-7}, {"text": None}]
 

@@ -15,7 +15,7 @@ from bertcli.analysis.params.flow import is_within
 from bertcli.analysis.params.summary import Row, Summary
 from bertcli.errors import BertcliError
 from bertcli.files.draft import check_output, save
-from bertcli.report import visible
+from bertcli.report.tables import visible
 
 INDENT = "    "
 

@@ -17,7 +17,8 @@ from bertcli.analysis.params.formula import expanded, factored, sum_of, with_num
 from bertcli.checkpoint.loading import TensorUse
 from bertcli.model import Model
 from bertcli.network.module import Module, Parameter, parameters, walk
-from bertcli.report import ByName, Column, Document, Documented
+from bertcli.report.documents import ByName, Document, Documented
+from bertcli.report.tables import Column
 
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 

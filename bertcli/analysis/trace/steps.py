@@ -13,7 +13,7 @@ import numpy as np
 
 from bertcli.analysis.trace.values import Axes, Value
 from bertcli.engine.array import Array
-from bertcli.report import ByName
+from bertcli.report.documents import ByName
 
 ITEM = np.dtype(np.float32).itemsize
 

@@ -16,7 +16,8 @@ import numpy as np
 from bertcli.analysis.trace.steps import Stats, Step
 from bertcli.analysis.trace.values import Value
 from bertcli.files.table import cell
-from bertcli.report import Column, Document
+from bertcli.report.documents import Document
+from bertcli.report.tables import Column
 
 if TYPE_CHECKING:
     from bertcli.analysis.trace.watcher import Trace

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from bertcli.engine.array import owner_of
 from bertcli.network.module import Module, Parameter, Signature, walk
-from bertcli.report import ByName
+from bertcli.report.documents import ByName
 
 BATCH, UNKNOWN, ONE = "B", "N", "1"
 WORDS = {"head": "A", "size": "D"}  # what a signature's own words stand for

@@ -45,7 +45,8 @@ from bertcli.errors import BertcliError
 from bertcli.model import Model, expect_model
 from bertcli.network.module import Module, Op, Signature
 from bertcli.network.network import outputs
-from bertcli.report import Document, Documented, terminal_width
+from bertcli.report.documents import Document, Documented
+from bertcli.report.tables import terminal_width
 
 Keep = Callable[[str], bool]
 

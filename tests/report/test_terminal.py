@@ -14,7 +14,9 @@ import pytest
 from conftest import Made
 from terminal import bertcli
 
-from bertcli.report import as_json, progress, visible
+from bertcli.report.documents import as_json
+from bertcli.report.progress import progress
+from bertcli.report.tables import visible
 
 BIDI = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 OBEYED = [
@@ -66,7 +68,7 @@ def test_progress_says_rate_share_and_time_left(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("bertcli.report.MOMENT", 0.0)
+    monkeypatch.setattr("bertcli.report.progress.MOMENT", 0.0)
     for _ in progress([100, 201, 300], "encode", lambda done: (done, (done // 100) / 10)):
         time.sleep(0.25)
     shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().err)

@@ -1,49 +1,37 @@
-"""What a terminal shows: tables, documents, progress and shades; the only importer of rich, where it is needed.
+"""What a terminal shows: tables and shaded texts, as wide as it is, with nothing in them that controls it.
 
 Tables are laid out here and not by rich.table, which takes 2.3 s for 5,000 rows where this takes 0.05, and 37 ms to
-import.
+import. rich is imported where it is needed.
 """
 
 from __future__ import annotations
 
 import codecs
-import csv
-import io
-import json
 import os
 import re
 import shutil
 import sys
-import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
-from itertools import count, zip_longest
-from typing import Any, Literal, NamedTuple, TypeVar
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
-from bertcli.errors import damaged
-
-Format = Literal["table", "json", "csv", "markdown"]
-T = TypeVar("T")
 BESIDE = 3  # cells a column takes besides its text: a space on either side, and the gap to the next column
 NARROWEST = 12  # a column of text is not folded below this
 NARROW = 16  # a terminal that says it has fewer cells is written to as if it had these
 PARTS = re.compile(r"[.\-_/,·](?=.)|[a-z](?=[A-Z])")  # a long name may be folded after these
 BLOCKS = " ░▒▓█"  # from light to dark
 DARKEST, DARKEST_RED = (8, 48, 107), (103, 12, 8)  # red, green, blue
-MOMENT = 1.0  # seconds of work before a progress bar appears
 # Characters that would move the cursor, ring the bell, change the writing direction or end a line within a row, and
 # those that no file of text may hold: half surrogate pairs, and what is no character at all.
 CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff"
-_CONTROL, _BUT_LINES = re.compile(f"[{CONTROLS}]"), re.compile(f"(?![\t\n])[{CONTROLS}]")
+CONTROL, CONTROL_BUT_LINES = re.compile(f"[{CONTROLS}]"), re.compile(f"(?![\t\n])[{CONTROLS}]")
 HANDLER = "bertcli.spelled"
 SPELLED = {
     "×": "x", "·": "*", "→": ">", "ᵀ": "T", "ᵢ": "i", "Σ": "+", "²": "^2", "³": "^3", "…": "...", "–": "-", "−": "-",
     "─": "-", "│": "|", "░": ".", "▒": ":", "▓": "+", "█": "#",
 }  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------------------------------- tables
 
 
 @dataclass(frozen=True)
@@ -177,156 +165,6 @@ def cell_count(text: str) -> int:
     return cell_len(text)
 
 
-# ---------------------------------------------------------------------------------------------------------- documents
-
-
-@dataclass(frozen=True)
-class Document:
-    """A table for people, with the lines below it, and the same content for programs.
-
-    `rows` hold the cells as displayed, `record` is the whole JSON object, `lines` are the records of the CSV lines.
-    """
-
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[str]]
-    below: Sequence[str]
-    record: Mapping[str, Any]
-    lines: Sequence[Mapping[str, Any]]
-
-    def shown_below(self) -> list[str]:
-        """The lines below the table, folded to the terminal's width."""
-        width = terminal_width()
-        return [folded(visible(line), width) for line in self.below]
-
-    def __str__(self) -> str:
-        heading, body = table_lines(self.columns, self.rows)
-        return "\n".join([*heading, *body, "", *self.shown_below()])
-
-
-class ByName:
-    """Fields can also be accessed by name, as in the JSON record: `step["macs"]`. Errors: KeyError for others."""
-
-    __iter__ = None
-
-    def __getitem__(self, name: str) -> Any:
-        if not isinstance(name, str) or name.startswith("_") or not hasattr(self, name):
-            raise KeyError(name)
-        found = getattr(self, name)
-        if callable(found):
-            raise KeyError(name)
-        return found
-
-
-class Documented:
-    """Shown by `print` as a table, folded to the terminal's width, and by a notebook as Markdown."""
-
-    def document(self) -> Document:
-        """The same as a document."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        return str(self.document())
-
-    def _repr_markdown_(self) -> str:
-        return _markdown(self.document())
-
-
-def print_document(document: Document, format: Format) -> None:
-    """Print to standard output: a table folded to the terminal (unfolded in a pipe), everything else as UTF-8."""
-    if format == "table":
-        print_table(document.columns, document.rows)
-        print()
-        for line in document.shown_below():
-            print(line)
-        return
-    sys.stdout.flush()
-    if format == "json":
-        sys.stdout.buffer.write(as_json(document.record, indent=2) + b"\n")
-    else:
-        text = _csv(document) if format == "csv" else _markdown(document)
-        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
-
-
-def _csv(document: Document) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(document.lines[0].keys() if document.lines else ())
-    writer.writerows([_flat(value) for value in line.values()] for line in document.lines)
-    return stream.getvalue()
-
-
-def _flat(value: Any) -> str | int | float | None:
-    """A value in a cell: a list of names or numbers joined by commas, anything deeper as JSON."""
-    if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
-        return ", ".join(map(str, value))
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
-
-
-def _markdown(document: Document) -> str:
-    rules = ["---:" if column.number else "---" for column in document.columns]
-    rows = [[column.name for column in document.columns], rules, *document.rows]
-    table = ["| " + " | ".join(map(_in_markdown, row)) + " |" for row in rows]
-    return "\n".join([*table, "", *(f"- {_in_markdown(line)}" for line in document.below), ""])
-
-
-def _in_markdown(text: str) -> str:
-    """Text escaped for a Markdown table: it ends no column, emphasizes nothing and opens no tag."""
-    return visible(" ".join(re.sub(r"[\\|*<`]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text).splitlines()))
-
-
-# ----------------------------------------------------------------------------------------------------------- progress
-
-
-def progress(
-    items: Iterable[T], task: str, reached: Callable[[T], tuple[int, float | None]], unit: str = "texts"
-) -> Generator[T, None, None]:
-    """The same items; after a moment a bar on standard error shows texts (or other units) done, rate, share, time left.
-
-    `reached(item)` gives how many texts are done with that item, and their share (0 to 1) of all, or None.
-    """
-    from rich import progress as rich
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if console.is_dumb_terminal:
-        yield from items
-        return
-    bar = rich.Progress(
-        rich.TextColumn(task), rich.BarColumn(), rich.TextColumn("{task.description}"), rich.TaskProgressColumn(),
-        rich.TimeElapsedColumn(), rich.TimeRemainingColumn(), console=console, transient=True,
-    )  # fmt: skip
-    counter = bar.add_task("", total=None)
-    begun = time.monotonic()
-    first: tuple[float, int] | None = None  # what came before the first item may have been done by an earlier run
-    try:
-        for item in items:
-            done, share = reached(item)
-            now = time.monotonic()
-            first = first or (now, done)
-            rate = f"  {(done - first[1]) / (now - first[0]):,.0f}/s" if now > first[0] else ""
-            total = None if share is None else 1.0
-            bar.update(counter, completed=share or 0.0, total=total, description=f"{done:,} {unit}{rate}")
-            if not bar.live.is_started and now - begun > MOMENT:
-                bar.start()
-            yield item
-    finally:
-        if bar.live.is_started:
-            bar.stop()
-
-
-def counted(items: Iterable[T], task: str, unit: str, total: int | None) -> Iterable[T]:
-    """The same items, counted one by one if standard error is a terminal; `total`: how many there are, if known."""
-    if not sys.stderr.isatty():
-        return items
-    numbers = count(1)
-
-    def reached(_: T) -> tuple[int, float | None]:
-        number = next(numbers)
-        return number, number / total if total else None
-
-    return progress(items, task, reached, unit)
-
-
 # ------------------------------------------------------------------------------------------------------------- shades
 
 
@@ -425,17 +263,8 @@ def terminal_width() -> int | None:
 
 def visible(text: str, lines: bool = False) -> str:
     """Text with control characters escaped, so that it controls no terminal, table or page; `lines` may stay lines."""
-    pattern = _BUT_LINES if lines else _CONTROL
+    pattern = CONTROL_BUT_LINES if lines else CONTROL
     return pattern.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
-
-
-def as_json(value: Any, indent: int | None = None) -> bytes:
-    """A value as UTF-8, with what a terminal obeys as `\\u009b`; BertcliError for NaN and infinite numbers."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
-    except ValueError:  # JSON has no such numbers
-        raise damaged() from None
-    return _BUT_LINES.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 
 def spell_out() -> None:

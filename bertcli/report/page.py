@@ -16,7 +16,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from bertcli.report import Column, Mark, visible
+from bertcli.report.tables import Column, Mark, visible
 
 
 class Markup(str):
@@ -98,7 +98,7 @@ def page(title: str, *content: Markup, lead: str, style: str = "", script: str =
         scripts.append(Markup(f"<script>{script}</script>"))
         allowed = f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
-    shared = files("bertcli").joinpath("page.css").read_text(encoding="utf-8")
+    shared = files("bertcli.report").joinpath("page.css").read_text(encoding="utf-8")
     head = [
         Markup('<meta charset="utf-8">'),
         Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),

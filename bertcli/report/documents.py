@@ -1,0 +1,128 @@
+"""A result to look at, once: a table for people, JSON, CSV and Markdown for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bertcli.errors import damaged
+from bertcli.report.tables import (
+    CONTROL_BUT_LINES,
+    Column,
+    folded,
+    print_table,
+    table_lines,
+    terminal_width,
+    visible,
+)  # fmt: skip
+
+Format = Literal["table", "json", "csv", "markdown"]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A table for people, with the lines below it, and the same content for programs.
+
+    `rows` hold the cells as displayed, `record` is the whole JSON object, `lines` are the records of the CSV lines.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    below: Sequence[str]
+    record: Mapping[str, Any]
+    lines: Sequence[Mapping[str, Any]]
+
+    def shown_below(self) -> list[str]:
+        """The lines below the table, folded to the terminal's width."""
+        width = terminal_width()
+        return [folded(visible(line), width) for line in self.below]
+
+    def __str__(self) -> str:
+        heading, body = table_lines(self.columns, self.rows)
+        return "\n".join([*heading, *body, "", *self.shown_below()])
+
+
+class ByName:
+    """Fields can also be accessed by name, as in the JSON record: `step["macs"]`. Errors: KeyError for others."""
+
+    __iter__ = None
+
+    def __getitem__(self, name: str) -> Any:
+        if not isinstance(name, str) or name.startswith("_") or not hasattr(self, name):
+            raise KeyError(name)
+        found = getattr(self, name)
+        if callable(found):
+            raise KeyError(name)
+        return found
+
+
+class Documented:
+    """Shown by `print` as a table, folded to the terminal's width, and by a notebook as Markdown."""
+
+    def document(self) -> Document:
+        """The same as a document."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return str(self.document())
+
+    def _repr_markdown_(self) -> str:
+        return _markdown(self.document())
+
+
+def print_document(document: Document, format: Format) -> None:
+    """Print to standard output: a table folded to the terminal (unfolded in a pipe), everything else as UTF-8."""
+    if format == "table":
+        print_table(document.columns, document.rows)
+        print()
+        for line in document.shown_below():
+            print(line)
+        return
+    sys.stdout.flush()
+    if format == "json":
+        sys.stdout.buffer.write(as_json(document.record, indent=2) + b"\n")
+    else:
+        text = _csv(document) if format == "csv" else _markdown(document)
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+
+
+def _csv(document: Document) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(document.lines[0].keys() if document.lines else ())
+    writer.writerows([_flat(value) for value in line.values()] for line in document.lines)
+    return stream.getvalue()
+
+
+def _flat(value: Any) -> str | int | float | None:
+    """A value in a cell: a list of names or numbers joined by commas, anything deeper as JSON."""
+    if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
+        return ", ".join(map(str, value))
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def _markdown(document: Document) -> str:
+    rules = ["---:" if column.number else "---" for column in document.columns]
+    rows = [[column.name for column in document.columns], rules, *document.rows]
+    table = ["| " + " | ".join(map(_in_markdown, row)) + " |" for row in rows]
+    return "\n".join([*table, "", *(f"- {_in_markdown(line)}" for line in document.below), ""])
+
+
+def _in_markdown(text: str) -> str:
+    """Text escaped for a Markdown table: it ends no column, emphasizes nothing and opens no tag."""
+    return visible(" ".join(re.sub(r"[\\|*<`]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text).splitlines()))
+
+
+def as_json(value: Any, indent: int | None = None) -> bytes:
+    """A value as UTF-8, with what a terminal obeys as `\\u009b`; BertcliError for NaN and infinite numbers."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    except ValueError:  # JSON has no such numbers
+        raise damaged() from None
+    return CONTROL_BUT_LINES.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()

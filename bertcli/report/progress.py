@@ -1,0 +1,62 @@
+"""A bar on standard error that shows how far some work has got."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable
+from itertools import count
+from typing import TypeVar
+
+T = TypeVar("T")
+MOMENT = 1.0  # seconds of work before the bar appears
+
+
+def progress(
+    items: Iterable[T], task: str, reached: Callable[[T], tuple[int, float | None]], unit: str = "texts"
+) -> Generator[T, None, None]:
+    """The same items; after a moment a bar on standard error shows texts (or other units) done, rate, share, time left.
+
+    `reached(item)` gives how many texts are done with that item, and their share (0 to 1) of all, or None.
+    """
+    from rich import progress as rich
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_dumb_terminal:
+        yield from items
+        return
+    bar = rich.Progress(
+        rich.TextColumn(task), rich.BarColumn(), rich.TextColumn("{task.description}"), rich.TaskProgressColumn(),
+        rich.TimeElapsedColumn(), rich.TimeRemainingColumn(), console=console, transient=True,
+    )  # fmt: skip
+    counter = bar.add_task("", total=None)
+    begun = time.monotonic()
+    first: tuple[float, int] | None = None  # what came before the first item may have been done by an earlier run
+    try:
+        for item in items:
+            done, share = reached(item)
+            now = time.monotonic()
+            first = first or (now, done)
+            rate = f"  {(done - first[1]) / (now - first[0]):,.0f}/s" if now > first[0] else ""
+            total = None if share is None else 1.0
+            bar.update(counter, completed=share or 0.0, total=total, description=f"{done:,} {unit}{rate}")
+            if not bar.live.is_started and now - begun > MOMENT:
+                bar.start()
+            yield item
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+def counted(items: Iterable[T], task: str, unit: str, total: int | None) -> Iterable[T]:
+    """The same items, counted one by one if standard error is a terminal; `total`: how many there are, if known."""
+    if not sys.stderr.isatty():
+        return items
+    numbers = count(1)
+
+    def reached(_: T) -> tuple[int, float | None]:
+        number = next(numbers)
+        return number, number / total if total else None
+
+    return progress(items, task, reached, unit)
