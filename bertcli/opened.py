@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bertcli.checkpoint.lacking import has_tokenizer
 from bertcli.checkpoint.loading import TensorUse, open_checkpoint
 from bertcli.engine.array import Array, is_shape_only
 from bertcli.engine.packing import Limits, MicroBatch, Padded
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from bertcli.checkpoint.sentence import SentenceConfig
     from bertcli.tokens import Tokenizer
 
-TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
 EngineName = Literal["numpy", "onnx"]
 Precision = Literal["float32", "int8"]
 
@@ -75,7 +75,7 @@ class Opened:
             network = on_onnx_runtime(network, path, config, engine.precision, engine.device)
         stored = (config, there, network, name)
         opened = cls(config, there, network, name, path, found.uses, tuple(found.notes), engine=engine, stored=stored)
-        if text and any((folder / file).exists() for file in TOKENIZER_FILES):
+        if text and has_tokenizer({path.name for path in folder.iterdir()}):
             _ = opened.tokenizer  # an error in it is an error now, not in the middle of a run
         return opened
 

@@ -199,7 +199,7 @@ def _wanted(repo: str, names: Collection[str], weights: bool) -> tuple[list[str]
     if not {"config.json", "modules.json"}.intersection(names):
         raise lacks_weights(where, names, "has no config.json: it is not a model that bertcli can read")
     if not any(name.endswith(("vocab.txt", "tokenizer.json")) for name in small):
-        raise lacks_tokenizer(where, repo, names)
+        raise lacks_tokenizer(where, names)
     if not weights:
         return small, []
     own = sorted(name for name in names if MODULE_WEIGHTS.fullmatch(name))

@@ -18,11 +18,16 @@ OTHER_WEIGHTS = (
     (".onnx", "ONNX", "give the model that this one was exported from"),
 )  # fmt: skip
 
-# What other tokenizers are stored in.
-OTHER_TOKENIZERS = (
-    "sentencepiece.bpe.model", "spm.model", "spiece.model", "tokenizer.model", "vocab.json", "merges.txt", "bpe.codes",
-    "vocab.txt",
+# What a tokenizer is read from: any of these, of which each may need several files.
+TOKENIZER_FILES = (
+    ("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("sentencepiece.bpe.model",), ("spiece.model",),
+    ("spm.model",),
 )  # fmt: skip
+
+
+def has_tokenizer(names: Collection[str]) -> bool:
+    """Whether files of these names, in one folder, may hold a tokenizer."""
+    return any(all(name in names for name in files) for files in TOKENIZER_FILES)
 
 
 def lacks_weights(where: str, names: Collection[str], otherwise: str) -> BertcliError:
@@ -38,16 +43,9 @@ def lacks_weights(where: str, names: Collection[str], otherwise: str) -> Bertcli
     return BertcliError(f"{where} {otherwise}.")
 
 
-def lacks_tokenizer(where: str, source: str, names: Collection[str]) -> BertcliError:
-    """What to raise where there is no tokenizer that bertcli reads: the way out depends on the names of what there is.
-
-    `source` is what transformers would load the tokenizer from, a Hub id or a folder.
-    """
-    found = [name for name in OTHER_TOKENIZERS if name in names]
-    if not found:
-        return BertcliError(f"{where} has neither tokenizer.json nor vocab.txt: give a model that has its tokenizer.")
-    return BertcliError(
-        f"{where} has {' and '.join(found)} but no tokenizer.json, which bertcli needs: write one into the model's "
-        'folder where transformers is installed, with python -c "from transformers import AutoTokenizer; '
-        f"AutoTokenizer.from_pretrained('{source}').save_pretrained('FOLDER')\"."
-    )
+def lacks_tokenizer(where: str, names: Collection[str], *wanted: str) -> BertcliError:
+    """What to raise where files of these names hold no tokenizer; `wanted` are those of its class, if that is known."""
+    if "bpe.codes" in names:
+        return BertcliError(f"{where} has its tokenizer in bpe.codes (BERTweet, PhoBERT), which bertcli cannot read.")
+    others = wanted or [" with ".join(files) for files in TOKENIZER_FILES[1:]]
+    return BertcliError(f"{where} has no tokenizer: neither tokenizer.json nor {', '.join(others)}.")

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
+from bertcli.checkpoint.lacking import has_tokenizer
 from bertcli.checkpoint.sentence import network_place
 from bertcli.engine.onnx import file as onnx_file
 from bertcli.engine.onnx.graph import IDS, MASK, SEGMENTS
@@ -91,7 +92,7 @@ def export_folder(model: Opened, folder: str | Path, **options: Unpack[GraphOpti
         exported = _make_graph(model, draft / name, **options)
         if model.path is not None and model.path != target.resolve():
             _copy_small_files(model.path, draft)
-            if any((draft / file).exists() for file in ("tokenizer.json", "vocab.txt")):
+            if has_tokenizer({file.name for file in draft.iterdir()}):
                 model.tokenizer.save(draft)
     plan = Wanted.of(model, options.get("head"), options.get("pooling"), options.get("normalize")).plan
     if plan is not None and model.path is not None:

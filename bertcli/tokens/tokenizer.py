@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer as Backend
 
@@ -15,10 +16,13 @@ from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.models.config import Config
 from bertcli.tokens.framed import Cut, Framing, Original, Side, Slot, Tokens, kept_parts
-from bertcli.tokens.opening import Settings, library_errors, open_backend, read_settings, special_tokens
+from bertcli.tokens.opening import library_errors, open_backend, special_tokens
+from bertcli.tokens.settings import Settings, read_settings
 
 SPACES = ("Ġ", "▁")
 LONGEST = 2_000_000  # characters of a text: the library takes 200 to 450 bytes for each
+
+logger = logging.getLogger("bertcli")
 
 
 class Spelling(NamedTuple):
@@ -35,7 +39,9 @@ class Tokenizer:
         self._backend = backend
         self._settings = settings
         self._special = special_tokens(backend, settings)
-        self._has_segments = settings.has_segments and (config is None or config.segment_count > 1)
+        takes_segments = config is None or config.segment_count > 1
+        self._has_segments = settings.has_segments and takes_segments
+        self._segments_disputed = settings.disputed and takes_segments
         self._rows = config.vocab_size if config else None
         self._check_vocabulary()
         alone = (Slot(0, 0, 0),), (Slot(0, 0, 0), Slot(1, 0, 0))
@@ -64,10 +70,14 @@ class Tokenizer:
             self._backend.save(str(folder / "tokenizer.json"))
         file = folder / "tokenizer_config.json"
         said = read_object(file) if file.exists() else {}
-        known = {"tokenizer_class": self._settings.tokenizer_class or "BertTokenizer"}
+        generic = "BertTokenizer" if self._settings.kind in ("", "bert") else "PreTrainedTokenizerFast"
+        known: dict[str, Any] = {
+            "tokenizer_class": self._settings.tokenizer_class or generic,
+            "model_input_names": ["input_ids", "attention_mask"] + (["token_type_ids"] if self._has_segments else []),
+        }
         for role, token in self._special.items():
-            if self.id_of(token.content) is not None:
-                known[f"{role}_token"] = token.content
+            if self.id_of(token) is not None:
+                known[f"{role}_token"] = token
         if known.keys() - said.keys():
             file.write_text(json.dumps({**known, **said}, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -84,7 +94,7 @@ class Tokenizer:
 
     @property
     def mask_token(self) -> str:
-        return self._special["mask"].content
+        return self._special["mask"]
 
     @property
     def mask_id(self) -> int:
@@ -96,19 +106,19 @@ class Tokenizer:
 
     @property
     def cls_id(self) -> int | None:
-        return self.id_of(self._special["cls"].content)
+        return self.id_of(self._special["cls"])
 
     @property
     def sep_id(self) -> int | None:
-        return self.id_of(self._special["sep"].content)
+        return self.id_of(self._special["sep"])
 
     @property
     def pad_id(self) -> int | None:
-        return self.id_of(self._special["pad"].content)
+        return self.id_of(self._special["pad"])
 
     @property
     def unk_id(self) -> int | None:
-        return self.id_of(self._special["unk"].content)
+        return self.id_of(self._special["unk"])
 
     @property
     def ids(self) -> set[int]:
@@ -198,6 +208,13 @@ class Tokenizer:
         if max_length is not None:
             self.check_length(max_length, paired=pairs is not None and any(pair is not None for pair in pairs))
         partners = [None] * len(texts) if pairs is None else pairs
+        if self._segments_disputed and any(pair is not None for pair in partners):
+            self._segments_disputed = False  # said once
+            segment, version, other = (1, 4, 5) if self._has_segments else (0, 5, 4)
+            logger.info(
+                "The second text of a pair has segment %d, as in transformers %d, which wrote this tokenizer; "
+                "version %d does otherwise.", segment, version, other,
+            )  # fmt: skip
         sides = self._backend_batch([*texts, *(pair for pair in partners if pair is not None)])
         second = iter(sides[len(texts) :])
         return [
@@ -256,7 +273,7 @@ class Tokenizer:
 
     def _frame(self, paired: bool) -> tuple[Slot, ...]:
         """Where the tokenizer's own post-processor puts special tokens, found with texts of one token each."""
-        words = [*(token.content for token in self._special.values()), "a"]
+        words = [*self._special.values(), "a"]
         for word, side in zip(words, self._backend_batch(words), strict=True):
             if len(side) == 1:
                 with library_errors("The tokenizer cannot put its special tokens around a text"):

@@ -218,10 +218,9 @@ def test_static_models_need_nothing_that_is_not_there(hub: Hub, start: Start, tm
 
 def test_a_tokenizer_that_is_not_there_is_asked_for(hub: Hub, start: Start) -> None:
     files = {name: data for name, data in hub.repos["someone/shards"].items() if name != "vocab.txt"}
-    hub.repos = {"a/deberta": files | {"spm.model": b"", "added_tokens.json": b"{}"}}
-    error = start().error("a/deberta")
-    assert "a/deberta on the Hub has spm.model but no tokenizer.json, which bertcli needs" in error
-    assert "AutoTokenizer.from_pretrained('a/deberta').save_pretrained('FOLDER')" in error
+    hub.repos = {"a/phobert": files | {"bpe.codes": b"", "added_tokens.json": b"{}"}}
+    error = start().error("a/phobert")
+    assert "a/phobert on the Hub has its tokenizer in bpe.codes (BERTweet, PhoBERT)" in error
     assert hub.fetched() == set()
 
 

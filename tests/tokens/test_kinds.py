@@ -107,27 +107,6 @@ def test_kinds_give_segments_only_to_models_that_have_them(tmp_path: Path) -> No
 # ---------------------------------------------------------------------------------------------- without tokenizer.json
 
 
-def test_kinds_without_tokenizer_json_say_what_to_do(tmp_path: Path) -> None:
-    for name in ("sentencepiece.bpe.model", "spm.model", "vocab.json"):
-        (tmp_path / name).touch()
-        with pytest.raises(
-            BertcliError, match=rf"{name}.* but no tokenizer\.json, which bertcli needs: write one"
-        ) as told:
-            Tokenizer.open(tmp_path)
-        assert f"from_pretrained('{tmp_path}').save_pretrained('FOLDER')" in str(told.value)
-        assert "\n" not in str(told.value)
-        (tmp_path / name).unlink()
-
-
-@pytest.mark.parametrize("kind", ["BertJapaneseTokenizer", "PhobertTokenizer"])
-@pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])
-def test_kinds_that_vocab_txt_does_not_describe_are_refused(tmp_path: Path, kind: str, file: str) -> None:
-    write_vocabulary(tmp_path, pieces())
-    (tmp_path / file).write_text(json.dumps({"tokenizer_class": kind}))
-    with pytest.raises(BertcliError, match=rf"asks for a '{kind}', has vocab\.txt but no tokenizer\.json"):
-        Tokenizer.open(tmp_path)
-
-
 def test_kinds_of_word_pieces_without_tokenizer_json(tmp_path: Path) -> None:
     write_vocabulary(tmp_path, ["<s>", "<pad>", "</s>", "<unk>", *pieces(), "<mask>"])  # MPNet's
     (tokens,) = Tokenizer.open(tmp_path).encode(["hot <mask>"], ["tea"])

@@ -1,0 +1,139 @@
+"""What the small files beside a tokenizer say: tokenizer_config.json, special_tokens_map.json and added_tokens.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tokenizers import AddedToken
+
+from bertcli.checkpoint.untrusted import flag, read_optional
+from bertcli.errors import BertcliError, shown
+
+UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
+ROLES = ("mask", "cls", "sep", "pad", "unk")
+FLAGS = (
+    "do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents", "split_by_punct", "add_prefix_space",
+    "trim_offsets",
+)  # fmt: skip
+
+# Classes, as `kind` has them, that give segments in transformers 4 and none in 5 where model_input_names is not set.
+DISPUTED = ("pretrained", "tokenizersbackend", "albert")
+
+
+class Settings(NamedTuple):
+    """The settings of a tokenizer; those that files omit are left to the tokenizer's class.
+
+    `kind` is that class in lower case without "Tokenizer" and "Fast", or where none is named the model's type without
+    dashes: both are "xlmroberta". `named` holds the special tokens by role, `added` tokens by id, and `described` those
+    special tokens of which a file says how they are recognized. `has_segments` is false where the model is given
+    no segments (`disputed` if transformers 4 and 5 do not agree), and `framed` where no special tokens are put around a
+    text.
+    """
+
+    kind: str = ""
+    tokenizer_class: str | None = None
+    flags: Mapping[str, bool] = {}
+    named: Mapping[str, str] = {}
+    added: Mapping[int, AddedToken] = {}
+    described: tuple[AddedToken, ...] = ()
+    max_length: int | None = None
+    cut_left: bool = False
+    has_segments: bool = True
+    disputed: bool = False
+    framed: bool = True
+
+    def flag(self, name: str, default: bool) -> bool:
+        return self.flags.get(name, default)
+
+
+def read_settings(folder: Path) -> Settings:
+    """The tokenizer's settings in a checkpoint's folder; files may be missing, but their contents must be valid."""
+    file = folder / "tokenizer_config.json"
+    config, model = read_optional(file), read_optional(folder / "config.json")
+    special = {**config, **read_optional(folder / "special_tokens_map.json")}
+    if "added_tokens_decoder" in config:  # then transformers reads the special tokens here
+        special |= config
+    name = config.get("tokenizer_class") or model.get("tokenizer_class")
+    tokenizer_class = name if isinstance(name, str) else None
+    of_model = str(model.get("model_type", "")).replace("-", "")
+    kind = (tokenizer_class or of_model).removesuffix("Fast").removesuffix("Tokenizer").lower()
+    if kind == "esm":  # whose last token is called its end
+        special.setdefault("sep_token", special.get("eos_token"))
+    given = {role: special[f"{role}_token"] for role in ROLES if special.get(f"{role}_token") is not None}
+    tokens = {role: _token(value, file, f"{role}_token") for role, value in given.items()}
+    extra = _extra(special, file)
+    inputs, version = config.get("model_input_names"), str(model.get("transformers_version", ""))
+    disputed = not isinstance(inputs, list) and kind in DISPUTED
+    written_by_5 = kind == "tokenizersbackend" or version.startswith(("5.", "6."))
+    return Settings(
+        kind=kind,
+        tokenizer_class=tokenizer_class,
+        flags={name: flag(config, name, False, file) for name in FLAGS if config.get(name) is not None},
+        named={role: token.content for role, token in tokens.items()},
+        added=_added(folder, config, {token.content for token in (*tokens.values(), *extra)}),
+        described=(*(tokens[role] for role, value in given.items() if isinstance(value, dict)), *extra),
+        max_length=_max_length(config.get("model_max_length"), file),
+        cut_left=config.get("truncation_side") == "left",
+        has_segments="token_type_ids" in inputs if isinstance(inputs, list) else not (disputed and written_by_5),
+        disputed=disputed,
+    )
+
+
+def _max_length(value: Any, file: Path) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
+        raise BertcliError(f"{file}: model_max_length is {shown(value)}, which is not a length.")
+    return None if value >= UNLIMITED else int(value)
+
+
+def _token(value: Any, file: Path, key: str, *, special: bool = True) -> AddedToken:
+    """A token that is recognized as a whole in a text, given as a string, or as an object with it under `content`.
+
+    Without `special` it is a special one only if the object says so.
+    """
+    given = value if isinstance(value, dict) else {"content": value}
+    switches = {name: given.get(name) is True for name in ("lstrip", "rstrip", "single_word", "normalized")}
+    try:
+        token = AddedToken(given["content"], special=special or given.get("special") is True, **switches)
+    except (LookupError, TypeError, UnicodeEncodeError):  # not a text, or one with half a pair of surrogates
+        token = AddedToken("")
+    if not token.content:
+        raise BertcliError(f"{file}: {key} is {shown(value)}, which is not a token.")
+    return token
+
+
+def _extra(special: dict[str, Any], file: Path) -> tuple[AddedToken, ...]:
+    """Special tokens without a role, under the name that transformers 4 or 5 gives the list."""
+    lists = [special.get(key) or [] for key in ("additional_special_tokens", "extra_special_tokens")]
+    values = [list(one.values()) if isinstance(one, dict) else one for one in lists]
+    if not all(isinstance(one, list) for one in values):
+        raise BertcliError(f"{file}: additional_special_tokens or extra_special_tokens is not a list.")
+    return tuple(_token(value, file, "an added token") for one in values for value in one)
+
+
+def _added(folder: Path, config: dict[str, Any], special: set[str]) -> dict[int, AddedToken]:
+    """Tokens by id: added_tokens_decoder of tokenizer_config.json; without it and tokenizer.json, added_tokens.json."""
+    file = folder / "tokenizer_config.json"
+    decoder = config.get("added_tokens_decoder")
+    if decoder is None and not (folder / "tokenizer.json").exists():
+        file = folder / "added_tokens.json"
+        decoder = {
+            _id(id, file): {"content": token, "special": token in special, "normalized": token not in special}
+            for token, id in read_optional(file).items()
+        }
+    if not isinstance(decoder or {}, dict):
+        raise BertcliError(f"{file}: added_tokens_decoder is {shown(decoder)}, which is no object.")
+    return {
+        _id(key, file): _token(value, file, "an added token", special=False) for key, value in (decoder or {}).items()
+    }
+
+
+def _id(value: Any, file: Path) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit():  # a key of JSON
+        return int(value)
+    if type(value) is not int or value < 0:
+        raise BertcliError(f"{file} gives an added token the id {shown(value)}, which is not a whole number.")
+    return value

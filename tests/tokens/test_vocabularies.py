@@ -1,0 +1,252 @@
+"""Tokenizers from their families' own files: equal to transformers'; damaged ones are refused in one line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reference.vocabulary_cases import FOLDERS, MODELS, PAIRS, TEXTS, write_folder
+from vocabulary import pieces, write_vocabulary
+
+from bertcli.errors import BertcliError
+from bertcli.models.bert import BertConfig
+from bertcli.tokens import Tokenizer, Tokens
+from bertcli.tokens.sentencepiece import Piece, parse_model
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "vocabularies.json").read_text(encoding="utf-8"))
+MADE = [name for name, folder in FOLDERS.items() if folder.vocabulary not in ("cased json", "kind")]
+
+
+def encoded(tokenizer: Tokenizer) -> list[Tokens]:
+    return [*tokenizer.encode(TEXTS), *tokenizer.encode([text for text, _ in PAIRS], [pair for _, pair in PAIRS])]
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_vocabularies_equal_transformers(name: str, tmp_path: Path) -> None:
+    for tokens, (ids, segments, starts, ends) in zip(
+        encoded(Tokenizer.open(write_folder(tmp_path, name))), GOLDEN[name], strict=True
+    ):
+        assert tokens.ids == ids
+        if name != "esm":
+            assert tokens.offsets == [*zip(starts, ends, strict=True)]
+        if name not in ("esm", "mpnet"):  # whose models have no segments
+            assert tokens.segments == segments
+
+
+def test_vocabularies_of_letters_have_offsets(tmp_path: Path) -> None:
+    (tokens,) = Tokenizer.open(write_folder(tmp_path, "esm")).encode(["MKT x<mask>"])
+    assert tokens.pieces == ["<cls>", "M", "K", "T", "<unk>", "<mask>", "<eos>"]
+    assert tokens.offsets == [(0, 0), (0, 1), (1, 2), (2, 3), (4, 5), (5, 11), (0, 0)]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_vocabularies_saved_as_tokenizer_json_are_the_same(name: str, tmp_path: Path) -> None:
+    first = Tokenizer.open(write_folder(tmp_path, name))
+    first.save(tmp_path)
+    saved = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert saved["tokenizer_class"] == FOLDERS[name].small.get("tokenizer_config.json", {}).get(
+        "tokenizer_class", FOLDERS[name].config.get("tokenizer_class", "PreTrainedTokenizerFast")
+    )
+    second = Tokenizer.open(tmp_path)
+    assert (tmp_path / "tokenizer.json").exists()
+    for one, other in zip(encoded(first), encoded(second), strict=True):
+        assert (one.ids, one.offsets, one.segments) == (other.ids, other.offsets, other.segments)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_vocabularies_have_special_tokens_by_role(name: str, tmp_path: Path) -> None:
+    tokenizer = Tokenizer.open(write_folder(tmp_path, name))
+    (tokens,) = tokenizer.encode([f"tea {tokenizer.mask_token}"])
+    assert [tokens.ids[0], *tokens.ids[-2:]] == [tokenizer.cls_id, tokenizer.mask_id, tokenizer.sep_id]
+    assert None not in (tokenizer.pad_id, tokenizer.unk_id)
+
+
+def test_vocabularies_that_do_not_fit_the_embedding(tmp_path: Path) -> None:
+    write_folder(tmp_path, "xlm-roberta")
+    with pytest.raises(BertcliError, match="vocabulary has 122 pieces, but the model has 121 embeddings"):
+        Tokenizer.open(tmp_path, BertConfig(vocab_size=121))
+    assert Tokenizer.open(tmp_path, BertConfig(vocab_size=122)).vocab_size == 122
+
+
+# ------------------------------------------------------------------------------------- which class, and what is missing
+
+
+@pytest.mark.parametrize("kind", ["BertJapaneseTokenizer", "PhobertTokenizer", "PreTrainedTokenizerFast"])
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])
+def test_vocabularies_of_classes_that_need_tokenizer_json(tmp_path: Path, kind: str, file: str) -> None:
+    write_vocabulary(tmp_path, pieces())
+    (tmp_path / file).write_text(json.dumps({"tokenizer_class": kind}))
+    with pytest.raises(BertcliError, match=rf"asks for a '{kind}', which bertcli reads only from a tokenizer\.json"):
+        Tokenizer.open(tmp_path)
+
+
+def test_vocabularies_of_another_model_type_are_word_pieces(tmp_path: Path) -> None:
+    write_vocabulary(tmp_path, pieces())
+    (tmp_path / "config.json").write_text('{"model_type": "ernie"}')
+    assert Tokenizer.open(tmp_path).encode(["hot tea"])[0].pieces == ["[CLS]", "hot", "tea", "[SEP]"]
+
+
+@pytest.mark.parametrize(
+    ("config", "files", "message"),
+    [
+        ({"model_type": "xlm-roberta"}, ("vocab.txt",), r"neither tokenizer\.json nor sentencepiece\.bpe\.model\.$"),
+        ({"model_type": "roberta"}, ("vocab.json",), r"neither tokenizer\.json nor vocab\.json with merges\.txt\.$"),
+        ({"tokenizer_class": "DebertaV2TokenizerFast"}, (), r"neither tokenizer\.json nor spm\.model\.$"),
+        ({"model_type": "roberta"}, ("vocab.txt", "bpe.codes"), r"bpe\.codes \(BERTweet, PhoBERT\)"),
+        ({}, (), r"neither tokenizer\.json nor vocab\.txt\.$"),
+    ],
+)
+def test_vocabularies_that_are_not_there(
+    config: dict[str, Any], files: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    for name in files:
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(BertcliError, match=message) as caught:
+        Tokenizer.open(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+# --------------------------------------------------------------------------------------------------------- the `.model`
+
+
+def field(number: int, value: bytes | int) -> bytes:
+    """A field of a protocol buffer: a short number, or bytes."""
+    tag = number << 3 | (0 if isinstance(value, int) else 2)
+    begin = bytes([tag] if tag < 128 else [tag & 127 | 128, tag >> 7])
+    return begin + (bytes([value]) if isinstance(value, int) else bytes([len(value)]) + value)
+
+
+A_PIECE = field(1, field(1, "▁é".encode()) + b"\x15\x00\x00\x20\xc1")  # of the score -10
+
+
+def test_vocabularies_model_is_read_as_it_stands() -> None:
+    found = parse_model((MODELS / "spm.model").read_bytes())
+    assert found.pieces[:4] == [Piece("[PAD]", 0, 3), Piece("[CLS]", 0, 3), Piece("[SEP]", 0, 3), Piece("[UNK]", 0, 2)]
+    assert (found.unk_id, len(found.pieces), found.charsmap[:4]) == (3, 120, b"\0\4\0\0")
+    unknown = field(99, b"x") + field(98, 7) + b"\x2d" + bytes(4)  # fields that it does not know
+    made = parse_model(unknown + A_PIECE + A_PIECE + field(2, field(40, 1) + unknown))
+    assert made == ([Piece("▁é", -10, 1)] * 2, 1, b"")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "its unknown piece is number 0 of 0"),
+        (A_PIECE[:-1], "ends within a field"),
+        (A_PIECE + b"\x80", "ends within a number"),
+        (A_PIECE + b"\xff" * 11, "ends within a number"),
+        (A_PIECE + b"\x0b", "no field ends with byte"),
+        (A_PIECE + field(1, 5), "a number stands where bytes belong"),
+        (A_PIECE + field(1, field(1, b"")), "a piece is ''"),
+        (A_PIECE + field(1, field(1, b"\xff")), "invalid start byte"),
+        (A_PIECE + field(1, field(1, b"a") + b"\x15\x00\x00\xc0\x7f"), "a piece is 'a' with the score nan"),
+        (A_PIECE + field(1, field(1, b"a") + field(2, b"abcd")), "with the score b'abcd'"),
+        (A_PIECE + field(2, field(3, 2)), "no Unigram model, but one of byte pairs"),
+        (A_PIECE + field(2, field(3, 4)), "no Unigram model"),
+        (A_PIECE + field(2, field(40, 1)), "its unknown piece is number 1 of 1"),
+        (A_PIECE + field(2, field(40, b"")), "its unknown piece is number b'' of 1"),
+        (b"<!DOCTYPE html>", "no field ends"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "only points to the file"),
+    ],
+)
+def test_vocabularies_model_that_is_damaged(data: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "albert"}')
+    (tmp_path / "spiece.model").write_bytes(data)
+    with pytest.raises(BertcliError, match=message) as caught:
+        Tokenizer.open(tmp_path)
+    assert "spiece.model" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["albert", "camembert", "deberta-v2", "xlm-roberta"])
+def test_vocabularies_model_with_random_damage_is_read_or_refused(name: str, tmp_path: Path) -> None:
+    write_folder(tmp_path, name)
+    (file,) = tmp_path.glob("*.model")
+    whole, rng, refused = file.read_bytes(), random.Random(name), 0
+    for _ in range(60):
+        data = bytearray(whole)
+        for _ in range(rng.randint(1, 3)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        file.write_bytes(data[: rng.choice([len(data), rng.randrange(len(data))])])
+        message = ""
+        try:
+            tokens = encoded(Tokenizer.open(tmp_path))
+        except BertcliError as error:
+            message, tokens = str(error), []
+        assert all(len(one.ids) == len(one.offsets) for one in tokens)
+        assert "\n" not in message
+        assert len(message) < 600
+        refused += bool(message)
+    assert 0 < refused < 60
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "merges", "message"),
+    [
+        (b'{"<s>": 0, "</s>": 1, "a": 2}', b"#version: 0.2\na b\n", "out of vocabulary"),
+        (b'{"<s>": 0, "</s>": 1, "a": 2, "b": 3}', b"#version: 0.2\na b c\n", "cannot be made of its files"),
+        (b'{"a": 0}', b"#version: 0.2\n", "lacks <s> or </s>"),
+        (b"[1, 2]", b"#version: 0.2\n", "cannot be made of its files"),
+        (b'{"<s>": 0, "</s>": -1}', b"", "cannot be made of its files"),
+        (b"\xff", b"", "cannot be made of its files"),
+    ],
+)
+def test_vocabularies_of_byte_pairs_that_are_damaged(
+    vocabulary: bytes, merges: bytes, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "roberta"}')
+    (tmp_path / "vocab.json").write_bytes(vocabulary)
+    (tmp_path / "merges.txt").write_bytes(merges)
+    with pytest.raises(BertcliError, match=message) as caught:
+        Tokenizer.open(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------------- tokenizer_config.json, and who wrote a folder
+
+
+def test_vocabularies_overruled_by_tokenizer_config_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "bertcli")
+    Tokenizer.open(write_folder(tmp_path, "distilbert, overruled"))
+    assert [message.partition("tokenizer.json ")[2] for message in caplog.messages] == [
+        "is read with lowercase true, as transformers does (tokenizer_config.json)."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tokenizer_class", "version", "segment"),
+    [
+        ("PreTrainedTokenizerFast", "4.57.6", 1),
+        ("PreTrainedTokenizerFast", "5.2.0", 0),
+        ("PreTrainedTokenizerFast", None, 1),
+        ("TokenizersBackend", None, 0),
+        ("AlbertTokenizer", "4.1.0", 1),
+        ("AlbertTokenizer", "5.0.0", 0),
+        ("BertTokenizer", "5.0.0", None),
+    ],
+)
+def test_vocabularies_give_segments_as_the_version_that_wrote_them(
+    tokenizer_class: str, version: str | None, segment: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_folder(tmp_path, "bert, not overruled")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": tokenizer_class}))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "transformers_version": version}))
+    caplog.set_level(logging.INFO, "bertcli")
+    tokenizer = Tokenizer.open(tmp_path, BertConfig(vocab_size=1000))
+    caplog.clear()
+    tokenizer.encode(["tea"])
+    assert not caplog.messages
+    for _ in range(2):
+        (tokens,) = tokenizer.encode(["tea"], ["hot"])
+        assert tokens.segments == [0, 0, 0, *[1 if segment is None else segment] * 2]
+    said = [f"The second text of a pair has segment {segment}" in message for message in caplog.messages]
+    assert said == ([] if segment is None else [True])
+    (tmp_path / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": tokenizer_class, "model_input_names": ["input_ids", "token_type_ids"]})
+    )
+    assert Tokenizer.open(tmp_path).encode(["tea"], ["hot"])[0].segments == [0, 0, 0, 1, 1]
