@@ -64,10 +64,11 @@ class AnalyzedOptions:
         return self.variant is not None or self.config is not None
 
 
-def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions) -> Model:
+def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int | None = None) -> Model:
     """The checkpoint, variant or configuration asked for, else the bundled sample. Wrong usage is a typer.BadParameter.
 
-    A variant or a configuration takes precedence over a model named in the environment.
+    With a `seed` a variant or a configuration has random weights. A
+    variant or a configuration takes precedence over a model named in the environment.
     """
     from bertcli.model import load, variant
 
@@ -77,7 +78,9 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions) -> Model:
     if analyzed.variant is not None:
         _check_variant(analyzed.variant)
     if analyzed.without_weights:
-        return variant(analyzed.variant or "", config=analyzed.config, heads=analyzed.heads, **analyzed.changes)
+        return variant(
+            analyzed.variant or "", config=analyzed.config, heads=analyzed.heads, weights=seed, **analyzed.changes
+        )
     for name in changed(analyzed):
         if name in ("--vocab-size", "--num-labels", "--set"):
             raise wrong(name, "this needs --variant or --config; a checkpoint's sizes are fixed.")

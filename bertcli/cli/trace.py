@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bertcli.cli.analyzed import AnalyzedOptions, analyzed_model
@@ -13,9 +15,11 @@ from bertcli.tasks.options import option
 if TYPE_CHECKING:
     from bertcli.analysis.attention import Choice
     from bertcli.analysis.trace import Trace
+    from bertcli.analysis.trace.page import Pass
     from bertcli.model import Model
 
 PICTURES = (".html", ".svg")
+PAGES = (".html", ".md")
 logger = logging.getLogger("bertcli")
 TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and without
 
@@ -36,7 +40,19 @@ class TraceOptions:
     attention: str | None = option(
         None, "LAYER[.HEAD]", "Show attention weights in percent: of one head, or a layer's mean. Both count from 0."
     )
-    output: str | None = option(None, "FILE", "With --attention: draw the weights, as .html or .svg.", "-o", "--output")
+    output: str | None = option(
+        None, "FILE",
+        "Write the whole pass as a page on which every number can be looked at (.html), or as notes (.md); "
+        "with --attention draw the weights (.html or .svg).",
+        "-o", "--output",
+    )  # fmt: skip
+    layer: int | None = option(
+        None, "N", "The layer of which the page holds all numbers, from 0; negative from the end. (default: -1)"
+    )
+    full: bool = option(False, "", "Put every number into the page.")
+    seed: int | None = option(
+        None, "N", "Give a --variant or --config random weights drawn from this seed, so that it has numbers.", least=0
+    )
     format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
 
     def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
@@ -46,8 +62,13 @@ class TraceOptions:
                 raise wrong(name, "this is for random ids; a text has its own length.")
         if self.text_pair is not None and self.text is None:
             raise wrong("--text-pair", "this needs a first text.")
-        if self.output is not None and self.attention is None:
-            raise wrong("--output", "this draws attention weights: give --attention LAYER as well.")
+        if self.seed is not None and not analyzed.without_weights:
+            raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
+        for name in changed(self):
+            if name in ("--layer", "--full") and (self.output is None or self.attention is not None):
+                raise wrong(name, "this is for the page of a pass: give -o FILE.html.")
+        if self.output is not None and self.attention is None and (analyzed.batch_size or 1) > 1:
+            raise wrong("--batch-size", "the page shows one sentence.")
         if self.attention is not None and self.of_steps and self.output is None and self.format in ("csv", "markdown"):
             why = (
                 f"with --attention, {self.format} cannot show the steps as well: leave this out, or use --format json."
@@ -56,7 +77,11 @@ class TraceOptions:
         if analyzed.without_weights and self.text is not None:
             raise wrong("TEXT", "a variant or a config has no tokenizer; give --seq-len instead.")
         for name in changed(self):
-            if analyzed.without_weights and name in ("--time", "--stats", "--save", "--attention"):
+            if (
+                analyzed.without_weights
+                and self.seed is None
+                and name in ("--time", "--stats", "--save", "--attention")
+            ):
                 raise wrong(name, "nothing is computed without weights; give a checkpoint.")
 
     @property
@@ -73,6 +98,8 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     bertcli trace "The cat sat on the mat." --time --stats
     bertcli trace "The cat sat on the mat." --attention 0.1
     bertcli trace "The cat sat on the mat." --attention 0 -o attention.html
+    bertcli trace "A cup of hot [MASK]." -o pass.html
+    bertcli trace --variant textbook --seed 0 --seq-len 5 -o pass.html
     bertcli trace -m my-model --seq-len 64 --save outputs.npz
 
     Sizes are in symbols and numbers: B sentences of S tokens, hidden size H,
@@ -86,10 +113,11 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
         from bertcli.files.arrays import ENDINGS
         from bertcli.files.draft import check_output
 
-        for file, endings in ((wanted.save, ENDINGS), (wanted.output, PICTURES)):
+        drawn = PAGES if wanted.attention is None else PICTURES
+        for file, endings in ((wanted.save, ENDINGS), (wanted.output, drawn)):
             if file is not None:
                 check_output(file, endings)
-    opened = analyzed_model(model, analyzed)
+    opened = analyzed_model(model, analyzed, wanted.seed)
     length = min(TOKENS if opened.has_weights else SHAPES, opened.config.max_tokens)
     size = _or(analyzed.batch_size, 1), _or(analyzed.seq_len, length)
     if opened.has_weights:
@@ -97,7 +125,13 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
         return
     from bertcli.analysis.trace.watcher import run_shapes
 
-    _show(opened, run_shapes(opened, *size), wanted)
+    shapes = run_shapes(opened, *size)
+    if wanted.output is not None:
+        from bertcli.analysis.trace.page import Pass
+
+        _write(Pass(opened, shapes, [], [], None, str, False, None, []), wanted)
+        return
+    _show(opened, shapes, wanted)
 
 
 def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
@@ -108,14 +142,27 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
 
     choice = None if wanted.attention is None else parse_choice(wanted.attention, model.config)
     given = random_pass(model, *size) if wanted.text is None else pass_of_text(model, wanted.text, wanted.text_pair)
-    keep = (lambda path: True) if wanted.save else keeps_attention if choice else None
-    with traced(model, time=wanted.time, stats=wanted.stats, keep=keep) as found:
-        model.outputs(given.ids, given.segments)
+    page = wanted.output is not None and choice is None
+    keep = (lambda path: True) if wanted.save or page else keeps_attention if choice else None
+    with traced(model, time=wanted.time or page, stats=wanted.stats or page, keep=keep) as found:
+        outputs = model.outputs(given.ids, given.segments)
     if wanted.save is not None:
         from bertcli.files.arrays import save_arrays
 
         save_arrays(wanted.save, found.arrays)
         logger.info("%d outputs written to %s.", len(found.arrays), wanted.save)
+    if page:
+        from bertcli.analysis.results import spelled
+        from bertcli.analysis.trace.page import Pass, read_lines
+
+        mask: int | None = None
+        spell: Callable[[int], str] = "#{}".format
+        if wanted.text is not None:
+            mask, spell = model.tokenizer.mask_id, partial(spelled, model)
+        lines = read_lines(model, given.ids, given.segments, spell)
+        paired, ids = wanted.text_pair is not None, given.ids[0].tolist()
+        _write(Pass(model, found, ids, given.pieces, mask, spell, paired, outputs, lines), wanted)
+        return
     if choice is None:
         _show(model, found, wanted)
         return
@@ -126,6 +173,18 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
     if len(given.ids) > 1:
         logger.info("of %d sentences only the first is shown.", len(given.ids))
     _show_attention(found, given.pieces, choice, wanted)
+
+
+def _write(found: Pass, wanted: TraceOptions) -> None:
+    """The page of a pass, or its notes."""
+    from bertcli.analysis.trace.page import pass_notes, pass_page
+    from bertcli.files.draft import save
+
+    assert wanted.output is not None
+    notes = wanted.output.lower().endswith(".md")
+    text = pass_notes(found) if notes else pass_page(found, wanted.layer, wanted.full)
+    save(wanted.output, text.encode())
+    logger.info("%s holds %.1f MB.", wanted.output, len(text) / 1e6)
 
 
 def _or(given: int | None, otherwise: int) -> int:

@@ -5,7 +5,7 @@ The records have the field names of the JSON output.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -61,6 +61,7 @@ class Step(ByName):
         int | str, ...
     ]  # what it worked on: indices of earlier steps, paths of parameters (the first if tied)
     axes: Axes  # of the output, the batch included
+    settings: Mapping[str, Any]  # the op's other arguments, such as eps; weight and bias where it has such vectors
     seconds: float | None = None
     stats: Stats | None = None
 

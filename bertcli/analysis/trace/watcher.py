@@ -249,6 +249,8 @@ class Trace(Documented):
             parameters=tuple(parameter.path for parameter in used),
             sources=tuple(dict.fromkeys(source for operand in operands if operand for source in operand.sources)),
             axes=axes,
+            settings={name: value for name, value in given.items() if isinstance(value, int | float | str)}
+            | {name: True for name in ("weight", "bias") if given.get(name) is not None},
         )
 
     def _note_dense(self, module: Dense, vectors: Array) -> None:

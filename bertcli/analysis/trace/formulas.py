@@ -1,0 +1,153 @@
+"""The formula of each op, in the symbols of the step that ran it, as MathML for pages and as LaTeX for notes.
+
+A formula is a tree: a list is a row, ("sub", x, i) and ("sup", x, i) are x with an index, ("frac", a, b) is a fraction,
+("root", x) a square root; any other text is a symbol, a number or an operator. Formulas are found by the op's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bertcli.report.page import Markup, element
+
+Formula = Any  # str | list[Formula] | tuple[str, Formula, ...]
+OPERATORS = frozenset("=+−·⊙/(),∑→…|≤∈[]") | {"exp", "max", "mean", "cos", "sin", "softmax", "−∞"}
+LATEX = {
+    "−": "-", "·": r"\cdot", "⊙": r"\odot", "∑": r"\sum", "→": r"\to", "…": r"\dots", "≤": r"\le", "∈": r"\in",
+    "μ": r"\mu", "σ": r"\sigma", "ε": r"\varepsilon", "γ": r"\gamma", "β": r"\beta", "θ": r"\theta", "−∞": r"-\infty",
+    "exp": r"\exp", "max": r"\max", "cos": r"\cos", "sin": r"\sin",
+}  # fmt: skip
+
+
+def symbol(name: str) -> Formula:
+    """How an operand is written: `Query (Q)` as Q, `W_Q` with an index, `Kᵀ` transposed, others in words."""
+    name = name.removesuffix(" (tied)")
+    short = re.search(r"\(([^() ]+)\)$", name)
+    text = short[1] if short else name
+    if text.endswith("ᵀ"):
+        return ("sup", symbol(text[:-1]), "T")
+    base, _, index = re.sub(r"[{}]", "", text).partition("_")
+    if index:
+        return ("sub", base, index)
+    base, _, power = text.partition("^")
+    return ("sup", base, power) if power else text
+
+
+def _activated(inner: list[Formula], settings: Mapping[str, Any]) -> list[Formula]:
+    activation = settings.get("activation")
+    return [activation.split("_")[0], "(", *inner, ")"] if activation else inner
+
+
+def _affine(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
+    bias: list[Formula] = ["+", "b"] if s.get("bias") else []
+    return _activated([x[0], "·", x[1], *bias], s)
+
+
+def _norm(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
+    weight: list[Formula] = [("frac", [x[0], "−", "μ"], ("root", [("sup", "σ", "2"), "+", "ε"]))]
+    weight += ["⊙", "γ"] * bool(s.get("weight"))
+    return weight + ["+", "β"] * bool(s.get("bias"))
+
+
+def _scores(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
+    inside = [str(s["terms"]), "·", "D"] if s.get("terms", 1) > 1 else "D"
+    return [("frac", [x[0], "·", x[1]], ("root", inside))]
+
+
+def _softmax(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
+    return [("frac", ["exp", ("sub", x[0], "i")], [("sub", "∑", "j"), "exp", ("sub", x[0], "j")])]
+
+
+def _looked_up(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
+    return [x[1], "[", x[0], "]"]
+
+
+def _between(operator: str) -> Callable[[list[Formula], Mapping[str, Any]], list[Formula]]:
+    return lambda x, s: [x[0], operator, *x[1:2]]
+
+
+def _rotated(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
+    angle = ["p", "·", ("sup", "θ", ["−", "2", "j", "/", "D"])]
+    turned = [("sub", x[0], "j"), "cos", *angle, "−", ("sub", x[0], ["j", "+", "D", "/", "2"]), "sin", *angle]
+    return turned
+
+
+RULES: dict[str, Callable[[list[Formula], Mapping[str, Any]], list[Formula]]] = {
+    "embed": _looked_up,
+    "embed_counted": _looked_up,
+    "take": lambda x, s: [x[0], "[", x[1], "]"],
+    "pick": lambda x, s: [x[0], "[", x[1], "]"],
+    "add": _between("+"),
+    "add_bias": _between("+"),
+    "add_row": lambda x, s: [x[0], "+", x[1], "[", "0", "]"],
+    "multiply": _between("⊙"),
+    "linear": _affine,
+    "project": _affine,
+    "project_heads": lambda x, s: [x[0], "·", x[1]],
+    "scores": _scores,
+    "bucket_scores": _scores,
+    "softmax": _softmax,
+    "mix": lambda x, s: [x[0], "·", x[1]],
+    "norm": _norm,
+    "new_norm": _norm,
+    "mean_tokens": lambda x, s: [("sub", "mean", "tokens"), x[0]],
+    "rotate": _rotated,
+    "relative_bias": lambda x, s: ["T", "[", "bucket", "(", "i", "−", "j", ")", "]"],
+    "add_by_query": lambda x, s: [x[0], "+", ("sub", x[1], ["i", ",", "bucket", "(", "i", "−", "j", ")"])],
+    "add_by_key": lambda x, s: [x[0], "+", ("sub", x[1], ["j", ",", "bucket", "(", "i", "−", "j", ")"])],
+    "convolve": lambda x, s: _activated(
+        [("sub", "∑", "k"), ("sub", x[1], "k"), "·", ("sub", x[0], ["t", "+", "k"]), "+", "b"], s
+    ),
+    "repeat_heads": lambda x, s: [x[0], "[", "head", "·", "KV", "/", "A", "]"],
+    "concat": lambda x, s: ["concat", "(", x[0], ")"],
+    "within": lambda x, s: [x[0], ",", "−∞", "|", "i", "−", "j", "|", "≤", str(s.get("window", "w")), "…"],
+}
+
+
+ONE_IS_ENOUGH = {
+    "softmax", "norm", "new_norm", "mean_tokens", "rotate", "within", "relative_bias", "concat", "linear", "project",
+    "repeat_heads",
+}  # fmt: skip
+
+
+def formula(op: str, inputs: Sequence[str], output: str, settings: Mapping[str, Any]) -> Formula:
+    """`output = …`, with the names of operands and result as symbols; for an op without a rule its operands."""
+    operands: list[Formula] = [symbol(name) for name in inputs]
+    rule = RULES.get(op)
+    if rule is None or (len(operands) < 2 and op not in ONE_IS_ENOUGH):
+        listed = [part for one in operands for part in (one, ",")]
+        return [symbol(output), "=", op, "(", *listed[:-1], ")"]
+    return [symbol(output), "=", *rule([*operands, "x"], settings)]
+
+
+def mathml(tree: Formula) -> Markup:
+    """`<math>`: drawn by browsers, read by screen readers."""
+    return element("math", _mathml(tree), display="block")
+
+
+def _mathml(tree: Formula) -> Markup:
+    if isinstance(tree, list):
+        return element("mrow", *map(_mathml, tree))
+    if isinstance(tree, tuple):
+        kind, *parts = tree
+        return element({"sub": "msub", "sup": "msup", "frac": "mfrac", "root": "msqrt"}[kind], *map(_mathml, parts))
+    if tree in OPERATORS:
+        return element("mo", tree)
+    return element("mn" if tree.isdigit() else "mi" if len(tree) == 1 else "mtext", tree)
+
+
+def latex(tree: Formula) -> str:
+    """The same for notes in Markdown."""
+    if isinstance(tree, list):
+        return " ".join(map(latex, tree))
+    if isinstance(tree, tuple):
+        kind, *parts = tree
+        inner = [latex(part) for part in parts]
+        if kind == "frac":
+            return rf"\frac{{{inner[0]}}}{{{inner[1]}}}"
+        return rf"\sqrt{{{inner[0]}}}" if kind == "root" else f"{inner[0]}{'_' if kind == 'sub' else '^'}{{{inner[1]}}}"
+    if tree in LATEX:
+        return LATEX[tree]
+    return tree if len(tree) == 1 or tree.isdigit() else rf"\text{{{tree.replace('_', ' ')}}}"

@@ -1,0 +1,437 @@
+"""The pass as a page: one text goes through the network, step by step, and every number can be looked at.
+
+The page is one file without a network. It holds the steps of the trace, and of their results as many numbers as fit
+into a bound: the result and the attention weights first, then one layer whole, then the first features of the rest. Its
+script (pass.js) draws the numbers and works out how a chosen one came about, from numbers that are on the page.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bertcli.analysis.trace.formulas import formula, latex, mathml
+from bertcli.analysis.trace.steps import Step
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.packing import Limits, Packed, Padded
+from bertcli.errors import BertcliError
+from bertcli.network.module import parameters
+from bertcli.network.network import Outputs
+from bertcli.report.page import Markup, element, page
+from bertcli.report.tables import visible
+
+if TYPE_CHECKING:
+    from bertcli.analysis.trace.watcher import Trace
+    from bertcli.model import Model
+
+BOUND, FULL_BOUND = 4_000_000, 64_000_000  # bytes of the numbers in a page, as base64
+FEWEST, MOST_ROWS = 8, 64  # features of a result that is not whole; rows of a weight matrix
+BEST = 5  # entries of the vocabulary shown of a prediction
+LEAD = (
+    "One text on its way through the network. Choose a token, a layer, a head; choose a cell of a picture to see how "
+    "its number came about. Blue is below zero, red above; attention weights are darker the larger they are."
+)
+STOP = re.compile(r"\blayers\.(\d+)\b")
+
+
+Spell = Callable[[int], str]
+
+
+class Line(NamedTuple):
+    """One stop of the pass: what has happened to each token's vector by then."""
+
+    norms: list[float]  # the length of each token's vector
+    cosines: list[float]  # with the vector at the stop before; 1 at the first
+    readings: list[tuple[str, float]]  # what the masked-language-model head would predict there, if there is one
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A traced pass of one text, and what was read beside it."""
+
+    model: Model
+    trace: Trace
+    ids: list[int]
+    pieces: list[str]
+    mask: int | None  # the id of the mask token; None for random ids
+    spell: Spell  # a vocabulary entry as text
+    paired: bool  # whether there was a second text
+    outputs: Outputs | None  # None without weights
+    lines: list[Line]
+
+    @property
+    def layers(self) -> int:
+        """How many encoder layers there are."""
+        return self.model.config.num_hidden_layers
+
+
+def stop_of(step: Step, layers: int) -> int:
+    """0 for the embeddings and what is before the layers, 1 … L for a layer, L + 1 for the heads."""
+    found = STOP.search(step.path)
+    if found:
+        return int(found[1]) + 1
+    before = step.path.startswith("embeddings") or (step.path.startswith("encoder") and step.index < layers)
+    return 0 if before else layers + 1
+
+
+def read_lines(model: Model, ids: Integers, segments: Integers, spell: Spell) -> list[Line]:
+    """The state of every token after the embeddings and after each layer; not part of the trace."""
+    limits = Limits(model.config.max_tokens, model.config.vocab_size, model.config.segment_count)
+    batch, found = Padded.of(ids, segments, None, limits).batch, list[Line]()
+    before: Array | None = None
+    for state in model.network.states(batch):
+        if not np.isfinite(state).all():  # shown where they are; there is nothing to follow
+            return []
+        norms = np.linalg.norm(state, axis=1)
+        cosines = [1.0] * len(state)
+        if before is not None:
+            products = (state * before).sum(axis=1)
+            cosines = (products / np.maximum(norms * np.linalg.norm(before, axis=1), 1e-12)).tolist()
+        last = len(found) == model.config.num_hidden_layers
+        readings = _readings(model, state if last else model.network.finish(state), batch, spell)
+        found.append(Line(norms.tolist(), cosines, readings))
+        before = state.copy()
+    return found
+
+
+def _readings(model: Model, state: Array, batch: Packed, spell: Spell) -> list[tuple[str, float]]:
+    if "mlm" not in model.heads:
+        return []
+    logits = model.network.predict("mlm", state, batch).astype(np.float64)
+    best = logits.argmax(axis=1)
+    scores = np.exp(logits.max(axis=1) - np.logaddexp.reduce(logits, axis=1))
+    return [(spell(int(id)), float(score)) for id, score in zip(best, scores, strict=True)]
+
+
+# ---------------------------------------------------------------------------------------------- which numbers are kept
+
+
+class Numbers(NamedTuple):
+    """An array of the page; `features` are those kept of its last axis, None for all."""
+
+    array: Array
+    features: list[int] | None = None
+
+    def record(self) -> dict[str, Any]:
+        """{shape, base64, features?}: float32, little-endian, in C order."""
+        data = np.ascontiguousarray(self.array, dtype="<f4")
+        found: dict[str, Any] = {"shape": list(data.shape), "base64": b64encode(data.tobytes()).decode("ascii")}
+        return found if self.features is None else found | {"features": self.features}
+
+
+def encoded_size(shape: Iterable[int]) -> int:
+    """Bytes of base64 for so many float32."""
+    return 4 * ((4 * prod(shape) + 2) // 3)
+
+
+class _Budget:
+    """What may still be put into the page."""
+
+    def __init__(self, bound: int) -> None:
+        self.left = bound
+
+    def takes(self, shape: Iterable[int]) -> bool:
+        """Whether this much still fits; if so it is taken."""
+        size = encoded_size(shape)
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
+
+
+def choose(found: Pass, layer: int, full: bool) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
+    """(results by the path of their step, parameters by their path) that fit; BertcliError if too little does.
+
+    `layer` is the one that is whole if that fits. With `full` everything is, or it is an error.
+    """
+    bound = FULL_BOUND if full else BOUND
+    arrays, steps = found.trace.arrays, [step for step in found.trace.steps if step.path in found.trace.arrays]
+    wanted = sum(encoded_size(array.shape) for array in arrays.values())
+    if full and wanted > bound:
+        raise BertcliError(
+            f"The whole pass needs {wanted / 1e6:,.0f} MB of numbers, above {bound // 1_000_000} MB: "
+            "leave out --full, or give a shorter text."
+        )
+    budget, kept = _Budget(bound), dict[str, Numbers]()
+    chosen = [step for step in steps if stop_of(step, found.layers) == layer + 1]
+    attention = [step for step in steps if step.op == "softmax" and step.path.endswith("softmax")]
+    for step in attention:
+        if step in chosen and not budget.takes(arrays[step.path].shape):
+            size = encoded_size(arrays[step.path].shape)
+            raise BertcliError(
+                f"The attention weights of one layer alone need {size / 1e6:,.0f} MB, above {bound // 1_000_000} MB: "
+                "give a shorter text."
+            )
+    kept |= {step.path: Numbers(arrays[step.path]) for step in attention if step in chosen}
+    wide = [step for step in steps if arrays[step.path].shape[-1] == found.model.config.vocab_size]
+    for step in wide:
+        best = sorted({int(i) for row in np.atleast_2d(arrays[step.path]) for i in np.argsort(-row)[:BEST]})
+        part = arrays[step.path] if full else arrays[step.path][..., best]
+        if budget.takes(part.shape):
+            kept[step.path] = Numbers(part, None if full else best)
+    for group in ([step for step in attention if step not in chosen], chosen, steps):
+        rest = [step for step in group if step.path not in kept and step not in wide]
+        _keep(rest, arrays, kept, budget)
+    weights = {parameter.path: parameter.array for parameter in parameters(found.model.network)}
+    params: dict[str, Numbers] = {}
+    outside = [step for step in steps if stop_of(step, found.layers) in (0, found.layers + 1)]
+    for step in [*chosen, *outside, *steps]:
+        _keep_parameters(step, weights, kept, params, budget)
+    return kept, params
+
+
+def _keep(rest: Sequence[Step], arrays: dict[str, Array], kept: dict[str, Numbers], budget: _Budget) -> None:
+    """All of these whole; else of each the same number of first features, as many as fit, if that is worth it."""
+    if budget.takes([sum(prod(arrays[step.path].shape) for step in rest)]):
+        kept |= {step.path: Numbers(arrays[step.path]) for step in rest}
+        return
+    flat = [step for step in rest if arrays[step.path].ndim < 3]
+    features = max((arrays[step.path].shape[-1] for step in flat), default=0)
+    while features >= FEWEST:
+        parts = {step.path: arrays[step.path][..., :features] for step in flat}
+        if budget.takes([sum(part.size for part in parts.values())]):
+            kept |= {path: Numbers(part, list(range(part.shape[-1]))) for path, part in parts.items()}
+            return
+        features //= 2
+
+
+def _keep_parameters(
+    step: Step, weights: dict[str, Array], kept: dict[str, Numbers], params: dict[str, Numbers], budget: _Budget
+) -> None:
+    """Vectors whole; of a matrix [outputs, inputs] the rows of the first features that are on the page."""
+    for path in step.parameters:
+        if path in params or path not in weights or step.path not in kept or step.op.startswith("embed"):
+            continue
+        array, features = weights[path], kept[step.path].features
+        if array.ndim == 1:
+            chosen = array if features is None else array[features] if len(array) > max(features) else array
+            if budget.takes(chosen.shape):
+                params[path] = Numbers(chosen, features if chosen is not array else None)
+            continue
+        if array.ndim != 2:
+            continue
+        by_rows = array.T if step.op == "project" else array
+        rows = list(range(min(len(by_rows), MOST_ROWS))) if features is None else features[:MOST_ROWS]
+        while rows:
+            if max(rows) < len(by_rows) and budget.takes((len(rows), by_rows.shape[1])):
+                params[path] = Numbers(np.asarray(by_rows[rows]), rows)
+                break
+            rows = rows[: len(rows) // 2]
+
+
+# ---------------------------------------------------------------------------------------------------------- the page
+
+
+def pass_page(found: Pass, layer: int | None = None, full: bool = False) -> str:
+    """The page; `layer` (default: the last) is open at first, and the one of which most numbers are there.
+
+    Errors: BertcliError for a layer that is not there, and for more numbers than a page may hold.
+    """
+    layer = found.layers - 1 if layer is None else layer + found.layers * (layer < 0)
+    if not 0 <= layer < found.layers:
+        raise BertcliError(f"There is no such layer: this model has layers 0 to {found.layers - 1}.")
+    arrays, params = choose(found, layer, full) if found.trace.arrays else ({}, {})
+    steps = found.trace.steps
+    data = {
+        "model": visible(found.model.name),
+        "tokens": [visible(piece) for piece in found.pieces],
+        "ids": found.ids,
+        "layer": layer,
+        "token": next((i for i, id in enumerate(found.ids) if id == found.mask), 0),
+        "layers": found.layers,
+        "heads": found.model.config.num_attention_heads,
+        "steps": [{**step.record(), **_beside(step, found.layers)} for step in steps],
+        "lines": [line._asdict() for line in found.lines],
+        "arrays": {path: numbers.record() for path, numbers in arrays.items()},
+        "parameters": {path: numbers.record() for path, numbers in params.items()},
+    }
+    title = f"{found.model.name} reads a text" if found.pieces else f"A pass through {found.model.name}"
+    stops = range(found.layers + 2)
+    sections = [_section(stop, [s for s in steps if stop_of(s, found.layers) == stop], found) for stop in stops]
+    here = files(__package__)
+    style, script = (here.joinpath(f"pass.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    note = element("p", _note(found, arrays, layer), class_="note")
+    top = element("div", _chips(found), element("section", *_result(found), id="result"), id="top")
+    body = element(
+        "div",
+        element("nav", id="line", aria_label="The pass"),
+        element("div", *sections, id="cards"),
+        element(
+            "aside",
+            element("h2", "One number"),
+            element("div", "Choose a cell.", id="worked", aria_live="polite"),
+            id="side",
+        ),
+        id="pass",
+    )
+    return page(title, top, _totals(found), note, body, lead=LEAD, style=style, script=script, data=data)
+
+
+def _beside(step: Step, layers: int) -> dict[str, Any]:
+    """What the script needs of a step beside its record."""
+    return {
+        "op": step.op, "stop": stop_of(step, layers), "sources": step.sources, "parameters": step.parameters,
+        "settings": step.settings,
+    }  # fmt: skip
+
+
+def stop_name(stop: int, layers: int) -> str:
+    """`Embeddings`, `Layer 0`, …, `Head`."""
+    return "Embeddings" if stop == 0 else "Head" if stop > layers else f"Layer {stop - 1}"
+
+
+def _chips(found: Pass) -> Markup:
+    chips = [
+        element("button", piece, element("small", str(id)), type="button", class_="chip", data_token=str(i))
+        for i, (piece, id) in enumerate(zip(found.pieces, found.ids, strict=True))
+    ]
+    return element("div", *chips, id="tokens", role="group", aria_label="Tokens and their ids")
+
+
+def _totals(found: Pass) -> Markup:
+    totals = found.trace.totals
+    parts = [f"{totals.params:,} parameters", f"{totals.macs:,} MACs", f"{totals.activation_bytes:,} bytes of results"]
+    if totals.seconds:
+        parts.append(f"{1000 * totals.seconds:,.1f} ms")
+    return element("p", " · ".join(parts), class_="totals")
+
+
+def _note(found: Pass, arrays: dict[str, Numbers], layer: int) -> str:
+    if not found.trace.arrays:
+        return "This model has no weights: the page shows shapes and formulas, and no numbers."
+    size = sum(encoded_size(numbers.array.shape) for numbers in arrays.values())
+    whole = sum(numbers.features is None for numbers in arrays.values())
+    count = len(found.trace.arrays)
+    text = f"On this page are {size / 1e6:.2f} MB of numbers: {whole} of {count} results whole"
+    features = sorted({len(numbers.features) for numbers in arrays.values() if numbers.features is not None})
+    text += f", of others the first {features[-1]} features at most" if features else ""
+    missing = count - len(arrays)
+    text += f", {missing} only as statistics" if missing else ""
+    return text + ("." if whole == count else f". Layer {layer} is the one with most (--layer).")
+
+
+def _section(stop: int, steps: Sequence[Step], found: Pass) -> Markup:
+    cards = list(_cards(steps))
+    name = stop_name(stop, found.layers)
+    return element("section", element("h2", name), *cards, class_="stop", data_stop=str(stop), id=f"stop-{stop}")
+
+
+def _cards(steps: Sequence[Step]) -> Iterator[Markup]:
+    group = ""
+    for i, step in enumerate(steps):
+        if step.group != group and step.group:
+            group = step.group
+            yield element("h3", group)
+        yield _card(step, "third" if any(_alike(steps[j : j + 3]) for j in range(max(0, i - 2), i + 1)) else "half")
+
+
+def _alike(steps: Sequence[Step]) -> bool:
+    """Whether these are three products of one shape, such as query, key and value."""
+    return len(steps) == 3 and steps[0].macs > 0 and len({(one.op, one.group, one.output.shape) for one in steps}) == 1
+
+
+def _card(step: Step, width: str) -> Markup:
+    inputs = [one.name for one in step.inputs]
+    shapes = [f"{one.name} {sized(one.symbols, one.shape)}" for one in step.inputs]
+    after = sized(step.output.symbols, step.output.shape)
+    facts = [("Parameters", f"{step.params:,}"), ("MACs", f"{step.macs:,}"), ("Bytes", f"{step.bytes:,}")]
+    if step.seconds is not None:
+        facts.append(("Milliseconds", f"{1000 * step.seconds:.3f}"))
+    if step.stats is not None:
+        for name, value in (("Minimum", step.stats.min), ("Mean", step.stats.mean), ("Maximum", step.stats.max),
+                            ("Standard deviation", step.stats.std)):  # fmt: skip
+            facts.append((name, "not finite" if value is None else f"{value:.4g}"))
+    listed = [part for name, value in facts for part in (element("dt", name), element("dd", value))]
+    damaged = step.stats is not None and not step.stats.finite
+    return element(
+        "article",
+        element("h4", element("a", step.operation, href=f"#{step.path}")),
+        element("p", "NaN or infinite values", class_="damaged") if damaged else Markup(""),
+        mathml(formula(step.op, inputs, step.output.name, step.settings)),
+        element("div", class_="picture", data_step=str(step.index)),
+        element("p", " · ".join(shapes), f" → {step.output.name} {after}", class_="shapes"),
+        element("details", element("summary", "Statistics and costs"), element("dl", *listed)),
+        class_=f"card {width}",
+        id=step.path,
+    )  # fmt: skip
+
+
+def sized(symbols: str, shape: Sequence[int]) -> str:
+    """`S × H (6 × 256)`."""
+    return f"{symbols} ({' × '.join(map(str, shape))})"
+
+
+# --------------------------------------------------------------------------------------------------------- the result
+
+
+def results(found: Pass) -> list[tuple[str, list[tuple[str, float]]]]:
+    """What the heads say: a title and its best entries, with probabilities (or logits where there are none)."""
+    model, out = found.model, found.outputs
+    titles: list[tuple[str, list[tuple[str, float]]]] = []
+    if out is None:
+        return titles
+    if out.mlm is not None:
+        masks = [i for i, id in enumerate(found.ids) if id == found.mask]
+        logits = out.mlm.reshape(len(found.ids), -1)
+        titles += [(f"{found.pieces[i]} at position {i}", _best(logits[i], found.spell)) for i in masks]
+    if out.classifier is not None:
+        titles.append(("Label", _best(out.classifier.reshape(-1), lambda i: model.config.labels[i])))
+    if out.nsp is not None and found.paired:
+        titles.append(("Second text", _best(out.nsp.reshape(-1), lambda i: ("is next", "not next")[i])))
+    if not titles:
+        vector = out.hidden.reshape(len(found.ids), -1).mean(axis=0)
+        titles.append(("Mean vector, first numbers", [(str(i), float(x)) for i, x in enumerate(vector[:BEST])]))
+    return titles
+
+
+def _best(logits: Array, name: Any) -> list[tuple[str, float]]:
+    """The most probable entries; damaged weights have none."""
+    numbers = logits.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        return []
+    chances = np.exp(numbers - np.logaddexp.reduce(numbers))
+    return [(name(int(i)), float(chances[i])) for i in np.argsort(-chances, kind="stable")[:BEST]]
+
+
+def _result(found: Pass) -> Iterator[Markup]:
+    for title, entries in results(found):
+        items = [
+            element("li", element("span", name), " ", element("b", f"{value:.4f}"), style=f"--share: {abs(value):.3f}")
+            for name, value in entries
+        ]
+        yield element("div", element("h2", title), element("ol", *items))
+
+
+# ---------------------------------------------------------------------------------------------------------- the notes
+
+
+def pass_notes(found: Pass) -> str:
+    """The same column as Markdown, without pictures: formulas, shapes, statistics."""
+    parts = [f"# {visible(found.model.name)}", " ".join(f"`{visible(piece)}`" for piece in found.pieces), ""]
+    for title, entries in results(found):
+        parts += [f"**{title}**: " + ", ".join(f"{visible(name)} {value:.4f}" for name, value in entries), ""]
+    last, group = -1, ""
+    for step in found.trace.steps:
+        stop = stop_of(step, found.layers)
+        if stop != last:
+            parts += [f"## {stop_name(stop, found.layers)}", ""]
+            last, group = stop, ""
+        if step.group != group:
+            parts += [f"### {step.group}", ""]
+            group = step.group
+        shapes = [sized(one.symbols, one.shape) for one in (*step.inputs, step.output)]
+        tree = formula(step.op, [one.name for one in step.inputs], step.output.name, step.settings)
+        parts += [f"**{step.operation}** {', '.join(shapes[:-1])} → {shapes[-1]}", "", f"$${latex(tree)}$$", ""]
+        if step.stats is not None:
+            low, mean, high = (
+                "not finite" if x is None else f"{x:.4g}" for x in (step.stats.min, step.stats.mean, step.stats.max)
+            )
+            parts += [f"{step.params:,} parameters, {step.macs:,} MACs; minimum {low}, mean {mean}, maximum {high}", ""]
+    return "\n".join(parts)

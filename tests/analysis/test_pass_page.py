@@ -1,0 +1,161 @@
+"""The pass as a page: its numbers are those of the trace, whole or in part, within the bound that it states."""
+
+from __future__ import annotations
+
+import base64
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkpoints import damaged
+from conftest import Made
+from family_checkpoints import FAMILIES, make_family
+from numpy.typing import NDArray
+from terminal import bertcli
+
+import bertcli as library
+from bertcli.analysis.trace.formulas import RULES, formula, latex, mathml
+from bertcli.analysis.trace.page import BOUND, encoded_size
+from bertcli.network import ops
+from bertcli.network.module import Op
+
+TEXT = "The king </script><b> drinks [MASK]."
+
+
+class Found(HTMLParser):
+    """The ids of a page's elements, how many formulas it has, and its data."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.formulas = 0
+        self.feed(text)
+        self.data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.formulas += tag == "math"
+        self.ids |= {value for name, value in attrs if name == "id" and value}
+
+
+def array(record: dict[str, Any]) -> NDArray[np.float32]:
+    return np.frombuffer(base64.b64decode(record["base64"]), "<f4").reshape(record["shape"])
+
+
+def drawn(tmp_path: Path, *arguments: str | Path) -> Found:
+    file = tmp_path / "pass.html"
+    left = bertcli("trace", *arguments, "-o", file)
+    assert left.status == 0, left.err
+    return Found(file.read_text(encoding="utf-8"))
+
+
+def test_pass_page_holds_what_save_writes(tmp_path: Path, made: Made) -> None:
+    folder = made(head="pretraining", seed=7)
+    saved = tmp_path / "all.npz"
+    found = drawn(tmp_path, TEXT, "-m", folder, "--save", saved)
+    stored = np.load(saved)
+    paths = [step["path"] for step in found.data["steps"]]
+    assert set(found.data["arrays"]) == set(paths) <= found.ids
+    assert found.formulas == len(paths)
+    for path, record in found.data["arrays"].items():
+        wanted = stored[path][..., record["features"]] if "features" in record else stored[path]
+        np.testing.assert_array_equal(array(record), wanted)
+    assert sum("features" in record for record in found.data["arrays"].values()) == 1  # the vocabulary's logits
+    assert found.data["tokens"][1:3] == ["the", "king"]
+    record = json.loads(bertcli("trace", TEXT, "-m", folder, "--format", "json").out)
+    assert [
+        {key: step[key] for key in one} for step, one in zip(found.data["steps"], record["steps"], strict=True)
+    ] == (record["steps"])
+
+
+def test_pass_page_reads_each_layer_as_the_lens_does(tmp_path: Path, made: Made) -> None:
+    folder = made(head="pretraining", seed=7)
+    found = drawn(tmp_path, "The king drinks [MASK].", "-m", folder)
+    (lens,) = library.lens(library.load(folder), "The king drinks [MASK].", top_k=1)
+    (mask,) = lens.masks
+    for layer, line in zip(mask.layers, found.data["lines"], strict=True):
+        name, score = line["readings"][mask.position]
+        assert name == layer.predictions[0].token_str
+        assert score == pytest.approx(layer.predictions[0].score, abs=1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_pass_page_of_each_family(tmp_path: Path, family: str) -> None:
+    folder = make_family(tmp_path / "model", family, "mlm" if family != "deberta-v2" else "classifier")
+    found = drawn(tmp_path, "--seq-len", "6", "-m", folder)
+    layers = {step["stop"] for step in found.data["steps"]}
+    assert layers >= set(range(1, found.data["layers"] + 1))
+    assert found.formulas == len(found.data["steps"])
+    assert {step["op"] for step in found.data["steps"]} <= RULES.keys()
+
+
+def test_pass_page_every_op_has_a_formula() -> None:
+    assert {one.name for one in vars(ops).values() if isinstance(one, Op)} <= RULES.keys()
+
+
+def test_pass_page_formulas_in_mathml_and_latex() -> None:
+    tree = formula("scores", ["Query (Q)", "Kᵀ"], "Attention scores", {})
+    assert latex(tree) == r"\text{Attention scores} = \frac{Q \cdot K^{T}}{\sqrt{D}}"
+    assert mathml(tree).startswith('<math display="block"><mrow><mtext>Attention scores</mtext><mo>=</mo><mfrac>')
+    linear = formula("linear", ["Norm 1 output", "W_1"], "Intermediate", {"activation": "gelu", "bias": True})
+    assert latex(linear) == r"\text{Intermediate} = \text{gelu} ( \text{Norm 1 output} \cdot W_{1} + b )"
+
+
+def test_pass_page_keeps_within_its_bound(tmp_path: Path) -> None:
+    sizes = ["--set", "hidden_size=256", "--set", "num_hidden_layers=2", "--set", "intermediate_size=512"]
+    found = drawn(tmp_path, "--variant", "mini", "--seed", "0", "--seq-len", "200", *sizes, "--layer", "0")
+    records = found.data["arrays"].values()
+    assert 0.3 * BOUND < sum(encoded_size(record["shape"]) for record in records) <= BOUND
+    assert found.data["layer"] == 0
+    assert "encoder.layers.0.attention.softmax" in found.data["arrays"]
+    assert any("features" in record for record in records)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--variant", "mini", "--seed", "0", "--layer", "4"], 1, "this model has layers 0 to 3"),
+        (
+            ["--variant", "base", "--seed", "0", "--seq-len", "512"],
+            1,
+            "attention weights of one layer alone need 17 MB",
+        ),
+        (["--variant", "mini", "--layer", "4", "-o", ""], 2, "Invalid value for --layer"),
+        (["--variant", "mini", "--seq-len", "4", "--batch-size", "2"], 2, "the page shows one sentence"),
+        (["--seed", "1"], 2, "a checkpoint has weights"),
+    ],
+)
+def test_pass_page_refusals(tmp_path: Path, arguments: list[str], status: int, message: str) -> None:
+    file = tmp_path / "pass.html"
+    output = [] if "-o" in arguments else ["-o", str(file)]
+    left = bertcli("trace", *[one for one in arguments if one not in ("-o", "")], *output)
+    assert left.status == status
+    assert message in " ".join(left.err.replace("│", " ").split())
+    assert not file.exists()
+
+
+def test_pass_page_without_weights_says_so(tmp_path: Path) -> None:
+    found = drawn(tmp_path, "--variant", "base")
+    assert found.data["arrays"] == {}
+    assert "encoder.layers.11.attention.softmax" in found.ids
+    assert "This model has no weights" in (tmp_path / "pass.html").read_text()
+
+
+def test_pass_page_names_numbers_that_are_not_finite(tmp_path: Path, made: Made) -> None:
+    folder = damaged(made(head="pretraining", seed=3), float("nan"))
+    drawn(tmp_path, "The king", "-m", folder)
+    text = (tmp_path / "pass.html").read_text()
+    assert "NaN or infinite values" in text
+    assert "not finite" in text
+
+
+def test_pass_notes_have_every_step(tmp_path: Path, made: Made) -> None:
+    file = tmp_path / "pass.md"
+    assert bertcli("trace", TEXT, "-m", made(head="pretraining", seed=7), "-o", file).status == 0
+    text = file.read_text()
+    record = json.loads(bertcli("trace", TEXT, "-m", made(head="pretraining", seed=7), "--format", "json").out)
+    assert text.count("\n$$") == len(record["steps"])
+    assert "## Layer 0" in text
+    assert r"= \frac{Q \cdot K^{T}}{\sqrt{D}}$$" in text

@@ -1,0 +1,167 @@
+"""Every page that bertcli draws, opened in a real browser: Chromium, driven by Selenium, if it is there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Made
+from family_checkpoints import make_family
+from terminal import bertcli
+
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no chromium with chromedriver here")
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+WIDTHS = (360, 800, 1400)
+TEXT = "She poured a cup of hot [MASK] </script><b>."
+LONG = "The dog and the cat sat on the mat by the old house, and the sun was hot. " * 6
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(BROWSER)
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    yield driver
+    driver.quit()
+
+
+def look(browser: Any, file: Path, width: int, scheme: str) -> None:
+    """Open a page at a width, light or dark; it must not complain, load anything, or scroll sideways."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.get(file.as_uri())
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+    across = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+    assert across[0] <= across[1], f"{file.name} is {across[0]} wide at {width}"
+
+
+PAGES: dict[str, list[str]] = {
+    "pass": ["trace", TEXT],
+    "pass-without-weights": ["trace", "--variant", "base"],
+    "pass-textbook": ["trace", "--variant", "textbook", "--seed", "0", "--seq-len", "5"],
+    "pass-long": ["trace", LONG],
+    "attention": ["trace", TEXT, "--attention", "0"],
+    "lens": ["lens", TEXT],
+    "lens-all": ["lens", TEXT, "--all"],
+    "explain": ["explain", "A warm, funny and moving film </script>."],
+    "heads": ["heads", "A warm film.", "--ablate"],
+    "diff": ["diff", "bert-mini-mlm", "bert-mini-sentiment", "A warm film."],
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_browser_shows_each_page(browser: Any, tmp_path: Path, name: str) -> None:
+    file = tmp_path / f"{name}.html"
+    left = bertcli(*PAGES[name], "-o", file)
+    assert left.status == 0, left.err
+    for width in WIDTHS:
+        for scheme in ("light", "dark"):
+            look(browser, file, width, scheme)
+
+
+def test_browser_shows_tagged_texts_and_answers(browser: Any, tmp_path: Path, made: Made) -> None:
+    labels = {0: "O", 1: "B-PER", 2: "I-PER"}
+    tagger, reader = made(head="token_classifier", id2label=labels), made(head="qa")
+    pages: dict[str, list[str | Path]] = {
+        "tag": ["tag", "-m", tagger, "The king drinks tea."],
+        "answer": ["answer", "-m", reader, "Who drinks?", "--context", "The king drinks tea."],
+    }
+    for name, arguments in pages.items():
+        file = tmp_path / f"{name}.html"
+        left = bertcli(*arguments, "-o", file)
+        assert left.status == 0, left.err
+        for width in WIDTHS:
+            look(browser, file, width, "light")
+
+
+EXPLAIN = """
+const found = [];
+for (const step of steps) {
+  const view = table(step, 0);
+  if (!view) continue;
+  chosen.head = view.heads - 1;
+  explain(step.index, Math.min(2, view.rows - 1), Math.min(5, view.columns - 1));
+  const {worked, shown, terms} = document.getElementById("worked").dataset;
+  found.push([step.path, step.op, worked, shown, terms]);
+}
+return JSON.stringify(found);
+"""
+WORKED = {"linear", "scores", "softmax", "mix", "norm", "add", "embed"}
+
+
+def explained(browser: Any, file: Path) -> list[list[str]]:
+    """Of each step a chosen cell: [path, op, what its terms come to, what the page shows, the terms less their sum]."""
+    look(browser, file, 1400, "light")
+    found: list[list[str]] = json.loads(browser.execute_script(EXPLAIN))
+    assert browser.get_log("browser") == []
+    return found
+
+
+def check_sums(found: list[list[str]]) -> None:
+    for path, _, worked, shown, terms in found:
+        if worked:
+            assert float(worked) == pytest.approx(float(shown), rel=1e-5, abs=2e-6), path
+            assert terms == "" or abs(float(terms)) < 1e-6, path
+
+
+def test_browser_works_out_numbers_that_add_up(browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "pass.html"
+    assert bertcli("trace", TEXT, "-o", file).status == 0
+    found = explained(browser, file)
+    check_sums(found)
+    here = [one for one in found if one[0].startswith("encoder.layers.3.")]
+    assert len(here) == 13
+    assert all(worked for _, op, worked, *_ in here), "the chosen layer is whole, so each number can be worked out"
+    assert {op for _, op, worked, *_ in found if worked} == WORKED
+
+
+@pytest.mark.parametrize("family", ["modernbert", "deberta-v2", "electra", "albert", "distilbert"])
+def test_browser_works_out_numbers_of_families(browser: Any, tmp_path: Path, family: str) -> None:
+    folder, file = make_family(tmp_path / "model", family, "classifier"), tmp_path / "pass.html"
+    assert bertcli("trace", "-m", folder, "--seq-len", "7", "-o", file).status == 0
+    found = explained(browser, file)
+    check_sums(found)
+    assert {"linear", "softmax", "mix"} <= {op for _, op, worked, *_ in found if worked}
+
+
+def test_browser_follows_keys_and_links(browser: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    file = tmp_path / "pass.html"
+    assert bertcli("trace", TEXT, "-o", file).status == 0
+    look(browser, file, 1400, "light")
+    browser.get("about:blank")
+    browser.get(file.as_uri() + "#encoder.layers.1.attention.softmax")
+    opened = "return document.querySelector('.stop.open').dataset.stop"
+    assert browser.execute_script(opened) == "2"
+    browser.find_element(By.TAG_NAME, "body").send_keys("]")
+    assert browser.execute_script(opened) == "3"
+    board = browser.find_element(By.CSS_SELECTOR, ".stop.open .board")
+    board.send_keys(Keys.ENTER)
+    before = browser.find_element(By.ID, "worked").text
+    browser.find_element(By.CSS_SELECTOR, ".stop.open .board").send_keys(Keys.ARROW_DOWN)
+    after = browser.find_element(By.ID, "worked").text
+    assert before != after
+    assert "row" in after
+    pressed = browser.find_elements(By.CSS_SELECTOR, ".chip[aria-pressed=true]")
+    assert len(pressed) == 1
+    assert np.isfinite(float(browser.find_element(By.ID, "worked").get_attribute("data-shown")))
