@@ -20,7 +20,16 @@ from bertcli.engine.onnx.session import Session, available_devices, installed, r
 
 blas.forget_choices()  # NumPy is loaded
 
-FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")  # processor features with special kernels
+FEATURES = (
+    "avx2",
+    "avx512f",
+    "avx_vnni",
+    "avx512_vnni",
+    "avx512_bf16",
+    "amx_tile",
+    "asimd",
+    "sve",
+)  # processor features with special kernels
 
 
 def examine() -> dict[str, Any]:
@@ -46,11 +55,11 @@ def examine() -> dict[str, Any]:
         "matrix_gflops": round(matrix_rate() / 1e9, 1),
         "memory_gb_per_second": round(memory_rate() / 1e9, 1),
         "advice": advice(features),
-        **_onnx_runtime(),
+        **_onnx_runtime(features),
     }
 
 
-def _onnx_runtime() -> dict[str, Any]:
+def _onnx_runtime(features: frozenset[str]) -> dict[str, Any]:
     """The other engine: its version, devices, rate on the processor, and the folder of its graphs."""
     if not (installed("onnxruntime") and installed("onnx")):
         return {"onnxruntime": "not installed: pip install 'bertcli[onnx]'"}
@@ -58,9 +67,17 @@ def _onnx_runtime() -> dict[str, Any]:
         "onnxruntime": runtime().__version__,
         "onnx_devices": available_devices(),
         "onnx_matrix_gflops": round(onnx_matrix_rate() / 1e9, 1),
+        "onnx_int8": int8_speed(features),
         "onnx_graphs": str(cache_folder()),
         "onnx_graphs_mb": round(cache_size() / 1e6, 1),
     }
+
+
+def int8_speed(features: frozenset[str]) -> str | None:
+    """What was measured of `--precision int8` on processors of this kind; None for one that is none of them."""
+    if features & {"avx_vnni", "avx512_vnni"}:
+        return "with VNNI: all-MiniLM-L6-v2 1.9, BERT-base 2.2 times as fast as float32"
+    return "with AVX2, without VNNI: all-MiniLM-L6-v2 1.3 times as fast as float32" if "avx2" in features else None
 
 
 def onnx_matrix_rate(rows: int = 1024, inner: int = 768, columns: int = 3072) -> float:

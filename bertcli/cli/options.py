@@ -161,7 +161,7 @@ class EngineOptions:
     )  # fmt: skip
     precision: Literal["float32", "int8"] = option(
         "float32", "TYPE",
-        "With --engine onnx: float32 (default), or int8, about twice as fast and less exact.", panel="Work",
+        "With --engine onnx: float32 (default), or int8, 1.2 to 2 times as fast and less exact.", panel="Work",
     )  # fmt: skip
     device: str = option(
         "cpu", "NAME",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
@@ -18,6 +19,8 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.watcher import watched
 from bertcli.network.module import Module, parameters, walk
 from bertcli.network.network import Network
+
+logger = logging.getLogger("bertcli")
 
 OPSET = 20  # the first with Gelu
 HIDDEN = "last_hidden_state"
@@ -42,6 +45,8 @@ def on_onnx_runtime(network: N, folder: Path, settings: object, precision: str, 
     known = {one.path: one.array for one in parameters(network) if one.path.split(".")[0] not in network.heads}
     key = key_of(known, settings, bertcli.__version__, runtime().__version__, OPSET)
     model = key_of({}, str(folder), precision)
+    if precision == "int8":
+        logger.info(onnx_file.MEASURED)
     session = open_cached(model, key, lambda file: _make(network, precision, file), device)
 
     def forward(batch: Packed, rows: Integers | None = None) -> Array:

@@ -134,6 +134,7 @@ def _make_graph(
     onnx_file.write_parts(made, file, apart=onnx_file.size_of_weights(made) >= onnx_file.LARGEST_FILE)
     if precision == "int8":
         onnx_file.quantize(file)
+        logger.info(onnx_file.MEASURED)
     found = difference(wanted, file) if check else None
     if found is not None and precision == "float32" and not found <= LARGEST_DIFFERENCE:
         raise BertcliError(f"The graph's results differ from NumPy's by {found:.1e}: please report this model.")

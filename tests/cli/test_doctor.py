@@ -75,3 +75,9 @@ def test_doctor_advice_is_given_only_where_something_is_known(monkeypatch: pytes
         monkeypatch.setattr(blas, "kernel", lambda kernel=kernel: kernel)
         found = doctor.advice(frozenset(features))
         assert found is None if expected is None else found and expected in found
+
+
+def test_doctor_says_what_int8_gains_on_processors_of_this_kind() -> None:
+    assert "1.9" in (doctor.int8_speed(frozenset({"avx2", "avx512_vnni"})) or "")
+    assert "1.3" in (doctor.int8_speed(frozenset({"avx2"})) or "")
+    assert doctor.int8_speed(frozenset({"asimd"})) is None

@@ -108,3 +108,8 @@ def test_engine_command_lets_onnx_runtime_report_to_nobody(tmp_path: Path) -> No
         check=True, capture_output=True, timeout=120, env={**environment, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
     assert not [*tmp_path.iterdir()]
+
+
+def test_engine_command_says_what_was_measured_of_int8(made: Made) -> None:
+    found = bertcli("encode", "-m", made(), "a mat", "--engine", "onnx", "--precision", "int8", "--format", "jsonl")
+    assert "vectors have cosine 0.989 with float32's on average and 0.967 at least" in " ".join(found.err.split())

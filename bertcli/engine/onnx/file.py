@@ -23,6 +23,10 @@ DATA = "_data"  # ends the name of that file
 ALIGNMENT = 4096  # of a weight in that file, so that it can be memory-mapped
 OLDEST_OPSET = 18  # ReduceMax and others have their axes as an input since then
 PRODUCER = "bertcli"
+MEASURED = (
+    "int8 is faster and less exact: of 400 sentences, all-MiniLM-L6-v2's vectors have cosine 0.989 with float32's on "
+    "average and 0.967 at least."
+)
 
 # Fields of protobuf's messages (onnx.proto3): a length-delimited field has the tag 8 · number + 2.
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
@@ -90,7 +94,13 @@ def write_parts(export: Export, file: Path, *, apart: bool) -> None:
 
 
 def quantize(file: Path) -> None:
-    """Make the matrices and tables of a file int8, matrices with a scale for each column; the rest stays as it is."""
+    """Make the matrices and tables of a file int8, matrices with a scale for each column; the rest stays as it is.
+
+    Activations are rounded to 8 bits as the graph runs, with one scale for all, which costs most of the exactness.
+    Weights are rounded to 7 bits (-64 to 64): processors without VNNI add two products in 16 bits, which saturate at
+    32,767, and 2 · 255 · 64 is below that. So every processor gives the same sums. With 8 bits, one without VNNI gave
+    logits of the bundled classifier that were off by up to 0.23, with 7 bits by 0.05.
+    """
     runtime()
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -98,7 +108,14 @@ def quantize(file: Path) -> None:
     kinds = ["MatMul", "Gather"]
     try:
         with _root_logger_in_use():
-            quantize_dynamic(file, made, op_types_to_quantize=kinds, per_channel=True, weight_type=QuantType.QInt8)
+            quantize_dynamic(
+                file,
+                made,
+                op_types_to_quantize=kinds,
+                per_channel=True,
+                reduce_range=True,
+                weight_type=QuantType.QInt8,
+            )
     except OSError as error:
         raise OSError(error.errno, f"{error.strerror}, there or in {gettempdir()}, as quantizing needs both") from None
     os.replace(made, file)

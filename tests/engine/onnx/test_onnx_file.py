@@ -12,6 +12,7 @@ from onnx.reference import ReferenceEvaluator
 import bertcli
 from bertcli.engine.onnx import file as onnx_file
 from bertcli.engine.onnx.graph import FLOAT, IDS, Dim, Graph, Tensor
+from bertcli.engine.onnx.session import Session
 
 TABLE = (np.arange(15) / 8).astype(np.float32).reshape(5, 3)  # exact in float16
 WEIGHT = (np.arange(12) / 8).astype(np.float32).reshape(4, 3)
@@ -90,3 +91,23 @@ def test_onnx_file_writes_lengths_of_any_size(tmp_path: Path) -> None:
         export = onnx_file.Export(graph, {"x": Tensor(made, ((Dim(2, "batch"), Dim(3, "sequence")),))}, {})
         model = written(export, tmp_path, beside=False)
         np.testing.assert_array_equal(onnx.numpy_helper.to_array(model.graph.initializer[-1]), np.arange(size))
+
+
+def test_onnx_file_int8_is_off_by_rounding_alone(tmp_path: Path) -> None:
+    """Large positive numbers everywhere: where a processor adds two products in 16 bits, 8 times 8 bits saturate."""
+    generator = np.random.default_rng(0)
+    weight = generator.uniform(0.8, 1, (5, 64)).astype(np.float32)
+    graph = Graph({"weight": weight}, 20)
+    made = graph.node("MatMul", graph.node("Cast", IDS, to=FLOAT), graph.matrix("weight"))
+    onnx_file.write_parts(
+        onnx_file.Export(graph, {"y": Tensor(made, ((Dim(2, "batch"),), (Dim(5),)))}, {}), tmp_path / "m", apart=False
+    )
+    onnx_file.quantize(tmp_path / "m")
+    ids = generator.integers(200, 256, (3, 64))
+    (got,) = Session(tmp_path / "m")({IDS: ids}).values()
+    steps = ids.max() / 255, weight.max(axis=1) / 64  # of activations, and of each column of the weight
+    expected = ids @ weight.T
+    bound = 64 * (ids.max() * steps[1] / 2 + weight.max() * steps[0] / 2 + steps[0] * steps[1] / 4)
+    assert (np.abs(got - expected) <= bound).all()
+    assert (bound < 0.02 * expected).all()
+    assert np.abs(got - expected).max() > 1e-3  # it is another precision
