@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
-CALLS = ("write", "fsync", "ftruncate", "replace", "unlink")
+from bertcli.files import shards
+
+CALLS = ("write", "fsync", "mkdir", "rmdir", "replace", "unlink")
 
 
 class Crash(BaseException):
@@ -23,19 +26,24 @@ class Disk:
     def __init__(self, last: int | None) -> None:
         self.calls = 0
         self._last = last
-        self._opened: dict[int, Path] = {}
-        self._safe: dict[Path, int] = {}
+        self._dead = False
+        self._open: dict[int, Path] = {}
+        self._safe: dict[Path, int] = {}  # how many bytes of each file that was written have reached the disk
+
+    def count(self) -> None:
+        if self._last is not None and self.calls >= self._last:
+            self._dead = True
+            raise Crash
+        self.calls += 1
 
     def patched(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
-            if self._last is not None and self.calls >= self._last:
-                raise Crash
-            self.calls += 1
+            self.count()
             result = original(*arguments, **named)
-            if name == "fsync" and arguments[0] in self._opened:
-                self._safe[self._opened[arguments[0]]] = os.fstat(arguments[0]).st_size
+            if name == "fsync" and arguments[0] in self._open:
+                self._safe[self._open[arguments[0]]] = os.fstat(arguments[0]).st_size
             if name == "replace":
-                self._safe.pop(Path(arguments[0]), None)
+                self._safe[Path(arguments[1])] = self._safe.pop(Path(arguments[0]))
             return result
 
         return call
@@ -43,25 +51,50 @@ class Disk:
     def opened(self, original: Callable[..., int]) -> Callable[..., int]:
         def call(path: Any, *arguments: Any, **named: Any) -> int:
             file = original(path, *arguments, **named)
-            self._opened[file] = Path(path)
+            self._open[file] = Path(path)
             return file
 
         return call
 
+    def closed(self, original: Callable[[int], None]) -> Callable[[int], None]:
+        def call(file: int) -> None:
+            self._open.pop(file, None)
+            original(file)
+
+        return call
+
+    def new(self, path: Path, mode: str) -> io.BufferedWriter:
+        """A file that is written: `open` for shards."""
+        assert mode == "wb"
+        self._safe[path] = 0
+        disk = self
+
+        class File(io.FileIO):
+            def write(self, data: Any) -> int:
+                if not disk._dead:  # else a buffer of the dead process, which is lost
+                    disk.count()
+                    return super().write(data)
+                return len(data)
+
+        file = File(path, "w")
+        self._open[file.fileno()] = path
+        return io.BufferedWriter(file)
+
     def die(self) -> None:
         """Close what is open, as the system does for a dead process: locks fall away."""
-        for file in self._opened:
+        for file in [*self._open]:
             with suppress(OSError):
                 os.close(file)
 
     def lose_power(self) -> None:
         """What was not brought to the disk is zeros or nothing."""
-        for number, path in enumerate(path for path in set(self._opened.values()) if path.is_file()):
-            safe, size = self._safe.get(path, 0), path.stat().st_size
-            with path.open("r+b") as file:
-                file.truncate(min(safe, size))
-                if number % 2:
-                    file.truncate(size)
+        for number, (path, safe) in enumerate(self._safe.items()):
+            if path.is_file():
+                size = path.stat().st_size
+                with path.open("r+b") as file:
+                    file.truncate(min(safe, size))
+                    if number % 2:
+                        file.truncate(size)
 
 
 @contextmanager
@@ -72,9 +105,29 @@ def crashing(last: int | None, power_cut: bool = False) -> Iterator[Disk]:
         for name in CALLS:
             patch.setattr(os, name, disk.patched(name, getattr(os, name)))
         patch.setattr(os, "open", disk.opened(os.open))
+        patch.setattr(os, "close", disk.closed(os.close))
+        patch.setattr(shards, "open", disk.new, raising=False)
         with suppress(Crash):
             yield disk
     if last is not None:
         disk.die()
         if power_cut:
             disk.lose_power()
+
+
+@contextmanager
+def full_disk(room: int) -> Iterator[None]:
+    """In the block results are written to a disk that takes so many bytes more."""
+
+    class File(io.FileIO):
+        def write(self, data: Any) -> int:
+            nonlocal room
+            if not room:
+                raise OSError(28, "No space left on device")
+            count = super().write(data[:room])
+            room -= count
+            return count
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "open", lambda path, mode: io.BufferedWriter(File(path, "w")), raising=False)
+        yield

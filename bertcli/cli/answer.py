@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bertcli.cli.job import PAGE, TABLES, Job, read_texts
+from bertcli.cli.job import Job, read_texts
 from bertcli.cli.marked import MarkedTable, Passage, mark
 from bertcli.cli.options import InputOptions, OwnModelOptions, argument, wrong
+from bertcli.files.formats import PAGE, TABLES
 from bertcli.files.table import Cell, cell
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Answer, option

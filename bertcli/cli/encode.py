@@ -9,9 +9,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from bertcli.cli.job import PARQUET, RECORDS, Job, Run, files_of, set_threads
+from bertcli.cli.job import Job, Run, files_of, set_threads
 from bertcli.cli.options import SearchOptions, by_name, changed, id_column_option, wrong
 from bertcli.errors import BertcliError
+from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL
 from bertcli.files.table import Cell, Table
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Encode, EncodeSparse, Prepared, option
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from bertcli.files.vectors import VectorForm
     from bertcli.tasks.encode import PreparedTask
 
-ARRAYS = (".npy", ".npz", ".safetensors")  # the endings of bertcli.files.arrays
 NOT_SPARSE = ("--pooling", "--layer", "--normalize", "--truncate-dim", "--dtype", "--similarity")
 SHOWN = 4  # numbers of a vector that a table shows
 BEGINNING = Column(f"first {SHOWN} numbers", number=True)
@@ -92,7 +92,7 @@ class StorageOptions:
             return (".npz", PARQUET)
         if self.similarity:
             return ARRAYS
-        return (*ARRAYS, PARQUET) if one_a_text else ARRAYS[1:]
+        return (*ARRAYS, PARQUET) if one_a_text else SEVERAL
 
     @property
     def stored_smaller(self) -> bool:
@@ -106,6 +106,7 @@ class StorageOptions:
             "paired": job.texts.text_pair is not None or job.texts.pair_column is not None,
             "own_ids": self.id_column is not None,
             "keep_going": wanted.keep_going,
+            "ending": job.ending,
         }
 
 
@@ -209,14 +210,9 @@ def _compare(run: Run[Encode], vectors: Generator[Any, None, None]) -> None:
                 raise many
     count = len(items)
     if output.output is not None and run.job.ending in ARRAYS:
-        from bertcli.files.arrays import ArrayFile, Rows
-        from bertcli.files.draft import Draft
+        from bertcli.files.arrays import Stored, save_stored
 
-        with Draft(output.output) as draft:
-            file = ArrayFile(draft, [Rows("cosine", "<f4", (count,))])
-            for rows in cosines(vectors_of(blocks)):
-                file.append({"cosine": rows})
-            file.finish()
+        save_stored(output.output, Stored("cosine", "<f4", (count, count), cosines(vectors_of(blocks))))
         return
     from bertcli.files.records import record_output
 

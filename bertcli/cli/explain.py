@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from bertcli.cli.job import MASKED_SAMPLE, RECORDS, SENTIMENT_SAMPLE, open_model
+from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, open_model
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
 from bertcli.cli.views import PICTURES, AskedOptions, PassOptions, begin, has_one, show_each, tracked
+from bertcli.files.formats import RECORDS
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from bertcli.cli.job import TABLES, Job
+from bertcli.cli.job import Job
+from bertcli.files.formats import TABLES
 from bertcli.files.table import Cell, Table
 from bertcli.report.tables import Column
 from bertcli.tasks.options import FillMask

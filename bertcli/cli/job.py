@@ -27,11 +27,12 @@ from bertcli.cli.options import (
 )
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
+from bertcli.files.formats import PAGE, PARQUET, RECORDS, check_output, ending_of, loaded
 from bertcli.tasks.options import Reading
 
 if TYPE_CHECKING:
-    from bertcli.files.draft import Draft, Fingerprint
-    from bertcli.files.records import FlatFile, RecordFile
+    from bertcli.files.records import RecordForm, TableForm
+    from bertcli.files.shards import Fingerprint
     from bertcli.files.table import Table
     from bertcli.files.texts import Texts
     from bertcli.files.vectors import VectorForm
@@ -42,10 +43,6 @@ if TYPE_CHECKING:
 
 MASKED_SAMPLE = "bert-mini-mlm"
 SENTIMENT_SAMPLE = "bert-mini-sentiment"
-RECORDS = (".json", ".jsonl")  # the endings of bertcli.files.records
-PARQUET = ".parquet"
-TABLES = (*RECORDS, ".csv", PARQUET)  # those of records that have rows in a table
-PAGE = ".html"
 logger = logging.getLogger("bertcli")
 NO_MORE: Mapping[str, Any] = {}
 B = TypeVar("B", bound="Result")
@@ -86,8 +83,6 @@ class Job:
             raise wrong("--model", f"there is no bundled model for {command}; give one that fits, such as {fitting}.")
         source = self.read(wanted.keep_going, options.get("--id-column"), options.get("--label-column"))
         if self.output.output is not None:
-            from bertcli.files.draft import check_output
-
             check_output(self.output.output, endings)
             if self.ending == PARQUET:
                 from bertcli.files.parquet import pyarrow
@@ -111,7 +106,7 @@ class Job:
     @property
     def ending(self) -> str:
         """The ending of the output file; "" without a file."""
-        return Path(self.output.output or "").suffix.lower()
+        return ending_of(self.output.output or "")
 
 
 @dataclass(frozen=True)
@@ -135,7 +130,7 @@ class Run(Generic[W]):
 
         output = self.job.output
         if output.output is not None and self.job.ending != PAGE:
-            return self._into_file(partial(self._record_file, table), begin, attrgetter("records"), accuracy)
+            return self._into_file(self._record_form(table), begin, attrgetter("records"), accuracy)
         if isinstance(table, MarkedTable) and output.output is not None:
             direct = table.page_in(output.output)
         else:
@@ -150,20 +145,21 @@ class Run(Generic[W]):
                     write(record)
         return progress
 
-    def _record_file(self, table: Table, draft: Draft) -> RecordFile | FlatFile:
-        from bertcli.files.records import FlatFile, RecordFile
+    def _record_form(self, table: Table) -> RecordForm | TableForm:
+        from bertcli.files.records import RecordForm
 
         if self.job.ending in RECORDS:
-            return RecordFile(draft)
+            return RecordForm(str(self.job.output.output))
         given = {"id": "--id-column", "true_label": "--label-column"}
         keys = [key for key, option in given.items() if self.options.get(option) is not None]
-        return FlatFile(draft, table, [*keys, "error"])  # always there, as --keep-going may come with --resume
+        form: type[TableForm] = loaded(self.job.ending, "rows")
+        return form(table, [*keys, "error"])  # always there, as --keep-going may come with --resume
 
     def vectors(self, form: VectorForm, begin: Begin[Any]) -> None:
         """Write blocks of vectors to a file of arrays, and end the run; `begin` as in `records`."""
-        from bertcli.files.vectors import failures_shown, vector_file
+        from bertcli.files.vectors import failures_shown
 
-        progress = self._into_file(partial(vector_file, form=form), begin)
+        progress = self._into_file(form, begin)
         self.end(progress, failures_shown(str(self.job.output.output)))
 
     def end(self, progress: Progress, where: str = "each one's record says why") -> None:
@@ -173,35 +169,32 @@ class Run(Generic[W]):
 
     def _into_file(
         self,
-        opened: Callable[[Draft], Any],
+        form: RecordForm | TableForm | VectorForm,
         begin: Begin[Any],
         part: Callable[[Any], Any] = lambda block: block,
         accuracy: Accuracy | None = None,
     ) -> Progress:
-        """Write blocks to a file from where an earlier run of it got to; `opened(draft)` takes a `part` of each."""
-        from bertcli.files.draft import Draft
+        """Write blocks to a file from where an earlier run of it got to; the form takes a `part` of each."""
+        from bertcli.files.shards import Shards
         from bertcli.tasks.task import Progress
 
         files = files_of(self.texts)
         fingerprint = None if files is None else partial(self._fingerprint, files)
-        with Draft(str(self.job.output.output), fingerprint, self.job.long.resume) as draft:
-            state = draft.state or {}
+        with Shards(str(self.job.output.output), fingerprint, self.job.long.resume) as shards:
+            state = shards.state or {}
             progress = Progress(**{key: value for key, value in state.items() if key in Progress._fields})
             if accuracy and state:
                 accuracy.counts = state["accuracy"]
-            if draft.whole:
-                return progress
-            file = opened(draft)
             with self.counted(begin(self.texts, progress)) as blocks:
                 for block in blocks:
                     progress = block.progress
-                    file.append(part(block))
                     state = progress._asdict()
                     if accuracy:
                         accuracy.add(block.records)
                         state["accuracy"] = [list(row) for row in accuracy.counts]
-                    draft.step(state)
-            file.finish()
+                    shards.add(form.arrays(part(block)), state)
+            with shards.result() as stream:
+                form.write(stream, shards)
         return progress
 
     @contextmanager
@@ -232,7 +225,7 @@ class Run(Generic[W]):
 
         import bertcli
         from bertcli.engine.threads import thread_count
-        from bertcli.files.draft import digest, model_files
+        from bertcli.files.shards import digest, model_files
 
         assert self.model.path is not None
         job = self.job

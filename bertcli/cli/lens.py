@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bertcli.cli.job import MASKED_SAMPLE, RECORDS, open_model
+from bertcli.cli.job import MASKED_SAMPLE, open_model
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
 from bertcli.cli.views import PICTURES, PassOptions, begin, show_each
+from bertcli.files.formats import RECORDS
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:

@@ -73,9 +73,9 @@ class MarkedTable(Table):
                 print(visible(note))
 
     @contextmanager
-    def page_in(self, file: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    def page_in(self, file: str) -> Iterator[Callable[[Mapping[str, Any]], object]]:
         """What takes the records of a page, which is written when all are there."""
-        from bertcli.files.draft import save
+        from bertcli.files.shards import save
 
         yield self.add
         save(file, self.page().encode())

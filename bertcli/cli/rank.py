@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bertcli.cli.job import TABLES, Job, read_texts
+from bertcli.cli.job import Job, read_texts
 from bertcli.cli.options import InputOptions, OwnModelOptions, argument, wrong
+from bertcli.files.formats import TABLES
 from bertcli.files.table import Cell, Table
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Rank, option

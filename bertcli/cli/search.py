@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.cli.job import MASKED_SAMPLE, RECORDS, Job, open_model, read_texts
+from bertcli.cli.job import MASKED_SAMPLE, Job, open_model, read_texts
 from bertcli.cli.options import SearchOptions, wrong
 from bertcli.errors import BertcliError
-from bertcli.files.draft import check_output
+from bertcli.files.formats import RECORDS, check_output
 from bertcli.files.inputs import from_files
 from bertcli.files.records import record_output
 from bertcli.files.search import Nearest, StoredVectors, nearest, open_vectors

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from bertcli.cli.job import PAGE, TABLES, Job
+from bertcli.cli.job import Job
 from bertcli.cli.marked import MarkedTable, Passage, mark
 from bertcli.cli.options import InputOptions, OwnModelOptions
+from bertcli.files.formats import PAGE, TABLES
 from bertcli.files.table import Cell
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Tag

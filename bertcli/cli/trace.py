@@ -110,11 +110,10 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     """
     wanted.refuse_contradictions(analyzed)
     if wanted.save is not None or wanted.output is not None:
-        from bertcli.files.arrays import ENDINGS
-        from bertcli.files.draft import check_output
+        from bertcli.files.formats import SEVERAL, check_output
 
         drawn = PAGES if wanted.attention is None else PICTURES
-        for file, endings in ((wanted.save, ENDINGS), (wanted.output, drawn)):
+        for file, endings in ((wanted.save, SEVERAL), (wanted.output, drawn)):
             if file is not None:
                 check_output(file, endings)
     opened = analyzed_model(model, analyzed, wanted.seed)
@@ -178,7 +177,7 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
 def _write(found: Pass, wanted: TraceOptions) -> None:
     """The page of a pass, or its notes."""
     from bertcli.analysis.trace.page import pass_notes, pass_page
-    from bertcli.files.draft import save
+    from bertcli.files.shards import save
 
     assert wanted.output is not None
     notes = wanted.output.lower().endswith(".md")
@@ -210,7 +209,7 @@ def _show_attention(trace: Trace, pieces: list[str], choice: Choice, wanted: Tra
     found = attention.attention_of(trace, pieces)
     selected = found.select(choice)
     if wanted.output is not None:
-        from bertcli.files.draft import save
+        from bertcli.files.shards import save
 
         drawing = wanted.output.lower().endswith(".svg")
         text = attention.attention_svg(selected) if drawing else attention.attention_page(found, choice)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from bertcli.cli.job import PAGE, read_texts, set_threads
+from bertcli.cli.job import read_texts, set_threads
 from bertcli.cli.options import InputOptions, OutputOptions, TableFormat, ThreadOptions, changed, wrong
 from bertcli.errors import BertcliError
+from bertcli.files.formats import PAGE, check_output
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -73,8 +74,6 @@ def begin(
     set_threads(passes)
     source = read_texts(texts, OutputOptions(output=output))
     if output is not None:
-        from bertcli.files.draft import check_output
-
         check_output(output, endings)
     return ((text.text, text.pair) for text in source)
 
@@ -143,6 +142,6 @@ def show_document(found: V, wanted: DocumentOptions, page: Callable[[V], str], s
 
 def _write(file: str, text: str) -> None:
     """Write a whole file; on an error what was there stays."""
-    from bertcli.files.draft import save
+    from bertcli.files.shards import save
 
     save(file, text.encode())

@@ -10,23 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bertcli.errors import BertcliError
+from bertcli.files.formats import PARQUET, endings, loaded
 from bertcli.files.lines import STANDARD_INPUT, LineFile
-from bertcli.files.rows import Field, Wanted, comma_separated, json_lines, tab_separated, text_lines
+from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import Text, Texts
 
 if TYPE_CHECKING:
     from bertcli.files.parquet import ParquetRows  # brings NumPy, which few inputs need
 
 GZIP = ".gz"
-PARQUET = ".parquet"
-LINE_FORMATS: dict[str, Callable[[LineFile, Wanted], Iterator[Text]]] = {
-    ".txt": text_lines,
-    "": text_lines,  # /dev/stdin and the like
-    ".jsonl": json_lines,
-    ".csv": comma_separated,
-    ".tsv": tab_separated,
-}
-ENDINGS = (*filter(None, LINE_FORMATS), PARQUET)
 
 
 def from_files(
@@ -108,16 +100,15 @@ class _InputFiles:
 def _open(file: str, format_in: str) -> InputFile:
     """A file or pipe that is known to exist, and to have a known ending."""
     ending = _ending(file, format_in)
+    known = endings("texts")
     if ending == PARQUET:
-        from bertcli.files.parquet import ParquetRows
-
-        rows = ParquetRows(file)
+        rows = loaded(PARQUET, "texts")(file)
         return InputFile(rows, rows.texts)
-    if ending in LINE_FORMATS:
+    if not ending or ending in known:  # /dev/stdin and the like have none
         lines = LineFile(file)
-        return InputFile(lines, partial(LINE_FORMATS[ending], lines))
+        return InputFile(lines, partial(loaded(ending or ".txt", "texts"), lines))
     raise BertcliError(
-        f"{file}: the ending of an input file must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, optionally followed "
+        f"{file}: the ending of an input file must be {', '.join(known[:-1])} or {known[-1]}, optionally followed "
         f"by {GZIP}; any other file can be piped in, one text per line or as --format-in says."
     )
 

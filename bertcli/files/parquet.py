@@ -7,27 +7,26 @@ import json
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
-from itertools import islice, repeat
-from typing import IO, Any
+from itertools import islice
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, first_line, shown
-from bertcli.files.arrays import ArrayFile, Arrays, Rows
-from bertcli.files.draft import TEXTS, Draft
 from bertcli.files.lines import LONGEST, check_readable
 from bertcli.files.rows import Wanted, unusable
+from bertcli.files.shards import LINES, Shards
 from bertcli.files.texts import Text
 
 ROWS_READ, PREFIXED_READ = 1024, 16  # together; of texts that may share their beginnings
 ROWS_WRITTEN = 4096  # in a row group: 12 MB with 768 float32 numbers each
 BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group might not fit in memory
 UNPACKED, RATIO = 1 << 26, 1000  # bytes that a column of a row group may unpack to from less than a RATIOth
-NAMES = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what a row of a table has
+LENGTHS = "lengths"  # the array of a shard that says how many rows of the others, or entries, each text has
 TYPES = {"<f4": "float32", "<f2": "float16", "|i1": "int8", "|u1": "uint8", "<i8": "int64", "<i4": "int32"}
 
 PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dictionary
@@ -163,80 +162,95 @@ def _value(scalar: Any) -> Any:
 # ------------------------------------------------------------------------------------------- writing texts and vectors
 
 
-class ParquetFile:
-    """Columns of text or numbers, given as rows, next to arrays; null where a text could not be used.
+class Column(NamedTuple):
+    """A column of vectors: the array that holds them, of a NumPy type such as "<f4", and how many numbers each has.
 
-    names: of the columns given as rows; each has one type of Parquet, string where its values have several. numbers:
-    which of them hold int or float, even where there are no rows to tell. arrays: numbers, or lists, of one size
-    [rows, size] or listed. A writer of Parquet cannot be resumed once it has died, so rows are kept in parts and become
-    Parquet at the end.
+    size: None for lists of different lengths, 0 for single numbers.
     """
 
-    def __init__(
-        self, draft: Draft, names: Sequence[str], numbers: Mapping[str, object], arrays: Sequence[Rows] = ()
-    ) -> None:
-        self._arrow, self._parquet = pyarrow(draft.file)
-        self._draft = draft
-        self._names = names
-        self._numbers = numbers
-        self._rows = draft.part(TEXTS)
-        self._store = ArrayFile(draft, arrays)
-        self.rows = self._store.rows
-        self._ends = arrays[-1].name if any(array.listed for array in arrays) else None
-        self._columns = [array for array in arrays if array.name != self._ends]
+    name: str
+    array: str
+    dtype: str
+    size: int | None = 0
 
-    def append(self, rows: Sequence[Row], arrays: Arrays | None = None) -> None:
-        """Append rows, and as many of each array."""
-        for row in rows:
-            self._rows.write(json.dumps(row).encode() + b"\n")
-        self._store.append(arrays or {})
 
-    def finish(self) -> None:
-        """Write the file and give it its name."""
-        schema = self._schema()
-        with (
-            self._draft.part().by_path() as path,
-            open(path, "wb") as file,  # pyarrow takes only names that are UTF-8
-            self._parquet.ParquetWriter(file, schema, use_dictionary=False) as writer,
-        ):
-            lines = self._lines()
-            blocks = self._store.blocks(ROWS_WRITTEN) if self._columns else repeat({})
-            for rows, arrays in zip(iter(lambda: list(islice(lines, ROWS_WRITTEN)), []), blocks, strict=False):
-                writer.write_table(self._table(schema, rows, arrays))
-        self._draft.publish()
+def write_parquet(
+    stream: IO[bytes],
+    shards: Shards,
+    names: Sequence[str],
+    numbers: Mapping[str, object],
+    columns: Sequence[Column] = (),
+) -> None:
+    """A table of what shards hold: lines, each a row in JSON with a value for each of the names, beside arrays.
 
-    def _schema(self) -> Any:
-        arrow = self._arrow
-        kinds = {name: {KINDS.get(self._numbers.get(name), "null")} for name in self._names}
-        for row in self._lines():
-            for name in self._names:
-                kinds[name].add(_kind(row[name]))
-        fields = [(name, getattr(arrow, _common(kinds[name]))()) for name in self._names]
-        nulls = "string" in kinds.get("error", ())
-        for array in self._columns:
-            kind = getattr(arrow, TYPES[array.dtype])()
-            if array.row or array.listed:  # pyarrow before 26 cannot read fixed-size lists with nulls
-                kind = arrow.list_(kind) if nulls or array.listed else arrow.list_(kind, *array.row)
-            fields.append((NAMES.get(array.name, array.name), kind))
-        return arrow.schema(fields)
+    Each column of `names` has one type of Parquet, string where its values have several; `numbers`: which of them hold
+    int or float, even where there are no rows to tell. Vectors of different lengths need an array "lengths". Vectors
+    are null in a row with an error.
+    """
+    arrow, parquet = pyarrow(shards.file)
+    schema = _schema(arrow, shards, names, numbers, columns)
+    rows, vectors = _rows(shards), [_Vectors(shards, column) for column in columns]
+    with parquet.ParquetWriter(stream, schema, use_dictionary=False) as writer:
+        while some := list(islice(rows, ROWS_WRITTEN)):
+            cells: list[list[Any]] = []
+            for name in names:
+                textual = schema.field(name).type == arrow.string()
+                cells.append([_text(row[name]) if textual else row[name] for row in some])
+            for column in vectors:
+                found = zip(some, column.take(len(some)), strict=True)
+                cells.append([None if row.get("error") else cell for row, cell in found])
+            made = [arrow.array(*each) for each in zip(cells, schema.types, strict=True)]
+            writer.write_table(arrow.table(made, schema))
 
-    def _table(self, schema: Any, rows: list[Row], arrays: dict[str, NDArray[Any]]) -> Any:
-        columns: list[list[Any]] = []
-        for name in self._names:
-            textual = schema.field(name).type == self._arrow.string()
-            columns.append([_text(row[name]) if textual else row[name] for row in rows])
-        for array in self._columns:
-            cells: Any = arrays[array.name]
-            if array.listed:
-                ends = arrays[str(self._ends)]
-                cells = np.split(cells, ends[:-1] - (ends[-1] - len(cells)))
-            columns.append([None if row.get("error") else cell for row, cell in zip(rows, cells, strict=True)])
-        return self._arrow.table([self._arrow.array(*one) for one in zip(columns, schema.types, strict=True)], schema)
 
-    def _lines(self) -> Iterator[Row]:
-        self._rows.flush()
-        with self._rows.path.open("rb") as lines:
-            yield from map(json.loads, lines)
+def _schema(
+    arrow: Any, shards: Shards, names: Sequence[str], numbers: Mapping[str, object], columns: Sequence[Column]
+) -> Any:
+    kinds = {name: {KINDS.get(numbers.get(name), "null")} for name in names}
+    for row in _rows(shards):
+        for name in names:
+            kinds[name].add(_kind(row[name]))
+    fields = [(name, getattr(arrow, _common(kinds[name]))()) for name in names]
+    nulls = "string" in kinds.get("error", ())
+    for column in columns:
+        kind = getattr(arrow, TYPES[column.dtype])()
+        if column.size != 0:  # pyarrow before 26 cannot read fixed-size lists with nulls
+            kind = arrow.list_(kind) if nulls or column.size is None else arrow.list_(kind, column.size)
+        fields.append((column.name, kind))
+    return arrow.schema(fields)
+
+
+def _rows(shards: Shards) -> Iterator[Row]:
+    return (json.loads(line) for piece in shards.pieces(LINES) for line in piece.splitlines())
+
+
+class _Rows:
+    """The rows of arrays that follow one another, any number at a time."""
+
+    def __init__(self, arrays: Iterator[NDArray[Any]]) -> None:
+        self._arrays = arrays
+        self._rest: list[NDArray[Any]] = []
+
+    def take(self, count: int) -> NDArray[Any]:
+        while not self._rest or sum(map(len, self._rest)) < count:
+            self._rest.append(next(self._arrays))
+        whole = np.concatenate(self._rest)
+        self._rest = [whole[count:]]
+        return whole[:count]
+
+
+class _Vectors:
+    """The cells of a column, any number at a time."""
+
+    def __init__(self, shards: Shards, column: Column) -> None:
+        self._rows = _Rows(shards.of(column.array))
+        self._lengths = _Rows(shards.of(LENGTHS)) if column.size is None else None
+
+    def take(self, count: int) -> Iterable[Any]:
+        if self._lengths is None:
+            return self._rows.take(count)
+        ends = np.cumsum(self._lengths.take(count))
+        return np.split(self._rows.take(int(ends[-1])), ends[:-1])
 
 
 def _text(value: Value) -> str | None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from bertcli.checkpoint.tensors import open_file
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, first_line, shown
+from bertcli.files.formats import endings, loaded
 from bertcli.files.parquet import check_sizes, pyarrow
 from bertcli.files.vectors import ORIGIN, quantize, stored_width
 from bertcli.order import best_first
@@ -140,11 +141,11 @@ def open_vectors(file: str) -> StoredVectors:
     Errors: BertcliError for a file that is missing, damaged, or holds no vectors.
     """
     path, ending = Path(file), Path(file).suffix.lower()
-    if ending not in OPENERS:
-        raise BertcliError(f"{file}: a file of vectors ends in {', '.join(OPENERS)}.")
+    if ending not in endings("vectors"):
+        raise BertcliError(f"{file}: a file of vectors ends in {', '.join(endings('vectors'))}.")
     if not path.exists():
         raise BertcliError(f"{file} is missing: give an existing file of vectors, such as encode -o writes.")
-    arrays = OPENERS[ending](path)
+    arrays = loaded(ending, "vectors")(path)
     if ENDS in arrays:
         raise _no_vectors(path, "holds a row for each token, not for each text")
     only = arrays if len(arrays) == 1 else ()
@@ -170,7 +171,7 @@ def _check_type(path: Path, dtype: np.dtype[Any], types: Sequence[np.dtype[Any]]
         raise _no_vectors(path, f"holds numbers of the type {shown(dtype.str)}, not of {', '.join(map(str, TYPES))}")
 
 
-def _npy(path: Path) -> Arrays:
+def open_npy(path: Path) -> Arrays:
     def blocks(count: int) -> Iterator[Numbers]:
         with open_regular(path) as file:
             yield from _streamed(path, file, os.fstat(file.fileno()).st_size, count)
@@ -178,7 +179,7 @@ def _npy(path: Path) -> Arrays:
     return {NAME: blocks}
 
 
-def _npz(path: Path) -> Arrays:
+def open_npz(path: Path) -> Arrays:
     @contextmanager
     def opened() -> Iterator[zipfile.ZipFile]:
         try:
@@ -223,7 +224,7 @@ def _header(path: Path, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]
     return shape, dtype
 
 
-def _safetensors(path: Path) -> Arrays:
+def open_safetensors(path: Path) -> Arrays:
     tensors = open_file(path)
 
     def blocks(name: str, count: int) -> Iterator[Numbers]:
@@ -245,7 +246,7 @@ def in_memory(array: Numbers, count: int) -> Iterator[Numbers]:
     return (array[begin : begin + count] for begin in range(0, max(1, len(array)), count))
 
 
-def _parquet(path: Path) -> Arrays:
+def open_parquet(path: Path) -> Arrays:
     """Columns of whole numbers, or of lists that all have one length; a list that is null counts as zeros."""
     arrow, parquet = pyarrow(str(path))
     known = {getattr(arrow, one.name)(): one for one in (*TYPES, WHOLE)}
@@ -295,6 +296,3 @@ def _width(columns: Any, name: str) -> int:
             if length is not None:
                 return int(length)
     return 0
-
-
-OPENERS = {".npy": _npy, ".npz": _npz, ".safetensors": _safetensors, ".parquet": _parquet}

@@ -20,19 +20,20 @@ They may be quantized, each vector on its own, so a stream gives the same result
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import ArrayFile, Rows, Stored
-from bertcli.files.draft import ERRORS, Draft
-from bertcli.files.inputs import PARQUET
-from bertcli.files.parquet import ParquetFile
-from bertcli.files.records import RecordWriter
+from bertcli.files.arrays import Stored
+from bertcli.files.formats import PARQUET, ending_of, loaded
+from bertcli.files.parquet import LENGTHS, Column, write_parquet
+from bertcli.files.shards import ERRORS, LINES, Shards
+from bertcli.report.documents import as_json
 
 if TYPE_CHECKING:
     from bertcli.tasks.encode import Block
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
 LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
 ORIGIN = ("index", "chunk", "start", "end")  # what a chunk is called in a file
+COLUMNS = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what a row of a table has
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -79,7 +81,7 @@ def stored_width(width: int, dtype: str) -> int:
 
 @dataclass(frozen=True)
 class VectorForm:
-    """How vectors are stored: how many numbers, as which of TYPES, and how many a text (see above).
+    """How vectors are stored: how many numbers, as which of TYPES, how many a text (see above), in which kind of file.
 
     paired, own_ids, keep_going: of a Parquet table, whether texts come in pairs, with ids, and may fail.
     """
@@ -92,32 +94,64 @@ class VectorForm:
     paired: bool = False
     own_ids: bool = False
     keep_going: bool = False
+    ending: str = ".npy"
 
     @property
     def ends(self) -> str | None:
         """The array that says where each text's rows or entries end."""
         return "indptr" if self.sparse else "offsets" if self.ragged else None
 
-    def arrays(self, ending: str) -> list[Rows]:
-        """The arrays of a file; a .npy file holds only one."""
-        listed = self.ends is not None
-        if self.sparse:
-            found = [Rows("indices", "<i4", (), listed), Rows("data", "<f4", (), listed)]
-        else:
-            found = [Rows("embeddings", TYPES[self.dtype], (stored_width(self.width, self.dtype),), listed)]
-            found += [Rows("scales", "<f4", (), listed)] * (self.dtype == "int8" and ending != ".npy")
-        found += [Rows(name, "<i8") for name in ORIGIN] * (self.chunked and ending != PARQUET)
-        return [*found, *([Rows(self.ends, "<i8")] if self.ends else [])]
-
-    def rows(self, block: Block | SparseBlock, before: int) -> Arrays:
-        """The rows of a block's texts in order; `before` them there are so many of one a token, or so many entries."""
+    def arrays(self, block: Block | SparseBlock) -> dict[str, Any]:
+        """What a shard holds of a block: the rows of its texts in order, and what is said of them."""
         places, origins = _order(block)
         values, lengths = self._values(block.vectors)
-        arrays = dict(zip(ORIGIN, np.array(origins, np.int64).reshape(-1, len(ORIGIN)).T, strict=True))
+        arrays = {}
+        if self._origin:
+            arrays = dict(zip(ORIGIN, np.array(origins, np.int64).reshape(-1, len(ORIGIN)).T, strict=True))
         if self.ends:
-            arrays[self.ends] = before + np.cumsum(_spread(np.array(lengths, np.int64), places, len(origins)))
-            return arrays | values
-        return arrays | {name: _spread(array, places, len(origins)) for name, array in values.items()}
+            arrays |= values | {LENGTHS: _spread(np.array(lengths, np.int64), places, len(origins))}
+        else:
+            arrays |= {name: _spread(array, places, len(origins)) for name, array in values.items()}
+        if self.ending == PARQUET:
+            return arrays | {LINES: b"".join(json.dumps(row).encode() + b"\n" for row in self._rows(block))}
+        return arrays | {ERRORS: b"".join(as_json(failure.record()) + b"\n" for failure in block.failures)}
+
+    def write(self, stream: IO[bytes], shards: Shards) -> None:
+        """Write the whole file."""
+        if self.ending == PARQUET:
+            names = ["id", *self._origin, "text", *["text_pair"] * self.paired, *["error"] * self.keep_going]
+            numbers = dict.fromkeys([*self._origin, *["id"] * (not self.own_ids)], int)
+            write_parquet(stream, shards, names, numbers, self._columns())
+        else:
+            loaded(self.ending, "arrays")(stream, list(self._stored(shards)))
+
+    @property
+    def _origin(self) -> tuple[str, ...]:
+        return ORIGIN if self.chunked else ()
+
+    @property
+    def _numbers(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """The arrays of numbers: the type of each, and the shape of a row."""
+        if self.sparse:
+            return {"indices": ("<i4", ()), "data": ("<f4", ())}
+        scales: dict[str, Any] = {"scales": ("<f4", ())} if self.dtype == "int8" and self.ending != ".npy" else {}
+        return {"embeddings": (TYPES[self.dtype], (stored_width(self.width, self.dtype),)), **scales}
+
+    def _columns(self) -> list[Column]:
+        return [
+            Column(COLUMNS.get(name, name), name, dtype, None if self.sparse else sum(row))
+            for name, (dtype, row) in self._numbers.items()
+        ]
+
+    def _stored(self, shards: Shards) -> Iterator[Stored]:
+        for name, (dtype, row) in {**self._numbers, **dict.fromkeys(self._origin, ("<i8", ()))}.items():
+            yield Stored(name, dtype, (shards.rows(name), *row), shards.of(name))
+        if self.ends:
+            count = shards.rows(LENGTHS)
+            yield Stored(self.ends, "<i8", (count + 1,), _ends(shards.of(LENGTHS)))
+        if self.sparse:
+            yield Stored("shape", "<i8", (2,), [np.array([count, self.width])])
+            yield Stored("format", "|S3", (), [np.array(b"csr")])
 
     def _values(self, vectors: Any) -> tuple[Arrays, list[int]]:
         """The numbers of texts one after another, and how many rows or entries each text has."""
@@ -128,6 +162,19 @@ class VectorForm:
         flat = np.concatenate([np.empty((0, self.width), np.float32), *vectors]) if self.ragged else np.asarray(vectors)
         values, scales = quantize(flat, self.dtype)
         return {"embeddings": values, **({} if scales is None else {"scales": scales})}, [len(v) for v in vectors]
+
+    def _rows(self, block: Block | SparseBlock) -> list[dict[str, Any]]:
+        """The rows of a table beside the numbers: id (the text's own, else its number), text, text_pair and error."""
+        places, origins = _order(block)
+        rows: list[dict[str, Any]] = [{**dict(zip(ORIGIN, origin, strict=True)), "id": origin[0]} for origin in origins]
+        for place, item in zip(places, block.items, strict=True):
+            rows[place] |= {"text": item.shown, "text_pair": item.text.pair, "error": None}
+            rows[place] |= {} if item.text.id is None else {"id": item.text.id}
+        at = {origin[0]: place for place, origin in enumerate(origins)}
+        for failure in block.failures:
+            rows[at[failure.index]] |= {"text": None, "text_pair": None, "error": failure.error}
+            rows[at[failure.index]] |= {"id": failure.text.id} if self.own_ids else {}
+        return rows
 
 
 def _order(block: Block | SparseBlock) -> tuple[list[int], list[tuple[int, int, int, int]]]:
@@ -149,66 +196,18 @@ def _spread(rows: NDArray[Any], places: list[int], count: int) -> NDArray[Any]:
     return spread
 
 
-def vector_file(draft: Draft, form: VectorForm) -> VectorFile | VectorTable:
-    """The file for a draft's ending: `append(block)` for each block, and at the end `finish`, which publishes it."""
-    return (VectorTable if _ending(draft.file) == PARQUET else VectorFile)(draft, form)
+def _ends(lengths: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """0, and where each of the parts of these lengths ends."""
+    end = np.zeros(1, np.int64)
+    yield end
+    for some in lengths:
+        ends = end[-1:] + np.cumsum(some)
+        yield ends
+        end = ends if len(ends) else end
 
 
 def failures_shown(file: str) -> str:
     """How the file of this name shows which texts could not be used."""
-    if _ending(file) == PARQUET:
+    if ending_of(file) == PARQUET:
         return "their vectors are null, and column error says why"
     return f"their vectors are zeros, and {file}.{ERRORS} says why"
-
-
-def _ending(file: str) -> str:
-    return Path(file).suffix.lower()
-
-
-class VectorFile:
-    """Vectors in .npy, .npz or .safetensors."""
-
-    def __init__(self, draft: Draft, form: VectorForm) -> None:
-        self._form = form
-        arrays = form.arrays(_ending(draft.file))
-        self._file = ArrayFile(draft, arrays)
-        self._errors = RecordWriter(draft.part(ERRORS), array=False)
-        if form.ends and not self._file.rows()[-1]:
-            none: Arrays = {array.name: np.empty((0, *array.row), array.dtype) for array in arrays}
-            self._file.append({**none, form.ends: np.zeros(1, np.int64)})
-
-    def append(self, block: Block | SparseBlock) -> None:
-        self._file.append(self._form.rows(block, self._file.rows()[0]))
-        for failure in block.failures:
-            self._errors.write(failure.record())
-
-    def finish(self) -> None:
-        shape = np.array([self._file.rows()[-1] - 1, self._form.width], "<i8")
-        more = [Stored("shape", "<i8", (2,), [shape.tobytes()]), Stored("format", "|S3", (), [b"csr"])]
-        self._file.finish(more if self._form.sparse else ())
-
-
-class VectorTable:
-    """Vectors in .parquet, with columns id (the text's own, else its number), text, and perhaps text_pair and error."""
-
-    def __init__(self, draft: Draft, form: VectorForm) -> None:
-        self._form = form
-        origin = ORIGIN if form.chunked else ()
-        names = ["id", *origin, "text", *["text_pair"] * form.paired, *["error"] * form.keep_going]
-        numbers = dict.fromkeys([*origin, *["id"] * (not form.own_ids)], int)
-        self._file = ParquetFile(draft, names, numbers, form.arrays(PARQUET))
-
-    def append(self, block: Block | SparseBlock) -> None:
-        places, origins = _order(block)
-        rows: list[dict[str, Any]] = [{**dict(zip(ORIGIN, origin, strict=True)), "id": origin[0]} for origin in origins]
-        for place, item in zip(places, block.items, strict=True):
-            rows[place] |= {"text": item.shown, "text_pair": item.text.pair, "error": None}
-            rows[place] |= {} if item.text.id is None else {"id": item.text.id}
-        at = {origin[0]: place for place, origin in enumerate(origins)}
-        for failure in block.failures:
-            rows[at[failure.index]] |= {"text": None, "text_pair": None, "error": failure.error}
-            rows[at[failure.index]] |= {"id": failure.text.id} if self._form.own_ids else {}
-        self._file.append(rows, self._form.rows(block, self._file.rows()[0] if self._form.ends else 0))
-
-    def finish(self) -> None:
-        self._file.finish()

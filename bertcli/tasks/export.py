@@ -22,8 +22,8 @@ from bertcli.engine.onnx.graph import IDS, MASK, SEGMENTS
 from bertcli.engine.onnx.session import Session, installed, require
 from bertcli.engine.packing import pack_padded
 from bertcli.errors import BertcliError
-from bertcli.files.draft import check_output
-from bertcli.files.part import writing
+from bertcli.files.formats import check_output
+from bertcli.files.shards import writing
 from bertcli.network.module import parameters
 from bertcli.opened import Opened
 from bertcli.tasks.graph import Wanted

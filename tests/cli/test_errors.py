@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from checkpoints import damaged, make
 from conftest import Made
+from crashes import full_disk
 from terminal import bertcli
 
 from bertcli.cli.app import PANELS, application
@@ -186,22 +187,11 @@ def test_errors_file_that_is_protected_stays(model: Path, tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("ending", ["json", "jsonl", "npy", "safetensors", "npz"])
-def test_errors_full_disk(ending: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_full_disk(ending: str, model: Path, tmp_path: Path) -> None:
     target = tmp_path / f"x.{ending}"
     target.write_text("old", encoding="utf-8")
-    original, room = os.write, 200
-
-    def written(file: int, data: memoryview) -> int:
-        nonlocal room
-        if not room:
-            raise OSError(28, "No space left on device")
-        count = original(file, data[:room])
-        room -= count
-        return count
-
-    monkeypatch.setattr(os, "write", written)
-    error = bertcli("encode", "-m", model, "tea", "milk", "-o", target).error
-    monkeypatch.undo()
+    with full_disk(200):
+        error = bertcli("encode", "-m", model, "tea", "milk", "-o", target).error
     assert f"Cannot write {target}: No space left on device" in error
     assert target.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [target]

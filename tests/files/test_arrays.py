@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import ENDINGS, SEVERAL_ENDINGS, ArrayFile, Rows, save_arrays
-from bertcli.files.draft import Draft
+from bertcli.files.arrays import Stored, save_arrays, save_stored
+from bertcli.files.formats import ARRAYS, SEVERAL
 
 Arrays = Mapping[str, NDArray[Any]]
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-SPECS = [Rows("embeddings", "<f4", (3,)), Rows("scales", "<f2"), Rows("offsets", "<i8"), Rows("bits", "|u1", (2, 2))]
+SPECS = {"embeddings": ("<f4", (3,)), "scales": ("<f2", ()), "offsets": ("<i8", ()), "bits": ("|u1", (2, 2))}
 
 
 def load(file: Path) -> dict[str, NDArray[Any]]:
@@ -41,31 +41,25 @@ def same(found: Arrays, expected: Arrays) -> bool:
     )
 
 
-@given(sizes=st.lists(st.integers(0, 5), max_size=5), ending=st.sampled_from(ENDINGS))
+@given(sizes=st.lists(st.integers(0, 5), max_size=5), ending=st.sampled_from(ARRAYS))
 @few
-def test_arrays_that_grow_come_back(sizes: list[int], ending: str, tmp_path: Path) -> None:
-    specs = SPECS[: 1 if ending == ".npy" else None]
-    random = np.random.default_rng(0)
-    blocks = [{s.name: random.integers(0, 9, (n, *s.row)).astype(s.dtype) for s in specs} for n in [0, *sizes]]
-    file = tmp_path / f"v{ending}"
-    with Draft(str(file)) as draft:
-        written = ArrayFile(draft, specs)
-        for number, block in enumerate(blocks):
-            written.append(block)
-            assert written.rows() == [sum(sizes[:number])] * len(specs)
-        written.finish()
-    assert same(load(file), {s.name: np.concatenate([block[s.name] for block in blocks]) for s in specs})
+def test_arrays_that_come_in_pieces_come_back(sizes: list[int], ending: str, tmp_path: Path) -> None:
+    random, file = np.random.default_rng(0), tmp_path / f"v{ending}"
+    stored, whole = [], {}
+    for name, (dtype, row) in [*SPECS.items()][: 1 if ending == ".npy" else None]:
+        pieces = [random.integers(0, 9, (n, *row)).astype(dtype) for n in [0, *sizes]]
+        stored.append(Stored(name, dtype, (sum(sizes), *row), pieces))
+        whole[name] = np.concatenate(pieces)
+    save_stored(str(file), *stored)
+    assert same(load(file), whole)
     assert list(tmp_path.iterdir()) == [file]
     first = file.read_bytes()
-    with Draft(str(file)) as draft:
-        whole = ArrayFile(draft, specs)
-        whole.append({s.name: np.concatenate([block[s.name] for block in blocks]) for s in specs})
-        whole.finish()
+    save_stored(str(file), *(array._replace(rows=[whole[array.name]]) for array in stored))
     assert file.read_bytes() == first
     file.unlink()
 
 
-@pytest.mark.parametrize("ending", SEVERAL_ENDINGS)
+@pytest.mark.parametrize("ending", SEVERAL)
 def test_arrays_of_any_shape_and_name_come_back(ending: str, tmp_path: Path) -> None:
     arrays = {
         "encoder/layer.0/query": np.arange(6, dtype=np.float32).reshape(2, 3).T,

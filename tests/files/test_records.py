@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from bertcli.errors import BertcliError
-from bertcli.files.draft import Draft
-from bertcli.files.records import FlatFile, RecordFile, record_output
+from bertcli.files.formats import loaded
+from bertcli.files.records import record_output
+from bertcli.files.shards import Shards
 from bertcli.files.table import Table
 from bertcli.report.documents import as_json
 from bertcli.report.tables import Column
@@ -42,18 +43,14 @@ def test_records_are_the_same_in_every_form(count: int, tmp_path: Path, capsysbi
         assert found == RECORDS[:count]
 
 
-def test_records_of_a_resumed_file_follow_those_there(tmp_path: Path) -> None:
-    for ending in ("json", "jsonl"):
-        whole, file = tmp_path / f"whole.{ending}", tmp_path / f"v.{ending}"
-        write("table", whole, RECORDS)
-        for first in (0, 1, 3):
-            (tmp_path / f".v.{ending}.part").unlink(missing_ok=True)
-            with Draft(str(file)) as draft:
-                RecordFile(draft).append(RECORDS[:first])
-                records = RecordFile(draft)  # as another process sees the part
-                records.append(RECORDS[first:])
-                records.finish()
-            assert file.read_bytes() == whole.read_bytes()
+def save_rows(file: Path, table: Table, keys: list[str], *blocks: list[dict[str, Any]]) -> None:
+    """Write records to a .csv or .parquet file, some at a time."""
+    form = loaded(file.suffix, "rows")(table, keys)
+    with Shards(str(file)) as shards:
+        for block in blocks:
+            shards.add(form.arrays(block), {})
+        with shards.result() as stream:
+            form.write(stream, shards)
 
 
 def flat(file: Path) -> list[dict[str, Any]]:
@@ -76,11 +73,7 @@ def test_records_in_a_flat_file_are_the_rows_of_their_table(ending: str, tmp_pat
         {"index": 2, "id": 1 << 70, "pair": "", "scores": []},
         {"index": 3, "id": None, "pair": None, "scores": [1e-9]},
     ]
-    with Draft(str(file)) as draft:
-        for part in (records[:1], records[1:]):
-            written = FlatFile(draft, table, ["id", "error"])  # as another process sees the parts
-            written.append(part)
-        written.finish()
+    save_rows(file, table, ["id", "error"], records[:1], records[1:])
     found = flat(file)
     assert [list(row) for row in found] == [["index", "id", "text_pair", "score", "error"]] * 4
     assert [tuple(row.values()) for row in found] == [
@@ -96,36 +89,27 @@ def test_records_in_a_flat_file_are_the_rows_of_their_table(ending: str, tmp_pat
 def test_records_in_a_parquet_file_have_numbers_of_the_same_types(rows: list[Any], tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     columns = (Column("index", number=int), Column("text"), Column("score", number=float))
-    with Draft(str(tmp_path / "v.parquet")) as draft:
-        written = FlatFile(draft, Table(columns, lambda record: [(record["index"], None, record["score"])]), ["error"])
-        written.append(rows)
-        written.finish()
+    table = Table(columns, lambda record: [(record["index"], None, record["score"])])
+    save_rows(tmp_path / "v.parquet", table, ["error"], rows)
     schema = parquet.read_schema(tmp_path / "v.parquet")
     assert [str(kind) for kind in schema.types] == ["int64", "string", "double", "string"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_records_in_a_flat_file_may_have_half_a_surrogate_pair(ending: str, tmp_path: Path) -> None:
-    with Draft(str(tmp_path / f"v.{ending}")) as draft:
-        written = FlatFile(draft, table(), [])
-        written.append([{"text": "good\ud800"}, {"text": "\udfff"}])
-        written.finish()
+    save_rows(tmp_path / f"v.{ending}", table(), [], [{"text": "good\ud800"}, {"text": "\udfff"}])
     assert flat(tmp_path / f"v.{ending}") == [{"text": "good\\ud800"}, {"text": "\\udfff"}]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_records_in_a_flat_file_may_be_none(ending: str, tmp_path: Path) -> None:
-    with Draft(str(tmp_path / f"v.{ending}")) as draft:
-        FlatFile(draft, table(), []).finish()
+    save_rows(tmp_path / f"v.{ending}", table(), [])
     assert flat(tmp_path / f"v.{ending}") == []
 
 
 def test_records_in_a_csv_file_keep_returns_in_their_cells(tmp_path: Path) -> None:
     file, texts = tmp_path / "v.csv", ["a\rb", "\r", "a\r\nb", "\n", "=1"]
-    with Draft(str(file)) as draft:
-        written = FlatFile(draft, table(), [])
-        written.append([{"text": text} for text in texts])
-        written.finish()
+    save_rows(file, table(), [], [{"text": text} for text in texts])
     assert [row["text"] for row in flat(file)] == texts
     assert file.read_bytes().startswith(b'text\n"a\rb"\n')
 

@@ -8,18 +8,18 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from conftest import Made
-from crashes import crashing
+from crashes import crashing, full_disk
 from deadlines import started
 from terminal import Result, bertcli
 
-from bertcli.files import draft
-from bertcli.files.draft import Draft, State
+from bertcli.files import shards
+from bertcli.files.shards import Shards, State
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
 FORMS = {
@@ -39,9 +39,9 @@ def model(made: Made) -> Path:
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every window goes to the disk, and then the state."""
-    monkeypatch.setattr(draft, "SHORTEST", 0.0)
-    monkeypatch.setattr(draft, "LONGEST", 0.0)
+    """Every window goes to the disk as a shard."""
+    monkeypatch.setattr(shards, "SHORTEST", 0.0)
+    monkeypatch.setattr(shards, "LONGEST", 0.0)
 
 
 @pytest.fixture
@@ -69,11 +69,15 @@ def leftovers(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
 def test_resume_has_something_to_crash(model: Path, source: Path, tmp_path: Path) -> None:
     for form in FORMS:
         with crashing(None) as disk:
             bertcli(*command(form, model, source, tmp_path / f"v.{form}"))
-        assert disk.calls > 25, form
+        assert disk.calls > 40, form
     assert leftovers(tmp_path) == []
 
 
@@ -114,7 +118,7 @@ def test_resume_after_crash_after_crash(model: Path, source: Path, tmp_path: Pat
 
 
 def unfinished(arguments: list[str | Path]) -> None:
-    with crashing(20):
+    with crashing(36):
         bertcli(*arguments)
 
 
@@ -123,16 +127,16 @@ def test_resume_does_not_begin_again(
 ) -> None:
     target = tmp_path / "v.npy"
     arguments = command("npy", model, source, target)
-    with crashing(28):
+    with crashing(44):
         bertcli(*arguments)
     seen: list[int] = []
-    step = Draft.step
+    add = Shards.add
 
-    def watched(self: Draft, state: State) -> None:
+    def watched(self: Shards, arrays: Any, state: State) -> None:
         seen.append(state["texts"])
-        step(self, state)
+        add(self, arrays, state)
 
-    monkeypatch.setattr(Draft, "step", watched)
+    monkeypatch.setattr(Shards, "add", watched)
     assert bertcli(*arguments).status == 0
     assert seen[0] > 5
     assert len(np.load(target)) == 24
@@ -154,10 +158,11 @@ def test_resume_with_other_options_is_refused(
     target = tmp_path / "v.npy"
     arguments = command("npy", model, source, target)
     unfinished(arguments)
-    before = {name: (tmp_path / name).read_bytes() for name in leftovers(tmp_path)}
+    before = contents(tmp_path / ".v.npy.parts")
     other = changed(arguments, *change)
     assert f"Cannot resume {target}: {message}; restore that" in bertcli(*other).error
-    assert {name: (tmp_path / name).read_bytes() for name in leftovers(tmp_path)} == before != {}
+    assert contents(tmp_path / ".v.npy.parts") == before
+    assert "000000.npz" in before
     assert not target.exists()
     assert bertcli(*arguments).status == 0
 
@@ -190,8 +195,11 @@ def test_resume_left_out_replaces_what_was_there(model: Path, source: Path, tmp_
 
 def test_resume_of_nothing_says_so(model: Path, source: Path, tmp_path: Path) -> None:
     arguments = command("npy", model, source, tmp_path / "v.npy")
-    assert "starts over" not in bertcli(*arguments).err
-    assert "v.npy to resume, so this one starts over." in bertcli(*arguments).err
+    note = f"Note: nothing is kept of an earlier run of {tmp_path / 'v.npy'}, so this one starts at the beginning."
+    assert note in bertcli(*arguments).err.splitlines()
+    with crashing(28):
+        bertcli(*arguments)
+    assert "nothing is kept" not in bertcli(*arguments).err
 
 
 @pytest.mark.parametrize("resume", [True, False])
@@ -200,7 +208,7 @@ def test_resume_beside_another_process_is_refused(resume: bool, model: Path, sou
     arguments = command("npy", model, source, target)
     if not resume:
         arguments.remove("--resume")
-    with Draft(str(target), None, resume=False):
+    with Shards(str(target)):
         message = bertcli(*arguments).error
         link = tmp_path / "link.npy"
         link.symlink_to(target)
@@ -218,52 +226,60 @@ def test_resume_of_a_pipe_is_refused(model: Path, tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
 
 
-@pytest.mark.parametrize("damage", ["part", "gone", "state", "nothing"])
-def test_resume_trusts_no_damaged_leftover(damage: str, model: Path, source: Path, tmp_path: Path) -> None:
+def test_resume_goes_on_after_the_shards_that_are_there(model: Path, source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.npy"
+    arguments = command("npy", model, source, target)
+    bertcli(*arguments)
+    expected = target.read_bytes()
+    for content in (None, b"PK damaged"):
+        with crashing(52):
+            bertcli(*arguments)
+        shard = tmp_path / ".v.npy.parts" / "000001.npz"
+        assert shard.with_name("000002.npz").exists()
+        shard.unlink() if content is None else shard.write_bytes(content)
+        assert bertcli(*arguments).status == 0
+        assert target.read_bytes() == expected
+        assert leftovers(tmp_path) == []
+
+
+def test_resume_names_a_shard_whose_numbers_have_changed(model: Path, source: Path, tmp_path: Path) -> None:
     target = tmp_path / "v.npy"
     arguments = command("npy", model, source, target)
     bertcli(*arguments)
     expected = target.read_bytes()
     target.unlink()
     unfinished(arguments)
-    part, state = tmp_path / ".v.npy.part", tmp_path / ".v.npy.state"
-    if damage == "part":
-        part.write_bytes(part.read_bytes()[:200])
-    elif damage == "gone":
-        part.unlink()
-    elif damage == "state":
-        state.write_bytes(state.read_bytes()[:-30].replace(b"windows", b"windowz", 2))
-    result = bertcli(*arguments)
-    assert ("is damaged, so this one starts over" in result.err) == (damage in ("part", "gone"))
+    shard = tmp_path / ".v.npy.parts" / "000001.npz"
+    data = bytearray(shard.read_bytes())
+    data[200] ^= 1
+    shard.write_bytes(data)
+    failed = bertcli(*arguments)
+    error = f"Error: {shard} was damaged (Bad CRC-32 for file 'embeddings.npy') and is removed: repeat the command with"
+    assert failed.status == 1
+    assert failed.err.splitlines()[-1] == f"{error} --resume."
+    assert not target.exists()
+    assert bertcli(*arguments).status == 0
     assert target.read_bytes() == expected
 
 
-@pytest.fixture
-def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """A disk with room for some bytes."""
-    original, room = os.write, 4000
-
-    def write(file: int, data: memoryview) -> int:
-        nonlocal room
-        if not room:
-            raise OSError(28, "No space left on device")
-        count = original(file, data[:room])
-        room -= count
-        return count
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "write", write)
-        yield patch
+def test_resume_removes_what_version_0_4_left(model: Path, source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.npy"
+    for name in (".v.npy.part", ".v.npy.state", ".v.npy.lock", ".v.npy.errors.jsonl.part", ".other.npy.part"):
+        (tmp_path / name).write_bytes(b"old")
+    result = bertcli(*command("npy", model, source, target))
+    assert "Note: removing .v.npy.state, which version 0.4.0 left of an unfinished run." in result.err.splitlines()
+    assert leftovers(tmp_path) == [".other.npy.part"]
+    assert len(np.load(target)) == 24
 
 
-def test_resume_after_a_full_disk(full: pytest.MonkeyPatch, model: Path, source: Path, tmp_path: Path) -> None:
+def test_resume_after_a_full_disk(model: Path, source: Path, tmp_path: Path) -> None:
     target = tmp_path / "v.jsonl"
     arguments = ["encode", *command("jsonl", model, source, target)[4:]]
-    result = bertcli(*arguments)
+    with full_disk(4000):
+        result = bertcli(*arguments)
     assert "No space left on device" in result.error
     assert "texts are done and kept: repeat the command with --resume to continue" in result.err
     assert not target.exists()
-    full.undo()
     assert bertcli(*arguments).status == 0
     again = target.read_bytes()
     bertcli(*arguments)
@@ -289,7 +305,7 @@ def test_resume_goes_on_with_accuracy(made: Made, tmp_path: Path) -> None:
     for last in (16, 19, 26):
         with crashing(last):
             run()
-        assert run() == expected
+        assert run()[:2] == expected[:2]
         assert target.read_bytes() == whole
 
 
@@ -327,18 +343,18 @@ def test_resume_may_begin_to_keep_going_with_flat_rows(ending: str, made: Made, 
     assert target.read_bytes() == whole.read_bytes()
 
 
-STOPS_AT_ITS_FIRST_STATE = """
+STOPS_AT_ITS_FIRST_SHARD = """
 import os, signal
 from bertcli.cli import main
-from bertcli.files import draft
+from bertcli.files import shards
 
-def save_and_stop(self, saved):
-    draft.Draft._save = save
-    save(self, saved)
+def write_and_stop(self):
+    shards.Shards._write_shard = write
+    write(self)
     os.kill(os.getpid(), signal.SIGSTOP)
 
-draft.SHORTEST = draft.LONGEST = 0.0
-save, draft.Draft._save = draft.Draft._save, save_and_stop
+shards.SHORTEST = shards.LONGEST = 0.0
+write, shards.Shards._write_shard = shards.Shards._write_shard, write_and_stop
 main()
 """
 
@@ -347,7 +363,7 @@ def test_resume_after_ctrl_c(model: Path, tmp_path: Path) -> None:
     source, target = tmp_path / "in.txt", tmp_path / "v.npy"
     source.write_text("She drank hot tea with milk.\n" * 5_000, encoding="utf-8")
     command = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--resume"]
-    arguments = [sys.executable, "-c", STOPS_AT_ITS_FIRST_STATE, *command]
+    arguments = [sys.executable, "-c", STOPS_AT_ITS_FIRST_SHARD, *command]
     with started(arguments, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from bertcli.files.draft import Draft
+from bertcli.files.shards import Shards
 from bertcli.files.texts import Chunk, Failure, Text
-from bertcli.files.vectors import VectorForm, failures_shown, vector_file
+from bertcli.files.vectors import VectorForm, failures_shown
 
 WIDTH = 3
 Array = NDArray[Any]
@@ -65,11 +65,12 @@ def blocks(counts: list[int], cut: int, one: Any) -> list[Block]:
 
 def written(file: Path, form: VectorForm, given_blocks: list[Any]) -> Any:
     """The file's arrays, or a table's rows."""
-    with Draft(str(file)) as draft:
-        result = vector_file(draft, form)
+    form = replace(form, ending=file.suffix)
+    with Shards(str(file)) as shards:
         for block in given_blocks:
-            result.append(block)
-        result.finish()
+            shards.add(form.arrays(block), {})
+        with shards.result() as stream:
+            form.write(stream, shards)
     if file.suffix == ".parquet":
         return pytest.importorskip("pyarrow.parquet").read_table(file).to_pylist()
     if file.suffix == ".npy":

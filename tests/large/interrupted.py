@@ -28,10 +28,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from checkpoints import make  # noqa: E402
 from large.flat import WORDS  # noqa: E402
 
-# The state is written after every few windows here, so that a run of a second has many moments to be killed in.
+# A shard is written after every few windows here, so that a run of a second has many moments to be killed in.
 COMMAND = (
-    "import sys\nimport bertcli.files.draft as draft\nfrom bertcli.cli import main\n"
-    "draft.SHORTEST = draft.LONGEST = 0.02\nmain()\n"
+    "import sys\nimport bertcli.files.shards as shards\nfrom bertcli.cli import main\n"
+    "shards.SHORTEST = shards.LONGEST = 0.02\nmain()\n"
 )
 FORMS = {
     "npy": ["encode"],
@@ -99,7 +99,7 @@ def kill(scene: Scene, form: str) -> tuple[bool, bool]:
                 work_begun(process, target)
             time.sleep(scene.choose.uniform(0, 1.0) * scene.seconds[form])
             process.kill()
-        resumed |= b"sizes" in state(target)
+        resumed |= has_shards(target)
         if target.exists() and target.read_bytes() != scene.whole[form]:
             return False, resumed
     done = scene.run(form, target)
@@ -108,14 +108,13 @@ def kill(scene: Scene, form: str) -> tuple[bool, bool]:
 
 def work_begun(process: subprocess.Popen[bytes], target: Path) -> float:
     """Wait until the process has loaded its model and begun to write; the time then."""
-    while process.poll() is None and not target.with_name(f".{target.name}.part").exists():
+    while process.poll() is None and not target.with_name(f".{target.name}.parts").exists():
         time.sleep(0.001)
     return time.monotonic()
 
 
-def state(target: Path) -> bytes:
-    path = target.with_name(f".{target.name}.state")
-    return path.read_bytes() if path.exists() else b""
+def has_shards(target: Path) -> bool:
+    return any(target.parent.glob(f".{target.name}.parts/*.npz"))
 
 
 def full_tmpfs(disk: Path, size: int) -> One:
@@ -149,7 +148,7 @@ def gone_on(
     if first.returncode == 0:
         return scene.agrees(form, target), False
     said = message in first.stderr and not target.exists()
-    resumed = b"sizes" in state(target)
+    resumed = has_shards(target)
     done = scene.run(form, target)
     return said and done.returncode == 0 and scene.agrees(form, target), resumed
 

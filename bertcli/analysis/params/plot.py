@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from bertcli.analysis.params.flow import is_within
 from bertcli.analysis.params.summary import Row, Summary
 from bertcli.errors import BertcliError
-from bertcli.files.draft import check_output, save
+from bertcli.files.formats import check_output
+from bertcli.files.shards import save
 from bertcli.report.tables import visible
 
 INDENT = "    "

@@ -1,0 +1,333 @@
+"""A run on its way to its file: whole shards beside it, which the end streams into the file.
+
+    .v.npy.parts/000017.npz        the arrays that some seconds of work gave, and the state of the run after them
+    .v.npy.parts/fingerprint.json  what must be the same for another run to continue
+    .v.npy.parts/lock              held by the process that is at work; its content is that process's number
+
+Everything is written under a temporary name, brought to the disk and renamed, so what has its name is whole, and to
+resume is to count shards. The result is written and renamed the same way; where a link stands in its place, the file
+that it points to is replaced.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import time
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from bertcli.errors import BertcliError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+logger = logging.getLogger("bertcli")
+
+State = dict[str, Any]
+Fingerprint = dict[str, Any]
+LINES = "lines"  # the array that holds records, or the rows of a table, as lines
+ERRORS = "errors.jsonl"  # the array, and the file beside a result, that lists texts that could not be used
+PROGRESS = "progress"  # the array that holds Kept in JSON
+SHORTEST, LONGEST = 1.0, 30.0  # seconds of a shard: a hundredth of the time so far, within these limits
+LARGEST = 1 << 23  # bytes of a shard, which is in memory until it is written
+KEPT = 10.0  # seconds of work from which shards are kept after an error even without --resume
+LOCKED = (errno.EWOULDBLOCK, errno.EACCES)  # by another process; any other error: a file system without locks
+UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
+MODEL_FILES = (".json", ".txt", ".safetensors", ".bin", ".model")
+FOLDERS_DEEP = 2  # a checkpoint's own folder, and those of sentence-transformers modules in it
+OLDER = ("state", "state.new", "lock", "part", "errors.jsonl.part", "texts.part", *(f"{i}.part" for i in range(7)))
+
+
+class Kept(NamedTuple):
+    """The shards on the disk: how many, the state of the run after them, and how many rows each array has in them."""
+
+    number: int = 0
+    state: State | None = None
+    rows: Mapping[str, int] = {}
+
+
+class Shards:
+    """`with Shards(file) as shards: … with shards.result() as stream: …` — without a result the file stays as it was.
+
+    A run calls `add(arrays, state)` after each block of work, and at the end writes what `of(name)` gives. fingerprint:
+    a function of what must be the same for another run to continue, called once there is something to keep; None if
+    the texts cannot be read again. resume: continue where an earlier run stopped; `state` is then the state of its last
+    shard. Errors: BertcliError if another process is writing the same file, if the fingerprint differs, and for disk
+    errors.
+    """
+
+    def __init__(self, file: str, fingerprint: Callable[[], Fingerprint] | None = None, resume: bool = False) -> None:
+        self.file = file
+        self._path = Path(os.path.realpath(file))
+        self._folder = self._path.with_name(f".{self._path.name}.parts")
+        self._fingerprint = fingerprint
+        self._resume = resume
+        self._kept = Kept()
+        self._held: list[tuple[dict[str, Any], State]] = []  # the next shard's blocks, each with the state after it
+        self._bytes = 0  # of these
+        self._published = False
+
+    def __enter__(self) -> Shards:
+        self._begun = self._written = time.monotonic()
+        with writing(self.file):
+            self._lock = _locked(self._folder, self.file)
+            try:
+                self._begin()
+            except BaseException:
+                os.close(self._lock)
+                raise
+        return self
+
+    @property
+    def state(self) -> State | None:
+        """What was last passed to `add`, perhaps by an earlier run; None at the beginning."""
+        return self._held[-1][1] if self._held else self._kept.state
+
+    def add(self, arrays: Mapping[str, Any], state: State) -> None:
+        """Append rows to each array (NumPy's, or bytes), and note the state after them; at times write a shard."""
+        import numpy as np
+
+        block = {name: np.frombuffer(x, np.uint8) if isinstance(x, bytes) else x for name, x in arrays.items()}
+        self._held.append((block, state))
+        now = time.monotonic()
+        due = now - self._written >= min(max(SHORTEST, (now - self._begun) / 100), LONGEST)
+        self._bytes += sum(rows.nbytes for rows in block.values())
+        if self._bytes >= LARGEST or (due and self._fingerprint):
+            self._write_shard()
+
+    def rows(self, name: str) -> int:
+        """How many rows an array has so far."""
+        return self._kept.rows.get(name, 0) + sum(len(block.get(name, ())) for block, _ in self._held)
+
+    def of(self, name: str) -> Iterator[NDArray[Any]]:
+        """The rows of an array, some at a time."""
+        import numpy as np
+
+        for number in range(self._kept.number):
+            try:
+                with np.load(self._shard(number), allow_pickle=False) as shard:
+                    rows = shard[name]
+            except UNREADABLE as error:
+                self._held, self._kept = [], Kept(number)  # the shards before it are good
+                self._shard(number).unlink(missing_ok=True)
+                raise BertcliError(
+                    f"{self._shard(number)} was damaged ({error}) and is removed: repeat the command with --resume."
+                ) from None
+            yield rows
+        yield from (block[name] for block, _ in self._held)
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """The bytes of an array, some at a time."""
+        return (rows.tobytes() for rows in self.of(name))
+
+    @contextmanager
+    def result(self) -> Iterator[IO[bytes]]:
+        """`with shards.result() as stream:` — what is written to it becomes the file when the block succeeds.
+
+        The list of errors, where a run has that array, becomes v.npy.errors.jsonl before, or none where it is empty.
+        """
+        errors = self._path.with_name(f"{self._path.name}.{ERRORS}")
+        with writing(self.file):
+            if self.rows(ERRORS):
+                with _replacing(errors, self._folder / "new") as listed:
+                    listed.writelines(self.pieces(ERRORS))
+            with _replacing(self._path, self._folder / "result") as stream:
+                yield stream
+            if ERRORS in (self._held[0][0] if self._held else self._kept.rows) and not self.rows(ERRORS):
+                errors.unlink(missing_ok=True)  # of an earlier result
+            _sync_folder(self._path.parent)  # before the shards go
+        self._published = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if not self._published and self._keep():
+                if self.state:
+                    done = f"{self.state.get('texts', 0):,} texts"
+                    logger.info("%s are done and kept: repeat the command with --resume to continue.", done)
+                return
+            with suppress(OSError):  # the result is in its place, or an error is on its way
+                self._remove(0)
+                (self._folder / "lock").unlink()
+                self._folder.rmdir()
+        finally:
+            os.close(self._lock)
+
+    # -------------------------------------------------------------------------------------------- beginning and end
+
+    def _begin(self) -> None:
+        """Count the shards of an earlier run, if this one is to continue it; remove what is left of any other."""
+        for path in (self._path.with_name(f".{self._path.name}.{ending}") for ending in OLDER):
+            if os.path.lexists(path):
+                path.unlink()
+                logger.info("removing %s, which version 0.4.0 left of an unfinished run.", path.name)
+        earlier = None
+        with suppress(FileNotFoundError, ValueError):
+            earlier = json.loads((self._folder / "fingerprint.json").read_bytes())
+        if earlier and self._resume:
+            self._check(earlier)
+            self._count()
+        elif earlier:
+            logger.info("replacing what an unfinished run left of %s (--resume would continue it).", self.file)
+        if self._resume and not self._kept.number:
+            logger.info("nothing is kept of an earlier run of %s, so this one starts at the beginning.", self.file)
+        self._remove(self._kept.number)
+
+    def _check(self, earlier: Fingerprint) -> None:
+        assert self._fingerprint is not None
+        new = json.loads(json.dumps(self._fingerprint()))
+        if new.get("--keep-going"):
+            earlier = {**earlier, "--keep-going": True}  # so far it would have made no difference
+        if why := difference(earlier, new):
+            raise BertcliError(f"Cannot resume {self.file}: {why}; restore that, or leave out --resume to start over.")
+
+    def _count(self) -> None:
+        import numpy as np
+
+        with suppress(*UNREADABLE):  # the first one that is not there
+            while True:
+                with np.load(self._shard(self._kept.number), allow_pickle=False) as shard:
+                    kept = Kept(*json.loads(shard[PROGRESS].tobytes()))
+                self._kept = kept
+
+    def _write_shard(self) -> None:
+        import numpy as np
+
+        blocks = [block for block, _ in self._held]
+        kept = Kept(self._kept.number + 1, self.state, {name: self.rows(name) for name in blocks[0]})
+        fingerprint = self._folder / "fingerprint.json"
+        with writing(self.file):
+            if self._fingerprint and not fingerprint.exists():
+                with _replacing(fingerprint, self._folder / "new") as stream:
+                    stream.write(json.dumps(self._fingerprint()).encode())
+            arrays: dict[str, Any] = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+            arrays[PROGRESS] = np.frombuffer(json.dumps(kept).encode(), np.uint8)
+            with _replacing(self._shard(self._kept.number), self._folder / "new") as stream:
+                np.savez(stream, **arrays)
+        self._held = []  # first: after a Ctrl-C here nothing is there twice
+        self._kept = kept
+        self._bytes, self._written = 0, time.monotonic()
+
+    def _keep(self) -> bool:
+        """Write what is complete, if it is worth it; true if there is something to resume."""
+        if self._fingerprint is None or not (self._resume or time.monotonic() - self._begun > KEPT):
+            return False
+        if self._held:
+            with suppress(BertcliError):  # a full disk: the shards before it stand
+                self._write_shard()
+        return self._kept.number > 0
+
+    def _remove(self, first: int) -> None:
+        """All but so many shards, the newest first, so that those which a crash leaves are always the first ones."""
+        kept = {"lock", *["fingerprint.json"] * bool(first), *(self._shard(number).name for number in range(first))}
+        for path in sorted(self._folder.iterdir(), reverse=True):
+            if path.name not in kept:
+                path.unlink()
+
+    def _shard(self, number: int) -> Path:
+        return self._folder / f"{number:06}.npz"
+
+
+def save(file: str, data: bytes) -> None:
+    """Write a whole file; on an error what was there stays."""
+    with Shards(file) as shards, shards.result() as stream:
+        stream.write(data)
+
+
+@contextmanager
+def writing(file: str) -> Iterator[None]:
+    """For a block that writes: disk errors become BertcliErrors naming the file."""
+    try:
+        yield
+    except OSError as error:
+        raise BertcliError(f"Cannot write {file}: {error.strerror or error}; nothing there was changed.") from None
+
+
+@contextmanager
+def _replacing(path: Path, temporary: Path) -> Iterator[IO[bytes]]:
+    """What is written takes the place of a file, with its permissions, when it is on the disk. Errors: OSError."""
+    try:
+        with open(temporary, "wb") as stream:
+            yield stream
+            stream.flush()
+            if path.exists():
+                os.chmod(temporary, path.stat().st_mode)
+            os.fsync(stream.fileno())
+    except BaseException:
+        temporary.unlink(missing_ok=True)  # room on a full disk for what is to be kept
+        raise
+    os.replace(temporary, path)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk. Errors: OSError."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _locked(folder: Path, target: str) -> int:
+    """The open lock of a folder, which is made; one process at a time holds it, however it ends.
+
+    Errors: BertcliError naming the process that holds it, OSError.
+    """
+    path = folder / "lock"
+    while True:
+        folder.mkdir(exist_ok=True)
+        with suppress(FileNotFoundError):  # the process that held it has just removed it
+            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno in LOCKED:
+                    number = os.read(lock, 20)
+                    os.close(lock)
+                    who = f"Process {number.decode()}" if number.isdigit() else "Another process"
+                    raise BertcliError(
+                        f"{who} is writing {target} right now: wait for it, or choose another --output."
+                    ) from None
+            if path.exists() and os.path.samestat(os.stat(path), os.fstat(lock)):
+                os.ftruncate(lock, 0)
+                os.write(lock, str(os.getpid()).encode())
+                return lock
+            os.close(lock)
+
+
+# ------------------------------------------------------------------------------------------------- the fingerprint
+
+
+def digest(files: Iterable[Path]) -> str:
+    """One hash of the contents of files, in this order. Errors: OSError."""
+    whole = hashlib.blake2b(digest_size=16)
+    for path in files:
+        with path.open("rb") as file:
+            whole.update(hashlib.file_digest(file, "blake2b").digest())
+    return whole.hexdigest()
+
+
+def model_files(folder: Path) -> list[Path]:
+    """The files of a checkpoint that may affect its results."""
+    patterns = ("/".join(["*"] * depth) for depth in range(1, FOLDERS_DEEP + 1))
+    found = (path for pattern in patterns for path in folder.glob(pattern))
+    return sorted(path for path in found if path.suffix in MODEL_FILES and path.is_file())
+
+
+def difference(old: Fingerprint, new: Fingerprint) -> str | None:
+    """In which way two runs differ, the first by name; None if they do not."""
+    for key in sorted(old.keys() | new.keys()):
+        if old.get(key) != new.get(key):
+            was, now = ("not given" if one.get(key) is None else one[key] for one in (old, new))
+            return f"the {key} has changed" if key in ("input", "model") else f"{key} was {was} and is now {now}"
+    return None

@@ -1,0 +1,191 @@
+"""Shards on their way to a file, the rename at the end, and the lock."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertcli.errors import BertcliError
+from bertcli.files import shards
+from bertcli.files.shards import ERRORS, Shards, save
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every block goes to the disk."""
+    monkeypatch.setattr(shards, "SHORTEST", 0.0)
+    monkeypatch.setattr(shards, "LONGEST", 0.0)
+
+
+def unfinished(file: Path, resume: bool = True) -> Shards:
+    return Shards(str(file), lambda: {"input": "tea"}, resume)
+
+
+def interrupt(file: Path, after: int = 2) -> None:
+    """So many blocks before Ctrl-C."""
+    with suppress(KeyboardInterrupt), unfinished(file) as begun:
+        for texts in range(1, after + 1):
+            begun.add({"lines": b"tea", "rows": np.full((texts, 2), texts)}, {"texts": texts})
+        raise KeyboardInterrupt
+
+
+@pytest.mark.usefixtures("eager")
+def test_shards_go_on_where_the_last_one_ends(tmp_path: Path) -> None:
+    file = tmp_path / "v.json"
+    interrupt(file)
+    assert sorted(path.name for path in (tmp_path / ".v.json.parts").iterdir()) == [
+        "000000.npz", "000001.npz", "fingerprint.json", "lock"
+    ]  # fmt: skip
+    with unfinished(file) as resumed:
+        assert resumed.state == {"texts": 2}
+        assert (resumed.rows("lines"), resumed.rows("rows"), resumed.rows("none")) == (6, 3, 0)
+        resumed.add({"lines": b"milk", "rows": np.full((1, 2), 3)}, {"texts": 3})
+        assert resumed.state == {"texts": 3}
+        assert np.concatenate([*resumed.of("rows")]).tolist() == [[1, 1], [2, 2], [2, 2], [3, 3]]
+        with resumed.result() as stream:
+            stream.writelines(resumed.pieces("lines"))
+    assert file.read_bytes() == b"teateamilk"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("fingerprint", [b"", b"{", b"[]", b"{}", None])
+def test_shards_without_a_fingerprint_are_removed(fingerprint: bytes | None, tmp_path: Path) -> None:
+    file = tmp_path / "v.json"
+    interrupt(file)
+    place = tmp_path / ".v.json.parts" / "fingerprint.json"
+    place.unlink() if fingerprint is None else place.write_bytes(fingerprint)
+    with unfinished(file) as resumed:
+        assert resumed.state is None
+        assert resumed.rows("lines") == 0
+        with resumed.result() as stream:
+            stream.write(b"new")
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.usefixtures("eager")
+def test_shards_without_resume_leave_nothing_of_an_earlier_run(tmp_path: Path) -> None:
+    file = tmp_path / "v.json"
+    interrupt(file)
+    with pytest.raises(KeyboardInterrupt), unfinished(file, resume=False):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_shards_are_as_large_as_stated_even_of_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "LARGEST", 100)
+    with Shards(str(tmp_path / "v.npy")) as written:
+        for _ in range(7):
+            written.add({"rows": np.zeros(5)}, {})
+        sizes = [len(rows) for rows in written.of("rows")]
+    assert sizes == [15, 15, 5]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_result_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    file = tmp_path / "v.json"
+    file.write_bytes(b"old")
+    file.chmod(0o640)
+    with suppress(ZeroDivisionError), Shards(str(file)) as failing, failing.result() as stream:
+        stream.write(b"new")
+        raise ZeroDivisionError
+    assert file.read_bytes() == b"old"
+    save(str(file), b"new")
+    assert file.read_bytes() == b"new"
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_result_replaces_what_a_link_points_to(tmp_path: Path) -> None:
+    file, link = tmp_path / "v.json", tmp_path / "link.json"
+    link.symlink_to(file)
+    save(str(link), b"new")
+    assert link.is_symlink()
+    assert file.read_bytes() == b"new"
+
+
+def test_result_has_a_list_of_errors_only_if_there_are_any(tmp_path: Path) -> None:
+    file, listed = tmp_path / "v.npy", tmp_path / "v.npy.errors.jsonl"
+    for errors in (b"{}\n", b""):
+        with Shards(str(file)) as written:
+            written.add({ERRORS: errors}, {})
+            with written.result() as stream:
+                stream.write(b"tea")
+        assert listed.exists() == bool(errors)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.usefixtures("eager")
+def test_shard_that_failed_to_reach_the_disk_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsync, failures = os.fsync, [OSError(errno.EIO, "Input/output error")]
+
+    def once(file: int) -> None:
+        if failures and os.path.samestat(os.fstat(file), os.stat(tmp_path / ".v.npy.parts" / "new")):
+            raise failures.pop()
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", once)
+    with pytest.raises(BertcliError, match=r"Cannot write .*v\.npy: Input/output error; nothing there was changed"):
+        interrupt(tmp_path / "v.npy")
+    with unfinished(tmp_path / "v.npy") as resumed:
+        assert resumed.state == {"texts": 1}
+        assert b"".join(resumed.pieces("lines")) == b"tea"
+
+
+# ---------------------------------------------------------------------------------------------------------------- locks
+
+
+def gone(path: Path) -> None:
+    path.unlink()
+    path.parent.rmdir()
+
+
+def made_anew(path: Path) -> None:
+    path.unlink()
+    path.touch()
+
+
+@pytest.mark.parametrize("meanwhile", [gone, made_anew])
+def test_lock_that_is_deleted_before_it_is_held_is_none(
+    meanwhile: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / ".v.npy.parts" / "lock"
+    lock, late = fcntl.flock, [meanwhile]
+
+    def flock(file: int, how: int) -> None:
+        lock(file, how)
+        if late:
+            late.pop()(path)
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with Shards(str(tmp_path / "v.npy")):
+        assert path.read_text() == str(os.getpid())
+        with (
+            pytest.raises(BertcliError, match=f"Process {os.getpid()} is writing .*v.npy right now"),
+            Shards(str(tmp_path / "v.npy")),
+        ):
+            pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("number", "ours"), [(errno.EWOULDBLOCK, False), (errno.ENOSYS, True), (errno.ENOLCK, True)])
+def test_lock_on_a_file_system_without_locks(
+    number: int, ours: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(file: int, how: int) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    if ours:
+        save(str(tmp_path / "v.json"), b"new")
+        assert (tmp_path / "v.json").read_bytes() == b"new"
+    else:
+        with pytest.raises(BertcliError, match="Another process is writing"):
+            save(str(tmp_path / "v.json"), b"new")
