@@ -200,9 +200,10 @@ def variant(
         settings, name = config, config.model_type
     else:
         check_kind("config", config, PATH)
-        if not Path(config).exists():
-            raise BertcliError(f"{config} is missing: give the path of an existing config.json.")
-        settings, name = read_config(Path(config)), str(config)
+        file = Path(config) / "config.json" if Path(config).is_dir() else Path(config)
+        if not file.exists():
+            raise BertcliError(f"{file} is missing: give the path of an existing config.json.")
+        settings, name = read_config(file), str(config)
     changed: dict[str, Any] = dict(sizes or {})
     known = [one.name for one in fields(settings) if isinstance(getattr(settings, one.name), int)]
     for key in changed:

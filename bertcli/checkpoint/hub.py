@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 
 from bertcli.checkpoint.cache import cache_folder, missing, snapshot
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, nearest, shown
 
 logger = logging.getLogger("bertcli")
 
@@ -91,11 +91,15 @@ def _check_name(model: str) -> None:
     """Accept only what can be a Hub id; anything that looks like a path is not looked up on the network."""
     path = os.path.expanduser(model)
     if os.path.exists(path):
-        raise BertcliError(f"{model} is a file: give the folder that holds it, {shown(os.path.dirname(path) or '.')}.")
+        near = next((str(one) for one in [*Path(path).parents][:2] if (one / "config.json").is_file()), None)
+        otherwise = "a model is a folder with config.json and weights such as model.safetensors"
+        raise BertcliError(f"{model} is a file: {otherwise if near is None else f'give the folder {shown(near)}'}.")
     if model.startswith((".", "~", "/")) or model.endswith("/") or "\\" in model or model.count("/") > 1:
         raise BertcliError(f"There is no folder {shown(model)}.")
     if not HUB_ID.fullmatch(model):
         raise BertcliError(f"{shown(model)} is neither a folder nor a Hub id such as google-bert/bert-base-uncased.")
+    if "/" not in model and (advice := nearest(model, SAMPLES)).startswith("Did"):
+        raise BertcliError(f"There is no folder and no bundled model {shown(model)}. {advice}")
 
 
 def _names(model: str) -> list[str]:

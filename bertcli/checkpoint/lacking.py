@@ -16,6 +16,7 @@ OTHER_WEIGHTS = (
     ("model.ckpt.index", "TensorFlow", CONVERT),
     ("flax_model.msgpack", "Flax", CONVERT),
     (".onnx", "ONNX", "give the model that this one was exported from"),
+    (".gguf", "GGUF", "give the model that this one was converted from"),
 )  # fmt: skip
 
 # What a tokenizer is read from: any of these, of which each may need several files.

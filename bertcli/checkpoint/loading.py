@@ -111,7 +111,9 @@ def _open(folder: Path) -> tuple[Config, Mapping[str, StoredTensor]]:
         return open_static(folder)
     if not os.path.lexists(folder / "config.json"):
         names = [path.name for path in folder.glob("*")]
-        otherwise = "has no config.json: give the folder of a model, or fetch this one again"
+        within = sorted(folder.glob("*/config.json"), key=os.path.getmtime)  # of a training run the last
+        advice = f"give {within[-1].parent}, which has" if within else "give the folder of a model, or fetch this again"
+        otherwise = f"has no config.json: {advice}"
         raise lacks_weights(str(folder), names, otherwise)
     config = read_config(folder / "config.json")
     if not family(config.model_type).names:

@@ -13,6 +13,7 @@ from inspect import Parameter, Signature
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from bertcli.cli.options import DebugOptions, name_of, wrong
 from bertcli.cli.signals import INTERRUPTED, asked_to_end
@@ -20,6 +21,21 @@ from bertcli.cli.streams import leave_streams
 from bertcli.errors import BertcliError
 from bertcli.report.tables import visible
 from bertcli.tasks.options import hints_of, kinds_of
+
+
+class Command(TyperCommand):
+    """A command that says what was meant where an option has one dash, or a variant's name no option."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        options = {name for one in self.params for name in one.opts}
+        if not ctx.resilient_parsing:  # as it is for shell completion
+            for word in args[: args.index("--") if "--" in args else None]:
+                if word.startswith("-") and f"-{word.partition('=')[0]}" in options:
+                    raise typer.BadParameter(f"there is no option {word}. Did you mean -{word}?")
+            _, rest, _ = self.make_parser(ctx).parse_args(args=list(args))
+            if rest and "--variant" in options:
+                raise typer.BadParameter(f"there is no place for {rest[0]!r}. Did you mean --variant {rest[0]}?")
+        return super().parse_args(ctx, args)
 
 
 def register(app: typer.Typer, function: Callable[..., None], panel: str) -> None:
@@ -40,7 +56,7 @@ def register(app: typer.Typer, function: Callable[..., None], panel: str) -> Non
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__name__, run.__doc__ = function.__name__, function.__doc__
-    app.command(rich_help_panel=panel)(run)
+    app.command(rich_help_panel=panel, cls=Command)(run)
 
 
 def _parameters(group: Any) -> Iterator[Parameter]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, nearest, shown
 from bertcli.models.config import Config, texts
 from bertcli.network.module import optional_parts
 from bertcli.network.network import Network
@@ -121,7 +121,7 @@ def variant_config(name: str) -> Config:
     """The configuration of a published size by its name."""
     found = next((one.variants[name] for one in families() if name in one.variants), None)
     if found is None:
-        raise BertcliError(f"There is no variant '{name}'; choose from {', '.join(variants())}.")
+        raise BertcliError(f"There is no variant {shown(name)}. {nearest(name, variants())}")
     return found
 
 

@@ -11,11 +11,13 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.checkpoint.loading import UNUSED
 from bertcli.checkpoint.sentence import Dense, SentenceConfig
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
-from bertcli.errors import BertcliError, check_whole
+from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Text, Texts, from_values
+from bertcli.models.registry import family
 from bertcli.opened import Opened
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.options import Encode
@@ -249,6 +251,8 @@ class Plan:
             raise BertcliError(
                 "This checkpoint is made for sparse vectors: add --sparse (model.encode_sparse), or choose a pooling."
             )
+        if not own.pooling and pooling == "auto":
+            _refuse_projection(model)
         last = model.config.num_hidden_layers
         layers = _layers(wanted.layer, last)
         modes, reason = _modes(pooling, own)
@@ -325,6 +329,20 @@ def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Arra
             divisor = {"mean": counts, "mean_sqrt_len": np.sqrt(counts)}[mode]
             vectors[some] = np.add.reduceat(states, bounds, axis=0, dtype=np.float64)[::2] / divisor
     return vectors
+
+
+def _refuse_projection(model: Opened) -> None:
+    """Raise BertcliError for a layer after the network that nothing here applies, as ColBERT's."""
+    of = family(model.config.model_type)
+    ours = [use.name for use in model.uses if use.use != "ignored"]
+    known = {name.partition(".")[0] for name in (*ours, *(of.begins(head) or "" for head in of.head_names))}
+    for name, shape in ((use.name, use.shape) for use in model.uses if use.note == UNUSED):
+        if name.partition(".")[0] not in known and len(shape) == 2 and shape[1] == model.config.hidden_size:
+            late = "colbert" in str(model.config.architectures).lower()
+            raise BertcliError(
+                f"{model.name} ends in a layer {shown(name)}{' for late interaction' * late}, which bertcli does not "
+                "run: choose a pooling (--pooling) to encode texts without it."
+            )
 
 
 def _modes(pooling: str, own: SentenceConfig) -> tuple[tuple[str, ...], str]:

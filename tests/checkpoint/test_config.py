@@ -139,8 +139,11 @@ def test_heads_bring_what_they_need() -> None:
 
 
 def test_an_unknown_variant_says_which_there_are() -> None:
-    with pytest.raises(BertcliError, match="no variant 'huge'; choose from tiny, mini, small, medium, base, large"):
+    with pytest.raises(BertcliError, match=r"no variant 'huge'\. Choose from tiny, mini, small, medium, base, large"):
         bertcli.variant("huge")
+    for name, near in (("bert-base", "base"), ("largo", "large"), ("robertabase", "roberta-base")):
+        with pytest.raises(BertcliError, match=rf"no variant '{name}'\. Did you mean {near}[ ?]"):
+            bertcli.variant(name)
     heads = {name: config.hidden_size // config.num_attention_heads for name, config in variants().items()}
     assert {name for name, size in heads.items() if size != 64} == {"albert-xlarge"}
 

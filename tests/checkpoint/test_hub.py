@@ -27,7 +27,7 @@ from static_models import write_static
 import bertcli
 from bertcli.checkpoint import hub as hub_module
 from bertcli.checkpoint.cache import cache_folder, missing
-from bertcli.checkpoint.hub import find_model, sample
+from bertcli.checkpoint.hub import HOMES, find_model, sample
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 
@@ -605,8 +605,29 @@ def test_real_revisions_pass(revision: str, tmp_path: Path) -> None:
 
 def test_a_file_is_no_model(tmp_path: Path) -> None:
     file = make(tmp_path) / "model.safetensors"
-    with pytest.raises(BertcliError, match=f"is a file: give the folder that holds it, '{tmp_path}'\\."):
+    (tmp_path / "onnx").mkdir()
+    for one in (file, tmp_path / "onnx" / "model.onnx"):
+        one.touch()
+        with pytest.raises(BertcliError, match=f"is a file: give the folder '{tmp_path}'\\."):
+            find_model(str(one))
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(BertcliError, match=r"is a file: a model is a folder with config.json and weights such as"):
         find_model(str(file))
+
+
+def test_a_name_like_that_of_a_bundled_model_is_not_looked_up(tmp_path: Path) -> None:
+    with pytest.raises(BertcliError, match=r"no bundled model 'bert-mini-mln'. Did you mean bert-mini-mlm\?"):
+        find_model("bert-mini-mln", cache_dir=tmp_path)
+    for name in (*HOMES, "bert-base-uncased", "distilbert-base-uncased-finetuned-sst-2-english", "bert-base-cased"):
+        with pytest.raises(BertcliError, match="is not in the cache"):
+            find_model(name, offline=True, cache_dir=tmp_path)
+
+
+def test_a_folder_of_a_training_run_names_the_last_of_its_checkpoints(tmp_path: Path) -> None:
+    for number, name in enumerate(("checkpoint-500", "checkpoint-1000")):
+        os.utime(make(tmp_path / name) / "config.json", (number, number))
+    with pytest.raises(BertcliError, match=r"has no config.json: give .*checkpoint-1000, which has\."):
+        bertcli.load(tmp_path)
 
 
 def test_a_folder_comes_first(

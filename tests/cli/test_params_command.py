@@ -250,6 +250,11 @@ def test_params_wrong_usage_has_status_2(arguments: list[str]) -> None:
     assert "Error" in error(*arguments, status=2)
 
 
+def test_params_wrong_usage_names_what_was_meant() -> None:
+    assert "Did you mean --variant base?" in error("base", status=2)
+    assert "there is no option -variant. Did you mean --variant?" in error("-variant", "base", status=2)
+
+
 def test_params_whole_process_needs_neither_tokenizers_nor_the_hub() -> None:
     code = (
         "import sys; sys.argv = ['bertcli', 'params', '--variant', 'large']\n"

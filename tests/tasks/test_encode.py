@@ -9,12 +9,14 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from checkpoint_files import write_safetensors
 from checkpoints import Dense, Sentence, make
 from conftest import Made
 from forward import states
 from numpy.typing import NDArray
 
 import bertcli
+from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.tasks.encode import encode, encode_blocks, similarity
@@ -155,3 +157,28 @@ def test_encode_applies_a_checkpoints_own_truncate_dim(tmp_path: Path) -> None:
     (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": "8"}')
     with pytest.raises(BertcliError, match="truncate_dim"):
         bertcli.load(folder).encode(["tea"])
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "architecture", "message"),
+    [
+        ("linear.weight", (12, 32), "HF_ColBERT", "layer 'linear.weight' for late interaction, which bertcli does not"),
+        ("projection.dense.weight", (7, 32), "BertModel", "layer 'projection.dense.weight', which bertcli does not"),
+        ("cls.seq_relationship.weight", (2, 32), "BertModel", None),  # of pre-training
+        ("bert.embeddings.other.weight", (2, 32), "BertModel", None),
+        ("linear.weight", (12, 31), "BertModel", None),
+    ],
+)
+def test_encode_does_not_replace_a_layer_after_the_network_by_a_mean(
+    name: str, shape: tuple[int, int], architecture: str, message: str | None, tmp_path: Path
+) -> None:
+    folder = make(tmp_path, pooler=False, config={"architectures": [architecture]})
+    stored = {one: (tensor.dtype, np.array(tensor.array)) for one, tensor in open_tensors(folder).items()}
+    write_safetensors(folder / "model.safetensors", stored | {name: ("F32", np.ones(shape, np.float32))})
+    model = bertcli.load(folder)
+    if message is None:
+        assert model.encode(["tea"]).shape == (1, 32)
+    else:
+        with pytest.raises(BertcliError, match=message):
+            model.encode(["tea"])
+    assert model.encode(["tea"], pooling="mean").shape == (1, 32)
