@@ -78,6 +78,7 @@ def test_export_command_warns_of_pooling_that_the_folder_does_not_say(
         (["-o", ""], "give the name of a file, or a folder with -o"),
         (["m.onnx", "-o", "folder"], "give the name of a file, or a folder with -o"),
         (["m.onnx", "--int8", "--dtype", "float16"], "--int8 and --dtype float16"),
+        (["m.onnx", "--int8", "--dtype", "int8"], "--int8 and --dtype int8"),
     ],
 )
 def test_export_command_used_wrongly(options: list[str], message: str) -> None:

@@ -10,9 +10,11 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+import numpy as np
+
 import bertcli
 from bertcli.engine.array import Array
-from bertcli.engine.onnx.graph import INPUTS, Graph, Tensor
+from bertcli.engine.onnx.graph import FLOAT, INPUTS, Graph, Tensor
 from bertcli.engine.onnx.session import runtime
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 LARGEST_FILE = 2**31 - 1  # bytes that protobuf can read; what is larger has its weights in a second file
 DATA = "_data"  # ends the name of that file
 ALIGNMENT = 4096  # of a weight in that file, so that it can be memory-mapped
+STORED_BLOCK = 32  # numbers with one scale, where they are stored as int8
 OLDEST_OPSET = 18  # ReduceMax and others have their axes as an input since then
 PRODUCER = "bertcli"
 MEASURED = (
@@ -119,6 +122,38 @@ def quantize(file: Path) -> None:
     except OSError as error:
         raise OSError(error.errno, f"{error.strerror}, there or in {gettempdir()}, as quantizing needs both") from None
     os.replace(made, file)
+    Path(f"{file}{DATA}").unlink(missing_ok=True)
+
+
+def store_int8(file: Path) -> None:
+    """Store the matrices and tables of a file as int8, a scale for every 32 numbers; what is computed stays float32.
+
+    w ≈ scale · q with scale = max|w| / 127 of its block, so that every weight is off by at most scale / 2. Standard
+    operators make float32 of them; ONNX Runtime runs these once, while it opens the file.
+    """
+    import onnx
+    from onnx import helper, numpy_helper
+
+    model = onnx.load(file)
+    graph, made = model.graph, []
+    for tensor in [*graph.initializer]:
+        weight, name = numpy_helper.to_array(tensor), tensor.name
+        if weight.ndim < 2 or weight.size % STORED_BLOCK or weight.dtype != np.float32:
+            continue
+        blocks = weight.reshape(-1, STORED_BLOCK)
+        scales = np.maximum(np.abs(blocks).max(axis=1, keepdims=True) / 127, np.finfo(np.float32).tiny)
+        tensor.CopyFrom(numpy_helper.from_array(np.rint(blocks / scales).astype(np.int8), f"{name}.int8"))
+        graph.initializer.append(numpy_helper.from_array(scales, f"{name}.scales"))
+        graph.initializer.append(numpy_helper.from_array(np.array(weight.shape), f"{name}.shape"))
+        made += [
+            helper.make_node("Cast", [f"{name}.int8"], [f"{name}.float"], to=FLOAT),
+            helper.make_node("Mul", [f"{name}.float", f"{name}.scales"], [f"{name}.blocks"]),
+            helper.make_node("Reshape", [f"{name}.blocks", f"{name}.shape"], [name]),
+        ]
+    nodes = [*made, *graph.node]
+    graph.ClearField("node")
+    graph.node.extend(nodes)
+    onnx.save(model, file)
     Path(f"{file}{DATA}").unlink(missing_ok=True)
 
 

@@ -111,3 +111,29 @@ def test_onnx_file_int8_is_off_by_rounding_alone(tmp_path: Path) -> None:
     assert (np.abs(got - expected) <= bound).all()
     assert (bound < 0.02 * expected).all()
     assert np.abs(got - expected).max() > 1e-3  # it is another precision
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_onnx_file_stored_as_int8_is_off_by_half_a_step(tmp_path: Path, apart: bool) -> None:
+    generator = np.random.default_rng(0)
+    table = generator.normal(0, 1, (6, 64)).astype(np.float32) * np.array(
+        [[1], [0], [100], [1e-3], [1], [1]], np.float32
+    )
+    weight = generator.normal(0, 1, (3, 64)).astype(np.float32)
+    graph = Graph({"table": table, "weight": weight}, 18)
+    rows = graph.rows("table", IDS)
+    outputs = {"rows": rows, "products": graph.node("MatMul", rows, graph.matrix("weight"))}
+    dims = (Dim(2, "batch"), Dim(3, "sequence"))
+    tensors = {name: Tensor(made, (dims, (Dim(64 if name == "rows" else 3),))) for name, made in outputs.items()}
+    onnx_file.write_parts(onnx_file.Export(graph, tensors, {}), tmp_path / "m.onnx", apart=apart)
+    onnx_file.store_int8(tmp_path / "m.onnx")
+    onnx.checker.check_model(str(tmp_path / "m.onnx"), full_check=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["m.onnx"]
+    found = Session(tmp_path / "m.onnx")({IDS: np.arange(6).reshape(2, 3)})
+    half = np.abs(table).reshape(6, 2, 32).max(axis=-1).repeat(32, axis=1) / 254
+    error = np.abs(found["rows"].reshape(6, 64) - table)
+    assert (error <= half * 1.0001).all()
+    assert (error > half / 2).any()
+    halves = np.abs(weight.T).reshape(-1, 32).max(axis=-1).repeat(32).reshape(64, 3) / 254
+    expected, bound = found["rows"].reshape(6, 64) @ weight.T, np.abs(found["rows"].reshape(6, 64)) @ halves
+    assert (np.abs(found["products"].reshape(6, 3) - expected) <= bound * 1.0001 + 1e-6).all()
