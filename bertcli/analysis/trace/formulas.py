@@ -69,9 +69,8 @@ def _between(operator: str) -> Callable[[list[Formula], Mapping[str, Any]], list
 
 
 def _rotated(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
-    angle = ["p", "·", ("sup", "θ", ["−", "2", "j", "/", "D"])]
-    turned = [("sub", x[0], "j"), "cos", *angle, "−", ("sub", x[0], ["j", "+", "D", "/", "2"]), "sin", *angle]
-    return turned
+    angle = ["p", ("sub", "θ", "j")]
+    return [("sub", x[0], "j"), "cos", *angle, "−", ("sub", x[0], ["j", "+", "D", "/", "2"]), "sin", *angle]
 
 
 RULES: dict[str, Callable[[list[Formula], Mapping[str, Any]], list[Formula]]] = {

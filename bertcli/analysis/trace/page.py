@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 BOUND, FULL_BOUND = 4_000_000, 64_000_000  # bytes of the numbers in a page, as base64
 FEWEST, MOST_ROWS = 8, 64  # features of a result that is not whole; rows of a weight matrix
+MANY = 24  # tokens from which they stand in one line that scrolls
 BEST = 5  # entries of the vocabulary shown of a prediction
 LEAD = (
     "One text on its way through the network. Choose a token, a layer, a head; choose a cell of a picture to see how "
@@ -176,7 +177,8 @@ def choose(found: Pass, layer: int, full: bool) -> tuple[dict[str, Numbers], dic
         part = arrays[step.path] if full else arrays[step.path][..., best]
         if budget.takes(part.shape):
             kept[step.path] = Numbers(part, None if full else best)
-    for group in ([step for step in attention if step not in chosen], chosen, steps):
+    scores = [step for step in chosen if step.output.symbols.endswith("S × S")]
+    for group in (scores, [step for step in attention if step not in chosen], chosen, steps):
         rest = [step for step in group if step.path not in kept and step not in wide]
         _keep(rest, arrays, kept, budget)
     weights = {parameter.path: parameter.array for parameter in parameters(found.model.network)}
@@ -292,7 +294,8 @@ def _chips(found: Pass) -> Markup:
         element("button", piece, element("small", str(id)), type="button", class_="chip", data_token=str(i))
         for i, (piece, id) in enumerate(zip(found.pieces, found.ids, strict=True))
     ]
-    return element("div", *chips, id="tokens", role="group", aria_label="Tokens and their ids")
+    many = "many" if len(chips) > MANY else None
+    return element("div", *chips, id="tokens", class_=many, role="group", aria_label="Tokens and their ids")
 
 
 def _totals(found: Pass) -> Markup:

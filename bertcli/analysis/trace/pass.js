@@ -269,6 +269,15 @@ function work(step, row, column, head, shown) {
     return {terms: [], then: [["x", x[feature]], ["mean μ", mean], ["variance σ²", variance], ["(x − μ) ÷ √(σ² + ε)", unit],
       ["γ", gamma], ["β", beta], ["· γ + β", unit * gamma + beta]]};
   }
+  if (step.op === "rotate" && Object.keys(s).sort().join() === "heads,theta") {
+    const x = sources[0] && wholeRow(sources[0], row);
+    if (!x) return null;
+    const size = x.length / s.heads, j = feature % size, half = size / 2, other = j < half ? feature + half : feature - half;
+    const angle = row * s.theta ** (-2 * (j % half) / size), sign = j < half ? -1 : 1;
+    return {terms: [[`${number(x[feature])} · cos ${number(angle)}`, x[feature] * Math.cos(angle)],
+      [`${sign < 0 ? "−" : ""}${number(x[other])} · sin ${number(angle)}`, sign * x[other] * Math.sin(angle)]],
+      sum: ["sum", x[feature] * Math.cos(angle) + sign * x[other] * Math.sin(angle)]};
+  }
   if (step.op === "embed") return {terms: [], then: [[`${name(1)}, row of ${tokens[row] || row}, column ${feature}`, shown]]};
   return null;
 }
