@@ -183,6 +183,65 @@ linear sop_classifier.classifier 2 H
 {fine_tuned("linear .pooler H H")}
 """
 
+NOMIC_HEADS = """
+[classifier]
+linear .pooler.dense H H
+linear classifier C H
+[token_classifier]
+linear classifier C H
+"""
+GATED = """
+tensor .layers.N.self_attn.{q_proj,k_proj,v_proj,o_proj}.weight H H
+tensor .layers.N.mlp.{gate_proj,up_proj}.weight F H
+tensor .layers.N.mlp.down_proj.weight H F
+norm .layers.N.{post_attention_layernorm,post_mlp_layernorm} H
+"""
+NOMIC = f"""
+tensor .embeddings.word_embeddings.weight V H
+tensor .embeddings.token_type_embeddings.weight 2 H
+norm .embeddings.LayerNorm H
+{GATED}
+[mlm]
+linear cls.predictions.transform.dense H H
+norm cls.predictions.transform.layer_norm H
+tensor cls.predictions.bias V
+{NOMIC_HEADS}
+"""
+OLD_NOMIC = NOMIC.replace(
+    GATED,
+    """
+tensor .encoder.layers.N.attn.Wqkv.weight 3H H
+tensor .encoder.layers.N.attn.out_proj.weight H H
+tensor .encoder.layers.N.mlp.{fc11,fc12}.weight F H
+tensor .encoder.layers.N.mlp.fc2.weight H F
+norm .encoder.layers.N.{norm1,norm2} H
+""",
+).replace(".embeddings.LayerNorm", ".emb_ln")
+GTE = f"""
+tensor .embeddings.word_embeddings.weight V H
+tensor .embeddings.token_type_embeddings.weight 1 H if type_vocab_size
+norm .embeddings.LayerNorm H
+{GATED}
+tensor .layers.N.self_attn.{{q_proj,k_proj,v_proj,o_proj}}.bias H
+tensor .layers.N.mlp.down_proj.bias H
+[mlm]
+linear lm_head.dense H H
+norm lm_head.layer_norm H
+tensor lm_head.decoder.bias V
+{NOMIC_HEADS}
+"""
+OLD_GTE = (
+    GTE.partition(GATED)[0]
+    + """
+linear .encoder.layer.N.attention.qkv_proj 3H H
+linear .encoder.layer.N.attention.o_proj H H
+tensor .encoder.layer.N.mlp.up_gate_proj.weight 2F H
+linear .encoder.layer.N.mlp.down_proj H F
+norm .encoder.layer.N.{attn_ln,mlp_ln} H
+[mlm]"""
+    + GTE.partition("[mlm]")[2].replace("lm_head.layer_norm", "lm_head.norm")
+)
+
 BERT_SIZES = {"hidden_size": "H", "num_hidden_layers": "L", "num_attention_heads": "A", "intermediate_size": "F",
               "vocab_size": "V", "max_position_embeddings": "P"}  # fmt: skip
 ELECTRA_SIZES = BERT_SIZES | {"embedding_size": "E"}
@@ -199,8 +258,10 @@ class Family(NamedTuple):
     config: Mapping[str, Any]
     keys: Mapping[str, str] = BERT_SIZES  # config.json's key -> the axis whose size it is
     heads: tuple[str, ...] = ("model", "mlm", "classifier", "token_classifier", "qa", "multiple_choice")
+    old: str = ""  # the tensors of older files
 
 
+NEW_HEADS = ("model", "mlm", "classifier", "token_classifier")
 ROBERTA_KEYS = {"type_vocab_size": 1, "layer_norm_eps": 1e-5, "pad_token_id": 1, "hidden_act": "gelu"}
 FAMILIES = {
     "roberta": Family(ROBERTA, "roberta.", "Roberta", ROBERTA_KEYS),
@@ -231,6 +292,14 @@ FAMILIES = {
         ELECTRA_SIZES | {"num_hidden_groups": "G"},
         ("model", "mlm", "sop", "classifier", "token_classifier", "qa", "multiple_choice"),
     ),
+    "nomic_bert": Family(
+        NOMIC, "nomic_bert.", "NomicBert", {"layer_norm_eps": 1e-12, "pad_token_id": 0, "type_vocab_size": 2},
+        heads=NEW_HEADS, old=OLD_NOMIC,
+    ),
+    "gte": Family(
+        GTE, "gte.", "Gte", {"layer_norm_eps": 1e-12, "pad_token_id": 1, "type_vocab_size": 1}, heads=NEW_HEADS,
+        old=OLD_GTE,
+    ),
 }  # fmt: skip
 CLASSES = {
     "model": "Model",
@@ -259,12 +328,13 @@ def make_family(
     config: Mapping[str, Any] | None = None,
     dtype: str = "F32",
     bare: bool = False,
+    old: bool = False,
     seed: int = 0,
 ) -> Path:
     """A checkpoint folder with config.json and model.safetensors, made if need be; returns its path.
 
     sizes: over SIZES, by axis. config: keys put over config.json's, or taken out where the value is None.
-    bare: without the family's prefix, as a base model that is saved alone.
+    bare: without the family's prefix, as a base model that is saved alone. old: with the names of older files.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -275,6 +345,7 @@ def make_family(
     written |= {key: all_sizes[axis] for key, axis in of.keys.items()} | dict(of.config)
     written = {key: value for key, value in (written | dict(config or {})).items() if value is not None}
     (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    of = of._replace(tensors=of.old) if old else of
     shapes = dict(tensors(of, head, all_sizes, written))
     stored = {name.removeprefix(of.prefix) if bare else name: (dtype, narrow(values, dtype))
               for name, values in weights(shapes, seed).items()}  # fmt: skip

@@ -52,6 +52,11 @@ def number(default: float, least: float, most: float) -> Any:
     return field(default=default, metadata={"range": (least, most)})
 
 
+def theta(default: float) -> Any:
+    """Field: the base of rotary positions."""
+    return number(default, 2, 1e12)
+
+
 def eps(default: float) -> Any:
     """Field: what a norm adds to the variance."""
     return number(default, 1e-30, 0.1)
@@ -170,8 +175,8 @@ class Config:
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
         """The configuration from config.json's keys; BertcliError for keys that are missing or make no sense."""
-        cls._refuse_what_does_not_run(data)
         data = cls.prepared(data)
+        cls._refuse_what_does_not_run(data)
         values = {item.name: data[item.name] for item in fields(cls) if data.get(item.name) is not None}
         values |= {"architectures": texts(data, "architectures"), "id2label": _labels(data.get("id2label"))}
         if values["id2label"]:
@@ -257,6 +262,29 @@ class RotaryConfig(Config):
         if (found.get("partial_rotary_factor") or 1) != 1:
             raise BertcliError(f"{name} has a partial_rotary_factor; bertcli runs {cls.title} without one.")
         return dict(found)
+
+
+@dataclass(frozen=True)
+class OneRopeConfig(RotaryConfig):
+    """What families have in common whose layers all turn alike."""
+
+    rope_theta: float = theta(10000.0)
+
+    @property
+    def thetas(self) -> tuple[float, ...]:
+        return (self.rope_theta,) * self.num_hidden_layers
+
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With what rope_parameters, or rope_scaling in older files, says."""
+        rope = {**cls.rope(data, "rope_scaling"), **cls.rope(data, "rope_parameters")}
+        kind = rope.get("rope_type", rope.get("type"))
+        return {**data, **{key: value for key, value in rope.items() if value is not None}, "rope_type": kind}
+
+
+def renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """config.json's keys, older ones under their newer `names`."""
+    return {names.get(key, key): value for key, value in data.items() if value is not None}
 
 
 def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:

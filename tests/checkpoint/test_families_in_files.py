@@ -11,6 +11,7 @@ from family_checkpoints import FAMILIES, architecture, make_family
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.models.gte import GteConfig
 from bertcli.models.modernbert import ModernBertConfig
 from bertcli.models.registry import family, parse_config, variants
 
@@ -18,6 +19,8 @@ OLD = {"vocab_size": 100, "hidden_size": 8, "num_hidden_layers": 1, "num_attenti
 MODERN = {"model_type": "modernbert", **OLD}
 DEBERTA = {"model_type": "deberta-v2", **OLD, "relative_attention": True, "pos_att_type": "p2c|c2p"}
 ALBERT = {"model_type": "albert", **OLD}
+NOMIC = {"model_type": "nomic_bert", **OLD}
+GTE = {"model_type": "gte", **OLD}
 
 
 def edited(folder: Path, **changes: Any) -> Path:
@@ -52,7 +55,6 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
             "type 'deberta', which bertcli does not run; it runs bert, albert, deberta-v2, ",
         ),
         ({"model_type": "longformer"}, "type 'longformer', which"),
-        ({"model_type": "nomic_bert"}, "type 'nomic_bert', which"),
         ({"architectures": ["T5Model"]}, "type 'T5Model', which"),
         ({"model_type": "roberta", **OLD, "max_position_embeddings": 2}, "leaves no position for a token"),
         ({"model_type": "roberta", **OLD, "pad_token_id": -1}, "pad_token_id is -1; it must be 0 to 99"),
@@ -73,6 +75,14 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
         ({**DEBERTA, "norm_rel_ebd": "rms"}, "norm_rel_ebd is 'rms'"),
         ({**DEBERTA, "position_buckets": 1100}, "position_buckets is 1100"),
         ({**DEBERTA, "conv_kernel_size": 4}, "conv_kernel_size is 4"),
+        ({**NOMIC, "prenorm": True}, "prenorm is true; bertcli runs NomicBERT with false"),
+        ({**NOMIC, "rotary_emb_interleaved": True}, "rotary_emb_interleaved is true"),
+        ({**NOMIC, "rotary_emb_fraction": 0.5}, "rotary_emb_fraction is 0.5; bertcli runs NomicBERT with 1.0"),
+        ({**NOMIC, "moe_every_n_layers": 2}, "moe_every_n_layers is 2"),
+        ({**NOMIC, "rope_parameters": {"rope_type": "yarn"}}, "'yarn'; bertcli runs .* 'default' or 'dynamic' only"),
+        ({**NOMIC, "rope_parameters": {"partial_rotary_factor": 0.5}}, "rope_parameters has a partial_rotary_factor"),
+        ({**GTE, "logn_attention_scale": True}, "logn_attention_scale is true; bertcli runs GTE with false"),
+        ({**GTE, "rope_scaling": {"type": "dynamic", "factor": 2}}, "rope_scaling has rope_type 'dynamic'"),
         ({**ALBERT, "inner_group_num": 2}, "inner_group_num is 2"),
         ({**ALBERT, "num_hidden_groups": 3}, "num_hidden_groups is 3; it must be at most num_hidden_layers, 1"),
     ],
@@ -83,6 +93,22 @@ def test_families_in_files_configs_are_checked(config: dict[str, Any], message: 
         return
     with pytest.raises(BertcliError, match=message):
         parse_config(config)
+
+
+def test_families_in_files_older_keys_say_the_same_as_newer_ones() -> None:
+    older = {
+        "vocab_size": 100, "n_embd": 8, "n_layer": 1, "n_head": 2, "n_inner": 16, "n_positions": 8192,
+        "layer_norm_epsilon": 1e-6, "activation_function": "swiglu", "rotary_emb_base": 500, "prenorm": False,
+    }  # fmt: skip
+    newer = {**OLD, "max_position_embeddings": 8192, "layer_norm_eps": 1e-6, "hidden_act": "silu"}
+    rope = {"rope_parameters": {"rope_type": "default", "rope_theta": 500}}
+    nomic = parse_config({"model_type": "nomic_bert", **older})
+    assert nomic == parse_config({"model_type": "nomic_bert", **newer, **rope})
+    assert nomic.max_tokens == 2048  # for which it was trained
+    scaled = {**OLD, "rope_theta": 500, "rope_scaling": {"type": "ntk", "factor": 16}}
+    gte = parse_config({"model_type": "new", **scaled})
+    assert isinstance(gte, GteConfig)
+    assert gte.rates[0] == pytest.approx((0.25, 0.25 / 8000**0.5))  # (θ·f)^(-2j/D) / f^(2/D) for D = 4
 
 
 def test_families_in_files_capacity_and_segments() -> None:

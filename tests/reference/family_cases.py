@@ -38,7 +38,14 @@ class Case(NamedTuple):
         return batch
 
 
-PADS = dict.fromkeys(FAMILIES, 1) | {"distilbert": 0, "electra": 0, "modernbert": 0, "deberta-v2": 0, "albert": 0}
+PADS = dict.fromkeys(FAMILIES, 1) | {
+    "distilbert": 0,
+    "electra": 0,
+    "modernbert": 0,
+    "deberta-v2": 0,
+    "albert": 0,
+    "nomic_bert": 0,
+}
 
 
 def every_head(family: str, **more: Any) -> dict[str, Case]:
@@ -62,6 +69,7 @@ VERSION_2 = {
     "position_biased_input": True, "type_vocab_size": 2, "position_buckets": 0, "norm_rel_ebd": None,
     "share_att_key": False, "pos_att_type": ["c2p", "p2c"], "conv_kernel_size": 3, "conv_act": "gelu",
 }  # fmt: skip
+ROPE = {"rope_type": "default", "rope_theta": 500.0}
 CASES: dict[str, Case] = {
     **every_head("roberta"),
     "roberta.padding-inside": Case("roberta", "mlm", {"seed": 20}, padding=((0, 3), (2, 0), (2, 11))),
@@ -99,6 +107,18 @@ CASES: dict[str, Case] = {
     **every_head("albert", segments=True),
     "albert.two-groups": Case(
         "albert", "classifier", {"seed": 80, "sizes": {"G": 2, "L": 5, "E": 16}, "config": {"hidden_act": "gelu"}}
+    ),
+    **every_head("nomic_bert", segments=True),
+    "nomic_bert.old-names": Case("nomic_bert", "mlm", {"seed": 90, "old": True}, segments=True),
+    "nomic_bert.limit": Case("nomic_bert", "model", {"seed": 91, "config": {"rope_parameters": ROPE}}, lengths=(64, 3)),
+    **every_head("gte"),
+    "gte.old-names": Case("gte", "classifier", {"seed": 95, "old": True}),
+    "gte.old-mlm": Case("gte", "mlm", {"seed": 96, "old": True, "config": {"type_vocab_size": 0}}),
+    "gte.linear": Case(
+        "gte",
+        "model",
+        {"seed": 97, "config": {"rope_parameters": {**ROPE, "rope_type": "linear", "factor": 4.0}}},
+        lengths=(64, 3),
     ),
     "mpnet.other-padding": Case("mpnet", "model", {"seed": 41, "config": {"pad_token_id": 0}}),
 }

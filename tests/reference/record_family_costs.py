@@ -1,6 +1,6 @@
 """Record parameters and matrix products of every family's variants as PyTorch counts them:
-`python tests/reference/record_family_costs.py`, with torch and transformers (recorded with transformers 5.23.0, torch
-2.13.0). Models are built on the meta device: no weights are needed.
+`python tests/reference/record_family_costs.py [model_type …]`, with torch and transformers (recorded with
+transformers 5.23.0, torch 2.13.0). Models are built on the meta device: no weights are needed.
 """
 
 # mypy: disable-error-code="import-not-found"
@@ -59,12 +59,16 @@ def counted(config: Any, head: str, batch: int, sequence: int) -> dict[str, int]
 
 
 def main() -> None:
-    lines = []
+    file, wanted = HERE / "family_costs.json", sys.argv[1:] or [*FAMILIES]
+    known = json.loads(file.read_text(encoding="utf-8"))
+    lines = [json.dumps(one) for one in known if variants()[one["variant"]].model_type not in wanted]
     for name, config, head in cases():
+        if config.model_type not in wanted:
+            continue
         for batch, sequence in SHAPES[: 1 + (head == "model")]:
             what = {"variant": name, "head": head, "batch": batch, "sequence": sequence}
             lines.append(json.dumps(what | counted(config, head, batch, sequence)))
-    (HERE / "family_costs.json").write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+    file.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
     print(f"{len(lines)} cases")
 
 

@@ -1,0 +1,133 @@
+"""GTE (Zhang et al. 2024; gte-base-en-v1.5, gte-multilingual-base): NomicBERT with some biases, for longer texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from bertcli.engine.array import Integers
+from bertcli.models.bert import EMBEDDINGS, POOLER
+from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, layers, number, theta
+from bertcli.models.nomic_bert import Embeddings
+from bertcli.models.registry import Family, layer_names
+from bertcli.models.roberta import MaskedLM
+from bertcli.network import encoder, rotary
+from bertcli.network.heads import Classifier, Pooler, TokenClassifier
+from bertcli.network.module import part, parts
+from bertcli.network.network import Network
+from bertcli.network.rotary import BiasedAttention
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForward(rotary.Gated):
+    """(act(x W_1ᵀ) · x W_gᵀ) W_2ᵀ + b_2"""
+
+    intermediate: rotary.Linear = part(outputs="F", inputs="H")
+    gate: rotary.Linear = part(outputs="F", inputs="H")
+    output: encoder.Linear = part(outputs="H", inputs="F")
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderLayer(encoder.EncoderLayer[Integers]):
+    """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
+
+    attention: BiasedAttention = part()
+    feed_forward: FeedForward = part()
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder(rotary.Layers):
+    """L encoder layers, one after the other"""
+
+    layers: tuple[EncoderLayer, ...] = parts("L")
+
+
+@dataclass(frozen=True, eq=False)
+class Gte(Network):
+    """Token ids to hidden states, with heads to apply to them"""
+
+    embeddings: Embeddings = part()
+    encoder: Encoder = part()
+    pooler: Pooler | None = part()
+    mlm: MaskedLM | None = part()
+    classifier: Classifier | None = part()
+    token_classifier: TokenClassifier | None = part()
+
+    pooled: ClassVar = frozenset({"classifier"})
+
+
+@dataclass(frozen=True)
+class GteConfig(OneRopeConfig):
+    """A GTE configuration with config.json's own keys; the defaults are those of gte-multilingual-base."""
+
+    vocab_size: int = count(250048, "V", needed=True)
+    hidden_size: int = count(768, "H", needed=True)
+    num_hidden_layers: int = layers(12)
+    num_attention_heads: int = count(12, "A", needed=True)
+    intermediate_size: int = count(3072, "F", needed=True)
+    hidden_act: str = activation()
+    layer_norm_eps: float = eps(1e-12)
+    layer_norm_type: str = choice("layer_norm")
+    max_position_embeddings: int = count(8192, "P")
+    type_vocab_size: int = count(1, "T", least=0)
+    rope_theta: float = theta(160000.0)
+    rope_type: str = choice("default", "linear", "ntk")
+    factor: float = number(1.0, 1, 1e6)
+    logn_attention_scale: bool = choice(False)
+    logn_attention_clip1: bool = choice(False)
+    pad_token_id: int = field(default=1, kw_only=True)
+    model_type: str = field(default="gte", kw_only=True)
+
+    title: ClassVar[str] = "GTE"
+    rope_types: ClassVar[tuple[str, ...]] = ("default", "linear", "ntk")
+
+    @property
+    def thetas(self) -> tuple[float, ...]:
+        """Of every layer, θ, which "ntk" makes larger."""
+        return (self.rope_theta * (self.factor if self.rope_type == "ntk" else 1),) * self.num_hidden_layers
+
+    @property
+    def rope_factor(self) -> float:
+        factors = {"linear": self.factor, "ntk": float(self.factor ** (2 / self.sizes["D"]))}
+        return factors.get(self.rope_type, 1.0)
+
+    @property
+    def has_segments(self) -> bool:
+        return self.type_vocab_size > 1
+
+
+# Our path in a layer, and what newer and older files call it.
+LAYER = """
+attention.query             self_attn.q_proj           attention.qkv_proj[0/3]
+attention.key               self_attn.k_proj           attention.qkv_proj[1/3]
+attention.value             self_attn.v_proj           attention.qkv_proj[2/3]
+attention.output            self_attn.o_proj           attention.o_proj
+attention_norm              post_attention_layernorm   attn_ln
+feed_forward.gate           mlp.up_proj                mlp.up_gate_proj[0/2]
+feed_forward.intermediate   mlp.gate_proj              mlp.up_gate_proj[1/2]
+feed_forward.output         mlp.down_proj              mlp.down_proj
+feed_forward_norm           post_mlp_layernorm         mlp_ln
+"""
+ENGLISH: dict[str, Any] = {"vocab_size": 30528, "rope_type": "ntk", "factor": 2.0}
+FAMILY = Family(
+    types={"gte": "Gte", "new": "New"},
+    config=GteConfig,
+    network=Gte,
+    prefixes=("gte.", "new."),
+    names=(
+        *EMBEDDINGS,
+        *layer_names(LAYER, "layers", "encoder.layer"),
+        *POOLER,
+        (r"mlm\.transform\.(\w+)", r"lm_head.dense.\1"),
+        (r"mlm\.norm\.(\w+)", r"lm_head.layer_norm.\1", r"lm_head.norm.\1"),
+        (r"mlm\.decoder", "lm_head.decoder.weight"),
+        (r"mlm\.bias", "lm_head.bias"),
+        (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
+    ),
+    base_heads=(),
+    variants={
+        "gte-multilingual-base": GteConfig(rope_theta=20000.0, rope_type="ntk", factor=8.0),
+        "gte-base-en": GteConfig.sized(12, 768, type_vocab_size=0, rope_theta=500000.0, **ENGLISH),
+        "gte-large-en": GteConfig.sized(24, 1024, type_vocab_size=2, **ENGLISH),
+    },
+)

@@ -1,0 +1,160 @@
+"""NomicBERT (Nussbaum et al. 2024; nomic-embed-text): BERT with rotary positions and gated feed-forward layers, whose
+layers have no biases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.packing import Packed
+from bertcli.models.bert import POOLER
+from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, layers, renamed, theta
+from bertcli.models.registry import Family, layer_names
+from bertcli.network import encoder, rotary
+from bertcli.network.encoder import LayerNorm
+from bertcli.network.heads import Classifier, MaskedLM, Pooler, TokenClassifier
+from bertcli.network.module import Module, parameter, part, parts
+from bertcli.network.network import Network
+from bertcli.network.ops import add, embed
+from bertcli.network.rotary import FeedForward, SelfAttention
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings(Module):
+    """X = LayerNorm(E_tok[ids] + E_type[segments]); there may be no E_type"""
+
+    token: Array = parameter("V H")
+    segment: Array | None = parameter("T H", when="type_vocab_size")
+    norm: LayerNorm = part(features="H")
+
+    def forward(self, batch: Packed) -> Array:
+        x = embed(self.token, batch.ids)
+        return self.norm(x if self.segment is None else add(embed(self.segment, batch.segments), x))
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderLayer(encoder.EncoderLayer[Integers]):
+    """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
+
+    attention: SelfAttention = part()
+    feed_forward: FeedForward = part()
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder(rotary.Layers):
+    """L encoder layers, one after the other"""
+
+    layers: tuple[EncoderLayer, ...] = parts("L")
+
+
+@dataclass(frozen=True, eq=False)
+class NomicBert(Network):
+    """Token ids to hidden states, with heads to apply to them"""
+
+    embeddings: Embeddings = part()
+    encoder: Encoder = part()
+    pooler: Pooler | None = part()
+    mlm: MaskedLM | None = part()
+    classifier: Classifier | None = part()
+    token_classifier: TokenClassifier | None = part()
+
+    pooled: ClassVar = frozenset({"classifier"})
+
+
+TRAINED = 2048  # tokens; on longer texts implementations disagree
+OLD_KEYS = {
+    "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
+    "n_inner": "intermediate_size", "n_positions": "max_position_embeddings", "layer_norm_epsilon": "layer_norm_eps",
+    "activation_function": "hidden_act", "rotary_emb_base": "rope_theta",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NomicBertConfig(OneRopeConfig):
+    """A NomicBERT configuration with config.json's own keys; the defaults are those of nomic-embed-text."""
+
+    vocab_size: int = count(30528, "V", needed=True)
+    hidden_size: int = count(768, "H", needed=True)
+    num_hidden_layers: int = layers(12)
+    num_attention_heads: int = count(12, "A", needed=True)
+    intermediate_size: int = count(3072, "F", needed=True)
+    hidden_act: str = activation("silu")
+    layer_norm_eps: float = eps(1e-12)
+    max_position_embeddings: int = count(2048, "P")
+    type_vocab_size: int = count(2, "T", least=0)
+    rope_theta: float = theta(1000.0)
+    head_dim: int | None = count(None)
+    rotary_emb_fraction: float = choice(1.0)
+    rotary_emb_interleaved: bool = choice(False)
+    prenorm: bool = choice(False)
+    parallel_block: bool = choice(False)
+    use_rms_norm: bool = choice(False)
+    causal: bool = choice(False)
+    qkv_proj_bias: bool = choice(False)
+    mlp_fc1_bias: bool = choice(False)
+    mlp_fc2_bias: bool = choice(False)
+    moe_every_n_layers: int = choice(0)
+    model_type: str = field(default="nomic_bert", kw_only=True)
+
+    title: ClassVar[str] = "NomicBERT"
+    rope_types: ClassVar[tuple[str, ...]] = ("default", "dynamic")  # which differ for texts longer than are read here
+
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Older files' keys under their newer names."""
+        found = renamed(data, OLD_KEYS)
+        if found.get("hidden_act") == "swiglu":
+            found["hidden_act"] = "silu"
+        return super().prepared(found)
+
+    @property
+    def max_tokens(self) -> int:
+        return min(self.max_position_embeddings, TRAINED)
+
+    @property
+    def has_segments(self) -> bool:
+        return self.type_vocab_size > 1
+
+
+# Our path in a layer, and what newer and older files call it.
+LAYER = """
+attention.query             self_attn.q_proj           attn.Wqkv[0/3]
+attention.key               self_attn.k_proj           attn.Wqkv[1/3]
+attention.value             self_attn.v_proj           attn.Wqkv[2/3]
+attention.output            self_attn.o_proj           attn.out_proj
+attention_norm              post_attention_layernorm   norm1
+feed_forward.intermediate   mlp.gate_proj              mlp.fc12
+feed_forward.gate           mlp.up_proj                mlp.fc11
+feed_forward.output         mlp.down_proj              mlp.fc2
+feed_forward_norm           post_mlp_layernorm         norm2
+"""
+FAMILY = Family(
+    types={"nomic_bert": "NomicBert"},
+    config=NomicBertConfig,
+    network=NomicBert,
+    prefixes=("nomic_bert.",),
+    names=(
+        (r"embeddings\.token", "embeddings.word_embeddings.weight"),
+        (r"embeddings\.segment", "embeddings.token_type_embeddings.weight"),
+        (r"embeddings\.norm\.(\w+)", r"embeddings.LayerNorm.\1", r"emb_ln.\1"),
+        *layer_names(LAYER, "layers", "encoder.layers"),
+        *POOLER,
+        (r"mlm\.transform\.(\w+)", r"cls.predictions.transform.dense.\1"),
+        (r"mlm\.norm\.(\w+)", r"cls.predictions.transform.layer_norm.\1"),
+        (r"mlm\.decoder", "cls.predictions.decoder.weight"),
+        (r"mlm\.bias", "cls.predictions.bias"),
+        (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
+    ),
+    base_heads=(),
+    variants={"nomic-embed-text": NomicBertConfig()},
+)
+WORDS = """
+Embeddings
+  Embeddings.token embed              | a) token embedding     | Token ids, E_tok -> Token embeddings
+  Embeddings.segment embed            | b) segment embedding   | Segment ids, E_type -> Segment embeddings
+  Embeddings.segment add              | c) sum                 | Segment embeddings, Token embeddings -> Embedding sum
+  Embeddings.norm norm                | d) layer normalization | Embedding sum -> Embedding output
+"""
