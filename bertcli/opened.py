@@ -16,8 +16,8 @@ from bertcli.checkpoint.loading import TensorUse, open_checkpoint
 from bertcli.engine.array import Array, is_shape_only
 from bertcli.engine.packing import Limits, MicroBatch, Padded
 from bertcli.engine.products import scatter_rows
+from bertcli.engine.seam import watched
 from bertcli.engine.threads import each_or_whole
-from bertcli.engine.watcher import watched
 from bertcli.errors import BertcliError
 from bertcli.models.config import Config
 from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs

@@ -22,9 +22,6 @@ ORDER = [
 ]
 # Imports, for type checkers alone, that still point up or round: the list only gets shorter.
 DEBTS = {
-    ("analysis.trace.tables", "analysis.trace.watcher"),
-    ("engine.onnx.exporter", "network.module"),
-    ("engine.watcher", "network.module"),
     ("files.vectors", "tasks.encode"),
     ("files.vectors", "tasks.sparse"),
     ("tokens.framed", "tokens.tokenizer"),

@@ -24,7 +24,7 @@ from bertcli.analysis.explain import Track, pairs_of
 from bertcli.analysis.results import tokens_of
 from bertcli.analysis.similarity import Similarity, similarity, similarity_page, similarity_svg
 from bertcli.analysis.svg import bars
-from bertcli.analysis.trace.watcher import Trace, run_shapes, trace
+from bertcli.analysis.trace.recorder import Trace, run_shapes, trace
 from bertcli.checkpoint.tensors import FLOATS, open_file
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.engine.array import Array

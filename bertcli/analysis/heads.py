@@ -22,10 +22,10 @@ from bertcli.analysis.results import Asked, Numbers, Result, Sentence, prepared,
 from bertcli.analysis.svg import Cell, grid
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import pack
-from bertcli.engine.watcher import watching
+from bertcli.engine.seam import Module, Op, watching
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind
 from bertcli.model import expect_model
-from bertcli.network.module import Module, Op, walk
+from bertcli.network.module import walk
 from bertcli.report.documents import ByName, Document, Documented
 from bertcli.report.page import page, shaded, table
 from bertcli.report.tables import Column

@@ -122,7 +122,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     if opened.has_weights:
         _run(opened, size, wanted)
         return
-    from bertcli.analysis.trace.watcher import run_shapes
+    from bertcli.analysis.trace.recorder import run_shapes
 
     shapes = run_shapes(opened, *size)
     if wanted.output is not None:
@@ -137,7 +137,7 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
     """Run a pass with real numbers, of the text or of so many random sentences and tokens; show what is asked for."""
     from bertcli.analysis.attention import keeps_attention, parse_choice
     from bertcli.analysis.trace import trace as traced
-    from bertcli.analysis.trace.watcher import pass_of_text, random_pass
+    from bertcli.analysis.trace.recorder import pass_of_text, random_pass
 
     choice = None if wanted.attention is None else parse_choice(wanted.attention, model.config)
     given = random_pass(model, *size) if wanted.text is None else pass_of_text(model, wanted.text, wanted.text_pair)

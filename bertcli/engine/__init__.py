@@ -2,7 +2,7 @@
 
     array     what an array is here                 products  a weight as it is stored, times few or many tokens
     kernels   softmax, norms, activations in place  packing   no padding; attention and batches in pieces for the cache
-    threads   how many, and how they share a pass   watcher   who looks on
+    threads   how many, and how they share a pass   seam      where a pass can be watched
     blas      the library behind NumPy's products   positions where tokens stand, and how far apart
 
 A pass is limited by the rate of OpenBLAS's products: at 8 × 128 tokens of BERT-base they are 88 % of the time and run

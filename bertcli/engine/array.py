@@ -21,15 +21,6 @@ def shape_only(shape: tuple[int, ...], dtype: type[np.generic] | None = None) ->
     return np.broadcast_to(np.zeros((), dtype or np.float32), shape)
 
 
-def owner_of(array: NDArray[Any]) -> NDArray[Any]:
-    """The array whose memory this is a view of."""
-    import numpy as np
-
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
 def is_shape_only(array: Array) -> bool:
     """True if an array was made by `shape_only`, as in a pass without weights."""
     return not any(array.strides)

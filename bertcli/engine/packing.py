@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -11,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertcli.engine.array import Array, Integers
+from bertcli.engine.seam import divided, untraced, watched
 from bertcli.engine.threads import thread_count
-from bertcli.engine.watcher import watched
 from bertcli.errors import BertcliError
 
 MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, one core's share of the caches
@@ -50,7 +51,7 @@ class SameLength(NamedTuple):
 
     def positions(self, queries: Integers, keys: Integers) -> tuple[Integers, Integers]:
         """Of the first sentence, where its queries and keys stand, given the positions of all."""
-        return queries[self.queries][: self.query_length], keys[self.keys][: self.key_length]
+        return divided(queries[self.queries], 0, self.sentences)[0], divided(keys[self.keys], 0, self.sentences)[0]
 
     def aligned(self, queries: Integers, keys: Integers) -> Iterator[SameLength]:
         """The same group, sentence by sentence if their queries or keys do not stand at the same positions."""
@@ -98,10 +99,10 @@ class AttentionBlock(NamedTuple):
 
     def split(self, x: Array) -> Array:
         """View of rows that are no tokens [row, head·size] as [row, head, size]."""
-        return x.reshape(len(x), self.head_count, -1, copy=False)[:, self.heads]
+        return divided(x, 1, self.head_count)[:, self.heads]
 
     def _view(self, x: Array, rows: slice) -> Array:
-        split = x[rows].reshape(self.group.sentences, -1, self.head_count, x.shape[1] // self.head_count, copy=False)
+        split = divided(divided(x[rows], 0, self.group.sentences), 2, self.head_count)
         return split.transpose(0, 2, 1, 3)[:, self.heads]
 
 
@@ -123,7 +124,7 @@ class Packed:
         """Sentences of these lengths; adjacent ones of equal length are computed together."""
         return cls(ids, segments, positions, np.cumsum(np.append(0, lengths)), _groups(lengths, lengths))
 
-    @property
+    @cached_property
     def first(self) -> Integers:
         """The row of each sentence's first token, [CLS]."""
         return self.offsets[:-1]
@@ -176,15 +177,17 @@ class Packed:
 
     def narrow(self, rows: Integers) -> Packed:
         """The same batch with only some rows (ascending) as queries; every row remains a key."""
-        counts = np.diff(np.searchsorted(rows, self.offsets))
-        return replace(self, groups=_groups(counts, np.diff(self.offsets)))
+        offsets = untraced(self.offsets)
+        counts = np.diff(np.searchsorted(untraced(rows), offsets))
+        return replace(self, groups=_groups(counts, np.diff(offsets)))
 
     def aligned(self, queries: Integers) -> Packed:
         """The same batch, its groups of sentences whose tokens stand at the same positions.
 
         `queries` are the positions of the queries. Only masks with holes, and some rows, make more groups.
         """
-        groups = [part for group in self.groups for part in group.aligned(queries, self.positions)]
+        queries, keys = untraced(queries), untraced(self.positions)
+        groups = [part for group in self.groups for part in group.aligned(queries, keys)]
         return replace(self, groups=tuple(groups))
 
 

@@ -127,7 +127,7 @@ def near_buckets(table: Array, reach: int, buckets: int, farthest: int) -> Array
     """The middle of a table with a row for each of DeBERTa's buckets: those of distances up to `reach`."""
     middle = len(table) // 2
     side = int(log_bucket(np.array(reach), buckets, len(table), farthest)) - middle + 1
-    return table[middle - side : middle + side]
+    return table if side == middle else table[middle - side : middle + side]
 
 
 def convolved(x: Array, weight: Array, bias: Array, first: Integers, activation: str | None) -> Array:

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from bertcli.engine import blas
-from bertcli.engine.watcher import watched
+from bertcli.engine.seam import watched
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

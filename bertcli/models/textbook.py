@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
+from bertcli.engine.seam import divided
 from bertcli.models.bert import BertConfig
 from bertcli.models.config import activation, eps
 from bertcli.models.registry import Family
@@ -146,8 +147,7 @@ class Textbook(Network):
 
 def _by_sentence(x: Array, rows: slice, sentences: int) -> Array:
     """View of some packed rows [head, token, size] as [batch, head, token, size]."""
-    heads, _, size = x.shape
-    return x[:, rows].reshape(heads, sentences, -1, size, copy=False).transpose(1, 0, 2, 3)
+    return divided(x[:, rows], 1, sentences).transpose(1, 0, 2, 3)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
 from typing import TypeVar
@@ -16,8 +16,8 @@ from bertcli.engine.onnx.exporter import Exporter
 from bertcli.engine.onnx.graph import Graph
 from bertcli.engine.onnx.session import check_device, hidden_states, require, runtime
 from bertcli.engine.packing import Packed
-from bertcli.engine.watcher import watched
-from bertcli.network.module import Module, parameters, walk
+from bertcli.engine.seam import watched
+from bertcli.network.module import Module, Parameter, parameters, twins
 from bertcli.network.network import Network
 
 logger = logging.getLogger("bertcli")
@@ -27,11 +27,12 @@ HIDDEN = "last_hidden_state"
 N = TypeVar("N", bound=Network)
 
 
-def exporter_of(network: Network, more: Mapping[str, Array] | None = None, *, opset: int, half: bool) -> Exporter:
-    """A watcher that makes a graph of this network's passes; `more` are parameters of layers that come after it."""
-    known = {one.path: one.array for one in parameters(network)}
-    modules = {id(one): path for path, one in walk(network) if isinstance(one, Module)}
-    return Exporter(Graph({**known, **(more or {})}, opset, half=half), modules)
+def exporter_of(network: Network, after: Sequence[Module] = (), *, opset: int, half: bool) -> Exporter:
+    """A watcher that makes a graph of this network's passes, and of Dense layers that come `after` its pooling."""
+    trees: dict[str, Module] = {"": network, **{f"dense.{number}": layer for number, layer in enumerate(after)}}
+    places = [place for path, tree in trees.items() for place in twins(tree, path)]
+    known = {path: one.array for path, one, _ in places if isinstance(one, Parameter)}
+    return Exporter(Graph(known, opset, half=half), places)
 
 
 def on_onnx_runtime(network: N, folder: Path, settings: object, precision: str, device: str) -> N:

@@ -12,136 +12,20 @@ there if it is asked for. Where the configuration has a tuple, each layer has a 
 Glossary of axes: B batch, S token, H hidden, A head, D head size, F feed-forward, L layer, V vocabulary, P position,
 T token type, C label, E embedding, K relative position, W width of a convolution; a plain number stands for itself.
 
-Modules compute with ops (`ops.py`). Both are called through one place, where a watcher can intercept the calls: that is
-how a pass is traced.
+Modules compute with ops (`ops.py`). Both are called through the seam (`engine/seam.py`), where a watcher can take the
+calls: that is how a pass is traced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, fields
-from math import prod
 from types import MappingProxyType, NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from bertcli.engine.array import Array
-from bertcli.engine.watcher import current
-
-if TYPE_CHECKING:
-    from bertcli.engine.onnx.rules import Rule
-
-P = ParamSpec("P")
-
-
-# -------------------------------------------------------------------------------------------------------------- ops
-
-
-class Op(Generic[P]):
-    """One arithmetic step: a function of arrays, the axes it works on, and its cost.
-
-    `signature` names the axes of each array argument and of the result, as in "token in, out in -> token out": shapes
-    and costs follow from it. A product (`contracts`) does one multiply-accumulate for every combination of its axes;
-    `work(arguments)` is the number of element-wise operations per number of the result. `onnx` adds the same step to an
-    ONNX graph.
-    """
-
-    def __init__(
-        self,
-        compute: Callable[P, Array],
-        signature: str,
-        contracts: bool,
-        work: Callable[[Mapping[str, Any]], int],
-        onnx: Rule | None,
-    ) -> None:
-        self.compute = compute
-        self.name = compute.__name__
-        self.__doc__ = compute.__doc__
-        self.signature = Signature.parse(signature)
-        self.contracts = contracts
-        self.work = work
-        self.onnx = onnx
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
-        watcher = current.get()
-        if watcher is None:
-            return self.compute(*args, **kwargs)
-        return watcher.op(self, args, kwargs)
-
-    def __repr__(self) -> str:
-        return f"<op {self.name}: {self.signature}>"
-
-
-def op(
-    signature: str,
-    *,
-    contracts: bool = False,
-    work: int | Callable[[Mapping[str, Any]], int] = 0,
-    onnx: Rule | None = None,
-) -> Callable[[Callable[P, Array]], Op[P]]:
-    """Make a function of arrays an op: this is the decorator in ops.py that gives an op's shape, cost and ONNX rule."""
-    rule = work if callable(work) else lambda arguments: work
-    return lambda compute: Op(compute, signature, contracts, rule, onnx)
-
-
-class Signature(NamedTuple):
-    """The axes of an op's arguments and result.
-
-    An axis of the result may be a product, as in "head·size"; a leading `…` stands for any number of axes.
-    """
-
-    inputs: tuple[tuple[str, ...], ...]
-    output: tuple[str, ...]
-
-    @classmethod
-    def parse(cls, text: str) -> Signature:
-        inputs, output = text.split("->")
-        return cls(tuple(tuple(part.split()) for part in inputs.split(",")), tuple(output.split()))
-
-    def spread(self, arguments: tuple[Any, ...]) -> Signature:
-        """The same with `…` replaced by a name for each axis it stands for, counted from the first argument."""
-        if self.inputs[0][:1] != ("…",):
-            return self
-        names = tuple(f"…{i}" for i in range(arguments[0].ndim - len(self.inputs[0]) + 1))
-        inputs = tuple(names + axes[1:] if axes[:1] == ("…",) else axes for axes in self.inputs)
-        return Signature(inputs, names + self.output[1:] if self.output[:1] == ("…",) else self.output)
-
-    def sizes(self, arguments: tuple[Any, ...]) -> dict[str, int]:
-        """Size of each axis, from the arrays an op is called with; ValueError if they disagree."""
-        sizes: dict[str, int] = {}
-        signature = self.spread(arguments)
-        for axes, argument in zip(signature.inputs, arguments, strict=False):  # trailing arguments may be omitted
-            if argument is None:
-                continue
-            if len(axes) != argument.ndim:
-                raise ValueError(f"an array of shape {argument.shape} does not have the axes {' '.join(axes)}")
-            for axis, size in zip(axes, argument.shape, strict=True):
-                if sizes.setdefault(axis, size) != size:
-                    raise ValueError(f"axis {axis} is {sizes[axis]} in one array and {size} in another")
-        return sizes
-
-    def shape(self, arguments: tuple[Any, ...]) -> tuple[int, ...]:
-        """Shape of the result."""
-        sizes = self.sizes(arguments)
-        return tuple(prod(sizes[factor] for factor in axis.split("·")) for axis in self.spread(arguments).output)
-
-    def __str__(self) -> str:
-        return f"{', '.join(' '.join(axes) for axes in self.inputs)} -> {' '.join(self.output)}"
-
-
-# ---------------------------------------------------------------------------------------------------------- modules
-
-
-class Module:
-    """Part of a model: a frozen dataclass of arrays, modules and settings, and a `forward` that uses them."""
-
-    forward: Callable[..., Array]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Array:
-        watcher = current.get()
-        if watcher is None:
-            return self.forward(*args, **kwargs)
-        return watcher.module(self, args, kwargs)
-
+from bertcli.engine.seam import Module as Module
+from bertcli.engine.seam import Traced, Weight, plain
 
 M = TypeVar("M", bound=Module)
 
@@ -273,6 +157,39 @@ def walk(
 def parameters(module: Module, names: Mapping[str, str] | None = None) -> list[Parameter]:
     """The parameters of a tree in the order of its fields; one that is tied to an earlier one is still listed."""
     return [found for _, found in walk(module, names=names) if isinstance(found, Parameter)]
+
+
+def twins(
+    module: Module, path: str = "", names: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, Module | Parameter, Module | Parameter]]:
+    """(path, module or Parameter, the same of a twin), as in `walk`: what a tracer runs instead.
+
+    A twin is the same tree with traced parameters, and in each place a module of its own.
+    """
+    other = _twin(module, path, names or {}, {})
+    for (place, one), (_, two) in zip(walk(module, path, names), walk(other, path, names), strict=True):
+        yield place, one, two
+
+
+def _twin(module: M, path: str, names: Mapping[str, str], homes: dict[int, str]) -> M:
+    """`homes` are the paths at which arrays, by their ids, were found first."""
+    prefix = f"{path}." if path else ""
+    values: dict[str, Any] = {}
+    for item in _fields(type(module)):
+        name, meta, value = prefix + item.name, item.meta, getattr(module, item.name)
+        if value is None or meta["kind"] == "setting":
+            values[item.name] = value
+        elif meta["kind"] == "parameter":
+            weight = Weight(name, value.size, homes.setdefault(id(value), name))
+            values[item.name] = Traced(
+                value, plain([names.get(axis, axis) for axis in meta["axes"]], value.shape), [weight]
+            )
+        elif meta["kind"] == "part":
+            values[item.name] = _twin(value, name, _renamed(meta["names"], names), homes)
+        else:
+            inner = _renamed(meta["names"], names)
+            values[item.name] = tuple(_twin(one, f"{name}.{i}", inner, homes) for i, one in enumerate(value))
+    return type(module)(**values)
 
 
 def _renamed(axes: Mapping[str, str], outer: Mapping[str, str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""The ops that every forward pass consists of. The decorator above each op gives its shape, cost and ONNX rule.
+"""The ops that every forward pass consists of. The decorator above each op gives its shape and cost.
 
 Arrays are logically [token, hidden]; their memory layout and the order of a product's operands are decided here.
-`work` counts element-wise operations per number of the result, a transcendental function as one: see `module.Op`.
+`work` counts element-wise operations per number of the result, a transcendental function as one: see `seam.Op`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import numpy as np
 
 from bertcli.engine import kernels, positions
 from bertcli.engine.array import Array, Integers, is_shape_only, shape_only
-from bertcli.engine.onnx import rules
 from bertcli.engine.products import empty_tokens, product, token_blocks
+from bertcli.engine.seam import op, refilled, untraced
 from bertcli.engine.threads import each as each
-from bertcli.network.module import op
 
 
 def _linear_work(arguments: Mapping[str, Any]) -> int:
@@ -37,49 +36,48 @@ def _rows(table: Array, ids: Integers) -> Array:
 
 
 def empty_like(x: Array) -> Array:
-    """An uninitialized array of the same shape, for an op to fill."""
-    if is_shape_only(x):
-        return shape_only(x.shape)
-    return empty_tokens(*x.shape)
+    """An uninitialized array of the same shape [token, hidden], for heads to fill."""
+    empty = shape_only(x.shape) if is_shape_only(untraced(x)) else empty_tokens(*x.shape)
+    return refilled(x, empty, "A·D")
 
 
-@op("rows hidden, token -> token hidden", onnx=rules.embed)
+@op("rows hidden, token -> token hidden")
 def embed(table: Array, ids: Integers) -> Array:
     """E[ids]: rows of an embedding table."""
     return _rows(table, ids)
 
 
-@op("rows hidden, token, boundary -> token hidden", onnx=rules.embed_counted)
+@op("rows hidden, token, boundary -> token hidden")
 def embed_counted(table: Array, ids: Integers, offsets: Integers, *, padding: int) -> Array:
     """E[p + n], n the number of tokens but padding that a sentence has up to here; E[p] for padding, whose id is p."""
     return _rows(table, positions.counted(ids, offsets, padding))
 
 
-@op("token, row -> row", onnx=rules.take)
+@op("token, row -> row")
 def take(values: Any, rows: Integers) -> Any:
     """values[rows]: a number for each of some tokens."""
     return values[rows]
 
 
-@op("token hidden, row -> row hidden", onnx=rules.pick)
+@op("token hidden, row -> row hidden")
 def pick(x: Array, rows: Integers) -> Array:
     """X[rows]: only these tokens."""
     return x.T[:, rows].T
 
 
-@op("token hidden, token hidden -> token hidden", work=1, onnx=rules.add)
+@op("token hidden, token hidden -> token hidden", work=1)
 def add(x: Array, y: Array) -> Array:
     """x + y, written over y."""
     return np.add(x, y, out=y)
 
 
-@op("token hidden, token hidden -> token hidden", work=1, onnx=rules.multiply)
+@op("token hidden, token hidden -> token hidden", work=1)
 def multiply(x: Array, y: Array) -> Array:
     """x · y, number by number, written over y."""
     return np.multiply(x, y, out=y)
 
 
-@op("token hidden, sentence -> sentence hidden", work=1, onnx=rules.mean_tokens)
+@op("token hidden, sentence -> sentence hidden", work=1)
 def mean_tokens(x: Array, first: Integers) -> Array:
     """The mean of each sentence's tokens; `first` are the rows at which sentences begin."""
     counts = np.diff(first, append=len(x)).astype(np.float32)
@@ -87,31 +85,31 @@ def mean_tokens(x: Array, first: Integers) -> Array:
     return sums / counts[:, None]
 
 
-@op("token hidden, rows hidden -> token hidden", work=1, onnx=rules.add_row)
+@op("token hidden, rows hidden -> token hidden", work=1)
 def add_row(x: Array, table: Array) -> Array:
     """x + E[0], the same row for every token, written over x."""
     return np.add(x, table[:1], out=x)
 
 
-@op("token in, out in, out -> token out", contracts=True, work=_linear_work, onnx=rules.linear)
+@op("token in, out in, out -> token out", contracts=True, work=_linear_work)
 def linear(x: Array, weight: Array, bias: Array | None = None, *, activation: str | None = None) -> Array:
     """activation(x Wᵀ + b)."""
     return product(x, weight, bias, activation)
 
 
-@op("token in, in out, out -> token out", contracts=True, work=_linear_work, onnx=rules.project)
+@op("token in, in out, out -> token out", contracts=True, work=_linear_work)
 def project(x: Array, weight: Array, bias: Array | None = None, *, activation: str | None = None) -> Array:
     """activation(x W + b), for weights stored [in, out], as textbooks write them."""
     return product(x, weight.T, bias, activation)
 
 
-@op("token hidden, head hidden size -> head token size", contracts=True, onnx=rules.project_heads)
+@op("token hidden, head hidden size -> head token size", contracts=True)
 def project_heads(x: Array, weights: Array) -> Array:
     """x W_h for every head h."""
     return x @ weights
 
 
-@op("batch head query size, batch head key size -> batch head query key", contracts=True, work=1, onnx=rules.scores)
+@op("batch head query size, batch head key size -> batch head query key", contracts=True, work=1)
 def scores(q: Array, k: Array, *, terms: float = 1) -> Array:
     """Q Kᵀ / sqrt(D) for every head of every sentence; as one of several terms Q Kᵀ / sqrt(terms · D)."""
     batch, head, query, size = q.shape
@@ -121,52 +119,50 @@ def scores(q: Array, k: Array, *, terms: float = 1) -> Array:
     return np.matmul(q * np.float32(1 / sqrt(terms * size)), k.swapaxes(-1, -2), out=into)
 
 
-@op("bucket head, query, key -> head query key", work=1, onnx=rules.relative_bias)
+@op("bucket head, query, key -> head query key", work=1)
 def relative_bias(table: Array, queries: Integers, keys: Integers) -> Array:
     """T[bucket(query - key)] of every head, for the positions of queries and keys (Raffel et al. 2020's buckets)."""
     return positions.by_distance(lambda distance: table[positions.bucket(distance)].T, queries, keys)
 
 
-@op("batch head query key, head query key -> batch head query key", work=1, onnx=rules.add_bias)
+@op("batch head query key, head query key -> batch head query key", work=1)
 def add_bias(x: Array, bias: Array) -> Array:
     """x + bias, the same for every sentence, written over x."""
     return np.add(x, bias, out=x)
 
 
-@op("batch head row size, bucket head size -> batch head row bucket", contracts=True, work=1, onnx=rules.bucket_scores)
+@op("batch head row size, bucket head size -> batch head row bucket", contracts=True, work=1)
 def bucket_scores(x: Array, table: Array, *, terms: int) -> Array:
     """X T_hᵀ / sqrt(terms · D): every query or key with every bucket of relative positions."""
     found: Array = np.matmul(x * np.float32(1 / sqrt(terms * x.shape[-1])), table.transpose(1, 2, 0))
     return found
 
 
-@op(
-    "batch head query key, batch head query bucket, query, key -> batch head query key", work=1, onnx=rules.add_by_query
-)
+@op("batch head query key, batch head query bucket, query, key -> batch head query key", work=1)
 def add_by_query(x: Array, by_query: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
     """x_ij + Y_i,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
     return np.add(x, positions.by_bucket(by_query, queries, keys, buckets, farthest, of_keys=False), out=x)
 
 
-@op("batch head query key, batch head key bucket, query, key -> batch head query key", work=1, onnx=rules.add_by_key)
+@op("batch head query key, batch head key bucket, query, key -> batch head query key", work=1)
 def add_by_key(x: Array, by_key: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
     """x_ij + Y_j,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
     return np.add(x, positions.by_bucket(by_key, queries, keys, buckets, farthest, of_keys=True), out=x)
 
 
-@op("token in, out in width, out -> token out", contracts=True, work=_linear_work, onnx=rules.convolve)
+@op("token in, out in width, out -> token out", contracts=True, work=_linear_work)
 def convolve(x: Array, weight: Array, bias: Array, first: Integers, *, activation: str | None = None) -> Array:
     """activation(Σ_k W_k x_{t + k - w/2} + b) over the tokens around each, w of them; sentences begin at `first`."""
     return positions.convolved(x, weight, bias, first, activation)
 
 
-@op("token hidden, token -> token hidden", work=3, onnx=rules.rotate)
+@op("token hidden, token -> token hidden", work=3)
 def rotate(x: Array, where: Integers, *, heads: int, rates: tuple[float, ...]) -> Array:
     """Every head's pairs (x_j, x_{j + D/2}) turned by the angle p r_j at position p, written over x (RoPE)."""
     return kernels.rotate(x, *positions.angles(where, rates), heads)
 
 
-@op("key narrow, query hidden -> key hidden", onnx=rules.repeat_heads)
+@op("key narrow, query hidden -> key hidden")
 def repeat_heads(x: Array, like: Array, *, heads: int, of: int) -> Array:
     """Each head of keys or values as often as query heads share it: as many as the queries, which are `like`."""
     narrow = x.T.reshape(heads, 1, -1, len(x), copy=False)
@@ -175,38 +171,38 @@ def repeat_heads(x: Array, like: Array, *, heads: int, of: int) -> Array:
     return wide
 
 
-@op("batch head query key, query, key -> batch head query key", work=1, onnx=rules.within)
+@op("batch head query key, query, key -> batch head query key", work=1)
 def within(x: Array, queries: Integers, keys: Integers, *, window: int) -> Array:
     """x where a query and a key stand at most `window` apart, else -∞, written over x."""
     return positions.within(x, queries, keys, window)
 
 
-@op("… key -> … key", work=5, onnx=rules.softmax)
+@op("… key -> … key", work=5)
 def softmax(x: Array) -> Array:
     """exp(x - max) / sum over the last axis, written over x."""
     return kernels.softmax(x)
 
 
-@op("batch head query key, batch head key size -> batch head query size", contracts=True, onnx=rules.mix)
+@op("batch head query key, batch head key size -> batch head query size", contracts=True)
 def mix(weights: Array, v: Array, into: Array | None = None) -> Array:
     """A V: the weighted sum of the values."""
     return np.matmul(weights, v, out=into)
 
 
-@op("batch head token size -> batch·token head·size", onnx=rules.concat)
+@op("batch head token size -> batch·token head·size")
 def concat(heads: Array, into: Array) -> Array:
     """The heads' outputs of each token, side by side."""
     into[...] = heads.transpose(0, 2, 1, 3).reshape(into.shape)
     return into
 
 
-@op("token hidden, hidden, hidden -> token hidden", work=_norm_work, onnx=rules.norm)
+@op("token hidden, hidden, hidden -> token hidden", work=_norm_work)
 def norm(x: Array, weight: Array | None = None, bias: Array | None = None, *, eps: float) -> Array:
     """(x - mean) / sqrt(variance + eps) · weight + bias over the hidden axis, written over x."""
     return kernels.layer_norm(x, weight, bias, eps)
 
 
-@op("token hidden, hidden, hidden -> token hidden", work=_norm_work, onnx=rules.new_norm)
+@op("token hidden, hidden, hidden -> token hidden", work=_norm_work)
 def new_norm(x: Array, weight: Array | None = None, bias: Array | None = None, *, eps: float) -> Array:
     """The same as `norm`, for an x that is needed again."""
     return kernels.layer_norm(x, weight, bias, eps, out=empty_tokens(*x.shape))

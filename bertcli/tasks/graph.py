@@ -16,7 +16,6 @@ from bertcli.engine.onnx.graph import Tensor
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, shown
 from bertcli.network.graph import HIDDEN, exporter_of
-from bertcli.network.module import parameters
 from bertcli.network.ops import pick
 from bertcli.opened import Opened
 from bertcli.report.tables import visible
@@ -59,6 +58,8 @@ class Wanted:
     def numpy(self, batch: Packed) -> dict[str, Array]:
         """The results for a batch as NumPy computes them."""
         found = self._watchable(batch)
+        if self.head == "qa":
+            found = dict(zip(ANSWER, found["logits"].T, strict=True))
         if self.plan is not None:
             hidden, pooled = found[HIDDEN], found.pop("pooler_output", None)
             modes = [pooled if mode == "pooler" else pool(hidden, batch.offsets, mode) for mode in self.plan.pooling]
@@ -67,8 +68,10 @@ class Wanted:
 
     def export(self, opset: int, *, half: bool = False) -> Export:
         """The graph of these results; with `half` its weights are stored as float16."""
-        exporter = exporter_of(self.model.network, self._parameters(), opset=opset, half=half)
+        exporter = exporter_of(self.model.network, self.plan.dense if self.plan else (), opset=opset, half=half)
         results = exporter.watch(self._watchable)
+        if self.head == "qa":
+            results = {name: pooling.column(exporter.graph, results["logits"], i) for i, name in enumerate(ANSWER)}
         if self.plan is not None:
             pooler = results.pop("pooler_output", None)
             results["sentence_embedding"] = _vector(exporter, self.plan, results[HIDDEN], pooler)
@@ -81,18 +84,10 @@ class Wanted:
         if self.head is not None:
             rows = network.reads(self.head, batch)
             logits = network.predict(self.head, hidden if rows is None else pick(hidden, rows), batch)
-            return dict(zip(ANSWER, logits.T, strict=True)) if self.head == "qa" else {"logits": logits}
+            return {"logits": logits}
         pooler = "pooler" in (network.heads if self.plan is None else self.plan.pooling)
         pooled = {"pooler_output": network.predict("pooler", pick(hidden, batch.first), batch)} if pooler else {}
         return {HIDDEN: hidden, **pooled}
-
-    def _parameters(self) -> dict[str, Array]:
-        """Those of the layers after pooling."""
-        return {
-            f"dense.{number}.{one.path}": one.array
-            for number, layer in enumerate(self.plan.dense if self.plan else ())
-            for one in parameters(layer)
-        }
 
     def _metadata(self) -> dict[str, str]:
         """What a program that opens the file may want to know; a folder's name, not where it lies."""

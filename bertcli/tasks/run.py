@@ -33,8 +33,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertcli.engine import blas
+from bertcli.engine.seam import watched
 from bertcli.engine.threads import MOST, THREAD_VARIABLES, core_count, set_thread_count, thread_count
-from bertcli.engine.watcher import watched
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text, Texts
 from bertcli.tasks.batches import BATCH_TOKENS

@@ -25,7 +25,7 @@ from bertcli.analysis.attention import (
     keeps_attention,
     shaded_lines,
 )
-from bertcli.analysis.trace.watcher import pass_of_text
+from bertcli.analysis.trace.recorder import pass_of_text
 
 TEXT = "The king </script><b> 中国"
 NASTY = [

@@ -17,7 +17,7 @@ import bertcli
 from bertcli.analysis.heads import MEASURES, LayerWatcher, Silenced, changes_without, heads_page, heads_svg, measures
 from bertcli.analysis.results import Asked, result_of, sentence_of, tokens_of
 from bertcli.engine.packing import pack
-from bertcli.engine.watcher import watching
+from bertcli.engine.seam import watching
 from bertcli.errors import BertcliError
 
 SMALL = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64}

@@ -19,8 +19,8 @@ from terminal import bertcli
 import bertcli as library
 from bertcli.analysis.trace.formulas import RULES, formula, latex, mathml
 from bertcli.analysis.trace.page import BOUND, encoded_size
+from bertcli.engine.seam import Op
 from bertcli.network import ops
-from bertcli.network.module import Op
 
 TEXT = "The king </script><b> drinks [MASK]."
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -17,14 +19,14 @@ from reference import cases
 
 import bertcli
 from bertcli.analysis.trace import Step, Trace
-from bertcli.analysis.trace.watcher import run_shapes
+from bertcli.analysis.trace.recorder import run_shapes
 from bertcli.engine.packing import Packed, pack_padded
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.models.bert import BertConfig
 from bertcli.models.registry import family, variants
-from bertcli.network import ops
-from bertcli.network.module import Parameter, parameters, walk
+from bertcli.network import encoder, ops
+from bertcli.network.module import Module, Parameter, parameters, walk
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 FLOPS = json.loads((REFERENCE / "flops.json").read_text(encoding="utf-8"))
@@ -332,20 +334,58 @@ def test_trace_another_model_is_no_part_of_the_trace() -> None:
         other.forward(np.zeros((1, 4), dtype=int))
 
 
-def test_trace_views_and_buffers_that_ops_fill_are_known() -> None:
-    model = bertcli.variant("tiny", weights=0)
-    batch = packed(model, 1, 6)
-    with bertcli.trace(model) as trace:
-        x = model.network.embeddings(batch)
-        ops.add(x[:2], x[4:])
+@dataclass(frozen=True, eq=False)
+class Views(encoder.Embeddings):
+    """A page with every kind of view, and a buffer that an op fills."""
+
+    def forward(self, batch: Packed) -> Any:
+        x = super().forward(batch)
+        x = ops.add(x, ops.embed(self.token[3:99], batch.ids))
         (block,) = batch.blocks(2)
         z = ops.empty_like(x)
         heads = block.query_heads(x)
         ops.mix(ops.softmax(ops.scores(heads, heads)), heads, into=block.query_heads(z))
-        ops.norm(z, eps=1e-5)
-    assert [step.inputs[0].symbols for step in trace.steps[-5:]] == [
-        "N × H", "A × S × D", "A × S × S", "A × S × S", "S × (A·D)",
+        return ops.norm(z, eps=1e-5)
+
+
+def with_page(page: type[Module]) -> Model:
+    """A tiny model whose embeddings are this page."""
+    model = bertcli.variant("tiny", weights=0)
+    embeddings = page(**{name: getattr(model.network.embeddings, name) for name in encoder.Embeddings.__annotations__})
+    return replace(model, network=replace(model.network, embeddings=embeddings))  # type: ignore[type-var]
+
+
+def test_trace_views_and_buffers_that_ops_fill_are_known() -> None:
+    model = with_page(Views)
+    with bertcli.trace(model) as trace:
+        model.network.embeddings(packed(model, 1, 6))
+    assert [tuple(value.symbols for value in step.inputs) for step in trace.steps[-6:]] == [
+        ("S", "N × H"), ("S × H", "S × H"), ("A × S × D", "A × D × S"), ("A × S × S",), ("A × S × S", "A × S × D"),
+        ("S × (A·D)",),
     ]  # fmt: skip
+    sources = [step.sources for step in trace.steps[-6:]]
+    assert sources == [("embeddings.token",), (5, 6), (7,), (8,), (9, 7), (10,)]
+
+
+@pytest.mark.parametrize(
+    ("page", "error"),
+    [
+        (lambda x: np.tanh(x), TypeError),
+        (lambda x: x * 2, TypeError),
+        (lambda x: ops.norm(np.asarray(x), eps=1e-5), RuntimeError),
+        (lambda x: ops.norm(np.zeros((4, 128), np.float32), eps=1e-5), RuntimeError),
+        (lambda x: ops.norm(x[::2], eps=1e-5), RuntimeError),
+        (lambda x: encoder.LayerNorm(x, x, 1e-5)(x), RuntimeError),
+    ],
+)
+def test_trace_a_page_that_computes_without_ops_is_an_error(
+    page: Callable[[Any], Any], error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = encoder.Embeddings.forward
+    monkeypatch.setattr(encoder.Embeddings, "forward", lambda self, batch: page(before(self, batch)))
+    model = bertcli.variant("tiny", weights=0)
+    with bertcli.trace(model), pytest.raises(error):
+        model.forward(np.zeros((1, 4), dtype=int))
 
 
 def test_trace_only_its_own_thread_is_watched() -> None:

@@ -15,7 +15,7 @@ from bertcli.analysis.diff import Diff
 from bertcli.analysis.heads import LayerWatcher, Silenced
 from bertcli.analysis.results import Asked, Sentence, result_of, sentence_of, tokens_of
 from bertcli.engine.packing import pack
-from bertcli.engine.watcher import watching
+from bertcli.engine.seam import watching
 from bertcli.model import Model
 
 TEXT = "the good king drank hot tea and a dog sat"

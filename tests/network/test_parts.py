@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import bertcli
-from bertcli.engine.watcher import watched, watching
+from bertcli.engine.seam import Module, Op, Signature, watched, watching
 from bertcli.network.encoder import EncoderLayer, FeedForward
-from bertcli.network.module import Module, Op, Parameter, Signature, parameters, walk
+from bertcli.network.module import Parameter, parameters, walk
 from bertcli.network.ops import linear, scores
 
 

@@ -1,15 +1,16 @@
-"""The data flow of a model: each module's output shape and which modules feed it, read from the trace of a pass."""
+"""The data flow of a model: each module's output shape and which modules feed it, from a pass by shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
-from bertcli.analysis.trace.steps import Call, Step
-from bertcli.analysis.trace.values import Axes, extent
-from bertcli.analysis.trace.watcher import run_shapes
+from bertcli.engine.seam import Axes, Module, Traced, Weight, extent, watching
+from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.model import Model
 from bertcli.models.config import Config
+from bertcli.network.module import twins
+from bertcli.network.network import outputs
 
 SENTENCES, TOKENS = 2, 3  # of the pass, which computes no numbers
 
@@ -36,80 +37,70 @@ class Input(NamedTuple):
         return f"({', '.join(str(sizes[axis] if isinstance(axis, str) else axis) for axis in shape)})"
 
 
-class Flow(NamedTuple):
-    """The output shape of every module that ran and, for the `shown` ones, which of them feed it."""
+class Flow(Tracer):
+    """The output shape of every module of a pass and, for the `shown` ones (paths), which of them feed it.
 
-    shapes: dict[str, Shape]
-    inputs: dict[str, Paths]
-
-
-def flow(model: Model, shown: Collection[str]) -> Flow:
-    """Run a model by its shapes, heads included. `shown` are paths of modules.
-
-    Work inside a module that is not shown is attributed to the nearest shown module around it.
-    """
-    trace = run_shapes(model, SENTENCES, min(TOKENS, model.config.max_tokens))
-    followed = _Follower(frozenset(shown))
-    for event in _in_order(trace.steps, trace.calls):
-        if isinstance(event, Step):
-            followed.step(event)
-        else:
-            followed.call(event)
-    # Of a module that ran several times the first output counts, or the first for tokens, if it had other input, too.
-    shapes = [(call.path, _shape(call.axes)) for call in reversed(trace.calls) if call.axes is not None]
-    shapes.sort(key=lambda one: "B" in one[1])
-    return Flow(dict(shapes), {path: followed.work[path] or followed.given[path] for path in followed.given})
-
-
-def _in_order(steps: list[Step], calls: list[Call]) -> Iterator[Step | Call]:
-    """Steps as they ran, and each call of a module where it ended."""
-    done = 0
-    for call in calls:
-        yield from steps[done : call.stop]
-        done = call.stop
-        yield call
-    yield from steps[done:]
-
-
-class _Follower:
-    """Follows every result from the modules that make it to those that use it.
-
-    An op without parameters passes on the sources of its arguments; one with parameters is a source itself. So a norm
-    after a residual sum is fed by both sides of the sum, whichever module contains the sum.
+    Every value is followed from the modules that make it to those that use it. An op without parameters passes on the
+    sources of its operands; one with parameters is a source itself. So a norm after a residual sum is fed by both sides
+    of the sum, whichever module contains the sum. Work inside a module that is not shown is attributed to the nearest
+    shown module around it.
     """
 
-    def __init__(self, shown: frozenset[str]) -> None:
-        self.shown = shown
-        self.given: dict[str, Paths] = {}  # sources of a module's arguments
-        self.work: dict[str, Paths] = {"": ()}  # sources of what a module's own ops work on
-        self.sources: dict[int, Paths] = {}  # of every step's result
+    def __init__(self, model: Model, shown: Collection[str]) -> None:
+        super().__init__(model.name, dry=True)
+        self.take_in(twins(model.network))
+        self._shown = frozenset(shown)
+        self._shapes: dict[str, list[Shape]] = {}  # of the results of a module, call by call
+        self._given: dict[str, Paths] = {}  # sources of a module's arguments
+        self._work: dict[str, Paths] = {"": ()}  # sources of what a module's own ops work on
+        with watching(self):
+            outputs(model.network, batch_of_shapes(SENTENCES, min(TOKENS, model.config.max_tokens)))
 
-    def step(self, step: Step) -> None:
-        here = nearest(step.module, self.shown)
-        sources = self._joined(step.sources)
-        if step.parameters:
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        """Of a module that ran several times the first output, or the first for tokens, if it had other input, too."""
+        return {
+            path: next((shape for shape in several if "B" in shape), several[0])
+            for path, several in self._shapes.items()
+        }
+
+    @property
+    def inputs(self) -> dict[str, Paths]:
+        """The shown modules that feed each of them."""
+        return {path: self._work[path] or self._given[path] for path in self._given}
+
+    def ran(self, ran: Ran) -> None:
+        """Note where the result of an op comes from."""
+        operands = [one for one in ran.operands if one is not None]
+        sources = self._sources(operands)
+        if any(one.weight for one in operands):
+            here = nearest(self.frame.path if self.frame else "", self._shown)
             self._work_on(here, sources)
             sources = (here,)
-        self.sources[step.index] = sources
+        ran.output.source[:] = dict.fromkeys((*ran.output.source, *sources))
 
-    def call(self, call: Call) -> None:
-        if call.path not in self.shown:
+    def returned(self, path: str, module: Module, arguments: Sequence[Any], output: Traced) -> None:
+        """Note the shape of a result; that of a shown module comes from it, unless a module inside made it."""
+        self._shapes.setdefault(path, []).append(_shape(output.axes))
+        if path not in self._shown:
             return
-        self.given.setdefault(call.path, self._joined(call.given))
-        self.work.setdefault(call.path, ())
-        sources = self._joined(call.made)
-        if len(sources) != 1 or not is_within(sources[0], call.path):  # else a module inside it made the result
-            self._work_on(call.path, sources)
-            self.sources |= dict.fromkeys(call.made, (call.path,))
+        self._given.setdefault(path, self._sources(one for one in arguments if isinstance(one, Traced)))
+        self._work.setdefault(path, ())
+        sources = self._sources([output])
+        if len(sources) != 1 or not is_within(sources[0], path):
+            self._work_on(path, sources)
+            output.source[:] = [path]
 
     def _work_on(self, path: str, sources: Paths) -> None:
-        found = dict.fromkeys((*self.work.get(path, ()), *(source for source in sources if source != path)))
-        self.work[path] = tuple(found)
+        found = dict.fromkeys((*self._work.get(path, ()), *(source for source in sources if source != path)))
+        self._work[path] = tuple(found)
 
-    def _joined(self, sources: Iterable[int | str]) -> Paths:
-        """The modules that results of steps, and parameters, come from."""
-        several = (self.sources[one] if isinstance(one, int) else (nearest(one, self.shown),) for one in sources)
-        return tuple(dict.fromkeys(path for paths in several for path in paths))
+    def _sources(self, values: Iterable[Traced]) -> Paths:
+        """The modules that values, among them parameters, come from."""
+        several = (one for value in values for one in value.source)
+        return tuple(
+            dict.fromkeys(nearest(one.home, self._shown) if isinstance(one, Weight) else one for one in several)
+        )
 
 
 def nearest(path: str, shown: Collection[str]) -> str:

@@ -5,7 +5,7 @@ Only words: counts come from the parameters at that place, shapes from its outpu
 
 from __future__ import annotations
 
-from bertcli.analysis.params.flow import IDS, Input, flow, nearest
+from bertcli.analysis.params.flow import IDS, Flow, Input, nearest
 from bertcli.analysis.params.summary import RowPlan
 from bertcli.errors import BertcliError
 from bertcli.model import Model
@@ -82,7 +82,7 @@ class _Writer:
     """Turns tables of words into plans, by their names."""
 
     def __init__(self, model: Model, given: Input) -> None:
-        self.outputs = flow(model, ()).shapes
+        self.outputs = Flow(model, ()).shapes
         self.tables = {parameter.path: parameter.array.shape for parameter in parameters(model.network)}
         self.given = given
         self.plans: dict[str, RowPlan] = {}

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any, NamedTuple
 
-from bertcli.analysis.params.flow import Input, flow, nearest
+from bertcli.analysis.params.flow import Flow, Input, nearest
 from bertcli.analysis.params.formula import expanded, factored, sum_of, with_numbers
 from bertcli.checkpoint.loading import TensorUse
 from bertcli.model import Model
@@ -109,7 +109,7 @@ def module_plans(model: Model, depth: int, given: Input) -> list[RowPlan]:
     for path in types:
         levels[path] = levels[nearest(path.rpartition(".")[0], levels)] + 1 if path else 0
     shown = [path for path, level in levels.items() if min(1, depth) <= level <= depth]
-    found = flow(model, shown)
+    found = Flow(model, shown)
     return [
         RowPlan(path, types[path], given.text(found.shapes[path]), found.inputs[path], holds=path) for path in shown
     ]

@@ -28,7 +28,7 @@ from bertcli.report.page import Markup, element, page
 from bertcli.report.tables import visible
 
 if TYPE_CHECKING:
-    from bertcli.analysis.trace.watcher import Trace
+    from bertcli.analysis.trace.recorder import Trace
     from bertcli.model import Model
 
 BOUND, FULL_BOUND = 4_000_000, 64_000_000  # bytes of the numbers in a page, as base64

@@ -11,11 +11,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.trace.values import Axes, Value
 from bertcli.engine.array import Array
+from bertcli.engine.seam import BATCH, ONE, Axes, Signature, extent
 from bertcli.report.documents import ByName
 
 ITEM = np.dtype(np.float32).itemsize
+
+
+@dataclass(frozen=True)
+class Value(ByName):
+    """An operand or a result: its name, and its shape in numbers and in symbols, such as `S × H`."""
+
+    name: str
+    shape: tuple[int, ...]
+    symbols: str
 
 
 @dataclass(frozen=True)
@@ -55,12 +64,10 @@ class Step(ByName):
     flops: int  # 2·macs + element-wise operations, by the rule on the op
     bytes: int  # of the output
     op: str
-    module: str  # path of the module that ran it
     parameters: tuple[str, ...]  # paths of the parameters used
     sources: tuple[
         int | str, ...
     ]  # what it worked on: indices of earlier steps, paths of parameters (the first if tied)
-    axes: Axes  # of the output, the batch included
     settings: Mapping[str, Any]  # the op's other arguments, such as eps; weight and bias where it has such vectors
     seconds: float | None = None
     stats: Stats | None = None
@@ -80,11 +87,8 @@ class Call(NamedTuple):
     """One call of a module, in the order in which calls ended."""
 
     path: str
-    type: str
-    axes: Axes | None  # of its result, the batch included
-    given: tuple[int, ...]  # the steps that made its arguments
+    axes: Axes  # of its result, the batch included
     made: tuple[int, ...]  # the steps that made its result
-    stop: int  # how many steps there were when it ended
 
 
 @dataclass(frozen=True)
@@ -103,9 +107,70 @@ class Totals(ByName):
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
+class Account:
+    """What is known of a pass: its size, its steps and their sums."""
+
+    model: str
+    batch: int | None  # sentences of a pass; None where passes differ
+    sequence: int | None  # tokens of its longest sentence
+    timed: bool
+    steps: list[Step]
+    consumed: dict[str, int]  # first path of every parameter passed to an op -> its size
+
+    @property
+    def totals(self) -> Totals:
+        """Sums over all steps so far."""
+        macs = sum(step.macs for step in self.steps)
+        return Totals(
+            params=sum(self.consumed.values()),
+            macs=macs,
+            matmul_flops=2 * macs,
+            flops=sum(step.flops for step in self.steps),
+            activation_bytes=sum(step.bytes for step in self.steps),
+            seconds=sum(step.seconds or 0.0 for step in self.steps) if self.timed else None,
+        )
+
+    def record(self) -> dict[str, Any]:
+        """The whole trace as `bertcli trace --format json` prints it."""
+        return {
+            "model": self.model,
+            "batch": self.batch,
+            "sequence": self.sequence,
+            "steps": [step.record() for step in self.steps],
+            "totals": self.totals.record(),
+        }
+
+
 def stats_of(x: Array) -> Stats:
     """Smallest, largest, mean and standard deviation of an array's numbers, in float64."""
     finite = bool(np.isfinite(x).all())
     with np.errstate(invalid="ignore", over="ignore"):
         numbers = [x.min(), x.max(), x.mean(dtype=np.float64), x.std(dtype=np.float64)] if x.size else [np.nan] * 4
     return Stats.of(numbers, finite)
+
+
+def show(name: str, axes: Axes) -> Value:
+    """A value for display: the batch has an axis of its own, left out for one sentence; other products are one."""
+    parts: list[tuple[str, int]] = []
+    for axis in axes:
+        if axis and axis[0].symbol == BATCH:
+            parts += [axis[0]] if axis[0].size != 1 else []
+            axis = axis[1:]
+        if axis:
+            symbols = "·".join(factor.symbol for factor in axis)
+            parts.append((f"({symbols})" if "·" in symbols else symbols, extent(axis)))
+    parts = parts or [(ONE, 1)]
+    return Value(name, tuple(size for _, size in parts), " × ".join(symbol for symbol, _ in parts))
+
+
+def multiplied(signature: Signature, operand: int, axes: Axes) -> Axes:
+    """The axes of a product's operand in multiplication order: in the second operand summed axes come before its own.
+
+    Axes that both operands and the result have, such as heads, stay in front.
+    """
+    words = signature.inputs[operand]
+    if operand != 1 or words[-1] in signature.output:
+        return axes
+    shared, kept = ([word in found for word in words] for found in (signature.inputs[0], signature.output))
+    order = sorted(range(len(words)), key=lambda i: 1 if not kept[i] else 0 if shared[i] else 2)
+    return tuple(axes[i] for i in order)

@@ -9,19 +9,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.trace.steps import Stats, Step
-from bertcli.analysis.trace.values import Value
+from bertcli.analysis.trace.steps import Account, Stats, Step, Value
 from bertcli.files.table import cell
 from bertcli.report.documents import Document
 from bertcli.report.tables import Column
-
-if TYPE_CHECKING:
-    from bertcli.analysis.trace.watcher import Trace
-
 
 LAYER = re.compile(r"(.*\blayers)\.(\d+)\.(.*)")
 EVERY = "*"  # in place of a layer's number
@@ -78,7 +73,7 @@ def _layer(path: str) -> str:
 
 def _without_layer(step: Step) -> Step:
     path = LAYER.sub(rf"\1.{EVERY}.\3", step.path)
-    return replace(step, index=0, path=path, module="", parameters=(), sources=(), seconds=None, stats=None)
+    return replace(step, index=0, path=path, parameters=(), sources=(), seconds=None, stats=None)
 
 
 def _joined(several: list[tuple[Step, ...]], alike: bool) -> Folded:
@@ -118,7 +113,7 @@ OPERANDS = ("Group", "Operation", "Input 1", "Size", "Input 2", "Size", "Output"
 
 
 def trace_document(
-    trace: Trace, sizes: Mapping[str, int], *, all_layers: bool = False, width: int | None = None
+    trace: Account, sizes: Mapping[str, int], *, all_layers: bool = False, width: int | None = None
 ) -> Document:
     """The steps, with identical layers shown once; the `sizes` of symbols are shown below.
 
@@ -136,7 +131,7 @@ def trace_document(
     return Document(columns, rows, [*_totals(trace, sizes), *_folding(trace, found)], trace.record(), lines)
 
 
-def _wide(trace: Trace, found: list[Folded]) -> Iterator[list[str]]:
+def _wide(trace: Account, found: list[Folded]) -> Iterator[list[str]]:
     """A row for each op, as in the literature."""
     for block in found:
         if block.layers:
@@ -150,7 +145,7 @@ def _wide(trace: Trace, found: list[Folded]) -> Iterator[list[str]]:
             yield [block.whole.operation, *[""] * (len(OPERANDS) - 1), *_numbers(trace, block.whole).values()]
 
 
-def _narrow(trace: Trace, found: list[Folded]) -> Iterator[list[str]]:
+def _narrow(trace: Account, found: list[Folded]) -> Iterator[list[str]]:
     """A row for each operand and result, below the op and its cost."""
     for block in found:
         if block.layers:
@@ -169,13 +164,13 @@ def _narrow(trace: Trace, found: list[Folded]) -> Iterator[list[str]]:
             yield from [["", measures]] if measures else []
 
 
-def _numbers(trace: Trace, step: Step) -> dict[str, str]:
+def _numbers(trace: Account, step: Step) -> dict[str, str]:
     """A step's costs and measurements by column."""
     found = {"Params": step.params, "MACs": step.macs, "Bytes": step.bytes}
     return {name: f"{count:,}" if count else "" for name, count in found.items()} | _measures(trace, step)
 
 
-def _in_words(trace: Trace, step: Step) -> tuple[str, str]:
+def _in_words(trace: Account, step: Step) -> tuple[str, str]:
     """A step's costs that are not 0, and its measurements."""
     costs = {"params": step.params, "MACs": step.macs, "bytes": step.bytes}
     measures = _measures(trace, step).items()
@@ -185,7 +180,7 @@ def _in_words(trace: Trace, step: Step) -> tuple[str, str]:
     )
 
 
-def _measures(trace: Trace, step: Step) -> dict[str, str]:
+def _measures(trace: Account, step: Step) -> dict[str, str]:
     found: dict[str, str] = {}
     if trace.timed:
         seconds, total = step.seconds or 0.0, trace.totals.seconds or 1.0
@@ -204,7 +199,7 @@ def _size(value: Value | None) -> str:
 # ------------------------------------------------------------------------------------------ what stands below, and CSV
 
 
-def _totals(trace: Trace, sizes: Mapping[str, int]) -> list[str]:
+def _totals(trace: Account, sizes: Mapping[str, int]) -> list[str]:
     totals = trace.totals
     values = [value for step in trace.steps for value in (*step.inputs, step.output)]
     used = {"L", *re.findall(r"\w+", " ".join(value.symbols for value in values))}
@@ -220,7 +215,7 @@ def _totals(trace: Trace, sizes: Mapping[str, int]) -> list[str]:
     return below + ([f"Time: {1000 * totals.seconds:,.3f} ms"] if totals.seconds is not None else [])
 
 
-def _folding(trace: Trace, found: list[Folded]) -> list[str]:
+def _folding(trace: Account, found: list[Folded]) -> list[str]:
     """What measured numbers refer to, where layers are shown once."""
     steps = [step for block in found for step in block.steps if block.times > 1]
     times = ["times are averages per layer"] * (trace.timed and bool(steps))

@@ -1,98 +1,127 @@
-"""A watched pass becomes a graph: every op adds its nodes by its ONNX rule, and every array is a value of the graph."""
+"""A pass by shapes becomes a graph: every op adds its nodes, by the ONNX rule of its name, and every view its own."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from bertcli.engine.array import Array
 from bertcli.engine.onnx import rules
 from bertcli.engine.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Tensor
-from bertcli.engine.onnx.values import AnyArray, Values, merge, same
 from bertcli.engine.packing import Packed, pack_padded
-from bertcli.engine.watcher import watching
+from bertcli.engine.seam import Axes, Traced, View, Weight, plain, watching
+from bertcli.engine.tracer import Ran, Tracer, argument_names
 
-if TYPE_CHECKING:
-    from bertcli.network.module import Module, Op
-
-BATCH, SEQUENCE = Dim(2, "batch"), Dim(3, "sequence")  # of the watched pass; any sizes above 1 would do
-TOKENS: Axis = (BATCH, SEQUENCE)
+SYMBOLS = {"B": "batch", "S": "sequence"}  # of the dimensions that may have any size
+BATCH, SEQUENCE = 2, 3  # of the pass; any sizes above 1 would do
 
 
-class Exporter:
-    """A watcher that builds `graph` from the passes it sees.
+class Exporter(Tracer):
+    """Builds `graph` from the passes it sees; the source of a value is the name of a tensor.
 
-    modules: the path of every module by its id, for the names of nodes.
+    places: what the passes are of, as in `Tracer.take_in`.
     """
 
-    def __init__(self, graph: Graph, modules: Mapping[int, str]) -> None:
+    def __init__(self, graph: Graph, places: Iterable[tuple[str, Any, Any]]) -> None:
+        super().__init__("the model", dry=True)
         self.graph = graph
-        self._modules = modules
-        self._values = Values(graph)
-        tokens = np.zeros((BATCH.size, SEQUENCE.size), np.intp)  # which ones they are does not matter
+        self.take_in(places)
+        tokens = np.zeros((BATCH, SEQUENCE), np.intp)  # which ones they are does not matter
         self.batch, _ = pack_padded(tokens, tokens, tokens == 0)
-        for path, array in graph.parameters.items():
-            if self._values.find(array) is None:  # else it is tied to an earlier one
-                self._values.bind(array, Tensor(path, tuple((Dim(size),) for size in array.shape)))
-        self._values.bind(self.batch.ids, Tensor(IDS, (TOKENS,)))
-        self._values.bind(self.batch.segments, Tensor(SEGMENTS, (TOKENS,)))
-        self._values.bind(self.batch.positions, Tensor(rules.positions(graph), (TOKENS,)))
 
     def watch(self, run: Callable[[Packed], Mapping[str, Array]]) -> dict[str, Tensor]:
-        """Watch what `run` does with the batch; its results as tensors."""
-        with watching(self), np.errstate(all="ignore"):
-            return {name: self.tensor(array) for name, array in run(self.batch).items()}
+        """Watch what `run` does with the batch; its results, which are those of modules and ops, as tensors."""
+        with watching(self):
+            return {name: self._result(array) for name, array in run(self.batch).items()}
 
     def applied(self, layer: Callable[[Array], Array], x: Tensor) -> Tensor:
         """What a layer makes of a tensor with an axis for sentences and one of numbers."""
         stand_in = np.zeros([dim.size for dim in x.dims], np.float32)
-        self._values.bind(stand_in, x)
+        self.note(stand_in, Traced(stand_in, plain(["B", "E"], stand_in.shape), [x.name]))
         with watching(self):
-            return self.tensor(layer(stand_in))
+            return self._result(layer(stand_in))
 
-    def tensor(self, array: AnyArray) -> Tensor:
-        """The value that an array holds; RuntimeError if it came about without an op."""
-        if same(array, self.batch.first):
-            return Tensor(rules.FIRST, ((BATCH,),))
-        if same(array, self.batch.offsets):
-            return Tensor(rules.OFFSETS, ((Dim(array.size),),))
-        found = self._values.find(array)
-        if found is None:
-            raise RuntimeError(
-                f"An array of shape {array.shape} is not a parameter, an input of the pass or a result of an op: "
-                "something was computed that the exporter cannot see."
-            )
-        return found
+    def source_of(self, name: str) -> list[Any]:
+        """The tensor that stands for an array of the batch."""
+        return [{"ids": IDS, "segments": SEGMENTS, "offsets": rules.OFFSETS}.get(name) or rules.positions(self.graph)]
 
-    def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        """Run a module; the nodes of its ops have its path in their names."""
-        with self.graph.scope(self._modules.get(id(module), type(module).__name__)):
-            return module.forward(*arguments, **keywords)
+    def ran(self, ran: Ran) -> None:
+        """Add the nodes of an op."""
+        rule: rules.Rule | None = getattr(rules, ran.op.name, None)
+        if rule is None:
+            raise RuntimeError(f"The op {ran.op.name} has no ONNX rule.")
+        names = argument_names(ran.op)[: len(ran.operands)]
+        settings = {name: value for name, value in ran.arguments.items() if name not in names and name != "into"}
+        with self.graph.scope(self.frame.path if self.frame else ""):
+            name = rule(self.graph, *(one and self.tensor(one) for one in ran.operands), **settings)
+            for view in reversed(ran.output.views):  # a result was written into a view of what now holds it
+                name = self._undone(name, view)
+        ran.output.source[:] = [name]
 
-    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        """Run an op and add its nodes."""
-        if op.onnx is None:
-            raise RuntimeError(f"The op {op.name} has no ONNX rule.")
-        given = inspect.signature(op.compute).bind(*arguments, **keywords).arguments
-        names = [*inspect.signature(op.compute).parameters][: len(op.signature.inputs)]
-        arrays = tuple(given.get(name) for name in names)
-        tensors = [None if array is None else self.tensor(array) for array in arrays]
-        settings = {name: value for name, value in given.items() if name not in names and name != "into"}
-        axes = _result_axes(op, arrays, tensors)
-        name = op.onnx(self.graph, *tensors, **settings)
-        output = op.compute(*arguments, **keywords)
-        self._values.bind(output, Tensor(name, axes))
-        return output
+    def tensor(self, value: Traced) -> Tensor:
+        """A value as a tensor, its views as nodes."""
+        (source,) = value.source
+        name = source.home if isinstance(source, Weight) else source
+        for view in value.views:
+            name = self._seen(name, view)
+        return Tensor(name, _dimensions(value.axes))
+
+    def _result(self, array: Array) -> Tensor:
+        value = self.value_of(array)
+        if value is None:
+            raise RuntimeError(f"An array of shape {array.shape} was computed that the exporter cannot see.")
+        return self.tensor(value)
+
+    def _seen(self, name: str, view: View) -> str:
+        graph, before, numbers = self.graph, _dimensions(view.before), view.numbers
+        if name == rules.OFFSETS:
+            return rules.FIRST
+        match view.kind:
+            case "divide":
+                return graph.reshaped(name, _flat(before), _flat(_dimensions(view.after)))
+            case "transpose":
+                return graph.permuted(name, _order(before, numbers))
+            case "pick":
+                return graph.node("Gather", name, graph.integers(numbers[1]), axis=0)
+            case "slice":
+                axis, start, stop = numbers
+                if any(dim.symbol for dim in before[axis]):
+                    raise RuntimeError("A page has a view of some tokens: no graph can have that.")
+                at = len(_flat(before[:axis]))
+                return graph.node("Slice", name, *(graph.integers([one]) for one in (start, stop, at)))
+
+    def _undone(self, name: str, view: View) -> str:
+        before, after = _dimensions(view.before), _dimensions(view.after)
+        if view.kind == "divide":
+            return self.graph.reshaped(name, _flat(after), _flat(before))
+        if view.kind == "transpose":
+            return self.graph.permuted(name, _order(after, [view.numbers.index(i) for i in range(len(after))]))
+        raise RuntimeError("An op wrote into a part of a value: no graph can have that.")
 
 
-def _result_axes(op: Op[Any], arrays: tuple[Any, ...], tensors: list[Tensor | None]) -> tuple[Axis, ...]:
-    """The axes of the result, taken from those of the operands that have the same words in the op's signature."""
-    signature = op.signature.spread(arrays)
-    known: dict[str, Axis] = {}
-    for words, tensor in zip(signature.inputs, tensors, strict=False):
-        for word, axis in zip(words, tensor.axes if tensor else (), strict=bool(tensor)):
-            known.setdefault(word, axis)
-    return tuple(merge([dim for word in axis.split("·") for dim in known[word]]) for axis in signature.output)
+def _dimensions(axes: Axes) -> tuple[Axis, ...]:
+    """The dimensions of each axis: an axis of packed tokens has two, batch and sequence."""
+    return tuple(_merged([Dim(size, SYMBOLS.get(symbol)) for symbol, size in axis]) for axis in axes)
+
+
+def _merged(dims: list[Dim]) -> Axis:
+    """These dimensions, outer first: fixed sizes side by side are multiplied."""
+    found: list[Dim] = []
+    for dim in dims:
+        if found and not dim.symbol and not found[-1].symbol:
+            found[-1] = Dim(found[-1].size * dim.size)
+        else:
+            found.append(dim)
+    return tuple(found)
+
+
+def _flat(axes: Iterable[Axis]) -> list[Dim]:
+    return [dim for axis in axes for dim in axis]
+
+
+def _order(axes: tuple[Axis, ...], order: Iterable[int]) -> list[int]:
+    """The order of dimensions for an order of axes."""
+    first = [len(_flat(axes[:number])) for number in range(len(axes))]
+    return [first[number] + i for number in order for i in range(len(axes[number]))]

@@ -52,6 +52,11 @@ def first(graph: Graph, x: Tensor, width: int) -> Tensor:
     return Tensor(cut, (x.axes[0], (Dim(width),)))
 
 
+def column(graph: Graph, x: Tensor, number: int) -> Tensor:
+    """[batch, sequence, number] -> [batch, sequence]: one of the numbers of every token."""
+    return Tensor(graph.node("Gather", x.name, graph.integers(number), axis=2), x.axes[:1])
+
+
 def padding(graph: Graph, dims: Sequence[Dim]) -> str:
     """[batch, …, key]: 0 for tokens and -3.4e38 for padding, to be added to scores with these dimensions."""
     symbols = [dim.symbol for dim in dims]

@@ -1,0 +1,211 @@
+"""The trace of a pass: the model runs, or only its shapes, and every op becomes a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bertcli.analysis.trace.labels import Place, Words, words_for
+from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, multiplied, show, stats_of
+from bertcli.analysis.trace.tables import trace_document
+from bertcli.checkpoint.sentence import Dense
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Module, Op, Traced, Weight, plain, watched, watching
+from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
+from bertcli.errors import BertcliError
+from bertcli.model import Model, expect_model
+from bertcli.network.module import twins
+from bertcli.network.network import outputs
+from bertcli.report.documents import Document, Documented
+from bertcli.report.tables import terminal_width
+
+Keep = Callable[[str], bool]
+
+
+@contextmanager
+def trace(model: Model, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> Iterator[Trace]:
+    """`with bertcli.trace(model) as trace: model.forward(ids)`, then `trace.steps`, `trace.totals`.
+
+    Watches only this thread. Results are bit-identical to those without a trace; only a `forward` of so many tokens
+    that it is otherwise computed in micro-batches differs, by at most 1e-6 of a vector's largest number. `forward` runs
+    the encoder, `outputs` also every head. A model without weights is traced by its shapes: nothing is multiplied, and
+    the result holds no numbers. `time` measures each op in seconds, `stats` describes each result, `keep(path)` says
+    for which steps a copy of the result is kept in `trace.arrays`. Errors: BertcliError inside another trace.
+    """
+    expect_model(model)
+    if watched():
+        raise BertcliError("A trace is already in progress in this thread: begin another one when it has ended.")
+    found = Trace(model, time=time, stats=stats, keep=keep)
+    with watching(found):
+        yield found
+
+
+class Trace(Tracer, Account, Documented):
+    """What a model did, printed as a table: `steps`, one per op; `calls`, one per module; `totals`; kept `arrays`."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        time: bool = False,
+        stats: bool = False,
+        keep: Keep | None = None,
+        shapes_only: bool = False,
+    ) -> None:
+        super().__init__(model.name, dry=shapes_only or not model.has_weights)
+        self._whole = model
+        self.batch, self.sequence, self.timed = None, None, time
+        self.steps, self.consumed = [], {}
+        self.calls: list[Call] = []
+        self.arrays: dict[str, Array] = {}
+        self._stats, self._keep = stats, keep
+        self._named: dict[str, int] = {}  # how many steps have a path
+        self._used: set[str] = set()  # first paths of parameters used since the outermost module that is running began
+        self.take_in(twins(model.network, names=model.config.aliases))
+
+    def document(self, width: int | None = None) -> Document:
+        """The table that `bertcli trace` prints; `width` is that of the terminal, None if it is not for one."""
+        return trace_document(self, self._whole.config.sizes, width=width)
+
+    def __str__(self) -> str:
+        return str(self.document(terminal_width()))
+
+    def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Run a module."""
+        if self.frame is None:
+            self._used.clear()
+        if isinstance(module, Dense):
+            self._note_dense(module, *arguments)
+        return super().module(module, arguments, keywords)
+
+    def began(self, batch: Packed) -> None:
+        """Note the sizes of a batch."""
+        shape = len(self.counts), max(self.counts)
+        alike = not self.steps or shape == (self.batch, self.sequence)
+        self.batch, self.sequence = shape if alike else (None, None)
+
+    def returned(self, path: str, module: Module, arguments: Sequence[Any], output: Traced) -> None:
+        """Record the call of a module."""
+        self.calls.append(Call(path, output.axes, tuple(one for one in output.source if isinstance(one, int))))
+
+    def ran(self, ran: Ran) -> None:
+        """Record an op as a step. FLOPs are 2·MACs plus the op's `work` for every number of the result."""
+        op, output = ran.op, ran.output
+        operands = [(number, one, one.weight) for number, one in enumerate(ran.operands) if one is not None]
+        weights = [weight for *_, weight in operands if weight is not None]
+        untied = [weight for weight in weights if weight.path == weight.home and weight.home not in self._used]
+        self.consumed |= {weight.home: weight.size for weight in weights}
+        self._used |= {weight.home for weight in weights}
+        matrices = [one for one in operands if not (one[2] is not None and one[1].ndim == 1)]
+        matrices.sort(key=lambda one: one[2] is not None)  # data before parameters
+        path = self._path(op, weights)
+        group, operation, names, name = words_for(self._places(op), ran.arguments) or Words("", op.name, (), "")
+        inputs = []
+        for word, (number, one, weight) in zip([*names, *[""] * len(matrices)], matrices, strict=False):
+            tied = " (tied)" if weight is not None and weight not in untied else ""
+            inputs.append(
+                show(f"{word}{tied}", multiplied(ran.signature, number, one.axes) if op.contracts else one.axes)
+            )
+        sources = [one.home if isinstance(one, Weight) else one for _, value, _ in operands for one in value.source]
+        macs = prod(ran.signature.sizes(ran.operands).values()) if op.contracts else 0
+        shown = show(name, output.axes)
+        step = Step(
+            index=len(self.steps),
+            path=path,
+            group=group,
+            operation=operation,
+            inputs=tuple(inputs),
+            output=shown,
+            params=sum(weight.size for weight in untied),
+            macs=macs,
+            flops=2 * macs + op.work(ran.arguments) * prod(shown.shape),
+            bytes=ITEM * prod(shown.shape),
+            op=op.name,
+            parameters=tuple(weight.path for weight in weights),
+            sources=tuple(dict.fromkeys(sources)),
+            settings={name: value for name, value in ran.arguments.items() if isinstance(value, int | float | str)}
+            | {name: True for name in ("weight", "bias") if ran.arguments.get(name) is not None},
+            seconds=ran.seconds if self.timed else None,
+            stats=stats_of(output.array) if self._stats and not self.dry else None,
+        )
+        output.source.append(step.index)
+        self.steps.append(step)
+        if self._keep is not None and not self.dry and self._keep(step.path):
+            self.arrays[step.path] = np.array(output.array).reshape(shown.shape)  # a copy: later ops work in place
+
+    def _note_dense(self, module: Dense, vectors: Array) -> None:
+        """Make the Dense layers after the pooling known once one of them runs: only then have their files been read."""
+        if not self.knows(module) and self._whole.path is not None:
+            for number, layer in enumerate(self._whole.sentence.dense):
+                names = {"inputs": pooled(number), "outputs": pooled(number + 1)}
+                self.take_in(twins(layer, f"dense.{number}", names))
+        if self.value_of(vectors) is None:  # they are not made by an op
+            self.note(vectors, Traced(vectors, plain(["B", pooled(0)], vectors.shape), []))
+
+    def _path(self, op: Op[Any], used: Sequence[Weight]) -> str:
+        """The path of an op: the parameter it uses (for `weight` the module itself), else the module and the op.
+
+        A path that is already taken gets a number: `encoder.layers.0.add`, `encoder.layers.0.add_2`.
+        """
+        frame = self.frame
+        name = op.name
+        if frame is not None and used:
+            frame.touched = frame.field_of(used[0].path)
+            name = "" if frame.touched == "weight" else frame.touched
+        path = ".".join(part for part in (frame.path if frame else "", name) if part)
+        self._named[path] = count = self._named.get(path, 0) + 1
+        return path if count == 1 else f"{path}_{count}"
+
+    def _places(self, op: Op[Any]) -> list[Place]:
+        """Keys of an op in the table of labels: its module and the field used last, or that module's place."""
+        frame = self.frame
+        if frame is None:
+            return [(None, "", op.name)]
+        places: list[Place] = [(type(frame.module), frame.touched, op.name)]
+        if frame.outer is not None:
+            places.append((type(frame.outer.module), frame.outer.field_of(frame.path), op.name))
+        return places
+
+
+def pooled(layer: int) -> str:
+    """The symbol of the input of a Dense layer after the pooling; its output has the next layer's symbol."""
+    return "E" + "".join(chr(ord("₀") + int(digit)) for digit in str(layer))
+
+
+SEED = 0  # of random ids: the same every time
+
+
+class Pass(NamedTuple):
+    """The input of a pass: the ids, segments and pieces of sentences of equal length."""
+
+    ids: Integers  # [batch, token]
+    segments: Integers
+    pieces: list[str]  # of the first sentence; for random ids, their numbers
+
+
+def pass_of_text(model: Model, text: str, pair: str | None = None) -> Pass:
+    """A text as the model reads it; one that is too long is cut, with a warning."""
+    from bertcli.analysis.results import tokens_of  # imports the tokenizer, which random ids do not need
+
+    tokens = tokens_of(model, text, pair)
+    return Pass(np.array([tokens.ids]), np.array([tokens.segments]), list(tokens.pieces))
+
+
+def random_pass(model: Model, batch: int, sequence: int) -> Pass:
+    """Random token ids, the same every time; BertcliError for a size that is not possible."""
+    model.config.check_input(batch, sequence)
+    ids = np.random.default_rng(SEED).integers(0, model.config.vocab_size, (batch, sequence))
+    return Pass(ids, np.zeros_like(ids), [f"#{id}" for id in ids[0]])
+
+
+def run_shapes(model: Model, batch: int, sequence: int) -> Trace:
+    """The trace of a pass through every head, by its shapes: no memory, no time, whatever the sizes, and no weights."""
+    model.config.check_input(batch, sequence)
+    with watching(found := Trace(model, shapes_only=True)):
+        outputs(model.network, batch_of_shapes(batch, sequence))
+    return found

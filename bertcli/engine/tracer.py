@@ -1,0 +1,268 @@
+"""A watcher that follows values: what every op is given and gives, in which module, whether or not it is computed.
+
+It is complete. Inside a module an op takes traced values only: parameters of the model, inputs of the pass, and results
+of ops. The outermost calls of a pass are made with arrays, and return arrays: a result is known again when it comes
+back, and so are the arrays of a batch.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from time import perf_counter
+from typing import Any, NamedTuple
+from weakref import ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.engine.array import Array, shape_only
+from bertcli.engine.packing import Packed, SameLength
+from bertcli.engine.seam import (
+    ALL,
+    BATCH,
+    ONE,
+    STARTS,
+    UNKNOWN,
+    UNNAMED,
+    Axes,
+    Axis,
+    Factor,
+    Module,
+    Op,
+    Signature,
+    Traced,
+    View,
+    extent,
+    unknown,
+    untraced,
+)
+
+WORDS = {"head": "A", "size": "D"}  # what a signature's words call a factor that has no name
+
+
+@dataclass
+class Frame:
+    """A module that is running; `touched` is its field that was used last."""
+
+    path: str
+    module: Module
+    outer: Frame | None
+    touched: str = ""
+
+    def field_of(self, path: str) -> str:
+        """The field of this module that a path goes through."""
+        return path.removeprefix(f"{self.path}.").partition(".")[0]
+
+
+class Ran(NamedTuple):
+    """An op that has run: its arguments by name, its operands in the order of its signature, and its result."""
+
+    op: Op[Any]
+    arguments: Mapping[str, Any]
+    signature: Signature
+    operands: tuple[Traced | None, ...]
+    output: Traced
+    seconds: float
+
+
+class _Known(NamedTuple):
+    array: ref[NDArray[Any]]  # no array is kept alive, nor a new one taken for one that was at its address
+    axes: Axes
+    source: list[Any]
+    views: tuple[View, ...]
+
+
+class Tracer:
+    """Runs a pass, or with `dry` only its shapes, on traced values; `ran` and `returned` say what becomes of them."""
+
+    def __init__(self, model: str, *, dry: bool) -> None:
+        self.model = model
+        self.dry = dry
+        self.frame: Frame | None = None  # of the module that is running
+        self.counts: list[int] = []  # tokens of each sentence of the last batch
+        self._twins: dict[int, tuple[str, Module]] = {}  # of the model's modules, by id; the first, if there are more
+        self._paths: dict[int, str] = {}  # of twins
+        self._kept: list[Module] = []  # keeps modules alive, so that their ids stay valid
+        self._known: dict[int, _Known] = {}
+
+    # ---------------------------------------------------------------------------------- what a kind of tracer decides
+
+    def ran(self, ran: Ran) -> None:
+        """Note an op; what is put into its result's source is what values made of it come from."""
+
+    def returned(self, path: str, module: Module, arguments: Sequence[Any], output: Traced) -> None:
+        """Note that a module has ended."""
+
+    def source_of(self, name: str) -> list[Any]:
+        """The source of an array of the batch."""
+        return []
+
+    def began(self, batch: Packed) -> None:
+        """Note that a batch enters a pass."""
+
+    # ------------------------------------------------------------------------------------------------- as a watcher
+
+    def take_in(self, places: Iterable[tuple[str, Any, Any]]) -> None:
+        """Make modules known, each with its path and its twin, and parameters, each with its traced one."""
+        for path, item, other in places:
+            if isinstance(item, Module):
+                self._twins.setdefault(id(item), (path, other))
+                self._paths[id(other)] = path
+                self._kept += [item, other]
+            else:
+                self.note(item.array, other.array)
+
+    def knows(self, module: Module) -> bool:
+        """Whether a module is part of the model."""
+        return id(module) in self._twins
+
+    def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Run a module, or rather its twin."""
+        outer = self.frame
+        if outer is None:
+            arguments = tuple(self._entering(one) for one in arguments)
+            keywords = {name: self._entering(one) for name, one in keywords.items()}
+        path, twin = (self._paths.get(id(module)), module) if outer else self._twins.get(id(module), (None, module))
+        if path is None:
+            raise RuntimeError(f"A {type(module).__name__} ran that is not part of the traced model '{self.model}'.")
+        self.frame = Frame(path, twin, outer)
+        try:
+            output: Any = twin.forward(*arguments, **keywords)
+        finally:
+            self.frame = outer
+        if outer is not None:
+            outer.touched = outer.field_of(path)
+        self.returned(path, twin, (*arguments, *keywords.values()), output)
+        return output if outer is not None else self._leaving(output)
+
+    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Run an op, or only its shapes."""
+        names = argument_names(op)
+        given = {**dict(zip(names, arguments, strict=False)), **keywords}
+        if self.frame is None:
+            given = {name: self._entering(one, op) for name, one in given.items()}
+        operands = [given.get(name) for name in names[: len(op.signature.inputs)]]
+        for one in operands:
+            if not isinstance(one, Traced | None):
+                raise self._unknown(op, one)
+        signature, into = op.signature.spread(operands), given.get("into")
+        known = tuple(
+            None if one is None else Traced(one.array, _named(one.axes, words), one.source, one.views)
+            for one, words in zip(operands, signature.inputs, strict=True)
+        )
+        shape = signature.shape(known)
+        start = perf_counter()
+        if self.dry:  # a shape that costs nothing, or the buffer that would have been written into
+            array = shape_only(shape) if into is None else into.array
+        else:
+            array = op.compute(**{name: untraced(one) for name, one in given.items()})
+        seconds = perf_counter() - start
+        axes = _result(signature, [None if one is None else one.axes for one in known], shape)
+        output = Traced(array, axes, *(([],) if into is None else (into.source, into.views)))
+        self.ran(Ran(op, given, signature, known, output, seconds))
+        return output if self.frame is not None else self._leaving(output)
+
+    # -------------------------------------------------------------------------------- into a pass, and out of it
+
+    def note(self, array: NDArray[Any], value: Traced) -> Traced:
+        """From now on an outermost call that is given this array is given this value."""
+        self._known[id(array)] = _Known(ref(array), value.axes, value.source, value.views)
+        return value
+
+    def value_of(self, array: Any) -> Traced | None:
+        """What an array is known to be."""
+        known = self._known.get(id(array))
+        return Traced(array, *known[1:]) if known is not None and known.array() is array else None
+
+    def _leaving(self, value: Traced) -> Array:
+        self.note(value.array, value)
+        array: Array = value.array
+        return array
+
+    def _entering(self, value: Any, op: Op[Any] | None = None) -> Any:
+        """What an outermost call is given: batches, lists and arrays as traced values, anything else as it is."""
+        if isinstance(value, Packed):
+            return self._batch(value)
+        if isinstance(value, list | tuple):
+            values = [self._entering(one, op) for one in value]
+            return type(value)(*values) if hasattr(value, "_fields") else type(value)(values)
+        if not isinstance(value, np.ndarray):
+            return value
+        known, whole = self.value_of(value), value.dtype.kind in "iu"
+        if known is None and op is not None and not whole:
+            raise self._unknown(op, value)
+        asked = whole and value.ndim == 1 and bool(self.counts)
+        return known or Traced(value, (self._rows_asked(value),) if asked else unknown(value.shape), [])
+
+    def _batch(self, batch: Packed) -> Packed:
+        self.counts = np.diff(batch.offsets).tolist()
+        self.began(batch)
+        tokens, starts = (_rows(self.counts),), ((Factor(STARTS, len(batch.offsets)),),)
+        values: dict[str, Any] = {
+            name: self.note(array, Traced(array, axes, self.source_of(name)))
+            for name, axes in (("ids", tokens), ("segments", tokens), ("positions", tokens), ("offsets", starts))
+            for array in (getattr(batch, name),)
+        }
+        self.note(batch.first, values["offsets"][:-1])
+        return replace(batch, **values)
+
+    def _rows_asked(self, rows: NDArray[Any]) -> Axis:
+        return _rows(np.diff(np.searchsorted(rows, np.cumsum([0, *self.counts]))).tolist(), "R")
+
+    def _unknown(self, op: Op[Any], array: Any) -> RuntimeError:
+        return RuntimeError(
+            f"The op {op.name} was given an array of shape {np.shape(array)} that is not a parameter of '{self.model}',"
+            " an input of the pass or a result of an op: something was computed that the trace cannot see."
+        )
+
+
+def batch_of_shapes(batch: int, sequence: int) -> Packed:
+    """A batch of so many sentences of this length, whose ids have no memory."""
+    rows = batch * sequence
+    ids = shape_only((rows,), np.intp)
+    whole = SameLength(batch, slice(0, rows), slice(0, rows))
+    return Packed(ids, ids, ids, np.arange(batch + 1) * sequence, (whole,))
+
+
+@cache
+def argument_names(op: Op[Any]) -> tuple[str, ...]:
+    """The names of an op's arguments; those that its signature has come first."""
+    return tuple(inspect.signature(op.compute).parameters)
+
+
+def _rows(counts: Sequence[int], symbol: str = "S") -> Axis:
+    """The axis of the rows of a packed batch with `counts` rows for each sentence."""
+    if len(set(counts)) == 1:
+        return (Factor(BATCH, len(counts)), Factor(symbol, counts[0]))
+    return (Factor(ALL + symbol, sum(counts)),)
+
+
+def _named(axes: Axes, words: Sequence[str]) -> Axes:
+    """Axes with the names that an op's signature has for those that have none."""
+    return tuple(
+        tuple(
+            Factor(WORDS.get(word, UNKNOWN), size) if symbol == UNNAMED else Factor(symbol, size)
+            for symbol, size in axis
+        )
+        for axis, word in zip(axes, words, strict=True)
+    )
+
+
+def _result(signature: Signature, operands: Sequence[Axes | None], shape: Sequence[int]) -> Axes:
+    """The axes of an op's result, from those of its operands."""
+    bound: dict[str, Axis] = {}
+    for words, axes in zip(signature.inputs, operands, strict=False):
+        for word, axis in zip(words, axes or (), strict=False):
+            if word not in bound or bound[word][0].symbol == UNKNOWN:
+                bound[word] = axis
+    found = tuple(joined(*(bound[word] for word in product.split("·"))) for product in signature.output)
+    return tuple(axis if extent(axis) == size else unknown([size])[0] for axis, size in zip(found, shape, strict=True))
+
+
+def joined(*axes: Axis) -> Axis:
+    """One axis that is the product of these."""
+    factors = tuple(factor for axis in axes for factor in axis)
+    return tuple(factor for factor in factors if factor.symbol != ONE) or factors
