@@ -63,6 +63,8 @@ def export(model: ModelOptions, wanted: ExportOptions) -> None:
     """
     if bool(wanted.file) == bool(wanted.output):
         raise typer.BadParameter("give the name of a file, or a folder with -o.")
+    if wanted.output is not None and wanted.output.lower().endswith(".onnx"):
+        raise wrong("--output", f"this is a folder; for a file leave it out: bertcli export {wanted.output}.")
     if wanted.int8 and wanted.dtype != "float32":
         raise wrong(f"--int8 and --dtype {wanted.dtype}", "what is computed in int8 is stored so.")
     from bertcli.model import load

@@ -71,6 +71,10 @@ def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
             raise BertcliError(
                 "Chunks have a length of their own: leave out max_length (--max-length), or chunk (--chunk)."
             )
+        if chunking.size > model.config.max_tokens:
+            raise BertcliError(
+                f"chunk (--chunk) is {chunking.size}, more than the {model.config.max_tokens} positions of this model."
+            )
         reading = replace(reading, max_length=chunking.size)
     if prompt is None:
         prompt = own.prompt if prompt_name is None else own.prompts[prompt_name]

@@ -105,6 +105,16 @@ def test_export_command_refuses(
     assert not [*tmp_path.iterdir()]
 
 
+def test_export_command_makes_no_folder_that_is_named_like_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = bertcli("export", "-o", "m.onnx")
+    assert result.status == 2
+    assert "leave it out: bertcli export m.onnx" in " ".join(result.err.replace("│", "").split())
+    assert not [*tmp_path.iterdir()]
+
+
 def test_export_command_into_a_file_says_that_it_needs_a_folder(tmp_path: Path) -> None:
     (tmp_path / "there").write_bytes(b"before")
     error = bertcli("export", "-o", tmp_path / "there").error
