@@ -27,6 +27,8 @@ COLUMNS = (
     Column("score", number=float),
 )
 
+PRINTED = (COLUMNS[0], Column("id", optional=True), *COLUMNS[1:], Column("true label", optional=True))
+
 REPORT = (
     Column("label"),
     Column("precision", number=True),
@@ -87,7 +89,8 @@ def classify(job: Job, wanted: Classify, given: FieldOptions) -> None:
     from bertcli.tasks.run import results
 
     accuracy = Accuracy.of(run.model, wanted.head) if given.label_column else None
-    progress = run.records(partial(results, plan(run.model, run.wanted)), Table(COLUMNS, _rows), accuracy)
+    table = Table(PRINTED, _printed_rows) if job.output.output is None else Table(COLUMNS, _rows)
+    progress = run.records(partial(results, plan(run.model, run.wanted)), table, accuracy)
     if accuracy:
         _print_report(accuracy, to_stdout=job.output.format == "table")
     run.end(progress)
@@ -115,3 +118,8 @@ def _print_report(accuracy: Accuracy, to_stdout: bool) -> None:
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     for label in record["labels"]:
         yield record["index"], record["text"], record["text_pair"], label["label"], label["score"]
+
+
+def _printed_rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    for index, *cells in _rows(record):
+        yield index, record.get("id"), *cells, record.get("true_label")

@@ -123,6 +123,7 @@ def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOpti
     bertcli encode -m naver/splade-v3 --sparse --tokens "hot tea" --format json
     bertcli encode --similarity "a cup of tea" "a mug of coffee" "a red car"
     bertcli encode --query "a hot drink" --against vectors.npy -i sentences.txt
+    bertcli encode --query-file questions.txt --against vectors.npy -o hits.jsonl
     bertcli encode -m sentence-transformers/all-MiniLM-L6-v2 "How are you?"
 
     Files: .json and .jsonl hold records; .npy, .npz and .safetensors hold an

@@ -61,9 +61,9 @@ def explain(
 
     found = views.explanations(
         opened, given, Asked(asked.label, asked.word, asked.other), wanted.by, passes.max_length, passes.batch_tokens,
-        track=partial(tracked, task="explain", unit="batches") if has_one(texts) else (lambda items: items),
+        track=partial(tracked, task="explain", unit="batches") if has_one(given) else (lambda items: items),
     )  # fmt: skip
-    show_each(found, "explain", texts, output, _show, views.explain_page, views.explain_svg)
+    show_each(found, "explain", given, output, _show, views.explain_page, views.explain_svg)
 
 
 def _show(one: Explanation) -> None:

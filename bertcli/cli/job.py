@@ -215,7 +215,8 @@ class Run(Generic[W]):
 
             def reached(block: B) -> tuple[int, float | None]:
                 done = block.progress.texts + (block.underway if isinstance(block, Records) else 0)
-                return done, done / count if count else self.texts.share()
+                share = done / count if count else self.texts.share()  # of what is read, some is computed later
+                return done, share if count or share is None else share * done / max(done, self.texts.read)
 
             with closing(progress(blocks, self.command, reached)) as shown:
                 yield shown
@@ -316,6 +317,8 @@ def read_texts(
             why = "this needs named fields: an --input file .jsonl, .csv, .tsv or .parquet, or a pipe and --format-in."
             raise wrong(name, why)
     if options.texts:
+        for text in filter(os.path.isfile, (*options.texts, options.text_pair or "")):
+            logger.info("%r is read as a text; for the file of that name: -i %s", text, text)
         if STANDARD_INPUT in (*options.texts, options.text_pair):
             logger.warning("the %s '-' is taken literally; use -i - to read standard input.", called)
         return from_arguments(options.texts, options.text_pair)

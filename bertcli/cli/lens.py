@@ -44,7 +44,7 @@ def lens(
     from bertcli.analysis import lens as views
 
     found = views.lenses(opened, given, wanted.top_k, wanted.all_tokens, passes.max_length)
-    show_each(found, "lens", texts, output, _show, views.lens_page, views.lens_svg)
+    show_each(found, "lens", given, output, _show, views.lens_page, views.lens_svg)
 
 
 def _show(one: Lens) -> None:

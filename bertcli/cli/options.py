@@ -136,6 +136,11 @@ class SearchOptions:
         None, "TEXT", "Find the rows of --against nearest to this text; --input gives the texts of the rows.",
         panel="Search",
     )  # fmt: skip
+    query_file: str | None = option(
+        None, "FILE",
+        "The same for each text of a file: a line of .txt, the field text of .jsonl, .csv, .tsv or .parquet.",
+        panel="Search",
+    )  # fmt: skip
     against: str | None = option(
         None, "FILE", "Vectors made with the same options: .npy, .npz, .safetensors or .parquet, of any --dtype.",
         panel="Search",

@@ -25,8 +25,8 @@ TOP_K = 5
 
 def refuse_contradictions(search: SearchOptions, job: Job, other: bool) -> None:
     """Wrong usage is a typer.BadParameter; `other`: options were given that have nothing to do with a search."""
-    if not search.query:
-        raise wrong("--query", "give the text to look for with --query.")
+    if not search.query and search.query_file is None:
+        raise wrong("--query", "give the text to look for with --query, or a file of such with --query-file.")
     if search.against is None:
         raise wrong("--against", "give the file of vectors to look in with --against.")
     if job.texts.texts or job.texts.text_pair is not None or job.texts.pair_column is not None:
@@ -44,17 +44,21 @@ def search_stored(search: SearchOptions, job: Job, wanted: Encode, id_column: st
 
     Where rows are chunks of texts, a hit also has index, chunk, start and end, and its text is the chunk's.
     """
-    assert search.query is not None
     assert search.against is not None
     output = job.output
     if output.output is not None:
         check_output(output.output, RECORDS)
     stored = open_vectors(search.against)
     source = _source(job, id_column, stored)
+    queries = list(search.query or ())
+    if search.query_file is not None:
+        queries += [text.text for text in from_files([search.query_file])]
+    if not queries:
+        raise BertcliError(f"{search.query_file} holds no text to look for.")
     from bertcli.tasks.encode import encode
 
     model = open_model(job.model, MASKED_SAMPLE, job.engine)
-    found = nearest(encode(model, search.query, wanted), stored, search.top_k or TOP_K)
+    found = nearest(encode(model, queries, wanted), stored, search.top_k or TOP_K)
     hits = _hits(found, stored, source, whole=bool(job.texts.input))
     columns = [Column("query", varying=True), Column("row", number=True), Column("score", number=True)]
     columns += [Column(name, number=True) for name in ORIGIN if any(name in hit for hit in hits.values())]
@@ -62,7 +66,7 @@ def search_stored(search: SearchOptions, job: Job, wanted: Encode, id_column: st
     columns += [Column("text")] * (source is not None)
     table = Table(tuple(columns), lambda record: _cells(record, [column.name for column in columns[1:]]))
     with record_output(output.format, output.output, table) as write:
-        for query, rows, scores in zip(search.query, found.rows.tolist(), found.scores.tolist(), strict=True):
+        for query, rows, scores in zip(queries, found.rows.tolist(), found.scores.tolist(), strict=True):
             shown = [{"row": row, "score": score, **hits[row]} for row, score in zip(rows, scores, strict=True)]
             write({"query": query, "nearest": shown})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -69,13 +69,17 @@ V = TypeVar("V", bound=View)
 
 def begin(
     texts: InputOptions, passes: PassOptions, output: str | None, endings: tuple[str, ...]
-) -> Iterator[tuple[str, str | None]]:
-    """The texts asked for, each with its pair; a file that cannot be written is refused before any work."""
+) -> Iterable[tuple[str, str | None]]:
+    """The texts asked for, each with its pair, a list if none has to be waited for.
+
+    A file that cannot be written is refused before any work.
+    """
     set_threads(passes)
     source = read_texts(texts, OutputOptions(output=output))
     if output is not None:
         check_output(output, endings)
-    return ((text.text, text.pair) for text in source)
+    pairs = ((text.text, text.pair) for text in source)
+    return list(pairs) if source.at_hand else pairs
 
 
 def tracked(items: Sequence[T], task: str, unit: str) -> Iterable[T]:
@@ -88,7 +92,7 @@ def tracked(items: Sequence[T], task: str, unit: str) -> Iterable[T]:
 def show_each(
     found: Iterable[V],
     task: str,
-    texts: InputOptions,
+    given: Iterable[Any],
     output: OutputOptions,
     show: Callable[[V], None],
     page: Callable[[Sequence[V]], str],
@@ -96,12 +100,13 @@ def show_each(
 ) -> None:
     """Views of texts as records, or a page of all of them, or shown one after the other on standard output.
 
-    Where they are collected before they are shown, a progress bar counts them, if there may be several.
+    Where they are collected before they are shown, a progress bar counts them, if there may be several: as many as are
+    `given`, if that is a list.
     """
-    if not has_one(texts) and (output.output is not None or output.format == "json"):
+    if not has_one(given) and (output.output is not None or output.format == "json"):
         from bertcli.report.progress import counted
 
-        found = counted(found, task, "texts", len(texts.texts or ()))
+        found = counted(found, task, "texts", len(given) if isinstance(given, list) else None)
     ending = Path(output.output or "").suffix.lower()
     if ending in PICTURES:
         several = list(found)
@@ -122,9 +127,9 @@ def show_each(
             show(one)
 
 
-def has_one(texts: InputOptions) -> bool:
-    """Whether there is one text: then the batches of each are counted, not texts."""
-    return len(texts.texts or ()) == 1
+def has_one(given: Iterable[Any]) -> bool:
+    """Whether there is one text: then its batches are counted, not texts."""
+    return isinstance(given, list) and len(given) == 1
 
 
 def show_document(found: V, wanted: DocumentOptions, page: Callable[[V], str], svg: Callable[[V], str]) -> None:

@@ -57,7 +57,8 @@ class Texts:
 
     `at_hand`: all are available, so reading ahead never waits, as it may with a pipe or an iterator that computes.
     `files` are those it reads, in order; None if one is a pipe, which a second run could not read again.
-    `share()` is how much of them has been read, 0 to 1, or None if unknown; `count` how many there are, if known.
+    `share()` is how much of them has been read, 0 to 1, or None if unknown; `count` how many texts there are, if known,
+    and `read` how many have been read.
     """
 
     def __init__(
@@ -75,9 +76,12 @@ class Texts:
         self.share = share
         self.at_hand = at_hand
         self.count = count
+        self.read = 0
 
     def __iter__(self) -> Iterator[Text]:
-        return iter(self._rows)
+        for number, text in enumerate(self._rows, 1):
+            self.read = number
+            yield text
 
     def grouped(self, tokens: int, span: int) -> Iterator[list[Text]]:
         """Texts in lists of about `tokens` tokens, doubling up to `span` times that; shorter where the input pauses.

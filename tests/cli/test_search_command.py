@@ -185,3 +185,27 @@ def test_search_says_which_chunk_of_a_text_is_nearest(ending: str, model: Path, 
     shorter.write_text('{"text": "the dog"}\n')
     error = bertcli("encode", "-m", model, "--query", "tea", "--against", vectors, "-i", shorter).error
     assert f"has {len(chunks)} rows of 3 texts and --input 1 texts" in error
+
+
+@pytest.mark.parametrize("ending", [".txt", ".jsonl"])
+def test_search_takes_many_queries_from_a_file(ending: str, model: Path, corpus: Path, tmp_path: Path) -> None:
+    bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.npy")
+    file = tmp_path / f"queries{ending}"
+    lines = [text if ending == ".txt" else json.dumps({"text": text}) for text in TEXTS[1:4]]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command: list[str | Path] = [
+        "encode",
+        "-m",
+        model,
+        "--against",
+        tmp_path / "v.npy",
+        "--query-file",
+        file,
+        "--format",
+        "jsonl",
+    ]
+    assert [record["query"] for record in bertcli(*command).records] == TEXTS[1:4]
+    several = bertcli(*command, "--query", TEXTS[0]).records
+    assert [record["nearest"][0]["row"] for record in several] == [0, 1, 2, 3]
+    file.write_text("", encoding="utf-8")
+    assert bertcli(*command).error == f"Error: {file} holds no text to look for."

@@ -74,6 +74,26 @@ def test_tables_ids_are_shown_where_there_are_any(model: Path, tmp_path: Path) -
     assert " id " not in bertcli("encode", "-m", model, "-i", file).out
 
 
+def test_tables_show_ids_and_true_labels_of_what_is_classified(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "texts.csv"
+    file.write_text("text,name,truth\ntea,t-1,0\nmilk,2,good\n", encoding="utf-8")
+    folder = made(head="classifier", id2label={0: "bad", 1: "good"})
+    columns = ["--id-column", "name", "--label-column", "truth"]
+    lines = bertcli("classify", "-m", folder, "-i", file, *columns, "--top-k", "1").out.splitlines()
+    assert lines[0].split() == ["index", "id", "text", "label", "score", "true", "label"]
+    assert [(line.split()[1], line.split()[-1]) for line in lines[2:4]] == [("t-1", "bad"), ("2", "good")]
+
+
+def test_tables_say_that_a_text_is_the_name_of_a_file(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("notes.txt").write_text("tea\n", encoding="utf-8")
+    err = bertcli("encode", "-m", model, "notes.txt", "tea").err
+    assert "Note: 'notes.txt' is read as a text; for the file of that name: -i notes.txt\n" in err
+    assert "read as a text" not in bertcli("encode", "-m", model, "-i", "notes.txt").err
+
+
 def test_tables_controls_are_written_out(model: Path) -> None:
     out = bertcli("encode", "-m", model, "a\x1b[31mred\x07\nb\u202ec\r\td").out
     assert r"a\x1b[31mred\x07\nb\u202ec\r\td" in out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,6 +49,23 @@ def test_view_records_go_to_stdout_or_a_file(name: str, format: str, made: Made,
     file = tmp_path / f"records.{format}"
     assert bertcli(name, "-m", made(**MASKS), *texts, "-o", file).out == ""
     assert file.read_text(encoding="utf-8") == done.out
+
+
+@pytest.mark.parametrize("name", ["explain", "lens"])
+def test_view_commands_count_the_texts_of_a_file(
+    name: str, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    totals = []
+
+    def counted(items: Any, task: str, unit: str, total: int | None) -> Any:
+        totals.append((unit, total))
+        return items
+
+    monkeypatch.setattr("bertcli.report.progress.counted", counted)
+    file = tmp_path / "texts.txt"
+    file.write_text(f"{MASKED}\n" * 3, encoding="utf-8")
+    assert bertcli(name, "-m", made(**MASKS), "-i", file, "-o", tmp_path / "o.json").status == 0
+    assert totals == [("texts", 3)]
 
 
 def test_lens_command_shows_a_row_for_each_layer(made: Made) -> None:
