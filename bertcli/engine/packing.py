@@ -18,9 +18,7 @@ from bertcli.errors import BertcliError
 
 MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, one core's share of the caches
 MOST_TOKENS = 800  # of a micro-batch: 10 MiB of feed-forward activations; with fewer, weights are read more often
-LEAST_TOKENS = (
-    192  # of a micro-batch: with fewer, sharing each product is faster than each core reading all the weights
-)
+LEAST_TOKENS = 192  # of a micro-batch: with fewer, sharing each product is faster than reading all weights on each core
 UNEVEN = 1.2  # times a core's even share: if the longest micro-batch is longer, it is faster to share each product
 LEAST_QUERIES = 128  # of a block of one head: with fewer, products are slow
 LOCAL_QUERIES = 64  # of a block in local attention: OpenBLAS multiplies 64 queries and 192 keys in place
@@ -55,27 +53,31 @@ class SameLength(NamedTuple):
 
     def aligned(self, queries: Integers, keys: Integers) -> Iterator[SameLength]:
         """The same group, sentence by sentence if their queries or keys do not stand at the same positions."""
-        rows = (queries[self.queries], keys[self.keys])
-        sentences = [one.reshape(self.sentences, -1) for one in rows]
-        together = all((one == one[0]).all() for one in sentences)
-        yield from [self] if together else self.cut(1)
+        positions = (queries[self.queries], keys[self.keys])
+        by_sentence = [rows.reshape(self.sentences, -1) for rows in positions]
+        if all((rows == rows[0]).all() for rows in by_sentence):
+            yield self
+        else:
+            yield from self.cut(1)
 
     def some(self, queries: slice, keys: slice) -> SameLength:
         """Of the only sentence, these queries and keys; of several, all."""
         if self.sentences > 1:
             return self
-        rows = [
-            slice(of.start + one.start, of.start + one.stop) for of, one in ((self.queries, queries), (self.keys, keys))
-        ]
-        return SameLength(1, *rows)
+        query, key = self.queries.start, self.keys.start
+        return SameLength(
+            1,
+            slice(query + queries.start, query + queries.stop),
+            slice(key + keys.start, key + keys.stop),
+        )
 
     def cut(self, sentences: int) -> Iterator[SameLength]:
         """The same group in parts of at most this many sentences."""
-        asked, seen = self.query_length, self.key_length
+        query_length, key_length = self.query_length, self.key_length
         for first in range(0, self.sentences, sentences):
             last = min(first + sentences, self.sentences)
-            queries = slice(self.queries.start + first * asked, self.queries.start + last * asked)
-            keys = slice(self.keys.start + first * seen, self.keys.start + last * seen)
+            queries = slice(self.queries.start + first * query_length, self.queries.start + last * query_length)
+            keys = slice(self.keys.start + first * key_length, self.keys.start + last * key_length)
             yield SameLength(last - first, queries, keys)
 
 
@@ -271,7 +273,7 @@ def _groups(queries: Integers, keys: Integers) -> tuple[SameLength, ...]:
     return tuple(groups)
 
 
-# ------------------------------------------------------------------------------------------- padded, as people hold it
+# ----------------------------------------------------------------------------------- padded batches, as users pass them
 
 
 class Limits(NamedTuple):

@@ -134,12 +134,18 @@ def each(work: Callable[[T], object], pieces: Sequence[T]) -> None:
         one_by_one(work, pieces)
         return
     with blas.single_threaded() as alone:
-        (share if alone and not watched() else one_by_one)(work, pieces)
+        if alone and not watched():
+            share(work, pieces)
+        else:
+            one_by_one(work, pieces)
 
 
 def each_or_whole(work: Callable[[T], object], pieces: Sequence[T]) -> None:
     """The same, but for a single piece all threads share each product."""
-    (each if len(pieces) > 1 else one_by_one)(work, pieces)
+    if len(pieces) > 1:
+        each(work, pieces)
+    else:
+        one_by_one(work, pieces)
 
 
 def one_by_one(work: Callable[[T], object], pieces: Sequence[T]) -> None:
