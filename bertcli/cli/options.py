@@ -57,7 +57,7 @@ def id_column_option() -> Any:
     return option(None, "NAME", "The field that identifies a text; it is copied to the output.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ModelOptions:
     """Which model runs."""
 
@@ -78,14 +78,14 @@ class ModelOptions:
         return {"cache_dir": self.cache_dir, "offline": self.offline, "progress": True}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OwnModelOptions(ModelOptions):
     """Which model runs, for commands that no bundled model can do."""
 
     model: str | None = model_option("A folder, or a name on the Hugging Face Hub; none is bundled.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class InputOptions:
     """Which texts are read."""
 
@@ -108,7 +108,7 @@ class InputOptions:
     pair_column: str | None = option(None, "NAME", "The field that holds the second text.", panel="Input")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OutputOptions:
     """Where results go."""
 
@@ -121,14 +121,14 @@ class OutputOptions:
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ResumeOptions:
     """How a run deals with an interruption."""
 
     resume: bool = option(False, "", "Continue an interrupted run into the same --output file.", panel="Output")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SearchOptions:
     """What is searched for, and in which stored vectors."""
 
@@ -148,14 +148,14 @@ class SearchOptions:
     top_k: int | None = option(None, "K", "How many rows per query. (default: 5)", panel="Search", least=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ThreadOptions:
     """How many threads do the work; a result changes by a millionth of its largest number at most."""
 
     threads: int | None = option(None, "N", "Processor threads. (default: one per usable core)", panel="Work", least=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EngineOptions:
     """What computes."""
 
@@ -174,7 +174,7 @@ class EngineOptions:
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DebugOptions:
     """What happens when something goes wrong."""
 

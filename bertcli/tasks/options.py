@@ -2,7 +2,8 @@
 
 A task takes a frozen dataclass of this file, `Model`'s methods take its fields as keywords, and the command line is
 made of them: of their names, types, bounds and help. A field that is no `option` belongs to Python alone; a command has
-its second texts from its input. Nothing here loads NumPy, since `--help` reads it.
+its second texts from its input. Nothing here loads NumPy, since `--help` reads it; comparing (eq) would double the 6 ms
+that these classes take.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _check(name: str, value: object, kinds: Sequence[Any], least: int | None) ->
 # --------------------------------------------------------------------------------------------- options of several tasks
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Reading:
     """How texts are read: where they are cut, how that is reported, how many tokens are computed together, by whom.
 
@@ -125,7 +126,7 @@ class Reading:
         return Reading(**{one.name: getattr(self, one.name) for one in fields(Reading)})
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Windows(Reading):
     """How a text beyond the limit is read; it is never cut."""
 
@@ -138,7 +139,7 @@ class Windows(Reading):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Prepared(Reading):
     """How texts are prepared before they are tokenized, and read."""
 
@@ -159,7 +160,7 @@ class Prepared(Reading):
 # ----------------------------------------------------------------------------------------------------------- the tasks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Encode(Prepared):
     """How a text's vector is made."""
 
@@ -179,7 +180,7 @@ class Encode(Prepared):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EncodeSparse(Prepared):
     """How a text's sparse vector is made; `words`: records have the pieces of the vocabulary beside their numbers."""
 
@@ -187,7 +188,7 @@ class EncodeSparse(Prepared):
     words: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Classify(Reading):
     """Which labels are scored, and how; only one of candidates, choices, and head or activation.
 
@@ -210,7 +211,7 @@ class Classify(Reading):
     choices: Iterable[str] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FillMask(Reading):
     """Which words are tried."""
 
@@ -225,7 +226,7 @@ class FillMask(Reading):
     pairs: Pairs = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Score(Reading):
     """What is scored."""
 
@@ -233,7 +234,7 @@ class Score(Reading):
     target: str | None = option(None, "TEXT", "The true sentence: score only the tokens that the text has masked.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Tag(Windows):
     """What is found."""
 
@@ -244,7 +245,7 @@ class Tag(Windows):
     ignore: Iterable[str] = option(("O",), "A,B,C", "Labels to leave out. (default: O)", read=labels)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Answer(Windows):
     """Which answers are found, and how question and context are read; contexts: one for each question, or for all."""
 
@@ -265,7 +266,7 @@ class Answer(Windows):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rank(Reading):
     """Which documents are ranked, and what is shown."""
 
