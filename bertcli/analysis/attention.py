@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.analysis.svg import Cell, grid
 from bertcli.analysis.trace import Trace
 from bertcli.errors import BertcliError, damaged
 from bertcli.models.config import Config
@@ -122,17 +121,6 @@ def attention_document(attention: Attention, choice: Choice, trace: Trace) -> Do
     return Document(columns, rows, [selected.title], record, lines)
 
 
-def attention_svg(selected: Selected) -> str:
-    """One table of weights as a drawing: rows are queries, columns are keys; pointing at a cell shows its weight."""
-    labels, largest = selected.labels, selected.largest or 1
-    drawn = [
-        [Cell(float(weight) / largest, "", f"{asking} → {asked}: {100 * float(weight):.1f} %")
-         for asked, weight in zip(labels, row, strict=True)]
-        for asking, row in zip(labels, selected.weights, strict=True)
-    ]  # fmt: skip
-    return grid(f"{visible(selected.title)}; darkest: {100 * selected.largest:.1f} %", labels, labels, drawn)
-
-
 NUMBER = 3  # cells of a percentage
 
 
@@ -209,7 +197,7 @@ def attention_page(attention: Attention, choice: Choice) -> str:
     """All layers and heads of a sentence, the chosen one first; weights are rounded to 1/65535."""
     if attention.weights.size > MOST:
         raise BertcliError(
-            f"{attention.weights.size:,} weights are too many for a page: give a shorter text, or write .svg."
+            f"{attention.weights.size:,} weights are too many for a page: give a shorter text, or leave out -o."
         )
     fractions = np.rint(np.clip(attention.weights, 0, 1) * 65535).astype("<u2")
     layers, heads, size, _ = attention.weights.shape

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from bertcli.analysis.explain import Track, pairs_of
 from bertcli.analysis.results import tokens_of
-from bertcli.analysis.similarity import Similarity, similarity, similarity_page, similarity_svg
-from bertcli.analysis.svg import bars
+from bertcli.analysis.similarity import Similarity, similarity, similarity_page
 from bertcli.analysis.trace.recorder import Trace, run_shapes, trace
 from bertcli.checkpoint.tensors import FLOATS, open_file
 from bertcli.checkpoint.untrusted import open_regular
@@ -321,18 +320,6 @@ def diff_page(found: Diff | Similarity) -> str:
     if weights:
         parts.append(table("Weights that differ", [Column("Weight"), Column("Max abs", number=True)], weights))
     return page(" and ".join(found.names), *parts, lead=MEANING)
-
-
-def diff_svg(found: Diff | Similarity) -> str:
-    """A bar for each step, by the order of magnitude of its relative difference; or the grid of similarities."""
-    if isinstance(found, Similarity):
-        return similarity_svg(found)
-    rows = [
-        (step.path, _strength(step.max_rel), "NaN" if step.max_rel is None else _small(step.max_rel))
-        for step in found.steps
-    ]
-    scale = f"max |x - y| / max(|x|, |y|), on a logarithmic scale from 1e-{DECADES} to 1"
-    return bars(f"{' and '.join(found.names)}: {scale}", rows)
 
 
 def _strength(max_rel: float | None) -> float:

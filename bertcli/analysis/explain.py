@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from bertcli.analysis.results import Asked, Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
-from bertcli.analysis.svg import bars
 from bertcli.errors import check_choice, check_count
 from bertcli.files.table import cell
 from bertcli.model import expect_model
@@ -242,9 +241,3 @@ def _parts(one: Explanation, heading: bool) -> Iterator[Markup]:
         yield marked(text, marks)
     document = one.document()
     yield table("Words in order", document.columns, document.rows)
-
-
-def explain_svg(one: Explanation) -> str:
-    """A bar for each word, to the right for what speaks for the result."""
-    rows = [(word.word, shade, f"{word.contribution:+.4f}") for word, shade in zip(one.words, one.shades, strict=True)]
-    return bars(f"{one.meaning}: {cell(one.value)}", rows)

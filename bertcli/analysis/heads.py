@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from bertcli.analysis.explain import Track, pairs_of
 from bertcli.analysis.results import Asked, Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
-from bertcli.analysis.svg import Cell, grid
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import pack
 from bertcli.engine.seam import Module, Op, watching
@@ -293,10 +292,7 @@ def changes_without(model: Model, result: Result, sentence: Sentence, batch_toke
 def heads_page(found: Heads) -> str:
     """A grid of layers and heads, shaded by the change or by how far heads look, and all numbers below."""
     by_place = _by_place(found)
-    rows = [
-        [str(layer), *("" if one is None else shaded(one.text, one.shade, title=one.title) for one in row)]
-        for layer, row in enumerate(by_place)
-    ]
+    rows = [[str(layer), *row] for layer, row in enumerate(by_place)]
     columns = [Column("Layer", number=True), *(Column(f"Head {head}") for head in range(max(map(len, by_place))))]
     document = found.document()
     lead = MEANING if found.meaning is None else f"{MEANING} {OF_CHANGE.format(meaning=found.meaning)}"
@@ -304,26 +300,19 @@ def heads_page(found: Heads) -> str:
     return page(f"Attention heads of {found.model}", table(_caption(found), columns, rows), numbers, lead=lead)
 
 
-def heads_svg(found: Heads) -> str:
-    """Layers by heads, shaded by the change (red: the result is less without the head), or by how far heads look."""
-    by_place = _by_place(found)
-    drawn = [[one or Cell(0.0, "", "") for one in row] for row in by_place]
-    columns = [str(head) for head in range(max(map(len, by_place)))]
-    return grid(f"{found.model}: {_caption(found)}", [str(layer) for layer in range(len(by_place))], columns, drawn)
-
-
 def _caption(found: Heads) -> str:
     what = "Mean distance" if found.meaning is None else "Change of the result without the head"
     return f"{what}: layers down, heads across"
 
 
-def _by_place(found: Heads) -> list[list[Cell | None]]:
-    """A cell for each head that is shown, in its row and column."""
+def _by_place(found: Heads) -> list[list[str]]:
+    """A shaded number for each head that is shown, in its row and column."""
     name = "distance" if found.meaning is None else "change"
     largest = max((abs(head[name]) for head in found.heads), default=0.0) or 1.0
     layers, heads = max(head.layer for head in found.heads), max(head.head for head in found.heads)
-    rows: list[list[Cell | None]] = [[None] * (1 + heads) for _ in range(1 + layers)]
+    rows = [[""] * (1 + heads) for _ in range(1 + layers)]
     for head in found.heads:
         text = f"{head[name]:+.3f}" if name == "change" else f"{head[name]:.1f}"
-        rows[head.layer][head.head] = Cell(head[name] / largest, text, f"layer {head.layer}, head {head.head}: {text}")
+        title = f"layer {head.layer}, head {head.head}: {text}"
+        rows[head.layer][head.head] = shaded(text, head[name] / largest, title=title)
     return rows

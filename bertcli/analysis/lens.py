@@ -16,7 +16,6 @@ import numpy as np
 
 from bertcli.analysis.explain import pairs_of
 from bertcli.analysis.results import Numbers, spelled, tokens_of
-from bertcli.analysis.svg import Cell, grid
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, check_count, check_kind, shown
@@ -235,12 +234,3 @@ def _grid_table(one: Lens) -> Markup:
 def _best(layer: LayerView) -> Markup:
     best = layer.predictions[0]
     return shaded(best.token_str, best.score, f"{best.score:.0%}")
-
-
-def lens_svg(one: Lens) -> str:
-    """Tokens by layers, each cell with the best prediction, as dark as it is probable."""
-    layers = [str(layer.layer) for layer in one.masks[0].layers]
-    rows = [f"{token.position} {token.token_str}" for token in one.masks]
-    drawn = [[Cell(best.score, best.token_str, f"{best.token_str}: {best.score:.1%}") for best in
-              (layer.predictions[0] for layer in token.layers)] for token in one.masks]  # fmt: skip
-    return grid("Each layer's best prediction, from layer 0; darker is more probable", rows, layers, drawn)

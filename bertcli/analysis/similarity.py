@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.analysis.svg import Cell, grid
 from bertcli.engine.array import Array
 from bertcli.engine.packing import pack
 from bertcli.errors import damaged
@@ -93,13 +92,3 @@ def similarity_page(found: Similarity) -> str:
     rows = [[row[0], *(shaded(text, float(text)) for text in row[1:])] for row in document.rows]
     below = [element("p", line) for line in document.below]
     return page(" and ".join(found.names), *below, table("Linear CKA of layers", document.columns, rows), lead=OF_CKA)
-
-
-def similarity_svg(found: Similarity) -> str:
-    """The same as a grid."""
-    drawn = [
-        [Cell(one, f"{one:.2f}", f"layers {i} and {j}: {one:.3f}") for j, one in enumerate(row)]
-        for i, row in enumerate(found.cka)
-    ]
-    rows, columns = ([str(layer) for layer in range(count)] for count in (len(found.cka), len(found.cka[0])))
-    return grid(f"Linear CKA of layers of {' and '.join(found.names)}", rows, columns, drawn)

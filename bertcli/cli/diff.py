@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from bertcli.cli.options import InputOptions, ModelOptions, argument, wrong
-from bertcli.cli.views import PICTURES, DocumentOptions, PassOptions, begin, show_document, tracked
+from bertcli.cli.views import DocumentOptions, PassOptions, begin, show_document, tracked
 from bertcli.errors import BertcliError
+from bertcli.files.formats import PAGE
 from bertcli.tasks.options import option
 
 ARRAYS = (".npz", ".safetensors")
@@ -53,7 +54,7 @@ def diff(
     different architectures are compared layer by layer (linear CKA over all
     tokens; give many).
     """
-    given = list(begin(texts, passes, shown.output, (*PICTURES, ".json")))
+    given = list(begin(texts, passes, shown.output, (PAGE, ".json")))
     if any(pair is not None for _, pair in given):
         raise wrong("--text-pair", "texts are compared one by one, without pairs.")
     from bertcli.analysis import diff as views
@@ -69,6 +70,6 @@ def diff(
     )  # fmt: skip
     if wanted.check and isinstance(found, Similarity):
         raise BertcliError(f"{model.name} and {models.other} have different steps, which --check cannot compare.")
-    show_document(found, shown, views.diff_page, views.diff_svg)
+    show_document(found, shown, views.diff_page)
     if wanted.check and isinstance(found, views.Diff) and found.first is not None:
         raise BertcliError(f"{found.first} is the first step beyond the tolerance of {wanted.tolerance:g}.")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, open_model
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
-from bertcli.cli.views import PICTURES, AskedOptions, PassOptions, begin, has_one, show_each, tracked
-from bertcli.files.formats import RECORDS
+from bertcli.cli.views import AskedOptions, PassOptions, begin, has_one, show_each, tracked
+from bertcli.files.formats import PAGE, RECORDS
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def explain(
     score), the log-probability of a word at a mask, or (--with) the cosine with
     another text. Words are what the tokenizer takes for words; special tokens
     are never replaced. On a terminal words are blue for, red against; a .html
-    file is a page of all texts, a .svg file a drawing of one.
+    file is a page of all texts.
     """
     asked.check()
-    given = begin(texts, passes, output.output, RECORDS + PICTURES)
+    given = begin(texts, passes, output.output, (*RECORDS, PAGE))
     opened = open_model(model, MASKED_SAMPLE if asked.wants_masked_sample(texts) else SENTIMENT_SAMPLE)
     from bertcli.analysis import explain as views
     from bertcli.analysis.results import Asked
@@ -63,7 +63,7 @@ def explain(
         opened, given, Asked(asked.label, asked.word, asked.other), wanted.by, passes.max_length, passes.batch_tokens,
         track=partial(tracked, task="explain", unit="batches") if has_one(given) else (lambda items: items),
     )  # fmt: skip
-    show_each(found, "explain", given, output, _show, views.explain_page, views.explain_svg)
+    show_each(found, "explain", given, output, _show, views.explain_page)
 
 
 def _show(one: Explanation) -> None:

@@ -8,7 +8,8 @@ from typing import Literal
 
 from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, open_model
 from bertcli.cli.options import InputOptions, ModelOptions, changed, wrong
-from bertcli.cli.views import PICTURES, AskedOptions, DocumentOptions, PassOptions, begin, show_document, tracked
+from bertcli.cli.views import AskedOptions, DocumentOptions, PassOptions, begin, show_document, tracked
+from bertcli.files.formats import PAGE
 from bertcli.tasks.options import option
 
 Sort = Literal["layer", "entropy", "distance", "special", "self", "next", "previous", "change"]
@@ -54,7 +55,7 @@ def heads(
     asked.check()
     if not wanted.ablate and changed(asked):
         raise wrong(", ".join(changed(asked)), "a result is only asked about with --ablate.")
-    given = list(begin(texts, passes, shown.output, (*PICTURES, ".json")))
+    given = list(begin(texts, passes, shown.output, (PAGE, ".json")))
     labels = wanted.ablate and not asked.wants_masked_sample(texts)
     opened = open_model(model, SENTIMENT_SAMPLE if labels else MASKED_SAMPLE)
     from bertcli.analysis import heads as views
@@ -64,4 +65,4 @@ def heads(
         label=asked.label, word=asked.word, other=asked.other, max_length=passes.max_length,
         batch_tokens=passes.batch_tokens, track=partial(tracked, task="heads", unit="texts"),
     ).sorted(wanted.sort, wanted.top)  # fmt: skip
-    show_document(found, shown, views.heads_page, views.heads_svg)
+    show_document(found, shown, views.heads_page)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from bertcli.cli.job import MASKED_SAMPLE, open_model
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
-from bertcli.cli.views import PICTURES, PassOptions, begin, show_each
-from bertcli.files.formats import RECORDS
+from bertcli.cli.views import PassOptions, begin, show_each
+from bertcli.files.formats import PAGE, RECORDS
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ def lens(
     layer's best token, and KL (in nats) says how far the layer's prediction is
     from the last one's. The head was trained on the last layer only, so an
     early layer may know more than it can say through it. A .html file is a page
-    of all texts, a .svg file a drawing of one.
+    of all texts.
     """
-    given = begin(texts, passes, output.output, RECORDS + PICTURES)
+    given = begin(texts, passes, output.output, (*RECORDS, PAGE))
     opened = open_model(model, MASKED_SAMPLE)
     from bertcli.analysis import lens as views
 
     found = views.lenses(opened, given, wanted.top_k, wanted.all_tokens, passes.max_length)
-    show_each(found, "lens", given, output, _show, views.lens_page, views.lens_svg)
+    show_each(found, "lens", given, output, _show, views.lens_page)
 
 
 def _show(one: Lens) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bertcli.cli.analyzed import AnalyzedOptions, analyzed_model
 from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, wrong
+from bertcli.files.formats import PAGE
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from bertcli.analysis.trace.page import Pass
     from bertcli.model import Model
 
-PICTURES = (".html", ".svg")
-PAGES = (".html", ".md")
+PAGES = (PAGE, ".md")
 logger = logging.getLogger("bertcli")
 TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and without
 
@@ -43,7 +43,7 @@ class TraceOptions:
     output: str | None = option(
         None, "FILE",
         "Write the whole pass as a page on which every number can be looked at (.html), or as notes (.md); "
-        "with --attention draw the weights (.html or .svg).",
+        "with --attention draw the weights (.html).",
         "-o", "--output",
     )  # fmt: skip
     layer: int | None = option(
@@ -112,7 +112,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     if wanted.save is not None or wanted.output is not None:
         from bertcli.files.formats import SEVERAL, check_output
 
-        drawn = PAGES if wanted.attention is None else PICTURES
+        drawn = PAGES if wanted.attention is None else (PAGE,)
         for file, endings in ((wanted.save, SEVERAL), (wanted.output, drawn)):
             if file is not None:
                 check_output(file, endings)
@@ -211,9 +211,7 @@ def _show_attention(trace: Trace, pieces: list[str], choice: Choice, wanted: Tra
     if wanted.output is not None:
         from bertcli.files.shards import save
 
-        drawing = wanted.output.lower().endswith(".svg")
-        text = attention.attention_svg(selected) if drawing else attention.attention_page(found, choice)
-        save(wanted.output, text.encode())
+        save(wanted.output, attention.attention_page(found, choice).encode())
     elif wanted.format == "table":
         width = terminal_width()
         print(folded(visible(selected.title), width))

@@ -16,7 +16,6 @@ from bertcli.tasks.options import option
 if TYPE_CHECKING:
     from bertcli.report.documents import Document
 
-PICTURES = (PAGE, ".svg")
 MASK = "[MASK]"  # in an argument: the bundled model for masks is meant
 T = TypeVar("T")
 
@@ -52,7 +51,7 @@ class DocumentOptions:
     """How one view of everything is shown."""
 
     format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
-    output: str | None = option(None, "FILE", "Write a .html page, a .svg drawing or a .json file.", "-o", "--output")
+    output: str | None = option(None, "FILE", "Write a .html page or a .json file.", "-o", "--output")
 
 
 class View(Protocol):
@@ -96,7 +95,6 @@ def show_each(
     output: OutputOptions,
     show: Callable[[V], None],
     page: Callable[[Sequence[V]], str],
-    svg: Callable[[V], str],
 ) -> None:
     """Views of texts as records, or a page of all of them, or shown one after the other on standard output.
 
@@ -108,11 +106,11 @@ def show_each(
 
         found = counted(found, task, "texts", len(given) if isinstance(given, list) else None)
     ending = Path(output.output or "").suffix.lower()
-    if ending in PICTURES:
+    if ending == PAGE:
         several = list(found)
-        if not several or (ending == ".svg" and len(several) > 1):
-            raise BertcliError(f"A {ending} file needs {'one text' if ending == '.svg' else 'a text'}: give it.")
-        _write(output.output or "", page(several) if ending == PAGE else svg(several[0]))
+        if not several:
+            raise BertcliError(f"A {PAGE} file needs a text: give it.")
+        _write(output.output or "", page(several))
     elif output.output is not None or output.format != "table":
         from bertcli.files.records import record_output
         from bertcli.files.table import Table
@@ -132,8 +130,8 @@ def has_one(given: Iterable[Any]) -> bool:
     return isinstance(given, list) and len(given) == 1
 
 
-def show_document(found: V, wanted: DocumentOptions, page: Callable[[V], str], svg: Callable[[V], str]) -> None:
-    """One view of everything as a page, a drawing or a JSON file, or printed."""
+def show_document(found: V, wanted: DocumentOptions, page: Callable[[V], str]) -> None:
+    """One view of everything as a page or a JSON file, or printed."""
     from bertcli.report.documents import as_json, print_document
 
     ending = Path(wanted.output or "").suffix.lower()
@@ -142,7 +140,7 @@ def show_document(found: V, wanted: DocumentOptions, page: Callable[[V], str], s
     elif ending == ".json":
         _write(wanted.output, as_json(found.record).decode() + "\n")
     else:
-        _write(wanted.output, page(found) if ending == PAGE else svg(found))
+        _write(wanted.output, page(found))
 
 
 def _write(file: str, text: str) -> None:

@@ -8,7 +8,6 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from bertcli.analysis.attention import (
     Choice,
     attention_of,
     attention_page,
-    attention_svg,
     keeps_attention,
     shaded_lines,
 )
@@ -183,29 +181,10 @@ def test_attention_no_token_can_become_markup_on_the_page() -> None:
     assert "Attention of a &lt;model&gt;" in text
 
 
-def test_attention_the_drawing_is_xml_with_a_cell_for_each_weight() -> None:
-    attention = nasty()
-    selected = attention.select(Choice(1, 2))
-    root = ElementTree.fromstring(attention_svg(selected))
-    space = "{http://www.w3.org/2000/svg}"
-    assert root.tag == f"{space}svg"
-    assert "script" not in {element.tag.removeprefix(space) for element in root.iter()}
-    cells = [one for one in root.iter(f"{space}rect") if one.get("fill-opacity")]
-    assert len(cells) == len(NASTY) ** 2
-    labels = [one.text for one in root.iter(f"{space}text")]
-    assert labels[1:] == [*selected.labels, *selected.labels]
-    darkest = max(cells, key=lambda cell: float(cell.get("fill-opacity", "0")))
-    i, j = np.unravel_index(selected.weights.argmax(), selected.weights.shape)
-    assert (darkest.get("x"), darkest.get("y"), darkest.get("fill-opacity")) == (f"{20 * j}.0", str(20 * i), "1.000")
-    said = darkest.find(f"{space}title")
-    assert said is not None
-    assert said.text == f"{selected.labels[i]} → {selected.labels[j]}: {100 * selected.largest:.1f} %"
-
-
-@pytest.mark.parametrize("ending", ["html", "svg", "HTML"])
+@pytest.mark.parametrize("ending", ["html", "HTML"])
 def test_attention_pictures_are_files_and_nothing_is_printed(ending: str, model: Path, tmp_path: Path) -> None:
     file = tmp_path / f"attention.{ending}"
     assert look(model, "0.1", "-o", file).out == ""
     text = file.read_text(encoding="utf-8")
-    assert text.startswith("<!DOCTYPE html>" if ending.lower() == "html" else "<svg ")
+    assert text.startswith("<!DOCTYPE html>")
     assert list(tmp_path.iterdir()) == [file]

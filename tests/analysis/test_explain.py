@@ -12,7 +12,7 @@ from conftest import Made
 from reference.view_cases import LABELS, MASKED, MASKS, OTHER, PAIR, TEXTS, VECTORS
 
 import bertcli
-from bertcli.analysis.explain import Explanation, explain_page, explain_svg
+from bertcli.analysis.explain import Explanation, explain_page
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 
@@ -160,9 +160,6 @@ def test_explain_pages_hold_the_text_and_every_number(made: Made) -> None:
     for one in found:
         for word in one.words:
             assert f'title="{word.contribution:+.4f}"' in text
-        drawn = explain_svg(one)
-        assert drawn.startswith("<svg ")
-        assert drawn.count("<rect") == 1 + len(one.words)
 
 
 def test_explain_a_text_without_words(made: Made) -> None:
