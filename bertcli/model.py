@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from numpy.typing import ArrayLike
 
-from bertcli.checkpoint.loading import MadeWeights, read_config
 from bertcli.engine.array import Array
 from bertcli.errors import PATH, BertcliError, check_choice, check_kind, shown, shown_object
 from bertcli.models.config import Config
@@ -191,6 +190,8 @@ def variant(
     config.json. weights: a mapping from the paths that `bertcli.params` lists to arrays, or a seed for random ones.
     Errors: BertcliError for an unknown name or head, an impossible configuration, and weights of wrong shapes or paths.
     """
+    from bertcli.checkpoint.made import MadeWeights
+
     check_kind("name", name, str)
     check_kind("heads", heads, Iterable)
     check_kind("sizes", sizes, Mapping)
@@ -203,6 +204,8 @@ def variant(
         file = Path(config) / "config.json" if Path(config).is_dir() else Path(config)
         if not file.exists():
             raise BertcliError(f"{file} is missing: give the path of an existing config.json.")
+        from bertcli.checkpoint.loading import read_config
+
         settings, name = read_config(file), str(config)
     changed: dict[str, Any] = dict(sizes or {})
     known = [one.name for one in fields(settings) if isinstance(getattr(settings, one.name), int)]

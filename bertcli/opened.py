@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli.checkpoint.lacking import has_tokenizer
-from bertcli.checkpoint.loading import TensorUse, open_checkpoint
 from bertcli.engine.array import Array, is_shape_only
 from bertcli.engine.packing import Limits, MicroBatch, Padded
 from bertcli.engine.products import scatter_rows
@@ -23,6 +21,7 @@ from bertcli.models.config import Config
 from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs
 
 if TYPE_CHECKING:
+    from bertcli.checkpoint.loading import TensorUse
     from bertcli.checkpoint.sentence import SentenceConfig
     from bertcli.tokens import Tokenizer
 
@@ -67,6 +66,9 @@ class Opened:
 
         Errors: BertcliError for whatever is wrong with the files.
         """
+        from bertcli.checkpoint.lacking import has_tokenizer
+        from bertcli.checkpoint.loading import open_checkpoint  # what a variant, which has no files, does not need
+
         found, path = open_checkpoint(folder, heads), folder.resolve()
         config, there, network = found.config, found.heads, found.network
         if engine.name == "onnx":

@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bertcli.cli.job import MASKED_SAMPLE
-from bertcli.cli.options import ModelOptions, changed, wrong
+from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, changed, wrong
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, Job
-from bertcli.cli.options import by_name, id_column_option, wrong
+from bertcli.cli.job import Job
+from bertcli.cli.options import MASKED_SAMPLE, SENTIMENT_SAMPLE, by_name, id_column_option, wrong
 from bertcli.files.formats import TABLES
 from bertcli.files.table import Cell, Table, cell
 from bertcli.report.tables import Column

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, open_model
-from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
+from bertcli.cli.job import open_model
+from bertcli.cli.options import MASKED_SAMPLE, SENTIMENT_SAMPLE, InputOptions, ModelOptions, OutputOptions
 from bertcli.cli.views import AskedOptions, PassOptions, begin, has_one, show_each, tracked
 from bertcli.files.formats import PAGE, RECORDS
 from bertcli.tasks.options import option

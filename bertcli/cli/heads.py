@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from bertcli.cli.job import MASKED_SAMPLE, SENTIMENT_SAMPLE, open_model
-from bertcli.cli.options import InputOptions, ModelOptions, changed, wrong
+from bertcli.cli.job import open_model
+from bertcli.cli.options import MASKED_SAMPLE, SENTIMENT_SAMPLE, InputOptions, ModelOptions, changed, wrong
 from bertcli.cli.views import AskedOptions, DocumentOptions, PassOptions, begin, show_document, tracked
 from bertcli.files.formats import PAGE
 from bertcli.tasks.options import option

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bertcli.cli.marked import MarkedTable
 from bertcli.cli.options import (
+    MASKED_SAMPLE,
     EngineOptions,
     InputOptions,
     ModelOptions,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from bertcli.tasks.classify import Accuracy
     from bertcli.tasks.task import Progress, Records, Result
 
-MASKED_SAMPLE = "bert-mini-mlm"
-SENTIMENT_SAMPLE = "bert-mini-sentiment"
 logger = logging.getLogger("bertcli")
 NO_MORE: Mapping[str, Any] = {}
 B = TypeVar("B", bound="Result")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bertcli.cli.job import MASKED_SAMPLE, open_model
-from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
+from bertcli.cli.job import open_model
+from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
 from bertcli.cli.views import PassOptions, begin, show_each
 from bertcli.files.formats import PAGE, RECORDS
 from bertcli.tasks.options import option

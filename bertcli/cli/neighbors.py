@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bertcli.cli.job import MASKED_SAMPLE, open_model, read_texts
-from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, argument
+from bertcli.cli.job import open_model, read_texts
+from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, argument
 from bertcli.files.table import Cell, Table
 from bertcli.report.tables import Column
 from bertcli.tasks.options import option

@@ -11,6 +11,7 @@ import typer
 from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
+MASKED_SAMPLE, SENTIMENT_SAMPLE = "bert-mini-mlm", "bert-mini-sentiment"  # the bundled models
 TableFormat = Literal["table", "json", "csv", "markdown"]
 
 

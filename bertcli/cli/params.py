@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bertcli.cli.analyzed import AnalyzedOptions, analyzed_model
-from bertcli.cli.job import MASKED_SAMPLE, find_folder
-from bertcli.cli.options import ModelOptions, TableFormat, changed, wrong
+from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, TableFormat, changed, wrong
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -82,13 +81,14 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions
 def _counted(models: list[Model], analyzed: AnalyzedOptions, wanted: ParamsOptions) -> Document:
     """The rows of a model, which --plot also draws, or those of two side by side."""
     from bertcli.analysis.params import params
-    from bertcli.analysis.params.compare import comparison
     from bertcli.analysis.params.summary import summary_document
 
     collapse = len(models) > 1 if wanted.collapse is None else wanted.collapse
     sizes = {"seq_len": analyzed.seq_len, "batch_size": analyzed.batch_size}
     found = [params(one, depth=wanted.depth, style=wanted.style, collapse=collapse, **sizes) for one in models]
     if len(found) > 1:
+        from bertcli.analysis.params.compare import comparison
+
         return comparison(*found)
     if wanted.plot is not None:
         from bertcli.analysis.params.plot import plot
@@ -98,7 +98,9 @@ def _counted(models: list[Model], analyzed: AnalyzedOptions, wanted: ParamsOptio
 
 
 def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> Document:
-    folder = find_folder(model, MASKED_SAMPLE)
+    from bertcli.cli.job import find_folder
+
+    folder = find_folder(model, MASKED_SAMPLE)  # a name that is wrong is told at once
     from bertcli.analysis.params.summary import tensors_document
     from bertcli.checkpoint.loading import open_checkpoint
 

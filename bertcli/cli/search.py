@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.cli.job import MASKED_SAMPLE, Job, open_model, read_texts
-from bertcli.cli.options import SearchOptions, wrong
+from bertcli.cli.job import Job, open_model, read_texts
+from bertcli.cli.options import MASKED_SAMPLE, SearchOptions, wrong
 from bertcli.errors import BertcliError
 from bertcli.files.formats import RECORDS, check_output
 from bertcli.files.inputs import from_files

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bertcli.cli.job import MASKED_SAMPLE, find_folder, read_texts
-from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions
+from bertcli.cli.job import find_folder, read_texts
+from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
 from bertcli.errors import shown
 from bertcli.files.table import Cell, Table
 from bertcli.report.tables import Column

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bertcli.analysis.params.flow import Input
-from bertcli.analysis.params.keras import keras_plans
 from bertcli.analysis.params.summary import Row, Summary, Totals, module_plans, rows
 from bertcli.errors import BertcliError
 from bertcli.model import Model, expect_model
@@ -33,5 +32,9 @@ def params(
         raise BertcliError(f"There is no style '{style}'; choose {' or '.join(STYLES)}.")
     if depth < 0:
         raise BertcliError(f"A depth of {depth} is not possible; it must be 0 (the whole model in one row) or more.")
-    plans = keras_plans(model, given) if style == "keras" else module_plans(model, depth, given)
-    return Summary(model.name, rows(plans, model, collapse=collapse, powers=style != "keras"), style)
+    if style == "keras":
+        from bertcli.analysis.params.keras import keras_plans
+
+        return Summary(model.name, rows(keras_plans(model, given), model, collapse=collapse, powers=False), style)
+    plans = module_plans(model, depth, given)
+    return Summary(model.name, rows(plans, model, collapse=collapse, powers=True), style)

@@ -10,15 +10,17 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.analysis.params.flow import Flow, Input, nearest
 from bertcli.analysis.params.formula import expanded, factored, sum_of, with_numbers
-from bertcli.checkpoint.loading import TensorUse
 from bertcli.model import Model
 from bertcli.network.module import Module, Parameter, parameters, walk
 from bertcli.report.documents import ByName, Document, Documented
 from bertcli.report.tables import Column
+
+if TYPE_CHECKING:
+    from bertcli.checkpoint.loading import TensorUse
 
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
