@@ -11,8 +11,6 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha1, sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -33,18 +31,10 @@ class Faults:
     cut: dict[str, int] = field(default_factory=dict)  # file -> the connection breaks after so many of its bytes
     cuts: int = 1000  # so many times, then no more
     short: dict[str, int] = field(default_factory=dict)  # file -> so many bytes fewer come than HEAD announced
-    sent: dict[str, bytes] = field(default_factory=dict)  # file -> what comes in its place, of the same length
-    listed: dict[str, int] = field(default_factory=dict)  # file -> size that only the listing claims
     delay: float = 0.0  # seconds before every answer
-    siblings: bool = True  # model info lists the files
     sha: str | None = None  # the commit that model info claims
     etag: str | None = None  # of every file
     commit: str | None = None  # of every file, as its header says
-    listing: Any = ...  # what model info answers
-    disposition: str = ""  # what the server says a file is called
-    raw: bytes | None = None  # the same, as it is sent
-    slow: set[str] = field(default_factory=set)  # files (and "listing") that come a byte every tenth of a second
-    endless: set[str] = field(default_factory=set)  # files that do not end
 
 
 @dataclass(frozen=True)
@@ -127,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
         time.sleep(faults.delay)
         if faults.status is not None:
-            self._send(faults.status, b"out of order", name="listing")
+            self._send(faults.status, b"out of order")
         elif match := re.fullmatch(r"/api/models/(.+?)(?:/revision/(.+)|/tree/(.+))?", path):
             self._describe(match, "blobs" in parse_qs(url.query))
         elif match := re.fullmatch(r"/(.+?)/resolve/([^/]+)/(.+)", path):
@@ -159,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
         files = self._files(repo, revision or (tree or "main").split("/")[0])
         if files is None:
             return
-        listed = {name: {"size": self.hub.faults.listed.get(name, len(data))} for name, data in files.items()}
+        listed = {name: {"size": len(data)} for name, data in files.items()}
         beside = {name: sha256(files[name]).hexdigest() for name in files if name.endswith(LARGE)}
         answer: Any = [
             {"type": "file", "path": name} | told | ({"lfs": {"oid": beside[name]}} if name in beside else {})
@@ -179,15 +169,9 @@ class _Handler(BaseHTTPRequestHandler):
                 "private": False,
                 "tags": [],
                 "downloads": 0,
+                "siblings": siblings,
             }
-            answer |= {"siblings": siblings} if self.hub.faults.siblings else {}
-        answer = answer if self.hub.faults.listing is ... else self.hub.faults.listing
-        self._send(
-            200,
-            self.hub.faults.raw or json.dumps(answer).encode(),
-            {"Content-Type": "application/json"},
-            name="listing",
-        )
+        self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
 
     def _resolve(self, repo: str, revision: str, name: str) -> None:
         files = self._files(repo, revision)
@@ -213,48 +197,25 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_file(self, name: str, data: bytes, headers: dict[str, str]) -> None:
         faults, status, start = self.hub.faults, 200, 0
-        headers = headers | {"Content-Disposition": faults.disposition}
         if self.command == "GET":
-            data = faults.sent.get(name, data)
             data = data[: len(data) - faults.short.get(name, 0)]
             if asked := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or ""):
                 status, start = 206, int(asked[1])
                 headers = headers | {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"}
         stop = faults.cut.get(name) if self.command == "GET" and faults.cuts > 0 else None
         faults.cuts -= stop is not None
-        self._send(status, data[start:], headers, stop=None if stop is None else max(stop - start, 0), name=name)
-
-    def _write(self, parts: Iterable[bytes], pause: float = 0) -> None:
-        """Write until the client has had enough."""
-        with suppress(ConnectionError):
-            for part in parts:
-                self.wfile.write(part)
-                self.wfile.flush()
-                time.sleep(pause)
+        self._send(status, data[start:], headers, stop=None if stop is None else max(stop - start, 0))
 
     def _error(self, status: int, code: str, headers: dict[str, str] | None = None) -> None:
         self._send(status, json.dumps({"error": code}).encode(), {"X-Error-Code": code} | (headers or {}))
 
-    def _send(
-        self,
-        status: int,
-        body: bytes,
-        headers: dict[str, str] | None = None,
-        stop: int | None = None,
-        name: str = "",
-    ) -> None:
+    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None, stop: int | None = None) -> None:
         """The answer; with `stop`, only so many bytes of it before the connection is closed."""
-        endless = self.command == "GET" and name in self.hub.faults.endless
         self.send_response(status)
-        for key, value in (({} if endless else {"Content-Length": str(len(body))}) | (headers or {})).items():
+        for key, value in ({"Content-Length": str(len(body))} | (headers or {})).items():
             self.send_header(key, value)
         self.end_headers()
-        if endless:
-            self._write((b"0" * (1 << 20) for _ in range(200)), pause=0.02)  # not over before it is looked at
-            self.close_connection = True
-        elif self.command == "GET" and name in self.hub.faults.slow:
-            self._write((bytes([one]) for one in body), pause=0.1)
-        elif self.command == "GET":
+        if self.command == "GET":
             self.wfile.write(body if stop is None else body[:stop])
         if stop is not None:
             self.close_connection = True

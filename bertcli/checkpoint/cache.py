@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
+from bertcli.checkpoint.lacking import has_tokenizer
 from bertcli.checkpoint.sentence import missing_files, network_place
 from bertcli.checkpoint.tensors import INDEX_ENDING, SINGLE_FILE, shard_names, weights_file
 from bertcli.checkpoint.untrusted import read_whole
@@ -69,7 +70,7 @@ def missing(folder: Path, weights: bool = True) -> list[str]:
     except BertcliError:  # a damaged file is not missing: reading it later raises the error
         at, static, modules = folder, False, []
     wanted = [] if static else ["config.json"]
-    if static or not (at / "vocab.txt").is_file():
+    if static or not has_tokenizer([path.name for path in at.glob("*") if path.is_file()]):
         wanted.append("tokenizer.json")
     if weights:
         file = weights_file(at) or at / SINGLE_FILE

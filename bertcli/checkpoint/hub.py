@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 from bertcli.checkpoint.cache import cache_folder, missing, snapshot
+from bertcli.checkpoint.sentence import asked
 from bertcli.errors import BertcliError, nearest, shown
 
 logger = logging.getLogger("bertcli")
@@ -56,9 +57,9 @@ def find_model(
     repos = _names(model)
     cache = cache_folder(cache_dir)
     snapshots = [found for repo in repos if (found := snapshot(cache, repo, revision or "main")) is not None]
-    for found in snapshots:
-        if not missing(found, weights):
-            return found
+    whole = next((found for found in snapshots if not missing(found, weights)), None)
+    if whole is not None and (asked(whole) or offline or _offline_by_environment()):
+        return whole
     if offline or _offline_by_environment():
         state = f"is in the cache without {missing(snapshots[0], weights)[0]}" if snapshots else "is not in the cache"
         at = f" at revision {revision}" if revision else ""
@@ -73,7 +74,12 @@ def find_model(
             from bertcli.checkpoint.download import download  # imports the Hub client: only when needed
     except ValueError as error:  # HF_HUB_ETAG_TIMEOUT=abc
         raise BertcliError(f"The Hub client cannot be loaded ({error}): check the variables HF_….") from None
-    return download(repos, revision, cache, progress, weights)
+    if whole is None:
+        return download(repos, revision, cache, progress, weights)
+    try:
+        return download(repos, whole.name, cache, progress, weights)  # asks for modules.json and what it lists
+    except BertcliError:
+        return whole
 
 
 def sample(name: str) -> Path:

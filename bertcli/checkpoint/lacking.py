@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from bertcli.checkpoint.tensors import WEIGHT_FILES
 from bertcli.errors import BertcliError
 
-CONVERT = "load it with transformers and call save_pretrained, which writes model.safetensors"
+ADVICE = "give the folder of a model, or fetch it again"
+SAVE = "load it with transformers and call save_pretrained, which writes model.safetensors"
+MERGE = "load both with it, merge the adapter into the model, and save that whole"
 
-# How the name of a file with weights may end, what it is, and what to do, in the order in which they are named.
-OTHER_WEIGHTS = (
-    ("adapter_config.json", "an adapter for another model",
-     "load both with peft, call merge_and_unload and then save_pretrained, which writes a whole model"),
-    ("tf_model.h5", "TensorFlow", CONVERT),
-    ("model.ckpt.index", "TensorFlow", CONVERT),
-    ("flax_model.msgpack", "Flax", CONVERT),
-    (".onnx", "ONNX", "give the model that this one was exported from"),
-    (".gguf", "GGUF", "give the model that this one was converted from"),
-)  # fmt: skip
+# How the name of a file ends, what it tells of the model, and what to do, in the order in which they are looked for.
+OTHER_KINDS = (
+    ("gliner_config.json", "is a model of GLiNER", "use its own library"),
+    ("pytorch_adapter.bin", "is an adapter of the adapters library, not a whole model", MERGE),
+    ("adapter_config.json", "is an adapter of peft, not a whole model", MERGE),
+    ("router_config.json", "is a Router of sentence-transformers without a route for documents", "use another model"),
+)
+OTHER_FORMATS = (
+    ("tf_model.h5", "has its weights for TensorFlow only", SAVE),
+    ("model.ckpt.index", "has its weights for TensorFlow only", SAVE),
+    ("flax_model.msgpack", "has its weights for Flax only", SAVE),
+    (".onnx", "has its weights as an ONNX graph only", "give the model that it was exported from"),
+    (".gguf", "has its weights as GGUF only", "give the model that it was converted from"),
+)
 
 # What a tokenizer is read from: any of these, of which each may need several files.
 TOKENIZER_FILES = (
@@ -31,17 +38,14 @@ def has_tokenizer(names: Collection[str]) -> bool:
     return any(all(name in names for name in files) for files in TOKENIZER_FILES)
 
 
-def lacks_weights(where: str, names: Collection[str], otherwise: str) -> BertcliError:
-    """What to raise where there are no weights that bertcli reads; `otherwise` where these names tell of no others."""
-    if any(name.startswith(("model.safetensors", "pytorch_model")) for name in names):
-        return BertcliError(f"{where} {otherwise}.")
-    for ending, what, advice in OTHER_WEIGHTS:
-        found = next((name for name in names if name.endswith(ending)), None)
-        if found is not None:
-            return BertcliError(
-                f"{where} has its weights only in {found} ({what}), which bertcli does not read: {advice}."
-            )
-    return BertcliError(f"{where} {otherwise}.")
+def lacks_weights(where: str, names: Collection[str], what: str = "no weights", advice: str = ADVICE) -> BertcliError:
+    """What to raise where there are no weights that bertcli reads, or not even a configuration (`what`)."""
+    for ending, found, way_out in (*OTHER_KINDS, *(() if {*names}.intersection(WEIGHT_FILES) else OTHER_FORMATS)):
+        name = next((name for name in sorted(names) if name.endswith(ending)), None)
+        if name is not None:
+            return BertcliError(f"{where} {found} ({name}), which bertcli does not read: {way_out}.")
+    tokenizer = "" if has_tokenizer({name.rpartition("/")[2] for name in names}) else " and no tokenizer"
+    return BertcliError(f"{where} has {what}{tokenizer}: {advice}.")
 
 
 def lacks_tokenizer(where: str, names: Collection[str], *wanted: str) -> BertcliError:

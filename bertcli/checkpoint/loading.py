@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.checkpoint.lacking import lacks_weights
+from bertcli.checkpoint.lacking import ADVICE, lacks_weights
 from bertcli.checkpoint.sentence import network_place
-from bertcli.checkpoint.tensors import StoredTensor, open_tensors
+from bertcli.checkpoint.tensors import StoredTensor, open_tensors, weights_file
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.engine.array import Array, shape_only
 from bertcli.errors import BertcliError
@@ -108,15 +108,16 @@ def _open(folder: Path) -> tuple[Config, Mapping[str, StoredTensor]]:
         from bertcli.checkpoint.static import open_static  # few checkpoints are of that kind
 
         return open_static(folder)
-    if not os.path.lexists(folder / "config.json"):
-        names = [path.name for path in folder.glob("*")]
+    names = [path.relative_to(folder).as_posix() for path in (*folder.glob("*"), *folder.glob("onnx/*"))]
+    if "config.json" not in names:
         within = sorted(folder.glob("*/config.json"), key=os.path.getmtime)  # of a training run the last
-        advice = f"give {within[-1].parent}, which has" if within else "give the folder of a model, or fetch this again"
-        otherwise = f"has no config.json: {advice}"
-        raise lacks_weights(str(folder), names, otherwise)
+        advice = f"give {within[-1].parent}, which has" if within else ADVICE
+        raise lacks_weights(str(folder), names, "no config.json", advice)
     config = read_config(folder / "config.json")
     if not family(config.model_type).names:
         raise BertcliError(f"{folder} holds {config.title}; it has sizes, but there are no checkpoints of it.")
+    if weights_file(folder) is None:
+        raise lacks_weights(str(folder), names)
     return config, open_tensors(folder)
 
 

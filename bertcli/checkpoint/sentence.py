@@ -43,6 +43,9 @@ TRANSFORMER_FILES = tuple(
 )
 MODEL_FILE = "config_sentence_transformers.json"
 
+UNSPECIFIED = "since the checkpoint specifies no pooling"
+UNASKED = "but nobody asked the Hub whether the model says otherwise"
+
 
 @dataclass(frozen=True, eq=False)
 class Dense(Module):
@@ -80,7 +83,7 @@ class SentenceConfig(NamedTuple):
     normalize: bool = False
     max_seq_length: int | None = None
     dense: tuple[Dense, ...] = ()
-    reason: str = "mean, since the checkpoint specifies no pooling"
+    reason: str = f"mean, {UNSPECIFIED}"
     do_lower_case: bool = False
     prompts: Mapping[str, str] = {}
     prompt: str = ""
@@ -103,6 +106,7 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
     limit, lower = _read_transformer(folder)
     prompts, prompt = _read_prompts(folder)
     found = SentenceConfig(
+        reason="mean, " + (UNSPECIFIED if asked(folder) else UNASKED),
         max_seq_length=limit,
         do_lower_case=lower,
         prompts=prompts,
@@ -177,6 +181,17 @@ def network_place(folder: Path) -> Place:
     if kind not in NETWORKS:  # what else the file says, those who pool see
         return Place(folder)
     return Place(folder / _module(first, folder / "modules.json").path, kind == "StaticEmbedding")
+
+
+def asked(folder: Path) -> bool:
+    """Whether it is known that a model has a modules.json, or that it has none.
+
+    transformers does not fetch modules.json. A snapshot in the Hub's cache that lacks it may still have one on the Hub,
+    unless the client left the mark that it asked in vain.
+    """
+    cached = folder.parent.name == "snapshots"
+    mark = folder.parents[1] / ".no_exist" / folder.name / "modules.json"
+    return not cached or os.path.lexists(folder / "modules.json") or mark.is_file()
 
 
 def missing_files(folder: Path) -> list[str]:

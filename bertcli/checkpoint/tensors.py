@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import math
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.lacking import lacks_weights
 from bertcli.checkpoint.state_dict import Refused, read_state_dict
 from bertcli.checkpoint.untrusted import is_plain, open_regular, read_bytes, read_object
 from bertcli.errors import BertcliError, shown
@@ -104,7 +102,7 @@ def open_tensors(folder: Path) -> dict[str, StoredTensor]:
     """
     file = weights_file(folder)
     if file is None:
-        raise _no_weights(folder)
+        raise BertcliError(f"{folder} holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin.")
     return _open_shards(file) if file.name.endswith(INDEX_ENDING) else open_file(file)
 
 
@@ -207,17 +205,3 @@ def _open_shards(index: Path) -> dict[str, StoredTensor]:
                 f"{folder / file} lacks tensor {shown(tensor)}, which {index.name} places there: fetch it again."
             )
     return {tensor: shards[file][tensor] for tensor, file in weight_map.items()}
-
-
-def _no_weights(folder: Path) -> BertcliError:
-    """Why there is nothing to open, and the way out."""
-    if not folder.is_dir():
-        return BertcliError(f"There is no folder {folder}.")
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError as error:
-        return BertcliError(f"{folder} cannot be read: {error.strerror or error}.")
-    with suppress(OSError):
-        names += [f"onnx/{name}" for name in os.listdir(folder / "onnx")]
-    otherwise = f"holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin"
-    return lacks_weights(str(folder), names, otherwise)

@@ -241,28 +241,37 @@ def test_a_damaged_index_is_refused(tmp_path: Path, text: str) -> None:
 # ------------------------------------------------------------------------------------------------- files not to be read
 
 
-def test_other_formats_and_empty_folders_are_named(tmp_path: Path) -> None:
-    with pytest.raises(
-        BertcliError, match=r"holds no weights: there is neither model.safetensors nor pytorch_model.bin"
-    ):
+def test_a_folder_without_weights(tmp_path: Path) -> None:
+    with pytest.raises(BertcliError, match=r"holds no weights: there is neither model.safetensors nor pytorch_model"):
         open_tensors(tmp_path)
-    with pytest.raises(BertcliError, match="There is no folder"):
-        open_tensors(tmp_path / "nowhere")
-    (tmp_path / "tf_model.h5").touch()
-    with pytest.raises(BertcliError, match=r"only in tf_model.h5 \(TensorFlow\)"):
-        open_tensors(tmp_path)
+    with pytest.raises(BertcliError, match=r"has no config.json and no tokenizer: give the folder of a model"):
+        load(tmp_path)
+    folder = make(tmp_path)
+    (folder / SINGLE_FILE).unlink()
+    with pytest.raises(BertcliError, match="has no weights: give the folder of a model"):
+        load(folder)
+    (folder / "vocab.txt").unlink()
+    with pytest.raises(BertcliError, match="has no weights and no tokenizer: give the folder of a model"):
+        load(folder)
 
 
-def test_what_is_only_an_adapter_or_a_graph_is_named(tmp_path: Path) -> None:
-    (tmp_path / "adapter_config.json").touch()
-    for look in (open_tensors, load):
-        with pytest.raises(BertcliError, match=r"adapter_config\.json \(an adapter for another model\), .*merge_and"):
-            look(tmp_path)
-    (tmp_path / "adapter_config.json").unlink()
-    (tmp_path / "onnx").mkdir()
-    (tmp_path / "onnx" / "model.onnx").touch()
-    with pytest.raises(BertcliError, match=r"weights only in onnx/model\.onnx \(ONNX\)"):
-        open_tensors(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tf_model.h5", "has its weights for TensorFlow only"),
+        ("flax_model.msgpack", "has its weights for Flax only"),
+        ("onnx/model.onnx", "has its weights as an ONNX graph only"),
+        ("adapter_config.json", "is an adapter of peft, not a whole model"),
+        ("pytorch_adapter.bin", "is an adapter of the adapters library, not a whole model"),
+        ("gliner_config.json", "is a model of GLiNER"),
+        ("router_config.json", "is a Router of sentence-transformers"),
+    ],
+)
+def test_what_else_a_folder_is_is_named(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    with pytest.raises(BertcliError, match=rf"{message}.* \({name}\), which bertcli does not read"):
+        load(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
