@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 
 def groups(
-    folder: Path, quick: bool, texts: Path | None, labeled: Path | None, beside: Path | None
+    folder: Path, quick: bool, texts: Path | None, labeled: Path | None, models: list[str], beside: Path | None
 ) -> dict[str, Callable[[], Iterator[Record]]]:
     """What can be measured, by name; modules are imported when their turn comes."""
     from bench.engines import engines, engines_stream, first_results, int8_accuracy
@@ -40,7 +40,7 @@ def groups(
         "engines": lambda: engines(folder, quick),
         "engines-stream": lambda: engines_stream(folder, 100 if quick else 500),
         "first-results": lambda: first_results(folder, 1 if quick else 3),
-        "int8": lambda: int8_accuracy(200, labeled),
+        "int8": lambda: int8_accuracy(200, texts, labeled, models),
     }
 
 
@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and texts")
     parser.add_argument("--texts", type=Path, metavar="FILE", help="real texts for the stream, one a line")
     parser.add_argument("--labeled", type=Path, metavar="FILE", help="a .tsv of 0 or 1 and a text, for int8")
+    parser.add_argument("--model", nargs="+", default=[], metavar="NAME", help="more models, for int8")
     parser.add_argument("--beside", type=Path, metavar="FOLDER", help="another checkout, to measure as a peer")
     parser.add_argument(
         "--only",
@@ -63,7 +64,9 @@ def main() -> None:
     from bench.peers import base_checkpoint, missing
 
     records: list[Record] = []
-    for name, run in groups(base_checkpoint(), chosen.quick, chosen.texts, chosen.labeled, chosen.beside).items():
+    for name, run in groups(
+        base_checkpoint(), chosen.quick, chosen.texts, chosen.labeled, chosen.model, chosen.beside
+    ).items():
         if chosen.only and name not in chosen.only:
             continue
         for record in run():
