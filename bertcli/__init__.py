@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bertcli._version import __version__ as __version__
 from bertcli.engine.blas import choose_kernel
 from bertcli.engine.threads import choose_threads
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 # before anything here imports NumPy
 choose_kernel()
 choose_threads()
-
-__version__ = "0.4.0"
 
 _HOMES = {
     "BertConfig": "bertcli.models.bert",

@@ -1,0 +1,3 @@
+"""The version, said once: the build reads it from here."""
+
+__version__ = "0.4.0"
