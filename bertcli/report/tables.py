@@ -120,7 +120,7 @@ def takes_escapes() -> bool:
     """Whether standard output is a terminal that supports bold text, or is to be treated as one."""
     if os.environ.get("NO_COLOR"):
         return False
-    able = sys.stdout.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown") and os.name != "nt"
+    able = sys.stdout.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
     return able or bool(os.environ.get("FORCE_COLOR"))
 
 

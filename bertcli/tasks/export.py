@@ -196,7 +196,7 @@ def _let_go_of_weights(model: Opened) -> None:
             owner = owner.base
         owners.add(owner)
     for owner in owners:
-        if isinstance(owner, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+        if isinstance(owner, mmap.mmap):
             owner.madvise(mmap.MADV_DONTNEED)
 
 

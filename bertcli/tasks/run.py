@@ -213,7 +213,7 @@ def _started_with(environment: Mapping[str, str]) -> Iterator[None]:
     Errors: BertcliError if it cannot be started.
     """
     before = {name: os.environ.get(name) for name in environment}
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ.update(environment)
     try:
         yield
@@ -226,8 +226,7 @@ def _started_with(environment: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-        if mask is not None:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 # ----------------------------------------------------------------------------------------------------- in a worker

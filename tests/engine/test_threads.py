@@ -211,13 +211,11 @@ def test_threads_have_numpys_error_settings() -> None:
         threads.share(work, range(20))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_threads_of_a_forked_child_are_its_own() -> None:
     """And finds no lock taken: of threads that do not cross the fork, one is in the middle of everything."""
     subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=SECONDS)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_threads_that_set_the_librarys_number_are_waited_for_by_a_fork() -> None:
     inside, released = threading.Event(), threading.Event()
 

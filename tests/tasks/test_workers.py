@@ -164,7 +164,6 @@ def test_workers_imports_nothing_from_the_folder_it_runs_in(model: Model, tmp_pa
     assert len(np.load(tmp_path / "v.npy")) == 60
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no signals to block on this system")
 def test_workers_ctrl_c_is_nothing_to_a_worker_from_its_first_moment() -> None:
     with running._started_with({}):
         process = subprocess.Popen([sys.executable, "-c", "print('done')"], stdout=subprocess.PIPE)
@@ -365,7 +364,6 @@ def test_workers_end_when_no_more_is_wanted(model: Model, started: list[BaseProc
     assert len(started) == 2
 
 
-@pytest.mark.skipif(not hasattr(os, "killpg"), reason="no process groups on this system")
 @pytest.mark.parametrize(("number", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGKILL", -9)])
 def test_workers_end_with_signals(number: str, status: int, model: Model, tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
