@@ -7,7 +7,8 @@ const weights = new DataView(bytes.buffer);  // 16-bit fractions of 1, [layer, h
 const [layer, head, said, region, matrix] = ["layer", "head", "said", "region", "matrix"].map(
   id => document.getElementById(id));
 const canvas = region.querySelector("canvas"), pen = canvas.getContext("2d");
-const cell = 20, font = "13px ui-monospace, Menlo, Consolas, monospace", most = 5;
+let cell = 20;
+const smallest = 20, widest = 56, font = "13px ui-monospace, Menlo, Consolas, monospace", most = 5;
 let shown = [], largest = 1, beside = 0, at = null;
 
 function weight(l, h, i, j) {
@@ -22,6 +23,7 @@ function choose() {
     chosen.reduce((sum, one) => sum + weight(l, one, i, j), 0) / chosen.length));
   largest = shown.reduce((most, row) => Math.max(most, ...row), 0) || 1;
   location.replace("#" + l + "." + (h < mean ? h : "mean"));
+  document.getElementById("largest").textContent = percent(largest);
   draw();
   if (at) say();
 }
@@ -32,6 +34,7 @@ function draw() {
   pen.font = font;
   const longest = Math.max(...data.pieces.map(piece => pen.measureText(piece).width)) + 12;
   beside = Math.min(longest, width * 0.4, height * 0.4);
+  cell = Math.max(smallest, Math.min(widest, Math.floor((width - beside - 2) / size)));
   matrix.style.width = matrix.style.height = beside + cell * size + 1 + "px";
   canvas.width = width * sharp;
   canvas.height = height * sharp;
@@ -46,12 +49,19 @@ function draw() {
   pen.beginPath();
   pen.rect(beside, beside, width, height);
   pen.clip();
+  pen.font = font;
   for (let i = firstRow; i < lastRow; i++) for (let j = firstColumn; j < lastColumn; j++) {
     const x = beside + j * cell - left, y = beside + i * cell - top;
     pen.fillStyle = `rgb(${color("--shade-of")} / ${(shown[i][j] / largest).toFixed(3)})`;
     pen.fillRect(x, y, cell, cell);
     pen.strokeStyle = color("--line");
     pen.strokeRect(x + 0.5, y + 0.5, cell, cell);
+    if (cell > 40) {
+      pen.fillStyle = color(shown[i][j] > largest / 2 ? "--paper" : "--ink");
+      pen.textAlign = "center";
+      pen.textBaseline = "middle";
+      pen.fillText((100 * shown[i][j]).toFixed(0), x + cell / 2, y + cell / 2);
+    }
     if (at && at[0] === i && at[1] === j) {
       pen.strokeStyle = color("--focus");
       pen.lineWidth = 3;

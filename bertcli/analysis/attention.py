@@ -189,6 +189,8 @@ STYLE = """
 #region { height: 80vh; position: relative; }
 #matrix { position: relative; }
 #matrix canvas { position: sticky; top: 0; left: 0; display: block; touch-action: pan-x pan-y; }
+#ramp { display: inline-block; width: 12rem; height: 1em; margin: 0 .5em; vertical-align: middle;
+  border: 1px solid var(--line); background: linear-gradient(to right, transparent, rgb(var(--shade-of))); }
 #said { display: block; min-height: 3em; overflow-wrap: anywhere; }
 """
 
@@ -218,7 +220,7 @@ def attention_page(attention: Attention, choice: Choice) -> str:
         "div", matrix, id="region", class_="scrolled", tabindex="0", role="application", aria_label=f"Weights. {KEYS}"
     )
     script = files(__package__).joinpath("attention.js").read_text(encoding="utf-8")
+    scale = element("p", "0 %", element("span", id="ramp"), element("span", id="largest"))
     title = f"Attention of {attention.model}"
-    return page(
-        title, choices, element("output", KEYS, id="said"), region, lead=LEAD, style=STYLE, script=script, data=data
-    )
+    content = choices, scale, element("output", KEYS, id="said"), region
+    return page(title, *content, lead=LEAD, style=STYLE, script=script, data=data)

@@ -19,7 +19,7 @@ from bertcli.errors import check_choice, check_count
 from bertcli.files.table import cell
 from bertcli.model import expect_model
 from bertcli.report.documents import ByName, Document, Documented
-from bertcli.report.page import Markup, element, marked, page, table
+from bertcli.report.page import Markup, element, marked, page, shaded, table
 from bertcli.report.tables import Column, Mark
 from bertcli.tasks.batches import BATCH_TOKENS, in_micro_batches
 from bertcli.tasks.task import length_limit
@@ -71,6 +71,7 @@ class Explanation(ByName, Documented):
     meaning: str
     value: float
     words: tuple[Contribution, ...]
+    probability: float | None = None  # that the value stands for, if it does
 
     @property
     def record(self) -> dict[str, Any]:
@@ -86,6 +87,12 @@ class Explanation(ByName, Documented):
             "value": self.value,
             "words": words,
         }
+
+    @property
+    def result(self) -> str:
+        """What the value is, the value, and the probability that belongs to it."""
+        named = "" if self.probability is None else f", a probability of {self.probability:.1%}"
+        return f"{self.meaning}: {cell(self.value)}{named}"
 
     @property
     def shares(self) -> list[float]:
@@ -106,8 +113,7 @@ class Explanation(ByName, Documented):
             [word.word, f"{word.contribution:+.4f}", f"{share:+.1%}"]
             for word, share in zip(self.words, self.shares, strict=True)
         ]
-        below = [f"{self.meaning}: {cell(self.value)}"]
-        return Document(columns, rows, below, self.record, self.record["words"])
+        return Document(columns, rows, [self.result], self.record, self.record["words"])
 
     def texts(self) -> list[tuple[str, list[tuple[Contribution, float]]]]:
         """The text, and its pair if there is one, each with its words and their shades."""
@@ -174,7 +180,8 @@ def explanations(
             Contribution(one.word, one.start, one.end, float(number), one.side)
             for one, number in zip(words, contributions, strict=True)
         )
-        yield Explanation(index, text, pair, result.target, result.meaning, value, tuple(found))
+        probability = None if result.probability is None else result.probability(value)
+        yield Explanation(index, text, pair, result.target, result.meaning, value, tuple(found), probability)
 
 
 def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> list[Word]:
@@ -225,17 +232,18 @@ def _of_some(result: Result, sentences: list[Sentence], batch: list[int]) -> Num
 # -------------------------------------------------------------------------------------------- pages and drawings
 
 
-def explain_page(found: Sequence[Explanation]) -> str:
+def explain_page(found: Sequence[Explanation], model: str = "") -> str:
     """The texts with their words shaded, and the numbers below each."""
     parts = [part for one in found for part in _parts(one, heading=len(found) > 1)]
     title = f"What speaks for {found[0].meaning}" if len(found) == 1 else "What the words contribute"
-    return page(title, *parts, lead=MEANING)
+    return page(title, *parts, lead=MEANING, model=model)
 
 
 def _parts(one: Explanation, heading: bool) -> Iterator[Markup]:
     if heading:
         yield element("h2", f"Text {one.index}")
-    yield element("p", f"{one.meaning[0].upper()}{one.meaning[1:]}: {cell(one.value)}")
+    yield element("p", f"{one.result[0].upper()}{one.result[1:]}")
+    yield element("p", shaded(f"for {one.target}", 1), " ", shaded(f"against {one.target}", -1))
     for text, words in one.texts():
         marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.4f}") for word, shade in words]
         yield marked(text, marks)

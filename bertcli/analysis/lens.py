@@ -197,11 +197,11 @@ def _layer_views(model: Model, here: Numbers, last: Numbers, layer: int, top_k: 
 MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predictions is readable
 
 
-def lens_page(found: Sequence[Lens]) -> str:
+def lens_page(found: Sequence[Lens], model: str = "") -> str:
     """A table of layers for each mask; for many tokens a grid of each layer's best prediction."""
     parts = [part for one in found for part in _parts(one, heading=len(found) > 1)]
     numbers = NUMBERS if any(len(one.masks) <= MOST_TABLES for one in found) else ""
-    return page("What each layer would predict", *parts, lead=MEANING + numbers)
+    return page("What each layer would predict", *parts, lead=MEANING + numbers, model=model)
 
 
 def _parts(one: Lens, heading: bool) -> Iterator[Markup]:

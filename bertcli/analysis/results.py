@@ -8,6 +8,7 @@ other   the cosine of the text's vector with that of another text, as `encode` g
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from bertcli.engine.array import Array
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError, check_kind, shown
-from bertcli.tasks.batches import check_finite, check_head, hidden_states, logits
+from bertcli.tasks.batches import check_finite, check_head, hidden_states, logits, sigmoid
 from bertcli.tasks.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.encode import Plan, pool, unit
 from bertcli.tasks.options import Encode
@@ -64,12 +65,14 @@ class Asked:
 class Result(NamedTuple):
     """A number for every sentence: `target` says which (a label, a word, or the other text), `meaning` in full.
 
-    `of` gives the numbers [sentence] of sentences that are computed as one packed batch.
+    `of` gives the numbers [sentence] of sentences that are computed as one packed batch; `probability` what a number
+    stands for, if it is the logarithm of a probability or of odds.
     """
 
     target: str
     meaning: str
     of: Callable[[Sequence[Sentence]], Numbers]
+    probability: Callable[[float], float] | None = None
 
 
 def prepared(model: Model, text: str, asked: Asked) -> str:
@@ -141,8 +144,9 @@ def _log_odds(model: Model, sentence: Sentence, label: str | None) -> Result:
         others = np.delete(outputs, best, axis=1)
         return outputs[:, best] - (np.logaddexp.reduce(others, axis=1) if activation == "softmax" else 0)
 
-    what = "the log-odds of" if activation in ("softmax", "sigmoid") else "the output"
-    return Result(labels[best], f"{what} {labels[best]}", of)
+    if activation not in ("softmax", "sigmoid"):
+        return Result(labels[best], f"the output {labels[best]}", of)
+    return Result(labels[best], f"the log-odds of {labels[best]}", of, lambda odds: float(sigmoid(np.array(odds))))
 
 
 def _log_probability(model: Model, sentence: Sentence, word: str | None) -> Result:
@@ -158,7 +162,7 @@ def _log_probability(model: Model, sentence: Sentence, word: str | None) -> Resu
         found: Numbers = outputs[:, pieces[0]] - np.logaddexp.reduce(outputs, axis=1)
         return found
 
-    return Result(target, f"the log-probability of {target} at the mask", of)
+    return Result(target, f"the log-probability of {target} at the mask", of, math.exp)
 
 
 def _cosine(model: Model, other: str) -> Result:

@@ -83,7 +83,7 @@ def answer(job: _Job, wanted: Answer) -> None:
     from bertcli.tasks.answer import plan
     from bertcli.tasks.run import results
 
-    table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Answers", lead=LEAD)
+    table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Answers", model=run.model.name, lead=LEAD)
     run.end(run.records(partial(results, plan(run.model, run.wanted)), table))
 
 

@@ -63,7 +63,7 @@ def explain(
         opened, given, Asked(asked.label, asked.word, asked.other), wanted.by, passes.max_length, passes.batch_tokens,
         track=partial(tracked, task="explain", unit="batches") if has_one(given) else (lambda items: items),
     )  # fmt: skip
-    show_each(found, "explain", given, output, _show, views.explain_page)
+    show_each(found, "explain", given, output, _show, partial(views.explain_page, model=opened.name))
 
 
 def _show(one: Explanation) -> None:

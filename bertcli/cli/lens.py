@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bertcli.cli.job import open_model
@@ -44,7 +45,7 @@ def lens(
     from bertcli.analysis import lens as views
 
     found = views.lenses(opened, given, wanted.top_k, wanted.all_tokens, passes.max_length)
-    show_each(found, "lens", given, output, _show, views.lens_page)
+    show_each(found, "lens", given, output, _show, partial(views.lens_page, model=opened.name))
 
 
 def _show(one: Lens) -> None:

@@ -12,6 +12,7 @@ from bertcli.files.table import Table, cell
 from bertcli.report.tables import Mark, print_marked, shows_shades, takes_escapes, visible
 
 PALEST = 0.25  # of a mark, from 0 to 1: that of a score of 0
+BLUE, GOLDEN = 210, 137  # the first label's hue, and the golden angle: however many follow, no two are alike
 
 
 class Passage(NamedTuple):
@@ -48,6 +49,7 @@ class MarkedTable(Table):
     passages: list[Passage] = field(default_factory=list)
     passage_of: Callable[[Mapping[str, Any]], Passage] = field(kw_only=True)
     title: str = field(kw_only=True)
+    model: str = field(kw_only=True)
     lead: str = field(kw_only=True)
 
     def add(self, record: Mapping[str, Any]) -> None:
@@ -81,15 +83,23 @@ class MarkedTable(Table):
         save(file, self.page().encode())
 
     def page(self) -> str:
-        """A page of the texts with their marks, the stronger the higher the score, and of the table."""
+        """A page of the texts with their marks, a color for each label, and of the table."""
         from bertcli.report.page import element, marked, page
         from bertcli.report.page import table as table_of
 
+        labels = [mark.label for passage in self.passages for mark in passage.marks if mark.label]
+        tags = [*dict.fromkeys(map(_tag, labels))]
+        hues = {label: (BLUE + GOLDEN * tags.index(_tag(label))) % 360 for label in labels}
         content = []
-        for title, text, marks, notes in self.passages:
+        for title, text, marks, _ in self.passages:  # the table says what the notes say
             content += [element("h2", title)] if title else []
-            content += [marked(text, marks), *(element("p", note) for note in notes)]
+            content.append(marked(text, marks, hues))
         columns, rows = self.shown()
         if rows:
             content.append(table_of("What was found", columns, rows))
-        return page(self.title, *content, lead=self.lead)
+        return page(self.title, *content, lead=self.lead, model=self.model)
+
+
+def _tag(label: str) -> str:
+    """What B-PER and I-PER have in common."""
+    return label.split("-", 1)[-1]

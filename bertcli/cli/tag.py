@@ -62,7 +62,7 @@ def tag(job: _Job, wanted: Tag) -> None:
     from bertcli.tasks.run import results
     from bertcli.tasks.tag import plan
 
-    table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Entities", lead=LEAD)
+    table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Entities", model=run.model.name, lead=LEAD)
     run.end(run.records(partial(results, plan(run.model, run.wanted)), table))
 
 

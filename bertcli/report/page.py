@@ -9,8 +9,9 @@ its Content-Security-Policy names that script by its hash.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -42,23 +43,28 @@ def _attributes(attributes: dict[str, str | bool | None]) -> Iterator[str]:
             yield f" {known}" if value is True else f' {known}="{escape(visible(value, lines=True))}"'
 
 
-def marked(text: str, marks: Sequence[Mark]) -> Markup:
-    """A text in its own writing direction with marks in it, which are in order and do not overlap (else ValueError)."""
+def marked(text: str, marks: Sequence[Mark], hues: Mapping[str, int] | None = None) -> Markup:
+    """A text in its own writing direction with marks in it, which are in order and do not overlap (else ValueError).
+
+    `hues`: the hue of a label's marks, in degrees.
+    """
     parts: list[str] = []
     done = 0
     for mark in marks:
         if not done <= mark.start <= mark.end <= len(text):
             raise ValueError(f"the mark {mark.start}–{mark.end} overlaps another one, or ends after the text")
-        parts += [text[done : mark.start], shaded(text[mark.start : mark.end], *mark[2:])]
+        hue = (hues or {}).get(mark.label)
+        parts += [text[done : mark.start], shaded(text[mark.start : mark.end], *mark[2:], hue=hue)]
         done = mark.end
     return element("p", *parts, text[done:], class_="text", dir="auto")
 
 
-def shaded(words: str, shade: float, label: str = "", title: str = "") -> Markup:
-    """Words on a ground whose color says the sign of `shade`, and whose strength its size (1: full)."""
+def shaded(words: str, shade: float, label: str = "", title: str = "", hue: int | None = None) -> Markup:
+    """Words on a ground whose color says the sign of `shade`, or has a hue, and whose strength its size (1: full)."""
     inner = [element("small", label)] if label else []
-    side, strength = "against" if shade < 0 else "for", min(1.0, abs(shade))
-    return element("mark", words, *inner, class_=side, style=f"--shade: {strength:.3f}", title=title or None)
+    side = "of-hue" if hue is not None else "against" if shade < 0 else "for"
+    style = f"--shade: {min(1.0, abs(shade)):.3f}" + (f"; --hue: {hue}" if hue is not None else "")
+    return element("mark", words, *inner, class_=side, style=style, title=title or None)
 
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Markup:
@@ -77,7 +83,15 @@ def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]
 def _cells(row: Sequence[str], columns: Sequence[Column]) -> Iterator[Markup]:
     for i, (text, column) in enumerate(zip(row, columns, strict=True)):
         kind = "number" if column.number else None
-        yield element("td", text, class_=kind) if i else element("th", text, scope="row", class_=kind)
+        yield element("td", text, class_=kind) if i else element("th", *_breakable(text), scope="row", class_=kind)
+
+
+def _breakable(text: str) -> list[str]:
+    """A path in parts, so that a narrow page breaks it behind its dots and lines, and not within words."""
+    if isinstance(text, Markup):
+        return [text]
+    parts = re.split(r"(?<=[._])(?=\w)", text)
+    return [part for one in parts for part in (Markup("<wbr>"), one)][1:]
 
 
 def scrolled(content: Markup, label: str) -> Markup:
@@ -85,8 +99,10 @@ def scrolled(content: Markup, label: str) -> Markup:
     return element("div", content, class_="scrolled", role="region", aria_label=label, tabindex="0")
 
 
-def page(title: str, *content: Markup, lead: str, style: str = "", script: str = "", data: Any = None) -> str:
-    """A whole page: a heading, `lead` (what the numbers mean, and what they do not), the content.
+def page(
+    title: str, *content: Markup, lead: str, model: str = "", style: str = "", script: str = "", data: Any = None
+) -> str:
+    """A whole page: a heading, the model's name, `lead` (what the numbers mean, and what they do not), the content.
 
     `data` is what JSON can hold; `script` finds it as the text of the element with the id "data".
     """
@@ -106,7 +122,8 @@ def page(title: str, *content: Markup, lead: str, style: str = "", script: str =
         element("title", title),
         Markup(f"<style>{shared}{style}</style>"),
     ]
-    header = element("header", element("h1", title), element("p", lead))
+    named = [element("p", f"Model: {model}")] if model else []
+    header = element("header", element("h1", title), *named, element("p", lead))
     body = element("body", header, element("main", *content), *scripts)
     return f"<!DOCTYPE html>\n{element('html', element('head', *head), body, lang='en')}\n"
 

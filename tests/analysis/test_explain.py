@@ -153,11 +153,16 @@ def test_explain_records_and_shares(made: Made) -> None:
 def test_explain_pages_hold_the_text_and_every_number(made: Made) -> None:
     model = bertcli.load(made(**LABELS))
     found = bertcli.explain(model, ["<b>cat</b> &amp; </script>dog", PAIR[0]], [None, PAIR[1]])
-    text = explain_page(found)
+    text = explain_page(found, "M<b>")
+    assert "<p>Model: M&lt;b&gt;</p>" in text
     assert "<b>" not in text
     assert "<script" not in text
-    assert text.count("<mark") == sum(len(one.words) for one in found)
+    assert text.count("<mark") == sum(2 + len(one.words) for one in found)  # and what either color means
     for one in found:
+        scores = {said["label"]: said["score"] for said in model.classify([one.text], [one.text_pair])[0]["labels"]}
+        assert one.probability == pytest.approx(scores[one.target], abs=1e-6)
+        assert f"a probability of {one.probability:.1%}</p>" in text
+        assert f">for {one.target}</mark>" in text
         for word in one.words:
             assert f'title="{word.contribution:+.4f}"' in text
 

@@ -66,6 +66,9 @@ def test_answer_writes_a_page(reader: Path, tmp_path: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert "<h2>&lt;i&gt;?</h2>" in text
     assert "<mark" in text
+    assert f"<p>Model: {reader}</p>" in text
+    best = library.load(reader).answer(["<i>?"], CONTEXT)[0]["answers"][0]
+    assert text.count(f">{best['score']:.4f}<") == 1  # in the table alone
 
 
 def test_answer_keeps_going(reader: Path, tmp_path: Path) -> None:

@@ -100,6 +100,11 @@ def test_tag_writes_a_page_that_is_safe(tagger: Path, tmp_path: Path) -> None:
     assert text.count("<mark") >= len(record["entities"])
     assert f">{record['entities'][0]['score']:.4f}</td>" in text
     assert "://" not in text
+    assert f"<p>Model: {tagger}</p>" in text
+    marks = re.findall(r'--hue: (\d+)"[^>]*>[^<]*<small>([^<]*)</small>', text)
+    hues = {label: hue for hue, label in marks}
+    assert len(hues) > 1
+    assert len({hue for hue, _ in marks}) == len(hues)  # a color for each label
 
 
 def test_tag_resumes_and_shares_its_work(tagger: Path, source: Path, tmp_path: Path) -> None:

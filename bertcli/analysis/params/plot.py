@@ -75,7 +75,8 @@ class Graph:
     def _edges(self) -> Iterator[tuple[str, str]]:
         for row in self.rows:
             if row.path in self.nodes:
-                yield from ((self.ids[source], self.ids[row.path]) for source in row.connected_to)
+                sources = (source for source in row.connected_to if source != row.path)  # "× 12" says that it repeats
+                yield from ((self.ids[source], self.ids[row.path]) for source in sources)
 
     def _nested(self) -> Iterator[tuple[int, Row, str]]:
         """Frames that open and close around the nodes inside them, each with its depth."""
