@@ -21,6 +21,7 @@ from checkpoints import make
 from fuzz_damage import Files, contents, damaged, edited, headed, json_files, strings
 from fuzz_vectors import read_vectors, vector_cases
 from hypothesis import strategies as st
+from reference.vocabulary_cases import MODELS
 
 import bertcli
 from bertcli.checkpoint.loading import read_config
@@ -60,6 +61,11 @@ WITH_JSON = _folder(
 WITH_VOCABULARY = _folder(tokenizer="vocab")
 SHARDED = _folder(shards=2)
 SENTENCE = _folder(sentence=Sentence(pooling=("mean", "cls"), normalize=True, dense=(Dense(4),), max_seq_length=9))
+SENTENCEPIECE = {"xlm-roberta": "sentencepiece.bpe.model", "albert": "spiece.model", "deberta-v2": "spm.model"}
+WITH_MERGES = {
+    "vocab.json": b'{"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "a": 4, "t": 5, "h": 6, "th": 7, "\\u0120": 8}',
+    "merges.txt": b"#version: 0.2\nt h\n",
+}
 SENTENCE_NAMES = ("modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "2_Dense/config.json")
 
 
@@ -75,6 +81,20 @@ def vocabulary_files(draw: st.DrawFn) -> Files:
     }
     found = dict(draw(json_files(files, ("tokenizer_config.json", "special_tokens_map.json"))))
     return found | {"vocab.txt": draw(damaged(files["vocab.txt"]))}
+
+
+def model_files(kind: str, name: str) -> st.SearchStrategy[Files]:
+    """A damaged sentencepiece model, of a family that has one."""
+    config = json.dumps({"model_type": kind}).encode()
+    return damaged((MODELS / name).read_bytes(), often=1).map(lambda data: {"config.json": config, name: data})
+
+
+@st.composite
+def byte_pair_files(draw: st.DrawFn) -> Files:
+    """vocab.json edited, and merges.txt with damage."""
+    found = dict(draw(json_files({"vocab.json": WITH_MERGES["vocab.json"]}, ("vocab.json",))))
+    merges = draw(damaged(WITH_MERGES["merges.txt"]))
+    return found | {"config.json": b'{"model_type": "roberta"}', "merges.txt": merges}
 
 
 @st.composite
@@ -202,6 +222,8 @@ PARTS = {
     "config": Part(json_files({"config.json": WITH_JSON["config.json"]}, ("config.json",)), read_settings),
     "tokenizer.json": Part(json_files({name: WITH_JSON[name] for name in JSON_NAMES}, JSON_NAMES), read_words),
     "vocab.txt": Part(vocabulary_files(), read_words),
+    **{kind: Part(model_files(kind, name), read_words) for kind, name in SENTENCEPIECE.items()},
+    "merges.txt": Part(byte_pair_files(), read_words),
     "sentence": Part(json_files(SENTENCE, SENTENCE_NAMES), read_sentence_config),
     "model": Part(json_files(WITH_JSON, ("config.json",)), read_model),
     **{ending: Part(input_files(ending), read_texts) for ending in ("txt", "jsonl", "csv", "tsv")},

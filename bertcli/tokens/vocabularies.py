@@ -16,10 +16,12 @@ from tokenizers.models import BPE, Unigram, WordLevel, WordPiece
 from bertcli.checkpoint.lacking import lacks_tokenizer
 from bertcli.checkpoint.untrusted import JSON_LIMIT, VOCABULARY_LIMIT, read_whole
 from bertcli.errors import BertcliError, shown
-from bertcli.tokens.sentencepiece import CONTROL, USER_DEFINED, Model, parse_model
+from bertcli.tokens.sentencepiece import CONTROL, USER_DEFINED, Model, Piece, parse_model
 from bertcli.tokens.settings import Settings
 
+SPACED_MASKS = ("mpnet", "roberta", "xlmroberta", "camembert", "albert")  # whose mask takes the space before it
 ONE_SPACE = normalizers.Replace(Regex(" {2,}"), " ")
+SPACES_MARKED = (normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁"))
 
 
 def open_vocabulary(folder: Path, settings: Settings) -> Backend:
@@ -36,7 +38,11 @@ def open_vocabulary(folder: Path, settings: Settings) -> Backend:
         )
     if not names.issuperset(files):
         raise lacks_tokenizer(str(folder), names, " with ".join(files))
-    return build(*(folder / name for name in files), settings)
+    backend = build(*(folder / name for name in files), settings)
+    mask = settings.named.get("mask", "[MASK]" if settings.kind == "albert" else "<mask>")
+    if settings.kind in SPACED_MASKS and backend.token_to_id(mask) is not None:
+        backend.add_special_tokens([AddedToken(mask, lstrip=True, special=True, normalized=False)])
+    return backend
 
 
 def _word_pieces(file: Path, settings: Settings) -> Backend:
@@ -51,8 +57,6 @@ def _word_pieces(file: Path, settings: Settings) -> Backend:
     )
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece()
-    if settings.kind == "mpnet":
-        _add_spaced_mask(backend, settings, "<mask>")
     return backend
 
 
@@ -90,48 +94,44 @@ def _byte_pairs(vocabulary: Path, merges: Path, settings: Settings) -> Backend:
         raise BertcliError(f"{vocabulary} lacks {first} or {last}, which RoBERTa puts around every text.")
     trim = settings.flag("trim_offsets", True)  # by position: the second name changed between versions
     backend.post_processor = processors.RobertaProcessing((last, last_id), (first, first_id), trim, prefix)
-    _add_spaced_mask(backend, settings, "<mask>")
     return backend
 
 
 def _xlm_roberta(file: Path, settings: Settings) -> Backend:
     model = _read(file)
-    special = [(token, 0.0) for token in ("<s>", "<pad>", "</s>", "<unk>")]
-    backend = _unigram(model, [*special, *_scored(model)[3:], ("<mask>", 0.0)], 3, _spaced())
-    _add_spaced_mask(backend, settings, "<mask>")
-    return backend
+    pieces = [*_special("<s>", "<pad>", "</s>", "<unk>"), *model.pieces[3:], *_special("<mask>")]
+    return _unigram(model._replace(pieces=pieces, unk_id=3), [], SPACES_MARKED)
 
 
 def _camembert(file: Path, settings: Settings) -> Backend:
     model = _read(file)
-    unused = ("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED")
-    special = [(unused[0], 0.0), ("<pad>", 0.0), (unused[1], 0.0), ("<unk>", 0.0), (unused[2], -100.0)]
-    backend = _unigram(model, [*special, *_scored(model)[1:], ("<mask>", 0.0)], 3, _spaced())
-    backend.add_special_tokens(list(unused))
-    _add_spaced_mask(backend, settings, "<mask>")
-    return backend
+    begin = [*_special("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>"), Piece("<unk>NOTUSED", -100.0, CONTROL)]
+    pieces = [*begin, *model.pieces[1:], *_special("<mask>")]
+    return _unigram(model._replace(pieces=pieces, unk_id=3), [], SPACES_MARKED)
+
+
+def _special(*tokens: str) -> list[Piece]:
+    return [Piece(token, 0.0, CONTROL) for token in tokens]
 
 
 def _albert(file: Path, settings: Settings) -> Backend:
+    """ALBERT; a piece such as "1," is unlikely."""
     model = _read(file)
     steps: list[normalizers.Normalizer] = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
     if not settings.flag("keep_accents", False):
         steps += [normalizers.NFKD(), normalizers.StripAccents()]
     if settings.flag("do_lower_case", True):
         steps.append(normalizers.Lowercase())
-    vocabulary = [
-        (text, score - 100 if text.endswith(",") and text[-2:-1].isdigit() else score) for text, score in _scored(model)
+    pieces = [
+        piece._replace(score=piece.score - 100) if piece.text[-1] == "," and piece.text[-2:-1].isdigit() else piece
+        for piece in model.pieces
     ]
-    backend = _unigram(model, vocabulary, model.unk_id, (steps, [ONE_SPACE]))
-    _add_spaced_mask(backend, settings, "[MASK]")
-    return backend
+    return _unigram(model._replace(pieces=pieces), steps, [ONE_SPACE])
 
 
 def _deberta_v2(file: Path, settings: Settings) -> Backend:
-    """DeBERTa-v2 and v3; the mask comes last where the file lacks it."""
-    model = _read(file)
     lower = [normalizers.Lowercase()] if settings.flag("do_lower_case", False) else []
-    backend = _unigram(model, _scored(model), model.unk_id, ([*lower, normalizers.Strip()], [ONE_SPACE]))
+    backend = _unigram(_read(file), [*lower, normalizers.Strip()], [ONE_SPACE])
     unknown = settings.named.get("unk", "[UNK]")
     if backend.token_to_id(unknown) is not None:
         backend.add_special_tokens([AddedToken(unknown, special=True, normalized=True)])
@@ -141,18 +141,11 @@ def _deberta_v2(file: Path, settings: Settings) -> Backend:
     return backend
 
 
-Steps = Sequence[normalizers.Normalizer]
-
-
-def _spaced() -> tuple[Steps, Steps]:
-    """How XLM-RoBERTa and CamemBERT normalize: what comes before the map of characters, and after."""
-    return [], [normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁")]
-
-
-def _unigram(model: Model, vocabulary: list[tuple[str, float]], unk_id: int, steps: tuple[Steps, Steps]) -> Backend:
-    """The most likely pieces, each with the space before it."""
-    backend = Backend(Unigram(vocabulary, unk_id, False))
-    before, after = steps
+def _unigram(
+    model: Model, before: Sequence[normalizers.Normalizer], after: Sequence[normalizers.Normalizer]
+) -> Backend:
+    """The most likely pieces, each with the space before it; the map of characters stands between the steps."""
+    backend = Backend(Unigram([(text, score) for text, score, _ in model.pieces], model.unk_id, False))
     mapped = [normalizers.Precompiled(model.charsmap)] if model.charsmap else []
     backend.normalizer = normalizers.Sequence([*before, *mapped, *after])
     backend.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -160,17 +153,6 @@ def _unigram(model: Model, vocabulary: list[tuple[str, float]], unk_id: int, ste
     whole = [piece for piece in model.pieces if piece.type in (CONTROL, USER_DEFINED)]
     backend.add_tokens([AddedToken(text, normalized=False, special=type == CONTROL) for text, _, type in whole])
     return backend
-
-
-def _add_spaced_mask(backend: Backend, settings: Settings, default: str) -> None:
-    """Let the mask take the space before it, as a word does."""
-    mask = settings.named.get("mask", default)
-    if backend.token_to_id(mask) is not None:
-        backend.add_special_tokens([AddedToken(mask, lstrip=True, special=True, normalized=False)])
-
-
-def _scored(model: Model) -> list[tuple[str, float]]:
-    return [(text, score) for text, score, _ in model.pieces]
 
 
 def _read(file: Path) -> Model:
