@@ -26,9 +26,9 @@ FORMATS = {
     ".jsonl": Format(texts="rows.json_lines", records="records.write_lines"),
     ".csv": Format(texts="rows.comma_separated", rows="records.CsvForm"),
     ".tsv": Format(texts="rows.tab_separated"),
-    ".npy": Format(arrays="arrays.write_npy", vectors="search.open_npy"),
-    ".npz": Format(arrays="arrays.write_npz", vectors="search.open_npz"),
-    ".safetensors": Format(arrays="arrays.write_safetensors", vectors="search.open_safetensors"),
+    ".npy": Format(arrays="arrays.write_npy", vectors="arrays.open_npy"),
+    ".npz": Format(arrays="arrays.write_npz", vectors="arrays.open_npz"),
+    ".safetensors": Format(arrays="arrays.write_safetensors", vectors="arrays.open_safetensors"),
     ".parquet": Format(texts="parquet.ParquetRows", rows="records.ParquetForm", vectors="search.open_parquet"),
 }
 Held = Literal["texts", "records", "rows", "arrays", "vectors"]

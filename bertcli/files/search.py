@@ -1,28 +1,24 @@
 """Exact search in a file of vectors: every row is compared with the query, a block of rows at a time.
 
-No size that a file states is trusted for an allocation: .safetensors is memory-mapped, all others are streamed.
+No size that a file states is trusted for an allocation: arrays are mapped (a compressed one of at most a gigabyte is
+unpacked), Parquet is streamed.
 """
 
 from __future__ import annotations
 
-import math
-import os
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.tensors import open_file
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, first_line, shown
-from bertcli.files.formats import endings, loaded
+from bertcli.files.formats import PARQUET, endings, loaded
 from bertcli.files.parquet import check_sizes, pyarrow
 from bertcli.files.vectors import ORIGIN, quantize, stored_width
 from bertcli.order import best_first
@@ -32,11 +28,8 @@ SINGULAR = "embedding"  # of the column of a table
 ENDS = "offsets"  # an array stored with vectors of tokens: where each text ends
 TYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", "float64", "int8", "uint8")]
 WHOLE = np.dtype(np.int64)  # of ORIGIN
-SAFETENSORS_TYPES = ("F16", "F32", "F64", "I8", "U8", "I64")  # others are not what NumPy takes them for
-MOST = 1 << 48  # rows, or numbers per row: more than any file holds
 NUMBERS = 1 << 22  # in a block: 32 MiB in float64
-BAD_ZIP = (zipfile.BadZipFile, RuntimeError, ValueError, EOFError, OSError, zlib.error, struct.error)
-HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+BAD_ZIP = (zipfile.BadZipFile, RuntimeError, ValueError, OSError)
 Numbers = NDArray[Any]
 Scores = NDArray[np.float64]
 Blocks = Callable[[int], Iterator[Numbers]]  # reads an array, so many rows at a time
@@ -143,12 +136,19 @@ def open_vectors(file: str) -> StoredVectors:
     path, ending = Path(file), Path(file).suffix.lower()
     if ending not in endings("vectors"):
         raise BertcliError(f"{file}: a file of vectors ends in {', '.join(endings('vectors'))}.")
-    if not path.exists():
+    if not path.is_file():
         raise BertcliError(f"{file} is missing: give an existing file of vectors, such as encode -o writes.")
-    arrays = loaded(ending, "vectors")(path)
+    try:
+        opened = loaded(ending, "vectors")(path)
+    except BAD_ZIP as error:
+        raise _no_vectors(path, f"cannot be read ({first_line(error):.80})") from None
+    arrays: Arrays = opened
+    if ending != PARQUET:
+        arrays = {name: partial(_blocks, path, read) for name, read in opened.items()}
     if ENDS in arrays:
         raise _no_vectors(path, "holds a row for each token, not for each text")
-    only = arrays if len(arrays) == 1 else ()
+    rows = [name for name in arrays if ending == ".safetensors" and opened[name]().ndim == 2]
+    only = rows if len(rows) == 1 else arrays if len(arrays) == 1 else ()
     name = next((name for name in (NAME, SINGULAR, *only) if name in arrays), None)
     if name is None:
         raise _no_vectors(path, f"has no array '{NAME}' or column '{SINGULAR}' but {shown([*arrays])}")
@@ -162,83 +162,22 @@ def _no_vectors(path: Path, what: str) -> BertcliError:
     return BertcliError(f"{path} {what}: it is not a usable file of vectors.")
 
 
-def _no_rows(path: Path, shape: tuple[int, ...]) -> BertcliError:
-    return _no_vectors(path, f"holds an array {shown(shape)}, not rows of numbers one after another")
-
-
 def _check_type(path: Path, dtype: np.dtype[Any], types: Sequence[np.dtype[Any]]) -> None:
     if dtype not in types:
         raise _no_vectors(path, f"holds numbers of the type {shown(dtype.str)}, not of {', '.join(map(str, TYPES))}")
 
 
-def open_npy(path: Path) -> Arrays:
-    def blocks(count: int) -> Iterator[Numbers]:
-        with open_regular(path) as file:
-            yield from _streamed(path, file, os.fstat(file.fileno()).st_size, count)
-
-    return {NAME: blocks}
-
-
-def open_npz(path: Path) -> Arrays:
-    @contextmanager
-    def opened() -> Iterator[zipfile.ZipFile]:
-        try:
-            with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-                yield archive
-        except BAD_ZIP as error:
-            raise _no_vectors(path, f"cannot be read as a zip of arrays ({first_line(error):.80})") from None
-
-    def blocks(name: str, count: int) -> Iterator[Numbers]:
-        with opened() as archive, archive.open(name) as file:
-            yield from _streamed(path, file, archive.getinfo(name).file_size, count)
-
-    with opened() as archive:
-        names = [name for name in archive.namelist() if name.endswith(".npy")]
-    return {name.removesuffix(".npy"): partial(blocks, name) for name in names}
-
-
-def _streamed(path: Path, file: IO[bytes], size: int, count: int) -> Iterator[Numbers]:
-    """The array in a .npy file of `size` bytes, which must end where its data end."""
-    shape, dtype = _header(path, file)
-    row_bytes, held = math.prod(shape[1:]) * dtype.itemsize, size - file.tell()
-    if shape[0] * row_bytes != held:
-        raise _no_vectors(path, f"needs {shape[0] * row_bytes:,} bytes for its rows but has {held:,}")
-    for begin in range(0, max(1, shape[0]), count):
-        rows = min(count, shape[0] - begin)
-        data = file.read(rows * row_bytes)
-        if len(data) < rows * row_bytes:
-            raise _no_vectors(path, "ends before its data do")
-        yield np.frombuffer(data, dtype).reshape(rows, *shape[1:])
-
-
-def _header(path: Path, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of the array in a .npy file."""
+def _blocks(path: Path, read: Callable[[], Numbers], count: int) -> Iterator[Numbers]:
     try:
-        shape, by_columns, dtype = HEADERS[np.lib.format.read_magic(file)](file)
-    except Exception as error:  # the header is a Python literal, and Python's parser has many ways to fail
-        why = f"does not begin like a .npy file of numbers ({first_line(error):.200})"
-        raise _no_vectors(path, why) from None
-    if not shape or by_columns or not 0 <= min(shape) <= max(shape) < MOST:
-        raise _no_rows(path, shape)
-    _check_type(path, dtype, (*TYPES, WHOLE))
-    return shape, dtype
-
-
-def open_safetensors(path: Path) -> Arrays:
-    tensors = open_file(path)
-
-    def blocks(name: str, count: int) -> Iterator[Numbers]:
-        tensor = tensors[name]
-        if tensor.dtype not in SAFETENSORS_TYPES:
-            types = ", ".join(SAFETENSORS_TYPES)
-            raise _no_vectors(path, f"holds an array {tensor.shape} of {tensor.dtype}, not of {types}")
-        if not tensor.shape:
-            raise _no_rows(path, tensor.shape)
-        return in_memory(tensor.array, count)
-
-    rows = [name for name, tensor in tensors.items() if len(tensor.shape) == 2]
-    only = len(rows) == 1 and not set(tensors) & {NAME, ENDS}
-    return {name: partial(blocks, name) for name in (rows if only else tensors)}
+        array = read()
+    except BertcliError:
+        raise
+    except Exception as error:  # a header is a Python literal, and Python's parser has many ways to fail
+        raise _no_vectors(path, f"cannot be read ({first_line(error):.200})") from None
+    if not array.ndim:
+        raise _no_vectors(path, "holds an array (), not rows of numbers one after another")
+    _check_type(path, array.dtype, (*TYPES, WHOLE))
+    return in_memory(array, count)
 
 
 def in_memory(array: Numbers, count: int) -> Iterator[Numbers]:

@@ -98,7 +98,7 @@ def test_search_what_does_not_fit_is_one_line(model: Path, corpus: Path, tmp_pat
         in bertcli(*find, tmp_path / "v.npy", "--truncate-dim", "8").error
     )
     assert "is missing" in bertcli(*find, tmp_path / "gone.npy").error
-    assert "does not begin like a .npy file" in bertcli(*find, _other(tmp_path)).error
+    assert "the magic string is not correct" in bertcli(*find, _other(tmp_path)).error
     (tmp_path / "short.txt").write_text("a\n", encoding="utf-8")
     message = bertcli(*find, tmp_path / "v.npy", "-i", tmp_path / "short.txt").error
     assert "has 5 rows and --input 1 texts" in message

@@ -98,6 +98,15 @@ def test_search_finds_zero_vectors_near_to_nothing() -> None:
     assert nearest(np.zeros((1, 2)), stored(rows), 3).scores.tolist() == [[0, 0, 0]]
 
 
+def test_search_reads_arrays_by_columns_and_compressed_ones(tmp_path: Path) -> None:
+    expected = nearest(QUERIES, stored(VECTORS), 3)
+    np.save(tmp_path / "v.npy", np.asfortranarray(VECTORS))
+    np.savez(tmp_path / "v.npz", embeddings=np.asfortranarray(VECTORS))
+    np.savez_compressed(tmp_path / "packed.npz", embeddings=VECTORS)
+    for name in ("v.npy", "v.npz", "packed.npz"):
+        assert np.array_equal(nearest(QUERIES, open_vectors(str(tmp_path / name)), 3).rows, expected.rows)
+
+
 def test_search_in_no_rows(tmp_path: Path) -> None:
     for ending in (".npy", ".npz", ".safetensors"):
         stored = open_vectors(save(tmp_path, ending, VECTORS[:0]))
@@ -145,8 +154,7 @@ def test_search_names_another_width(tmp_path: Path) -> None:
         (np.ones(3, np.float32), "holds rows of the shape (), not rows"),
         (np.ones((3, 2), np.int64), "numbers of the type '<i8'"),
         (np.array([["a"]]), "of the type '<U1'"),
-        (np.ones((2, 20), np.float32, order="F"), "holds an array (2, 20)"),
-        (np.array([[{}]]), "of the type '|O'"),
+        (np.array([[{}]]), "Python objects"),
     ],
 )
 def test_search_refuses_an_array_that_is_no_rows_of_numbers(array: Array, what: str, tmp_path: Path) -> None:
@@ -163,16 +171,15 @@ def header(shape: tuple[int, ...]) -> bytes:
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"", "does not begin like a .npy file"),
-        (b"plain text, not an array", "does not begin like a .npy file"),
+        (b"", "EOF: reading magic string"),
+        (b"plain text, not an array", "the magic string is not correct"),
         (
             b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 20), __import__('os')}",
-            "does not begin like a .npy file of numbers",
+            "cannot be read",
         ),
-        (header((10**12, 250)), "needs 1,000,000,000,000,000 bytes for its rows but has 0"),
-        (header((2, 20)) + bytes(159), "needs 160 bytes for its rows but has 159"),
-        (header((2, 20)) + bytes(161), "has 161"),
-        (header((-1, 20)) + bytes(20), "holds an array (-1, 20)"),
+        (header((10**12, 250)), "cannot be read"),
+        (header((2, 20)) + bytes(159), "cannot be read"),
+        (header((-1, 20)) + bytes(20), "cannot be read"),
     ],
 )
 def test_search_refuses_a_damaged_array(content: bytes, what: str, tmp_path: Path) -> None:
@@ -237,7 +244,7 @@ def test_search_refuses_a_damaged_array_in_a_zip(place: int, tmp_path: Path) -> 
 def test_search_refuses_rows_that_no_file_holds(tmp_path: Path) -> None:
     header = repr({"descr": "<f4", "fortran_order": False, "shape": (0, 2**70)}).encode().ljust(118) + b"\n"
     (tmp_path / "v.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
-    with pytest.raises(BertcliError, match="not rows"):
+    with pytest.raises(BertcliError, match="it is not a usable file of vectors"):
         open_vectors(str(tmp_path / "v.npy"))
 
 
