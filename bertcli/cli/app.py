@@ -15,7 +15,7 @@ PANELS = {  # of --help: the commands in each, which are modules of this package
     "Run": ("encode", "classify", "fill-mask", "score", "tag", "answer", "rank"),
     "Analyze": ("params", "trace", "neighbors", "explain", "lens", "heads", "diff"),
     "Look": ("tokenize", "doctor"),
-    "Make": ("export",),
+    "Make": ("export", "merge"),
 }
 
 

@@ -70,8 +70,8 @@ class StorageOptions:
                 raise wrong(name, "a sparse vector has none of this: leave it out, or --sparse.")
         one_a_text = wanted.pooling != "none"
         unfit = not one_a_text or self.stored_smaller or self.id_column is not None
-        if self.similarity and (unfit or job.long.resume or wanted.keep_going):
-            why = "it compares a few whole texts: no --pooling none, --resume, --keep-going, --dtype or --id-column."
+        if self.similarity and (unfit or changed(job.long) or wanted.keep_going):
+            why = "it compares whole texts: no --pooling none, --resume, --shard, --keep-going, --dtype, --id-column."
             raise wrong("--similarity", why)
         if self.id_column is not None and job.ending in ARRAYS and not wanted.keep_going:
             why = f"a {job.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output)."

@@ -18,11 +18,12 @@ from bertcli.cli.options import (
     MASKED_SAMPLE,
     EngineOptions,
     InputOptions,
+    LongOptions,
     ModelOptions,
     OutputOptions,
-    ResumeOptions,
     ThreadOptions,
     by_name,
+    changed,
     name_of,
     wrong,
 )
@@ -57,7 +58,7 @@ class Job:
     model: ModelOptions
     output: OutputOptions
     threads: ThreadOptions
-    long: ResumeOptions
+    long: LongOptions
     engine: EngineOptions
 
     def begin(
@@ -81,22 +82,32 @@ class Job:
             fitting = FITTING[command]
             raise wrong("--model", f"there is no bundled model for {command}; give one that fits, such as {fitting}.")
         source = self.read(wanted.keep_going, options.get("--id-column"), options.get("--label-column"))
+        source.shard = self.long.shard
+        job = self
         if self.output.output is not None:
             check_output(self.output.output, endings)
             if self.ending == PARQUET:
                 from bertcli.files.parquet import pyarrow
 
                 pyarrow(self.output.output)  # if it is missing, fail now
+            if self.long.shard:
+                from bertcli.files.merge import shard_file
+
+                file = shard_file(self.output.output, *self.long.shard)
+                job = replace(self, output=replace(self.output, output=file))
         elif self.long.resume:
             raise wrong("--resume", "--resume needs --output: only a result in a file can be continued.")
-        if self.long.resume and files_of(source) is None:
-            raise BertcliError("A pipe cannot be read a second time, so --resume needs the texts in a file (--input).")
-        if self.long.resume and self.ending == PAGE:
-            works = ", ".join(endings[:-1])
-            raise wrong("--resume", f"a {PAGE} page is written at the end; --resume works with {works}.")
+        for name in changed(self.long):
+            if files_of(source) is None:
+                raise BertcliError(
+                    f"A pipe cannot be read a second time, so {name} needs the texts in a file (--input)."
+                )
+            if self.ending == PAGE:
+                works = ", ".join(endings[:-1])
+                raise wrong(name, f"a {PAGE} page is written at the end; {name} works with {works}.")
         wanted = replace(wanted, workers=wanted.workers or "auto")
         model = open_model(self.model, sample or MASKED_SAMPLE, self.engine)
-        return Run(command, wanted, {**by_name(wanted), **options}, self, source, model)
+        return Run(command, wanted, {**by_name(wanted), **options}, job, source, model)
 
     def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> Texts:
         """The texts to work on."""
@@ -194,6 +205,10 @@ class Run(Generic[W]):
                     shards.add(form.arrays(part(block)), state)
             with shards.result() as stream:
                 form.write(stream, shards)
+        if self.texts.shard and fingerprint:
+            from bertcli.files.merge import write_note
+
+            write_note(str(self.job.output.output), self.texts.shard, fingerprint())
         return progress
 
     @contextmanager
@@ -233,6 +248,7 @@ class Run(Generic[W]):
             **by_name(job.texts),
             **by_name(job.engine),
             **self.options,
+            "--shard": self.texts.shard and "{}/{}".format(*self.texts.shard),
             "--input": None,  # files may be renamed
             "input": digest(files),
             "model": digest(model_files(self.model.path)),

@@ -12,6 +12,7 @@ from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 MASKED_SAMPLE, SENTIMENT_SAMPLE = "bert-mini-mlm", "bert-mini-sentiment"  # the bundled models
+MANY = 100_000  # shards, which have five digits in their names
 TableFormat = Literal["table", "json", "csv", "markdown"]
 
 
@@ -56,6 +57,14 @@ def model_option(help: str) -> Any:
 def id_column_option() -> Any:
     """The option that names the field of ids."""
     return option(None, "NAME", "The field that identifies a text; it is copied to the output.")
+
+
+def _shard(text: str) -> tuple[int, int]:
+    """I and N in I/N."""
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and int(number) < int(count) < MANY):
+        raise ValueError(f"give I/N with 0 ≤ I < N, such as 0/7 to 6/7, not {text}.")
+    return int(number), int(count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +132,13 @@ class OutputOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class ResumeOptions:
-    """How a run deals with an interruption."""
+class LongOptions:
+    """How a long run is continued, and divided."""
 
     resume: bool = option(False, "", "Continue an interrupted run into the same --output file.", panel="Output")
+    shard: tuple[int, int] | None = option(
+        None, "I/N", "Only the I-th of N parts of all texts, from 0 (see bertcli merge).", panel="Work", read=_shard
+    )
 
 
 @dataclass(frozen=True, eq=False)

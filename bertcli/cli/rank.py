@@ -65,9 +65,9 @@ class _Job(Job):
         query, *documents = asked.texts
         single = InputOptions(documents or None, asked.input, asked.format_in, asked.column)
         found = read_texts(single, self.output, keep_going=keep_going, called="document")
-        from bertcli.tasks.rank import with_query
+        from bertcli.tasks.rank import WithQuery
 
-        return with_query(query, found)
+        return WithQuery(query, found)
 
 
 def rank(job: _Job, wanted: Rank) -> None:

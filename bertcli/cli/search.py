@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.cli.job import Job, open_model, read_texts
-from bertcli.cli.options import MASKED_SAMPLE, SearchOptions, wrong
+from bertcli.cli.options import MASKED_SAMPLE, SearchOptions, changed, wrong
 from bertcli.errors import BertcliError
 from bertcli.files.formats import RECORDS, check_output
 from bertcli.files.inputs import from_files
@@ -31,7 +31,7 @@ def refuse_contradictions(search: SearchOptions, job: Job, other: bool) -> None:
         raise wrong("--against", "give the file of vectors to look in with --against.")
     if job.texts.texts or job.texts.text_pair is not None or job.texts.pair_column is not None:
         raise wrong("--query", "give the text to look for with --query only: no other texts, no pairs.")
-    if other or job.long.resume:
+    if other or changed(job.long):
         raise wrong(
             "--query",
             "it compares one vector per text with those of --against: no --pooling none, --similarity, --dtype, "

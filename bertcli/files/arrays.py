@@ -7,7 +7,7 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -72,6 +72,16 @@ def write_safetensors(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
 def _write_rows(stream: IO[bytes], array: Stored) -> None:
     for rows in array.rows:
         stream.write(np.ascontiguousarray(rows, array.dtype).tobytes())
+
+
+def ends_of(lengths: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """0, and where each of the parts of these lengths ends."""
+    end = np.zeros(1, np.int64)
+    yield end
+    for some in lengths:
+        ends = end[-1:] + np.cumsum(some)
+        yield ends
+        end = ends if len(ends) else end
 
 
 def save_arrays(file: str, arrays: Mapping[str, NDArray[np.float32]]) -> None:

@@ -203,6 +203,47 @@ def write_parquet(
             writer.write_table(arrow.table(made, schema))
 
 
+def concatenated(stream: IO[bytes], files: Sequence[str]) -> None:
+    """Write the rows of files of one run one after another, as if they had been written together."""
+    arrow, parquet = pyarrow(files[0])
+    with ExitStack() as stack:
+        opened = [stack.enter_context(parquet.ParquetFile(file, pre_buffer=False)) for file in files]
+        fields = [
+            (name, _common_type(arrow, [one for one in opened if one.metadata.num_rows], opened[0], name))
+            for name in opened[0].schema_arrow.names
+        ]
+        schema = arrow.schema(fields)
+        with parquet.ParquetWriter(stream, schema, use_dictionary=False) as writer:
+            held: list[Any] = []
+            for batch in (batch for one in opened for batch in one.iter_batches(ROWS_WRITTEN, use_threads=False)):
+                held.append(arrow.Table.from_batches([batch]).cast(schema))
+                if sum(map(len, held)) >= ROWS_WRITTEN:
+                    whole = arrow.concat_tables(held).combine_chunks()
+                    writer.write_table(whole[:ROWS_WRITTEN].combine_chunks())
+                    held = [whole[ROWS_WRITTEN:]]
+            if any(map(len, held)):
+                writer.write_table(arrow.concat_tables(held).combine_chunks())
+
+
+def _common_type(arrow: Any, files: Sequence[Any], first: Any, name: str) -> Any:
+    """The type of a column in the file of all; the column of a shard that is only nulls says nothing."""
+    kinds = []
+    for file in files:
+        kind, column = file.schema_arrow.field(name).type, file.schema_arrow.names.index(name)
+        groups = [file.metadata.row_group(i).column(column) for i in range(file.metadata.num_row_groups)]
+        if kind != arrow.string() or any(group.statistics.null_count < group.num_values for group in groups):
+            kinds.append(kind)
+    if not kinds:
+        return first.schema_arrow.field(name).type
+    if any(arrow.types.is_list(kind) for kind in kinds):
+        return arrow.list_(kinds[0].value_type)
+    if arrow.types.is_fixed_size_list(kinds[0]):
+        return arrow.list_(kinds[0].value_type, kinds[0].list_size)
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    return arrow.float64() if {*kinds} == {arrow.int64(), arrow.float64()} else arrow.string()
+
+
 def _schema(
     arrow: Any, shards: Shards, names: Sequence[str], numbers: Mapping[str, object], columns: Sequence[Column]
 ) -> Any:

@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.errors import BertcliError
+from bertcli.files.formats import ARRAYS, ending_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -133,7 +134,7 @@ class Shards:
     def result(self) -> Iterator[IO[bytes]]:
         """`with shards.result() as stream:` — what is written to it becomes the file when the block succeeds.
 
-        The list of errors, where a run has that array, becomes v.npy.errors.jsonl before, or none where it is empty.
+        The list of errors, of arrays in which they cannot stand, becomes v.npy.errors.jsonl before, if there are any.
         """
         errors = self._path.with_name(f"{self._path.name}.{ERRORS}")
         with writing(self.file):
@@ -142,7 +143,7 @@ class Shards:
                     listed.writelines(self.pieces(ERRORS))
             with _replacing(self._path, self._folder / "result") as stream:
                 yield stream
-            if ERRORS in (self._held[0][0] if self._held else self._kept.rows) and not self.rows(ERRORS):
+            if ending_of(self.file) in ARRAYS and not self.rows(ERRORS):
                 errors.unlink(missing_ok=True)  # of an earlier result
             _sync_folder(self._path.parent)  # before the shards go
         self._published = True

@@ -59,6 +59,8 @@ class Texts:
     `files` are those it reads, in order; None if one is a pipe, which a second run could not read again.
     `share()` is how much of them has been read, 0 to 1, or None if unknown; `count` how many texts there are, if known,
     and `read` how many have been read.
+    `shard`: (I, N) for the I-th of N contiguous parts alone, which ends where windows of all texts do, so that results
+    are the same bytes; the texts are then read twice.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Texts:
         share: Callable[[], float | None] = lambda: None,
         at_hand: bool = False,
         count: int | None = None,
+        shard: tuple[int, int] | None = None,
     ) -> None:
         self._rows = rows
         self.waiting = waiting
@@ -77,11 +80,16 @@ class Texts:
         self.at_hand = at_hand
         self.count = count
         self.read = 0
+        self.shard = shard
 
     def __iter__(self) -> Iterator[Text]:
         for number, text in enumerate(self._rows, 1):
             self.read = number
             yield text
+
+    def may_part(self, before: Text, after: Text) -> bool:
+        """Whether a shard may end between two texts."""
+        return True
 
     def grouped(self, tokens: int, span: int) -> Iterator[list[Text]]:
         """Texts in lists of about `tokens` tokens, doubling up to `span` times that; shorter where the input pauses.
@@ -132,7 +140,7 @@ def from_arguments(texts: Sequence[str], pair: str | None = None) -> Texts:
     for text in [*texts, pair or ""]:
         if not is_unicode(text):
             raise BertcliError(f"A text on the command line is not UTF-8: {shown(text)}.")
-    return Texts((Text(text, pair) for text in texts), at_hand=True, count=len(texts))
+    return Texts([Text(text, pair) for text in texts], at_hand=True, count=len(texts))
 
 
 def is_unicode(text: str) -> bool:

@@ -21,7 +21,7 @@ They may be quantized, each vector on its own, so a stream gives the same result
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import Stored
+from bertcli.files.arrays import Stored, ends_of
 from bertcli.files.formats import PARQUET, ending_of, loaded
 from bertcli.files.parquet import LENGTHS, Column, write_parquet
 from bertcli.files.shards import ERRORS, LINES, Shards
@@ -148,7 +148,7 @@ class VectorForm:
             yield Stored(name, dtype, (shards.rows(name), *row), shards.of(name))
         if self.ends:
             count = shards.rows(LENGTHS)
-            yield Stored(self.ends, "<i8", (count + 1,), _ends(shards.of(LENGTHS)))
+            yield Stored(self.ends, "<i8", (count + 1,), ends_of(shards.of(LENGTHS)))
         if self.sparse:
             yield Stored("shape", "<i8", (2,), [np.array([count, self.width])])
             yield Stored("format", "|S3", (), [np.array(b"csr")])
@@ -194,16 +194,6 @@ def _spread(rows: NDArray[Any], places: list[int], count: int) -> NDArray[Any]:
     spread = np.zeros((count, *rows.shape[1:]), rows.dtype)
     spread[places] = rows
     return spread
-
-
-def _ends(lengths: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-    """0, and where each of the parts of these lengths ends."""
-    end = np.zeros(1, np.int64)
-    yield end
-    for some in lengths:
-        ends = end[-1:] + np.cumsum(some)
-        yield ends
-        end = ends if len(ends) else end
 
 
 def failures_shown(file: str) -> str:

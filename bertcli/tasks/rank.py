@@ -37,7 +37,7 @@ def rank(model: Opened, query: str | Iterable[str] | Texts, wanted: Rank) -> Rec
     if wanted.documents is None:
         raise BertcliError("There are no documents to rank.")
     if isinstance(query, str):
-        return RecordStream(ranked(task, with_query(query, from_values(wanted.documents))))
+        return RecordStream(ranked(task, WithQuery(query, from_values(wanted.documents))))
     return RecordStream(ranked(task, from_values(query, wanted.documents)))
 
 
@@ -53,10 +53,15 @@ def plan(model: Opened, wanted: Rank) -> RankTask:
     return RankTask(model, wanted.reading, activation, wanted.top_k)
 
 
-def with_query(query: str, documents: Texts) -> Texts:
+class WithQuery(Texts):
     """The pairs of a query with each document, whose place and error they keep."""
-    pairs = (text._replace(text=query, pair=None if text.error else text.text) for text in documents)
-    return Texts(pairs, documents.waiting, documents.files, documents.share, documents.at_hand, documents.count)
+
+    def __init__(self, query: str, rows: Texts) -> None:
+        super().__init__(rows, rows.waiting, rows.files, rows.share, rows.at_hand, rows.count)
+        self._query = query
+
+    def __iter__(self) -> Iterator[Text]:
+        return (text._replace(text=self._query, pair=None if text.error else text.text) for text in super().__iter__())
 
 
 class ByQuery(Texts):
@@ -66,7 +71,14 @@ class ByQuery(Texts):
     """
 
     def __init__(self, pairs: Texts) -> None:
-        super().__init__(_together(pairs), pairs.waiting, pairs.files, pairs.share, pairs.at_hand)
+        super().__init__(pairs, pairs.waiting, pairs.files, pairs.share, pairs.at_hand, shard=pairs.shard)
+
+    def __iter__(self) -> Iterator[Text]:
+        return _together(super().__iter__())
+
+    def may_part(self, before: Text, after: Text) -> bool:
+        """Between queries."""
+        return before.text != after.text
 
     def grouped(self, tokens: int, span: int) -> Iterator[list[Text]]:
         held: list[Text] = []
@@ -79,7 +91,7 @@ class ByQuery(Texts):
             yield held
 
 
-def _together(pairs: Texts) -> Iterator[Text]:
+def _together(pairs: Iterator[Text]) -> Iterator[Text]:
     """The same pairs; a row that cannot be read counts as one of the query before it."""
     query: str | None = None
     earlier: set[str] = set()

@@ -21,13 +21,15 @@ import os
 import pickle
 import signal
 import sys
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import islice
+from operator import itemgetter
 from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -114,13 +116,28 @@ def _groups(task: Task[R], texts: Texts, start: Progress) -> Generator[tuple[lis
 
     Last there may be an error in reading them, which is to be raised at its turn.
     """
-    first, grouped = start.texts, texts.grouped(task.reading.batch_tokens or BATCH_TOKENS, task.span)
+    grouped, first = partial(texts.grouped, task.reading.batch_tokens or BATCH_TOKENS, task.span), start.texts
     try:
-        for group in islice(grouped, start.windows, None):
+        begin, end, before = _part_of(texts, grouped(), *texts.shard) if texts.shard else (0, None, 0)
+        first += before
+        for group in islice(grouped(), begin + start.windows, end):
             yield group, first
             first += len(group)
     except Exception as error:
         yield error, first
+
+
+def _part_of(texts: Texts, groups: Iterator[list[Text]], number: int, count: int) -> tuple[int, int, int]:
+    """The first window of a shard, the one after its last, and the number of its first text."""
+    cuts, windows, before = [], 0, 0  # windows and texts before each place where a shard may begin
+    last: Text | None = None
+    for group in groups:
+        if last is None or texts.may_part(last, group[0]):
+            cuts.append((windows, before))
+        windows, before, last = windows + 1, before + len(group), group[-1]
+    cuts.append((windows, before))
+    first, after = (bisect_left(cuts, -(-before * part // count), key=itemgetter(1)) for part in (number, number + 1))
+    return cuts[first][0], cuts[after][0], cuts[first][1]
 
 
 def _in_order(

@@ -20,7 +20,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Text, Texts, from_values
 from bertcli.model import Model
 from bertcli.tasks.options import Rank
-from bertcli.tasks.rank import ByQuery, plan, rank, ranked, with_query
+from bertcli.tasks.rank import ByQuery, WithQuery, plan, rank, ranked
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_rank_keeps_going_past_rows_that_cannot_be_used(ranker: Model) -> None:
     records = list(rank(ranker, Texts(pairs), Rank(keep_going=True)))
     assert [record["query"] for record in records] == ["tea", "tea", "tea", "sun"]
     assert records[2] == {"query": "tea", "corpus_id": 1, "text": None, "error": "p:2: bad."}
-    (failed,) = rank(ranker, with_query("tea", Texts(pairs[1:2])), Rank(keep_going=True))
+    (failed,) = rank(ranker, WithQuery("tea", Texts(pairs[1:2])), Rank(keep_going=True))
     assert failed == {**records[2], "corpus_id": 0}
 
 

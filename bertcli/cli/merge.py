@@ -1,0 +1,39 @@
+"""bertcli merge"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from bertcli.cli.options import argument
+from bertcli.tasks.options import option
+
+logger = logging.getLogger("bertcli")
+
+
+@dataclass(frozen=True, eq=False)
+class MergeOptions:
+    """What is merged into what."""
+
+    files: list[str] = argument(..., "FILE...", "The files of all shards, or a quoted pattern.")
+    output: str = option(..., "FILE", "The file to write, of the same kind.", "-o", "--output")
+
+
+def merge(wanted: MergeOptions) -> None:
+    """Make one file of those that the shards of a run have written.
+
+    bertcli encode -i corpus.jsonl -o vectors.npy --shard 0/2
+    bertcli encode -i corpus.jsonl -o vectors.npy --shard 1/2
+    bertcli merge 'vectors-*-of-00002.npy' -o vectors.npy
+
+    The shards may be made at the same time, on several machines with the same
+    number of threads: --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT in a
+    job array that counts from 0. Beside each shard's file lies one that ends in
+    .shard; keep them together. The merged file is, byte for byte, what the run
+    writes without --shard. If a shard is missing, damaged or of another run, it
+    is named, and nothing is written.
+    """
+    from bertcli.files.merge import merge
+
+    count = merge(wanted.files, wanted.output)
+    logger.info("%d shards are merged into %s.", count, wanted.output)

@@ -1,0 +1,152 @@
+"""One file of the files that the shards of a run have written (--shard I/N), byte for byte that of the run without.
+
+Beside each of them lies a note, v-00003-of-00007.npy.shard: which part it is, of which run, and what the file holds.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from bertcli.checkpoint.untrusted import read_object
+from bertcli.errors import BertcliError
+from bertcli.files.arrays import Stored, ends_of
+from bertcli.files.formats import ARRAYS, PARQUET, check_output, ending_of, endings, loaded
+from bertcli.files.parquet import concatenated
+from bertcli.files.records import write_array
+from bertcli.files.shards import ERRORS, Fingerprint, Shards, difference, digest, save
+
+ENDS = ("offsets", "indptr")  # arrays that say where the parts of others end
+MERGED = tuple(dict.fromkeys((*endings("records"), *endings("rows"), *ARRAYS)))
+
+
+class Note(NamedTuple):
+    """Which shard of how many a file is, of which run, and the digest of its content and its list of errors."""
+
+    shard: int
+    of: int
+    fingerprint: Fingerprint
+    digest: str
+
+
+def shard_file(file: str, number: int, count: int) -> str:
+    """The name of a shard's file."""
+    path = Path(file)
+    return str(path.with_name(f"{path.stem}-{number:05}-of-{count:05}{path.suffix}"))
+
+
+def write_note(file: str, shard: tuple[int, int], fingerprint: Fingerprint) -> None:
+    """Say beside a shard's file what it is."""
+    common = {name: value for name, value in fingerprint.items() if name != "--shard"}
+    save(f"{file}.shard", json.dumps(Note(*shard, common, _digest(file))._asdict()).encode())
+
+
+def merge(patterns: Sequence[str], target: str) -> int:
+    """Write the file of a run from those of all its shards, which may be given as patterns; how many there are.
+
+    Errors: BertcliError naming files that are missing, damaged, of another run or of another kind; nothing is written.
+    """
+    ending = check_output(target, MERGED)
+    files = _complete([file for pattern in patterns for file in sorted(glob.glob(pattern)) or [pattern]], ending)
+    write: Callable[[IO[bytes], Sequence[str]], None] = _write_lines
+    if ending in ARRAYS:
+        write = _write_arrays
+    elif ending == PARQUET:
+        write = concatenated
+    with Shards(target) as shards:
+        for errors in filter(Path.exists, map(_errors, files) if ending in ARRAYS else ()):
+            shards.add({ERRORS: errors.read_bytes()}, {})
+        with shards.result() as stream:
+            write(stream, files)
+    return len(files)
+
+
+def _complete(files: Sequence[str], ending: str) -> list[str]:
+    """The files in the order of their shards, if they are all shards of one run."""
+    found: dict[int, str] = {}
+    first: Note | None = None
+    for file in files:
+        note = _note(file)
+        first = first or note
+        if ending_of(file) != ending:
+            raise BertcliError(f"{file} cannot be merged into a {ending} file, only into its own kind.")
+        why = f"one of {note.of} shards, not of {first.of}" if note.of != first.of else None
+        if why := why or difference(first.fingerprint, note.fingerprint):
+            raise BertcliError(f"{file} is of another run than {files[0]}: {why}.")
+        if note.shard in found:
+            raise BertcliError(f"{file} and {found[note.shard]} are the same shard, {note.shard}/{note.of}.")
+        found[note.shard] = file
+    missing = sorted(set(range(first.of if first else 0)) - set(found))
+    if missing:
+        names = ", ".join(f"{number}/{len(missing) + len(found)}" for number in missing[:20])
+        raise BertcliError(f"Shards are missing: {names}{', …' if missing[20:] else ''}.")
+    return [found[number] for number in sorted(found)]
+
+
+def _note(file: str) -> Note:
+    if not Path(file).is_file():
+        raise BertcliError(f"{file} is missing.")
+    if not Path(f"{file}.shard").is_file():
+        raise BertcliError(f"{file} is not a whole shard: {file}.shard, which a run with --shard writes, is missing.")
+    note, kinds = {}, {"shard": int, "of": int, "fingerprint": dict, "digest": str}
+    with suppress(BertcliError):
+        note = read_object(Path(f"{file}.shard"))
+    if note.keys() != kinds.keys() or not all(type(note[name]) is kind for name, kind in kinds.items()):
+        raise BertcliError(f"{file}.shard is damaged: run this shard again.")
+    if note["digest"] != _digest(file):
+        raise BertcliError(f"{file} or its list of errors has changed: run shard {note['shard']}/{note['of']} again.")
+    return Note(**note)
+
+
+def _errors(file: str) -> Path:
+    return Path(f"{file}.{ERRORS}")
+
+
+def _digest(file: str) -> str:
+    return digest(path for path in (Path(file), _errors(file)) if path.exists())
+
+
+# ---------------------------------------------------------------------------------------------------- kinds of files
+
+
+def _write_lines(stream: IO[bytes], files: Sequence[str]) -> None:
+    ending = ending_of(files[0])
+    if ending == ".json":
+        records = (line for line in chain.from_iterable(map(_lines, files)) if line not in (b"[\n", b"]\n", b"[]\n"))
+        write_array(stream, (line.rstrip(b",\n") for line in records))
+        return
+    for number, file in enumerate(files):
+        lines = _lines(file)
+        if ending == ".csv" and number:
+            next(lines)  # the header
+        stream.writelines(lines)
+
+
+def _lines(file: str) -> Iterator[bytes]:
+    with open(file, "rb") as lines:
+        yield from lines
+
+
+def _write_arrays(stream: IO[bytes], files: Sequence[str]) -> None:
+    ending = ending_of(files[0])
+    opened = [loaded(ending, "vectors")(Path(file)) for file in files]
+    loaded(ending, "arrays")(stream, [_joined(name, [one[name]() for one in opened]) for name in opened[0]])
+
+
+def _joined(name: str, arrays: Sequence[Any]) -> Stored:
+    first = arrays[0]
+    rows = sum(map(len, arrays)) if first.ndim else 0
+    if not first.ndim:
+        return Stored(name, first.dtype.str, (), [first])
+    if name == "shape":
+        return Stored(name, first.dtype.str, (2,), [np.array([sum(int(one[0]) for one in arrays), first[1]])])
+    if name in ENDS:
+        return Stored(name, first.dtype.str, (rows - len(arrays) + 1,), ends_of(map(np.diff, arrays)))
+    return Stored(name, first.dtype.str, (rows, *first.shape[1:]), arrays)
