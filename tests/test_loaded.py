@@ -26,10 +26,10 @@ except SystemExit as ended:
     assert not ended.code, ended.code
 """
 MOST = {
-    "params --variant large": 46,
-    "fill-mask king": 68,
-    "encode king": 72,
-    "import bertcli.models.bert": 21,
+    "params --variant large": 47,
+    "fill-mask king": 69,
+    "encode king": 73,
+    "import bertcli.models.bert": 22,
 }
 
 

@@ -31,6 +31,9 @@ class ParamsOptions:
     tensors: bool = option(False, "", "List a checkpoint's tensors and what is done with each.")
     versus: str | None = option(None, "NAME|FILE|DIR|HUB_ID", "Another variant, config.json or model to compare with.")
     plot: str | None = option(None, "FILE", "Draw the graph: .dot, .mmd (Mermaid); .svg and .png need Graphviz.")
+    dtype: Literal["float32", "float16", "bfloat16"] = option(
+        "float32", "TYPE", "Of the memory that --batch-size with --seq-len shows: float32 (default), float16, bfloat16."
+    )
     format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
 
     def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
@@ -40,6 +43,8 @@ class ParamsOptions:
         for name in changed(self) + changed(analyzed):
             if self.tensors and name not in ("--tensors", "--format", "--heads"):
                 raise wrong(name, "--tensors lists the tensors of one checkpoint as they are.")
+        if "--dtype" in changed(self) and None in (analyzed.seq_len, analyzed.batch_size):
+            raise wrong("--dtype", "this is of a pass: give --batch-size and --seq-len, too.")
         if self.versus is not None and self.plot is not None:
             raise wrong("--plot", "only one model can be drawn; leave out --versus.")
         if self.versus is not None and self.formulas:
@@ -51,6 +56,7 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions
 
     bertcli params --variant base --formulas
     bertcli params --variant large --collapse
+    bertcli params --variant base --batch-size 8 --seq-len 128 --dtype float16
     bertcli params --variant base --vocab-size 30000 --heads mlm,nsp --style keras
     bertcli params --variant base --versus large
     bertcli params --variant base --set num_hidden_layers=6 --set num_labels=3
@@ -59,7 +65,8 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions
     bertcli params --config config.json --format json
     bertcli params --variant tiny --plot tiny.svg
 
-    Rows add up to the total, and tied tensors are counted once. A variant or a config needs no weights.
+    Rows add up to the total, and tied tensors are counted once. A variant or a config needs no weights. --batch-size
+    with --seq-len adds the memory of such a pass.
     """
     wanted.refuse_contradictions(analyzed)
     if wanted.plot is not None:
@@ -84,8 +91,13 @@ def _counted(models: list[Model], analyzed: AnalyzedOptions, wanted: ParamsOptio
     from bertcli.analysis.params.summary import summary_document
 
     collapse = len(models) > 1 if wanted.collapse is None else wanted.collapse
-    sizes = {"seq_len": analyzed.seq_len, "batch_size": analyzed.batch_size}
-    found = [params(one, depth=wanted.depth, style=wanted.style, collapse=collapse, **sizes) for one in models]
+    found = [
+        params(
+            one, depth=wanted.depth, style=wanted.style, collapse=collapse, seq_len=analyzed.seq_len,
+            batch_size=analyzed.batch_size, dtype=wanted.dtype,
+        )
+        for one in models
+    ]  # fmt: skip
     if len(found) > 1:
         from bertcli.analysis.params.compare import comparison
 

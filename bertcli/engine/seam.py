@@ -67,11 +67,17 @@ class Op(Generic[P]):
 
     `signature` names the axes of each array argument and of the result, as in "token in, out in -> token out": shapes
     and costs follow from it. A product (`contracts`) does one multiply-accumulate for every combination of its axes;
-    `work(arguments)` is the number of element-wise operations per number of the result.
+    `work(arguments)` is the number of element-wise operations per number of the result, which is written over the
+    argument `over`, if any.
     """
 
     def __init__(
-        self, compute: Callable[P, Array], signature: str, contracts: bool, work: Callable[[Mapping[str, Any]], int]
+        self,
+        compute: Callable[P, Array],
+        signature: str,
+        contracts: bool,
+        work: Callable[[Mapping[str, Any]], int],
+        over: str | None,
     ) -> None:
         self.compute = compute
         self.name = compute.__name__
@@ -79,6 +85,7 @@ class Op(Generic[P]):
         self.signature = Signature.parse(signature)
         self.contracts = contracts
         self.work = work
+        self.over = over
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         watcher = _current.get()
@@ -91,11 +98,15 @@ class Op(Generic[P]):
 
 
 def op(
-    signature: str, *, contracts: bool = False, work: int | Callable[[Mapping[str, Any]], int] = 0
+    signature: str,
+    *,
+    contracts: bool = False,
+    work: int | Callable[[Mapping[str, Any]], int] = 0,
+    over: str | None = None,
 ) -> Callable[[Callable[P, Array]], Op[P]]:
     """Make a function of arrays an op: this is the decorator in ops.py that gives an op's shape and cost."""
     rule = work if callable(work) else lambda arguments: work
-    return lambda compute: Op(compute, signature, contracts, rule)
+    return lambda compute: Op(compute, signature, contracts, rule, over)
 
 
 class Signature(NamedTuple):

@@ -65,13 +65,13 @@ def pick(x: Array, rows: Integers) -> Array:
     return x.T[:, rows].T
 
 
-@op("token hidden, token hidden -> token hidden", work=1)
+@op("token hidden, token hidden -> token hidden", work=1, over="y")
 def add(x: Array, y: Array) -> Array:
     """x + y, written over y."""
     return np.add(x, y, out=y)
 
 
-@op("token hidden, token hidden -> token hidden", work=1)
+@op("token hidden, token hidden -> token hidden", work=1, over="y")
 def multiply(x: Array, y: Array) -> Array:
     """x · y, number by number, written over y."""
     return np.multiply(x, y, out=y)
@@ -85,7 +85,7 @@ def mean_tokens(x: Array, first: Integers) -> Array:
     return sums / counts[:, None]
 
 
-@op("token hidden, rows hidden -> token hidden", work=1)
+@op("token hidden, rows hidden -> token hidden", work=1, over="x")
 def add_row(x: Array, table: Array) -> Array:
     """x + E[0], the same row for every token, written over x."""
     return np.add(x, table[:1], out=x)
@@ -125,7 +125,7 @@ def relative_bias(table: Array, queries: Integers, keys: Integers) -> Array:
     return positions.by_distance(lambda distance: table[positions.bucket(distance)].T, queries, keys)
 
 
-@op("batch head query key, head query key -> batch head query key", work=1)
+@op("batch head query key, head query key -> batch head query key", work=1, over="x")
 def add_bias(x: Array, bias: Array) -> Array:
     """x + bias, the same for every sentence, written over x."""
     return np.add(x, bias, out=x)
@@ -138,13 +138,13 @@ def bucket_scores(x: Array, table: Array, *, terms: int) -> Array:
     return found
 
 
-@op("batch head query key, batch head query bucket, query, key -> batch head query key", work=1)
+@op("batch head query key, batch head query bucket, query, key -> batch head query key", work=1, over="x")
 def add_by_query(x: Array, by_query: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
     """x_ij + Y_i,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
     return np.add(x, positions.by_bucket(by_query, queries, keys, buckets, farthest, of_keys=False), out=x)
 
 
-@op("batch head query key, batch head key bucket, query, key -> batch head query key", work=1)
+@op("batch head query key, batch head key bucket, query, key -> batch head query key", work=1, over="x")
 def add_by_key(x: Array, by_key: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
     """x_ij + Y_j,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
     return np.add(x, positions.by_bucket(by_key, queries, keys, buckets, farthest, of_keys=True), out=x)
@@ -156,7 +156,7 @@ def convolve(x: Array, weight: Array, bias: Array, first: Integers, *, activatio
     return positions.convolved(x, weight, bias, first, activation)
 
 
-@op("token hidden, token -> token hidden", work=3)
+@op("token hidden, token -> token hidden", work=3, over="x")
 def rotate(x: Array, where: Integers, *, heads: int, rates: tuple[float, ...]) -> Array:
     """Every head's pairs (x_j, x_{j + D/2}) turned by the angle p r_j at position p, written over x (RoPE)."""
     return kernels.rotate(x, *positions.angles(where, rates), heads)
@@ -171,32 +171,32 @@ def repeat_heads(x: Array, like: Array, *, heads: int, of: int) -> Array:
     return wide
 
 
-@op("batch head query key, query, key -> batch head query key", work=1)
+@op("batch head query key, query, key -> batch head query key", work=1, over="x")
 def within(x: Array, queries: Integers, keys: Integers, *, window: int) -> Array:
     """x where a query and a key stand at most `window` apart, else -∞, written over x."""
     return positions.within(x, queries, keys, window)
 
 
-@op("… key -> … key", work=5)
+@op("… key -> … key", work=5, over="x")
 def softmax(x: Array) -> Array:
     """exp(x - max) / sum over the last axis, written over x."""
     return kernels.softmax(x)
 
 
-@op("batch head query key, batch head key size -> batch head query size", contracts=True)
+@op("batch head query key, batch head key size -> batch head query size", contracts=True, over="into")
 def mix(weights: Array, v: Array, into: Array | None = None) -> Array:
     """A V: the weighted sum of the values."""
     return np.matmul(weights, v, out=into)
 
 
-@op("batch head token size -> batch·token head·size")
+@op("batch head token size -> batch·token head·size", over="into")
 def concat(heads: Array, into: Array) -> Array:
     """The heads' outputs of each token, side by side."""
     into[...] = heads.transpose(0, 2, 1, 3).reshape(into.shape)
     return into
 
 
-@op("token hidden, hidden, hidden -> token hidden", work=_norm_work)
+@op("token hidden, hidden, hidden -> token hidden", work=_norm_work, over="x")
 def norm(x: Array, weight: Array | None = None, bias: Array | None = None, *, eps: float) -> Array:
     """(x - mean) / sqrt(variance + eps) · weight + bias over the hidden axis, written over x."""
     return kernels.layer_norm(x, weight, bias, eps)

@@ -63,8 +63,8 @@ def line(row: Row) -> Line:
     return row.path, row.type, row.output_shape, row.params, row.formula, row.connected_to
 
 
-def keras_summary(name: str, heads: str, vocab_size: int = 30000, **options: bool) -> Summary:
-    return bertcli.params(bertcli.variant(name, heads=heads, vocab_size=vocab_size), style="keras", **options)
+def keras_summary(name: str, heads: str, vocab_size: int = 30000, collapse: bool = False) -> Summary:
+    return bertcli.params(bertcli.variant(name, heads=heads, vocab_size=vocab_size), style="keras", collapse=collapse)
 
 
 def test_params_keras_the_summary_of_bert_base_cell_by_cell() -> None:

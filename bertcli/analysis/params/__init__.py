@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from bertcli.analysis.params.flow import Input
 from bertcli.analysis.params.summary import Row, Summary, Totals, module_plans, rows
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, check_choice
 from bertcli.model import Model, expect_model
 
+Dtype = Literal["float32", "float16", "bfloat16"]
 STYLES = ("tree", "keras")
 __all__ = ["Row", "Summary", "Totals", "params"]
 
@@ -19,14 +22,17 @@ def params(
     collapse: bool = False,
     seq_len: int | None = None,
     batch_size: int | None = None,
+    dtype: str = "float32",
 ) -> Summary:
     """Rows that add up to the model's parameters, tied ones counted once; no weights are needed.
 
     A row is a module at most `depth` levels below the whole; with `style="keras"` it is a layer of the Keras summary.
     `collapse` merges rows that differ only in the layer's number. `seq_len` (default: all positions of the model) and
-    `batch_size` (default: any) are shown in the output shapes. Raises BertcliError for a size that is not possible.
+    `batch_size` (default: any) are shown in the output shapes; with both, `memory` is that of such a pass in this dtype
+    ("float32", "float16", "bfloat16"). Raises BertcliError for a size that is not possible.
     """
     expect_model(model)
+    check_choice("dtype", dtype, Dtype)
     given = Input.checked(model.config, seq_len, batch_size)
     if style not in STYLES:
         raise BertcliError(f"There is no style '{style}'; choose {' or '.join(STYLES)}.")
@@ -35,6 +41,12 @@ def params(
     if style == "keras":
         from bertcli.analysis.params.keras import keras_plans
 
-        return Summary(model.name, rows(keras_plans(model, given), model, collapse=collapse, powers=False), style)
-    plans = module_plans(model, depth, given)
-    return Summary(model.name, rows(plans, model, collapse=collapse, powers=True), style)
+        plans = keras_plans(model, given)
+    else:
+        plans = module_plans(model, depth, given)
+    counted = rows(plans, model, collapse=collapse, powers=style != "keras")
+    if seq_len is None or batch_size is None:
+        return Summary(model.name, counted, style)
+    from bertcli.analysis.params.memory import memory
+
+    return Summary(model.name, counted, style, memory(model, batch_size, seq_len, dtype))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Any
 
-from bertcli.analysis.params.summary import Row, Summary, layer_title, size_in_bytes
+from bertcli.analysis.params.summary import Row, Summary, layer_title, memory_lines, size_in_bytes
 from bertcli.report.documents import Document
 from bertcli.report.tables import Column
 
@@ -26,7 +26,7 @@ def comparison(first: Summary, second: Summary) -> Document:
     pairs = [(own.get(path), other.get(path)) for path in paths]
     lines = [_line(path, pair) for path, pair in zip(paths, pairs, strict=True)]
     change = _change(first.total_params, second.total_params)
-    record = {
+    record: dict[str, Any] = {
         "model": first.model, "versus": second.model, "rows": lines,
         "total_params": first.total_params, "versus_total_params": second.total_params,
         "total_bytes": first.total_bytes, "versus_total_bytes": second.total_bytes, **change,
@@ -38,6 +38,9 @@ def comparison(first: Summary, second: Summary) -> Document:
         f"{size_in_bytes(summary.total_bytes)}"
         for head, summary in zip(heads, (first, second), strict=True)
     ]
+    for summary, prefix, head in zip((first, second), ("", "versus_"), heads, strict=True):
+        record |= {} if summary.memory is None else {f"{prefix}memory": summary.memory.record}
+        below += [f"{head}: {line}" for line in memory_lines(summary)]
     below.append(f"Difference: {change['difference']:+,} params, ratio {_ratio(change)}")
     columns = [Column("Layer (type)"), Column("Output Shape")]
     columns += [Column(name, number=True) for name in (*(f"Param # {head}" for head in heads), "Difference", "Ratio")]

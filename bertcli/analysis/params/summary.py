@@ -20,6 +20,7 @@ from bertcli.report.documents import ByName, Document, Documented
 from bertcli.report.tables import Column
 
 if TYPE_CHECKING:
+    from bertcli.analysis.params.memory import Memory
     from bertcli.checkpoint.loading import TensorUse
 
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -64,6 +65,7 @@ class Summary(ByName, Documented):
     model: str
     rows: tuple[Row, ...]
     style: str = "tree"
+    memory: Memory | None = None  # of a pass, if its size was given
 
     @property
     def total_params(self) -> int:
@@ -81,7 +83,8 @@ class Summary(ByName, Documented):
     @property
     def record(self) -> dict[str, Any]:
         """The summary as a JSON record."""
-        return {"model": self.model, "rows": [row.record for row in self.rows], **asdict(self.totals)}
+        memory = {} if self.memory is None else {"memory": self.memory.record}
+        return {"model": self.model, "rows": [row.record for row in self.rows], **asdict(self.totals), **memory}
 
     def document(self) -> Document:
         """The table that `bertcli params` prints."""
@@ -234,9 +237,22 @@ def summary_document(summary: Summary, formulas: bool = False) -> Document:
         f"Non-trainable params: {totals.non_trainable_params:,}",
         f"Size: {size_in_bytes(totals.total_bytes)}; in float16 {_unit(2 * totals.total_params)}, "
         f"in int8 {_unit(totals.total_params)}",
+        *memory_lines(summary),
     ]
     lines = [row.record for row in summary.rows]
     return Document([column for column, _ in shown], rows, below, summary.record, lines)
+
+
+def memory_lines(summary: Summary) -> list[str]:
+    """What a pass takes, if its size was given."""
+    if summary.memory is None:
+        return []
+    batch, sequence, dtype, ours, padded = summary.memory
+    takes, otherwise = (
+        f"{_unit(one.activations)} of activations at once, {_unit(one.weights + one.activations)} with the weights"
+        for one in (ours, padded)
+    )
+    return [f"A pass of {batch} × {sequence} tokens in {dtype}: {takes}; in ordinary padded execution {otherwise}"]
 
 
 def _tie(row: Row) -> str:

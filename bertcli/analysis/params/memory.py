@@ -1,0 +1,96 @@
+"""How much memory a pass takes: the weights, and what is alive at once of the values between them.
+
+A pass by shapes runs the model's own pages, so a value lives as long as in a real pass: until nothing refers to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from bertcli.engine.packing import MOST_SCORES
+from bertcli.engine.seam import watching
+from bertcli.engine.threads import thread_count
+from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
+from bertcli.model import Model
+from bertcli.network.module import parameters, twins
+from bertcli.network.network import outputs
+
+SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}  # bytes of a number
+HEADS = 4  # axes of what attention computes for each head of each sentence
+
+
+class Peak(NamedTuple):
+    """Bytes: of the weights, of the other values that are alive at once, and of both."""
+
+    weights: int
+    activations: int
+
+    @property
+    def record(self) -> dict[str, int]:
+        """The numbers as a JSON record."""
+        return {"weights": self.weights, "activations": self.activations, "peak": self.weights + self.activations}
+
+
+class Memory(NamedTuple):
+    """What one pass with every head takes here, and in ordinary execution.
+
+    Here an op may write over what it reads, and attention is computed in blocks. Ordinarily every op has a new array
+    for its result, attention's have all heads of all sentences, and a product with an activation has two.
+    """
+
+    batch: int
+    sequence: int
+    dtype: str
+    ours: Peak
+    padded: Peak
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The numbers as a JSON record."""
+        return {**self.ours.record, "padded": self.padded.record}
+
+
+def memory(model: Model, batch: int, sequence: int, dtype: str) -> Memory:
+    """The memory of a pass of `batch` sentences with `sequence` tokens each, every number stored in this type."""
+    weights = SIZES[dtype] * sum({id(one.array): one.array.size for one in parameters(model.network)}.values())
+    alive = [_Alive(model, batch, sequence, SIZES[dtype], padded=padded).peak for padded in (False, True)]
+    return Memory(batch, sequence, dtype, *(Peak(weights, peak) for peak in alive))
+
+
+class _Alive(Tracer):
+    """Counts the bytes of the values that are alive, from op to op."""
+
+    def __init__(self, model: Model, batch: int, sequence: int, size: int, *, padded: bool) -> None:
+        super().__init__(model.name, dry=True)
+        self.take_in(twins(model.network))
+        self.now = self.peak = 0
+        self._size, self._padded = size, padded
+        with watching(self):
+            outputs(model.network, batch_of_shapes(batch, sequence))
+
+    def ran(self, ran: Ran) -> None:
+        """Note the memory of a result: new, or that of what it is written over."""
+        output, written = ran.output, ran.arguments.get(ran.op.over or "")
+        of_heads, activated = output.ndim == HEADS, ran.arguments.get("activation") is not None
+        size = self._size * output.array.size
+        some = size if self._padded or not of_heads else min(size, self._size * thread_count() * MOST_SCORES)
+        if activated if self._padded else of_heads:
+            _Buffer(self, some)  # beside the result while the op is at work
+        if self._padded or written is None:
+            output.source.append(_Buffer(self, some))
+        elif ran.op.over == "into":  # some of what was empty until now
+            output.source.append(_Buffer(self, size))
+        else:
+            output.source = written.source
+
+
+class _Buffer:
+    """Memory that a value has for as long as something refers to it."""
+
+    def __init__(self, counted: _Alive, size: int) -> None:
+        self._counted, self._size = counted, size
+        counted.now += size
+        counted.peak = max(counted.peak, counted.now)
+
+    def __del__(self) -> None:
+        self._counted.now -= self._size

@@ -1,0 +1,112 @@
+"""How much memory a pass takes: what params says is what NumPy allocates."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from terminal import bertcli as run
+
+import bertcli
+from bertcli.engine.packing import pack_padded
+from bertcli.engine.seam import Module, Op, watching
+from bertcli.engine.tracer import argument_names
+from bertcli.errors import BertcliError
+from bertcli.model import Model
+
+
+def allocated(model: Model, batch: int, sequence: int) -> int:
+    """The most bytes that a pass with every head has allocated at a time, beyond the weights."""
+    ids = np.random.default_rng(0).integers(0, model.config.vocab_size, (batch, sequence))
+    model.outputs(ids)  # what is computed once, such as angles, is no part of a pass
+    tracemalloc.start()
+    try:
+        model.outputs(ids)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("batch", "sequence"), [(8, 128), (2, 256), (16, 24)])
+def test_memory_of_the_bundled_model_is_what_is_allocated(batch: int, sequence: int) -> None:
+    model = bertcli.load()
+    estimated = bertcli.params(model, batch_size=batch, seq_len=sequence).memory
+    assert estimated is not None
+    assert estimated.ours.activations == pytest.approx(allocated(model, batch, sequence), rel=0.05)
+
+
+SMALL = ("base", "modernbert-base", "deberta-v3-base", "mpnet-base", "albert-base")
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_memory_of_each_family_is_what_is_allocated(name: str) -> None:
+    model = bertcli.variant(name, weights=0, heads="none", sizes={"num_hidden_layers": 2, "vocab_size": 400})
+    estimated = bertcli.params(model, batch_size=4, seq_len=128).memory
+    assert estimated is not None
+    assert sum(estimated.ours) == pytest.approx(estimated.ours.weights + allocated(model, 4, 128), rel=0.15)
+
+
+def test_memory_in_ordinary_execution_holds_whole_scores() -> None:
+    model = bertcli.variant("base", heads="none")
+    found = bertcli.params(model, batch_size=2, seq_len=512).memory
+    assert found is not None
+    tokens, hidden, heads = 2 * 512, 768, 12
+    # x, its norm's copy, q, k, v, and the scores beside their softmax
+    assert found.padded.activations == 4 * (5 * tokens * hidden + 2 * 2 * heads * 512 * 512)
+    assert found.ours.activations < 4 * 9 * tokens * hidden
+
+
+class Overwritten:
+    """Lets a pass through; `seen` are the ops whose results are where they say."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+
+    def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        return module.forward(*arguments, **keywords)
+
+    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        given = {**dict(zip(argument_names(op), arguments, strict=False)), **keywords}
+        result = op.compute(*arguments, **keywords)
+        shared = {name for name, one in given.items() if isinstance(one, np.ndarray) and np.shares_memory(one, result)}
+        assert shared == ({op.over} if given.get(op.over or "") is not None else set()), op.name
+        self.seen.add(op.name)
+        return result
+
+
+def test_memory_a_result_is_written_over_what_its_op_says() -> None:
+    watcher = Overwritten()
+    ids = np.zeros((2, 9), dtype=int)
+    batch, _ = pack_padded(ids, ids, ids == 0)
+    for name in ("roberta-base", "textbook", *SMALL):
+        model = bertcli.variant(name, weights=0, heads="none", sizes={"num_hidden_layers": 2, "vocab_size": 400})
+        with watching(watcher):
+            model.network(batch, np.array([0, 9]))
+    assert watcher.seen >= {"add", "multiply", "rotate", "within", "softmax", "norm", "mix", "concat", "add_bias"}
+
+
+def test_memory_is_shown_beside_the_counts() -> None:
+    sized = ["--batch-size", "8", "--seq-len", "128"]
+    record = json.loads(run("params", "--variant", "base", *sized, "--format", "json").out)["memory"]
+    half = json.loads(run("params", "--variant", "base", *sized, "--dtype", "float16", "--format", "json").out)[
+        "memory"
+    ]
+    assert record["weights"] == 4 * 109_482_240
+    assert record["peak"] == record["weights"] + record["activations"]
+    assert record["padded"]["peak"] > record["peak"]
+    assert half["activations"] * 2 == record["activations"]
+    both = json.loads(run("params", "--variant", "base", *sized, "--versus", "large", "--format", "json").out)
+    assert both["memory"] == record
+    assert both["versus_memory"]["weights"] == 4 * 335_141_888
+    assert "of activations at once" in run("params", "--variant", "base", *sized).out
+    assert "memory" not in json.loads(run("params", "--variant", "base", "--format", "json").out)
+
+
+def test_memory_needs_a_size_and_a_type() -> None:
+    done = run("params", "--variant", "base", "--dtype", "float16")
+    assert (done.status, "give --batch-size" in done.err) == (2, True)
+    with pytest.raises(BertcliError, match="dtype"):
+        bertcli.params(bertcli.variant("tiny"), dtype="float8")
