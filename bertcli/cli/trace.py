@@ -36,7 +36,7 @@ class TraceOptions:
         False, "",
         "Show minimum, maximum, mean and standard deviation of each output, and whether any is NaN or infinite.",
     )  # fmt: skip
-    save: str | None = option(None, "FILE", "Write every output to a .npz or .safetensors file.")
+    save: str | None = option(None, "FILE", "Write the ids and every output to a .npz or .safetensors file.")
     attention: str | None = option(
         None, "LAYER[.HEAD]", "Show attention weights in percent: of one head, or a layer's mean. Both count from 0."
     )
@@ -146,9 +146,14 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
     with traced(model, time=wanted.time or page, stats=wanted.stats or page, keep=keep) as found:
         outputs = model.outputs(given.ids, given.segments)
     if wanted.save is not None:
+        import numpy as np
+
         from bertcli.files.arrays import save_arrays
 
-        save_arrays(wanted.save, found.arrays)
+        pieces = {} if wanted.text is None else {"tokens": np.array([given.pieces])}
+        ids, segments = (np.asarray(one, np.int64) for one in (given.ids, given.segments))
+        inputs = {"input_ids": ids, "token_type_ids": segments, **pieces}
+        save_arrays(wanted.save, {**inputs, **found.arrays})
         logger.info("%d outputs written to %s.", len(found.arrays), wanted.save)
     if page:
         from bertcli.analysis.results import spelled

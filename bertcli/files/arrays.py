@@ -84,10 +84,12 @@ def ends_of(lengths: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
         end = ends if len(ends) else end
 
 
-def save_arrays(file: str, arrays: Mapping[str, NDArray[np.float32]]) -> None:
-    """Write float32 arrays to a .npz or .safetensors file; BertcliError if that is not possible."""
-    check_output(file, SEVERAL)
-    save_stored(file, *(Stored(name, "<f4", np.shape(array), [array]) for name, array in arrays.items()))
+def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays to a .npz or .safetensors file, which has no texts; BertcliError if that is not possible."""
+    ending = check_output(file, SEVERAL)
+    kinds = {name: array.dtype.newbyteorder("<").str for name, array in arrays.items()}
+    known = [name for name in arrays if ending == ".npz" or kinds[name] in SAFETENSORS_TYPES]
+    save_stored(file, *(Stored(name, kinds[name], arrays[name].shape, [arrays[name]]) for name in known))
 
 
 def save_stored(file: str, *arrays: Stored) -> None:

@@ -258,13 +258,15 @@ def test_trace_every_output_is_saved_under_its_path(ending: str, model: Path, tm
     file = tmp_path / f"outputs.{ending}"
     found = record("-m", model, TEXT, "--save", file)
     arrays = loaded(file)
+    tokens = library.load(model).tokenizer.encode([TEXT])[0]
+    assert arrays.pop("input_ids").tolist() == [tokens.ids]
+    assert arrays.pop("token_type_ids").tolist() == [tokens.segments]
+    assert ending == "safetensors" or arrays.pop("tokens").tolist() == [tokens.pieces]
     assert set(arrays) == {step["path"] for step in found["steps"]}
     for step in found["steps"]:
         assert arrays[step["path"]].shape == tuple(step["output"]["shape"])
         assert arrays[step["path"]].dtype == np.float32
-    opened = library.load(model)
-    tokens = opened.tokenizer.encode([TEXT])[0]
-    hidden = opened.forward([tokens.ids], [tokens.segments])[0]
+    hidden = library.load(model).forward([tokens.ids], [tokens.segments])[0]
     assert np.array_equal(arrays["encoder.layers.1.feed_forward_norm"], hidden)
     weights = arrays["encoder.layers.0.attention.softmax"]
     np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-6)
