@@ -13,7 +13,7 @@ import numpy as np
 from bertcli.checkpoint.lacking import ADVICE, lacks_weights
 from bertcli.checkpoint.sentence import network_place
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors, weights_file
-from bertcli.checkpoint.untrusted import read_object
+from bertcli.checkpoint.untrusted import read_object, read_optional
 from bertcli.engine.array import Array, shape_only
 from bertcli.errors import BertcliError
 from bertcli.models.config import Config
@@ -22,6 +22,7 @@ from bertcli.network.module import Request, build
 from bertcli.network.network import Network
 
 UNUSED = "not part of this model"
+OWN_CODE = "it has code of its own (auto_map in config.json), which bertcli does not run, so use another model"
 COPY = "a second copy of"
 DIFFERENT = "its values differ from those of"
 OTHER_NAMES = {  # an ending -> what other files have instead; of a file with both, what is used
@@ -87,7 +88,9 @@ def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = F
     if missing:
         raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(there) or 'none'}.")
     config = _with_stored_labels(config, stored, there)
-    loader = _Loader(stored, config, of, partial)
+    file = network_place(folder).folder / "config.json"
+    advice = OWN_CODE if read_optional(file).get("auto_map") else "fetch the model again"
+    loader = _Loader(stored, config, of, partial, advice)
     network = build(of.network, config, loader, wanted)
     return Checkpoint(config, wanted, network, loader.account())
 
@@ -124,11 +127,14 @@ def _open(folder: Path) -> tuple[Config, Mapping[str, StoredTensor]]:
 class _Loader:
     """The source of arrays for `build`: finds the tensor for a path, checks its shape, and records what it did."""
 
-    def __init__(self, stored: Mapping[str, StoredTensor], config: Config, of: Family, partial: bool) -> None:
+    def __init__(
+        self, stored: Mapping[str, StoredTensor], config: Config, of: Family, partial: bool, advice: str
+    ) -> None:
         self.stored = stored
         self.config = config
         self.family = of
         self.partial = partial
+        self.advice = advice  # where tensors and configuration do not fit
         self.prefix = of.prefix_in(stored)
         self.taken: dict[str, TensorUse] = {}
         self.arrays: dict[str, Array] = {}
@@ -150,14 +156,14 @@ class _Loader:
         shape = (request.shape[0] * parts, *request.shape[1:])
         path = request.path if name not in self.taken else f"{self.taken[name].path}, {request.path}"
         if not found and not self.partial:
-            raise BertcliError(f"The checkpoint lacks the tensor '{expected}' of shape {shape}: fetch it again.")
+            raise BertcliError(f"The checkpoint lacks the tensor '{expected}' of shape {shape}: {self.advice}.")
         if not found:
             self.taken[name] = TensorUse(expected, shape, "", 0, "missing", path)
             return shape_only(request.shape)
         tensor = self.stored[found[0]]
         if tensor.shape != shape:
             raise BertcliError(
-                f"The tensor '{found[0]}' has shape {tensor.shape}, but config.json requires {shape}: fetch both again."
+                f"The tensor '{found[0]}' has shape {tensor.shape}, but config.json requires {shape}: {self.advice}."
             )
         if found[0] in self.taken:
             path = f"{self.taken[found[0]].path}, {request.path}"
