@@ -19,7 +19,7 @@ from bertcli.checkpoint.untrusted import flag, is_plain, positive, read_json, re
 from bertcli.engine.array import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.network.module import Module, parameter, setting
-from bertcli.network.ops import linear
+from bertcli.network.ops import linear, norm
 
 # In the order in which the modes flagged in older folders are concatenated; those not in MODES are refused.
 FLAGS = {
@@ -29,9 +29,11 @@ FLAGS = {
 }  # fmt: skip
 MODES = ("cls", "max", "mean", "mean_sqrt_len")
 NETWORKS = ("Transformer", "MLMTransformer", "StaticEmbedding")
-MODULES = (*NETWORKS, "Pooling", "SpladePooling", "Dense", "Normalize")
+MODULES = (*NETWORKS, "Pooling", "SpladePooling", "Dense", "LayerNorm", "Normalize")
+IN_FOLDERS = ("Pooling", "SpladePooling", "Dense", "LayerNorm")
 ORDER = re.compile(
-    "Transformer( Pooling( Dense)*)?( Normalize)*|(MLM)?Transformer SpladePooling|StaticEmbedding( Dense)*( Normalize)*"
+    "Transformer( Pooling( Dense| LayerNorm)*)?( Normalize)*|(MLM)?Transformer SpladePooling"
+    "|StaticEmbedding( Dense)*( Normalize)*"
 )
 SCORES = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}  # activations of a cross-encoder's logits
 ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}
@@ -41,7 +43,8 @@ TRANSFORMER_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
-MODEL_FILE = "config_sentence_transformers.json"
+MODEL_FILE, ROUTER_FILE = "config_sentence_transformers.json", "router_config.json"
+SCORES_NAME = "scores"  # what the last module of a cross-encoder gives
 
 UNSPECIFIED = "since the checkpoint specifies no pooling"
 UNASKED = "but nobody asked the Hub whether the model says otherwise"
@@ -58,6 +61,18 @@ class Dense(Module):
     def forward(self, x: Array) -> Array:
         """Pooled vectors [batch, in] -> [batch, out]"""
         return linear(x, self.weight, self.bias, activation=None if self.activation == "identity" else self.activation)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerNorm(Module):
+    """(x - mean) / sqrt(variance + 1e-5) · weight + bias, as torch.nn.LayerNorm has it."""
+
+    weight: Array = parameter("inputs")
+    bias: Array = parameter("inputs")
+
+    def forward(self, x: Array) -> Array:
+        """Pooled vectors [batch, in] -> the same, normalized"""
+        return norm(x, self.weight, self.bias, eps=1e-5)
 
 
 class SparsePooling(NamedTuple):
@@ -77,6 +92,8 @@ class SentenceConfig(NamedTuple):
     Only `truncate_dim` numbers of the result are kept; None keeps all. `sparse` is set for a model of sparse vectors.
     `prompt` is prepended to every text unless another of `prompts` is asked for; without `include_prompt` its tokens
     are left out of the pooling. `do_lower_case` lower-cases the text before the tokenizer sees it.
+    A cross-encoder made of modules has `scores` in place of `dense`: the layers from the pooled vector of a pair to its
+    logits. `routed`: it is the route for documents of a Router.
     """
 
     pooling: tuple[str, ...] = ()
@@ -90,6 +107,8 @@ class SentenceConfig(NamedTuple):
     include_prompt: bool = True
     truncate_dim: int | None = None
     sparse: SparsePooling | None = None
+    scores: tuple[Dense | LayerNorm, ...] = ()
+    routed: bool = False
 
 
 class _Module(NamedTuple):
@@ -113,7 +132,9 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
         prompt=prompt,
         truncate_dim=positive(read_optional(folder / MODEL_FILE), "truncate_dim", folder / MODEL_FILE),
     )
-    size = None
+    layers: list[Dense | LayerNorm] = []
+    size, output = None, ""
+    found = found._replace(routed=_routed(folder))
     for module in _read_modules(folder):
         file = folder / module.path / "config.json"
         if module.kind == "Pooling":
@@ -129,12 +150,19 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
         elif module.kind == "SpladePooling":
             found = found._replace(sparse=_read_sparse(file))
         elif module.kind == "Dense":
-            dense = _read_dense(file, size)
+            dense, output = _read_dense(file, size)
             size = len(dense.weight)
-            found = found._replace(dense=(*found.dense, dense))
+            layers.append(dense)
+        elif module.kind == "LayerNorm":
+            layers.append(_read_norm(file, size))
         elif module.kind == "Normalize":
             found = found._replace(normalize=True)
-    return found
+    if output == SCORES_NAME:
+        return found._replace(scores=tuple(layers))
+    dense_layers = tuple(layer for layer in layers if isinstance(layer, Dense))
+    if len(dense_layers) < len(layers):
+        raise _unusable(folder / "modules.json", "lists a LayerNorm in what is no cross-encoder")
+    return found._replace(dense=dense_layers)
 
 
 def read_limit(folder: Path) -> int | None:
@@ -198,9 +226,9 @@ def missing_files(folder: Path) -> list[str]:
     """Files of the modules listed in modules.json that the folder lacks, as paths within it."""
     names = []
     for module in _read_modules(folder):
-        if module.kind in ("Pooling", "SpladePooling", "Dense"):
+        if module.kind in IN_FOLDERS:
             names.append(f"{module.path}/config.json")
-        if module.kind == "Dense" and weights_file(folder / module.path) is None:
+        if module.kind in ("Dense", "LayerNorm") and weights_file(folder / module.path) is None:
             names.append(f"{module.path}/{SINGLE_FILE}")
     return [name for name in names if not (folder / name).is_file()]
 
@@ -222,7 +250,23 @@ def _entries(folder: Path) -> list[Any]:
     modules = read_json(file)
     if not isinstance(modules, list):
         raise BertcliError(f"{file} holds not a list of modules but {shown(modules)}: fetch the model again.")
-    return modules
+    return _of_documents(folder, modules) if _routed(folder) else modules
+
+
+def _routed(folder: Path) -> bool:
+    """Whether a model is a Router, which has one network for queries and another for documents."""
+    return os.path.lexists(folder / "modules.json") and os.path.lexists(folder / ROUTER_FILE)
+
+
+def _of_documents(folder: Path, modules: list[Any]) -> list[Any]:
+    """The modules of a Router's route for documents, and those that follow it."""
+    file = folder / ROUTER_FILE
+    config = read_object(file)
+    types, structure = config.get("types"), config.get("structure")
+    route = structure.get("document") if isinstance(structure, dict) else None
+    if not modules or _kind(modules[0]) != "Router" or not isinstance(types, dict) or not isinstance(route, list):
+        raise _unusable(file, "has no route for documents")
+    return [{"type": types.get(name), "path": name} for name in route if isinstance(name, str)] + modules[1:]
 
 
 def _read_modules(folder: Path) -> list[_Module]:
@@ -249,7 +293,7 @@ def _module(entry: Any, file: Path) -> _Module:
         raise BertcliError(
             f"{file} has a module in {shown(path)}, which is not a folder next to it: do not use this model."
         )
-    if not path and name in ("Pooling", "SpladePooling", "Dense"):
+    if not path and name in IN_FOLDERS:
         raise BertcliError(f"{file} has a {name} without a folder: fetch the model again.")
     return _Module(name, path)
 
@@ -285,19 +329,36 @@ def _read_sparse(file: Path) -> SparsePooling:
     )
 
 
-def _read_dense(file: Path, size: int | None) -> Dense:
-    """The layer stored next to a Dense module's config.json; `size` is the length of its input, if known."""
+def _read_dense(file: Path, size: int | None) -> tuple[Dense, str]:
+    """The layer stored next to a Dense module's config.json, and what it gives; `size`: of its input, if known."""
     config = read_object(file)
     _one_of(config, "use_residual", (False,), file)
     _one_of(config, "module_input_name", ("sentence_embedding",), file)
-    _one_of(config, "module_output_name", ("sentence_embedding",), file)
+    output = _one_of(config, "module_output_name", ("sentence_embedding", SCORES_NAME), file)
     name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     activation = _activation(name, ACTIVATIONS, "has the activation_function", file)
-    tensors = open_tensors(file.parent)
     shape = (config.get("out_features"), config.get("in_features"))
     wanted: dict[str, tuple[Any, ...]] = {"linear.weight": shape}
     if flag(config, "bias", True, file):
         wanted["linear.bias"] = shape[:1]
+    arrays = _arrays(file, wanted)
+    if size not in (None, shape[1]):
+        raise BertcliError(f"{file} takes vectors of length {shape[1]}, but the previous module gives {size}.")
+    return Dense(arrays["linear.weight"], arrays.get("linear.bias"), activation), output
+
+
+def _read_norm(file: Path, size: int | None) -> LayerNorm:
+    """The layer stored next to a LayerNorm module's config.json."""
+    shape = (positive(read_object(file), "dimension", file),)
+    if size not in (None, *shape):
+        raise BertcliError(f"{file} takes vectors of length {shape[0]}, but the previous module gives {size}.")
+    arrays = _arrays(file, {"norm.weight": shape, "norm.bias": shape})
+    return LayerNorm(arrays["norm.weight"], arrays["norm.bias"])
+
+
+def _arrays(file: Path, wanted: Mapping[str, tuple[Any, ...]]) -> dict[str, Array]:
+    """The tensors next to a module's config.json, of the shapes that it gives them."""
+    tensors = open_tensors(file.parent)
     for tensor, expected in wanted.items():
         if tensor not in tensors:
             raise BertcliError(f"{file.parent} lacks tensor {tensor}: fetch the model again.")
@@ -306,10 +367,7 @@ def _read_dense(file: Path, size: int | None) -> Dense:
             raise BertcliError(
                 f"{found.file} has tensor {tensor} of shape {found.shape}; {file} says {shown(expected)}."
             )
-    if size not in (None, shape[1]):
-        raise BertcliError(f"{file} takes vectors of length {shape[1]}, but the previous module gives {size}.")
-    bias = tensors["linear.bias"].float32() if "linear.bias" in wanted else None
-    return Dense(tensors["linear.weight"].float32(), bias, activation)
+    return {tensor: tensors[tensor].float32() for tensor in wanted}
 
 
 # ------------------------------------------------------------------------------------------------------- other files

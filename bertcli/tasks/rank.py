@@ -5,19 +5,29 @@ score = activation(logit of the classifier for the pair of query and document)
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 
-from bertcli.checkpoint.sentence import read_cross_encoder
+from bertcli.checkpoint.sentence import SentenceConfig, read_cross_encoder
+from bertcli.engine.packing import Packed, Sentence
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Failure, Text, Texts, from_values
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks.batches import activated, check_head, logits_of_each
+from bertcli.tasks.batches import (
+    Numbers,
+    activated,
+    check_finite,
+    check_head,
+    hidden_states,
+    in_packed_batches,
+    logits_of_each,
+)
+from bertcli.tasks.encode import pool
 from bertcli.tasks.options import Rank
 from bertcli.tasks.run import results
 from bertcli.tasks.task import START, Item, Progress, Record, Records, RecordStream, RecordTask
@@ -43,14 +53,34 @@ def rank(model: Opened, query: str | Iterable[str] | Texts, wanted: Rank) -> Rec
 
 def plan(model: Opened, wanted: Rank) -> RankTask:
     """What scores the pairs; BertcliError for a model that is no cross-encoder."""
-    check_head(model, "classifier", "rank")
-    if model.config.num_labels != 1:
+    own = SentenceConfig() if model.path is None else model.sentence
+    if not own.scores:
+        check_head(model, "classifier", "rank")
+    outputs = len(own.scores[-1].weight) if own.scores else model.config.num_labels
+    if outputs != 1:
         raise BertcliError(
-            f"rank needs a classifier with one output, and {model.name} has {model.config.num_labels} labels: classify "
-            "gives their scores for pairs (--text-pair or --pair-column)."
+            f"rank needs a classifier with one output, and {model.name} has {outputs} labels: classify gives their "
+            "scores for pairs (--text-pair or --pair-column)."
         )
     activation = "sigmoid" if model.path is None else read_cross_encoder(model.path)
     return RankTask(model, wanted.reading, activation, wanted.top_k)
+
+
+def logits_of_pairs(model: Opened, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
+    """A cross-encoder's logits of each pair: of its classifier, or of the modules after its pooling."""
+    own = SentenceConfig() if model.path is None else model.sentence
+    if not own.scores:
+        return logits_of_each(model, "classifier", sentences, batch_tokens)
+
+    def run(packed: Packed) -> Numbers:
+        states = hidden_states(model, packed)
+        x = np.concatenate([pool(states, packed.offsets, mode) for mode in own.pooling], axis=1)
+        for layer in own.scores:
+            x = layer(x)
+        check_finite(x)
+        return x.astype(np.float64)
+
+    return in_packed_batches(sentences, batch_tokens, run)
 
 
 class WithQuery(Texts):
@@ -123,7 +153,7 @@ class RankTask(RecordTask):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         sentences = [item.tokens for item in items]
-        found = logits_of_each(self.model, "classifier", sentences, self.reading.batch_tokens)
+        found = logits_of_pairs(self.model, sentences, self.reading.batch_tokens)
         for item, logits in zip(items, found, strict=True):
             score = float(activated(logits, self.activation)[0])
             record = {"query": item.text.text, "corpus_id": item.index, "score": score, "text": item.text.pair}

@@ -75,7 +75,8 @@ class SparseTask(PreparedTask[SparseBlock]):
         strategy, activation = self.pooling
         rule = "ln(1 + ln(1 + relu))" if activation == "log1p_relu" else "ln(1 + relu)"
         why = "" if self.model.sentence.sparse else ", since the checkpoint specifies no SpladePooling"
-        return f"the {strategy} over tokens of {rule}{why}{self.preparation.summary}"
+        route = "; the route for documents" if self.model.sentence.routed else ""
+        return f"the {strategy} over tokens of {rule}{why}{route}{self.preparation.summary}"
 
     def compute(self, window: Window) -> SparseBlock:
         vectors = in_packed_batches([item.tokens for item in window.items], self.reading.batch_tokens, self._vectors)

@@ -1,0 +1,80 @@
+"""Models made of modules, as sentence-transformers 5.4 and later save them: a cross-encoder, and a Router."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from checkpoint_files import write_safetensors
+from checkpoints import bell, make
+
+BASE = "sentence_transformers.base.modules."
+HIDDEN = 32
+QUERY, DOCUMENTS = "a tea shop", ("we sell tea", "it rained on the mat", "")
+
+
+def _write(folder: Path, config: dict[str, Any], **tensors: Any) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    if tensors:
+        stored = {name.replace("_", "."): ("F32", values.astype(np.float32)) for name, values in tensors.items()}
+        write_safetensors(folder / "model.safetensors", stored)
+
+
+def write_cross_encoder(folder: Path) -> Path:
+    """BERT, [CLS], Dense with GELU, LayerNorm, Dense to one number; no activation."""
+    make(folder, tokenizer="json")
+    kinds = {"": BASE + "transformer.Transformer", "1_Pooling": "sentence_transformers.models.Pooling",
+             "2_Dense": BASE + "dense.Dense", "3_LayerNorm": "sentence_transformers.models.LayerNorm",
+             "4_Dense": BASE + "dense.Dense"}  # fmt: skip
+    modules = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    settings = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity", "prompts": {}}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    task = {"transformer_task": "feature-extraction", "module_output_name": "token_embeddings"}
+    method = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
+    (folder / "sentence_bert_config.json").write_text(json.dumps(task | {"modality_config": method}))
+    _write(folder / "1_Pooling", {"embedding_dimension": HIDDEN, "pooling_mode": "cls", "include_prompt": True})
+    dense = {"in_features": HIDDEN, "module_input_name": "sentence_embedding"}
+    gelu, none = "torch.nn.modules.activation.GELU", "torch.nn.modules.linear.Identity"
+    config = {"out_features": HIDDEN, "bias": False, "activation_function": gelu}
+    _write(folder / "2_Dense", dense | config, linear_weight=bell("2", (HIDDEN, HIDDEN)) / 4)
+    norm = {"norm_weight": 1 + bell("w", (HIDDEN,)) / 5, "norm_bias": bell("b", (HIDDEN,)) / 5}
+    _write(folder / "3_LayerNorm", {"dimension": HIDDEN}, **norm)
+    last = {"linear_weight": bell("4", (1, HIDDEN)) / 4, "linear_bias": np.array([0.25])}
+    config = {"out_features": 1, "bias": True, "activation_function": none, "module_output_name": "scores"}
+    _write(folder / "4_Dense", dense | config, **last)
+    return folder
+
+
+def write_router(folder: Path, path: str = "document_0_Transformer") -> Path:
+    """A Router whose documents go through a masked language model and SpladePooling; `path` is where that model is."""
+    make(folder / path, head="mlm", tokenizer="json")
+    task = {"transformer_task": "fill-mask", "module_output_name": "token_embeddings"}
+    method = {"text": {"method": "forward", "method_output_name": "logits"}}
+    (folder / path / "sentence_bert_config.json").write_text(json.dumps(task | {"modality_config": method}))
+    _write(folder / "document_1_SpladePooling", {"pooling_strategy": "max", "activation_function": "log1p_relu"})
+    vocabulary = len(json.loads((folder / path / "tokenizer.json").read_text())["model"]["vocab"])
+    static = folder / "query_0_SparseStaticEmbedding"
+    _write(static, {"frozen": False}, weight=np.ones(vocabulary))
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(folder / path / name, static / name)
+    modules = [{"idx": 0, "name": "0", "path": "", "type": BASE + "router.Router"}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    sparse = "sentence_transformers.sparse_encoder.modules."
+    router = {
+        "types": {
+            static.name: sparse + "sparse_static_embedding.SparseStaticEmbedding",
+            path: BASE + "transformer.Transformer",
+            "document_1_SpladePooling": sparse + "splade_pooling.SpladePooling",
+        },
+        "structure": {"query": [static.name], "document": [path, "document_1_SpladePooling"]},
+        "parameters": {"default_route": "document", "allow_empty_key": True, "route_mappings": {}},
+    }
+    (folder / "router_config.json").write_text(json.dumps(router))
+    settings = {"model_type": "SparseEncoder", "prompts": {"query": "", "document": ""}, "similarity_fn_name": "dot"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    return folder
