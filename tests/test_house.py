@@ -97,6 +97,16 @@ def test_the_pages_people_read_know_no_numpy(page: str) -> None:
     assert not any(name.split(".")[0] == "numpy" for name in imports(HOME / f"{page.replace('.', '/')}.py"))
 
 
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_every_forward_says_its_shapes(page: str) -> None:
+    tree = ast.parse((HOME / f"{page.replace('.', '/')}.py").read_text(encoding="utf-8"))
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    forwards = [
+        one for node in classes for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "forward"
+    ]
+    assert all("[" in (ast.get_docstring(one) or "") for one in forwards)
+
+
 def test_a_family_is_imported_without_readers_of_files() -> None:
     code = "import sys, bertcli.models.bert; print(*(name for name in sys.modules if name.startswith('bertcli.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

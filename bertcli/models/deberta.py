@@ -45,6 +45,7 @@ class Embeddings(Module):
     norm: LayerNorm = part(features="H")
 
     def forward(self, batch: Packed) -> Array:
+        """Token ids [token] -> [token, hidden]"""
         x = embed(self.token, batch.ids)
         if self.position is not None:
             x = add(embed(self.position, batch.positions), x)

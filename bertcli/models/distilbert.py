@@ -27,6 +27,7 @@ class Embeddings(Module):
     norm: LayerNorm = part(features="H")
 
     def forward(self, batch: Packed) -> Array:
+        """Token ids [token] -> [token, hidden]"""
         x = embed(self.token, batch.ids)
         return self.norm(add(embed(self.position, batch.positions), x))
 

@@ -31,6 +31,7 @@ class Embeddings(encoder.Embeddings):
     projection: Linear | None = part(when="has_projection", outputs="H", inputs="E")
 
     def forward(self, batch: Packed) -> Array:
+        """Token ids [token] -> [token, hidden]"""
         x = super().forward(batch)
         return x if self.projection is None else self.projection(x)
 

@@ -28,6 +28,7 @@ class LayerNorm(Module):
     eps: float = setting("norm_eps")
 
     def forward(self, x: Array) -> Array:
+        """[token, hidden] -> [token, hidden]"""
         return new_norm(x, self.weight, eps=self.eps)
 
 
@@ -39,6 +40,7 @@ class Embeddings(Module):
     norm: LayerNorm = part(features="H")
 
     def forward(self, batch: Packed) -> Array:
+        """Token ids [token] -> [token, hidden]"""
         return self.norm(embed(self.token, batch.ids))
 
 
@@ -69,6 +71,7 @@ class Transform(Module):
     activation: str = setting("classifier_activation")
 
     def forward(self, x: Array) -> Array:
+        """[token, hidden] -> [token, hidden]"""
         return self.norm(self.dense(x, activation=self.activation))
 
 

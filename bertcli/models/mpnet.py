@@ -27,6 +27,7 @@ class Embeddings(distilbert.Embeddings):
     padding: int = fixed(1)
 
     def forward(self, batch: Packed) -> Array:
+        """Token ids [token] -> [token, hidden]"""
         x = embed(self.token, batch.ids)
         return self.norm(add(embed_counted(self.position, batch.ids, batch.offsets, padding=self.padding), x))
 

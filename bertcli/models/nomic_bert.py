@@ -31,6 +31,7 @@ class Embeddings(Module):
     norm: LayerNorm = part(features="H")
 
     def forward(self, batch: Packed) -> Array:
+        """Token ids [token] -> [token, hidden]"""
         x = embed(self.token, batch.ids)
         return self.norm(x if self.segment is None else add(embed(self.segment, batch.segments), x))
 

@@ -30,6 +30,7 @@ class Embeddings(encoder.Embeddings):
     padding: int = setting("pad_token_id")
 
     def forward(self, batch: Packed) -> Array:
+        """Token ids [token] -> [token, hidden]"""
         x = add_row(embed(self.token, batch.ids), self.segment)
         return self.norm(add(embed_counted(self.position, batch.ids, batch.offsets, padding=self.padding), x))
 

@@ -23,6 +23,7 @@ class Embeddings(Module):
     token: Array = parameter("V H")
 
     def forward(self, batch: Packed) -> Array:
+        """Token ids [token] -> [token, hidden]"""
         return embed(self.token, batch.ids)
 
 
@@ -33,6 +34,7 @@ class Static(Network):
     embeddings: Embeddings = part()
 
     def forward(self, batch: Packed, rows: Integers | None = None) -> Array:
+        """Rows of the table [token, hidden]; with `rows` (ascending) only those: [row, hidden]."""
         hidden = self.embeddings(batch)
         return hidden if rows is None else pick(hidden, rows)
 

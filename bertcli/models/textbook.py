@@ -43,6 +43,7 @@ class Embeddings(Module):
     position: Array = parameter("P H")
 
     def forward(self, batch: Packed) -> Array:
+        """Token ids [token] -> [token, hidden]"""
         return add(embed(self.token, batch.ids), embed(self.position, batch.positions))
 
 
@@ -76,6 +77,7 @@ class FeedForward(Module):
     output_bias: Array = parameter("H")
 
     def forward(self, x: Array) -> Array:
+        """[token, hidden] -> [token, hidden]"""
         hidden = project(x, self.intermediate, self.intermediate_bias, activation="relu")
         return project(hidden, self.output, self.output_bias)
 
@@ -100,6 +102,7 @@ class Encoder(Module):
     layers: tuple[EncoderLayer, ...] = parts("L")
 
     def forward(self, x: Array, batch: Packed, rows: Integers | None = None) -> Array:
+        """The last layer's output [token, hidden]; with `rows` (ascending) only those: [row, hidden]."""
         for layer in self.layers:
             x = layer(x, x, batch)
         return x if rows is None else pick(x, rows)

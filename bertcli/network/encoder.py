@@ -26,6 +26,7 @@ class Linear(Module):
     bias: Array = parameter("outputs")
 
     def forward(self, x: Array, activation: str | None = None) -> Array:
+        """[…, in] -> […, out]"""
         return linear(x, self.weight, self.bias, activation=activation)
 
 
@@ -38,6 +39,7 @@ class LayerNorm(Module):
     eps: float = setting("layer_norm_eps")
 
     def forward(self, x: Array) -> Array:
+        """[token, hidden] -> [token, hidden]"""
         return norm(x, self.weight, self.bias, eps=self.eps)
 
 
@@ -51,6 +53,7 @@ class Embeddings(Module):
     norm: LayerNorm = part(features="H")
 
     def forward(self, batch: Packed) -> Array:
+        """Token ids [token] -> [token, hidden]"""
         x = add(embed(self.token, batch.ids), embed(self.segment, batch.segments))
         return self.norm(add(embed(self.position, batch.positions), x))
 
@@ -91,6 +94,7 @@ class FeedForward(Module):
     activation: str = setting("hidden_act")
 
     def forward(self, x: Array) -> Array:
+        """[token, hidden] -> [token, hidden]"""
         return self.output(self.intermediate(x, activation=self.activation))
 
 

@@ -40,6 +40,7 @@ class Linear(Module):
     weight: Array = parameter("outputs inputs")
 
     def forward(self, x: Array, activation: str | None = None) -> Array:
+        """[…, in] -> […, out]"""
         return linear(x, self.weight, activation=activation)
 
 
@@ -48,6 +49,7 @@ class NewNorm(encoder.LayerNorm):
     """BERT's LayerNorm for an x that stays as it is"""
 
     def forward(self, x: Array) -> Array:
+        """[token, hidden] -> [token, hidden]"""
         return new_norm(x, self.weight, self.bias, eps=self.eps)
 
 
