@@ -20,12 +20,6 @@ ORDER = [
     *("_version", "errors", "order", "report", "engine", "network", "functional", "models", "checkpoint", "tokens"),
     *("opened", "files", "doctor", "tasks", "model", "analysis", "cli"),
 ]
-# Imports, for type checkers alone, that still point up or round: the list only gets shorter.
-DEBTS = {
-    ("files.vectors", "tasks.encode"),
-    ("files.vectors", "tasks.sparse"),
-    ("tokens.framed", "tokens.tokenizer"),
-}
 ALONE: dict[str, set[str]] = {
     "rich": {"report"},
     "tokenizers": {"tokens"},
@@ -59,14 +53,9 @@ def imports(path: Path, package: str = "bertcli") -> set[str]:
 
 
 def ours(path: Path) -> set[str]:
-    """The modules of this package that a file imports, but for debts."""
+    """The modules of this package that a file imports."""
     names = {name.removeprefix("bertcli.") for name in imports(path) if name.startswith("bertcli.")}
-    return {name for name in names & MODULES - {name_of(path)} if (name_of(path), name) not in DEBTS}
-
-
-def test_debts_that_are_paid_leave_the_list() -> None:
-    imported = {(name_of(path), name.removeprefix("bertcli.")) for path in FILES for name in imports(path)}
-    assert imported >= DEBTS
+    return names & MODULES - {name_of(path)}
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)

@@ -21,9 +21,9 @@ They may be quantized, each vector on its own, so a stream gives the same result
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,17 +33,38 @@ from bertcli.files.arrays import Stored, ends_of
 from bertcli.files.formats import PARQUET, ending_of, loaded
 from bertcli.files.parquet import LENGTHS, Column, write_parquet
 from bertcli.files.shards import ERRORS, LINES, Shards
+from bertcli.files.texts import Chunk, Failure, Text
 from bertcli.report.documents import as_json
-
-if TYPE_CHECKING:
-    from bertcli.tasks.encode import Block
-    from bertcli.tasks.sparse import SparseBlock
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
 LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
 ORIGIN = ("index", "chunk", "start", "end")  # what a chunk is called in a file
 COLUMNS = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what a row of a table has
 Arrays = dict[str, NDArray[Any]]
+
+
+class Part(Protocol):
+    """A text, or a chunk of it, that has a vector: `shown` is what the vector is of."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def text(self) -> Text: ...
+    @property
+    def chunk(self) -> Chunk | None: ...
+    @property
+    def shown(self) -> str: ...
+
+
+class VectorBlock(Protocol):
+    """Consecutive texts with their vectors, and those that could not be used: dense or sparse, see bertcli.tasks."""
+
+    @property
+    def items(self) -> Sequence[Part]: ...
+    @property
+    def failures(self) -> Sequence[Failure]: ...
+    @property
+    def vectors(self) -> Any: ...
 
 
 class Quantized(NamedTuple):
@@ -101,7 +122,7 @@ class VectorForm:
         """The array that says where each text's rows or entries end."""
         return "indptr" if self.sparse else "offsets" if self.ragged else None
 
-    def arrays(self, block: Block | SparseBlock) -> dict[str, Any]:
+    def arrays(self, block: VectorBlock) -> dict[str, Any]:
         """What a shard holds of a block: the rows of its texts in order, and what is said of them."""
         places, origins = _order(block)
         values, lengths = self._values(block.vectors)
@@ -163,7 +184,7 @@ class VectorForm:
         values, scales = quantize(flat, self.dtype)
         return {"embeddings": values, **({} if scales is None else {"scales": scales})}, [len(v) for v in vectors]
 
-    def _rows(self, block: Block | SparseBlock) -> list[dict[str, Any]]:
+    def _rows(self, block: VectorBlock) -> list[dict[str, Any]]:
         """The rows of a table beside the numbers: id (the text's own, else its number), text, text_pair and error."""
         places, origins = _order(block)
         rows: list[dict[str, Any]] = [{**dict(zip(ORIGIN, origin, strict=True)), "id": origin[0]} for origin in origins]
@@ -177,7 +198,7 @@ class VectorForm:
         return rows
 
 
-def _order(block: Block | SparseBlock) -> tuple[list[int], list[tuple[int, int, int, int]]]:
+def _order(block: VectorBlock) -> tuple[list[int], list[tuple[int, int, int, int]]]:
     """Which row each item of a block has, and what each row is: ORIGIN, zeros after the index of a whole text."""
     chunks = [item.chunk for item in block.items]
     parts = [(chunk.number, chunk.start, chunk.end) if chunk else (0, 0, 0) for chunk in chunks]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from tokenizers import Encoding
 
 from bertcli.errors import BertcliError
-
-if TYPE_CHECKING:
-    from bertcli.tokens.tokenizer import Tokenizer
 
 NO_OFFSETS = (0, 0)  # for a token that stands for no text
 
@@ -81,6 +78,13 @@ class Framing(NamedTuple):
         return ids, segments
 
 
+class Source(Protocol):
+    """What tokens come from: a tokenizer, which knows how they are written, and gives them again."""
+
+    def piece(self, id: int) -> str: ...
+    def framing(self, original: Original) -> Framing: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tokens:
     """A tokenized text or pair after truncation; `lost` tokens did not fit, `lost_masks` of them were masks.
@@ -93,10 +97,10 @@ class Tokens:
     lost: int
     lost_masks: int
     _original: Original
-    _tokenizer: Tokenizer | None = None
+    _tokenizer: Source | None = None
     _framing: Framing | None = None
 
-    def known_to(self, tokenizer: Tokenizer) -> Tokens:
+    def known_to(self, tokenizer: Source) -> Tokens:
         """The same tokens, linked to a tokenizer that would produce them again."""
         return replace(self, _tokenizer=tokenizer)
 
