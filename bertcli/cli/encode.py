@@ -13,6 +13,7 @@ from bertcli.cli.job import Job, Run, files_of, set_threads
 from bertcli.cli.options import SearchOptions, by_name, changed, id_column_option, wrong
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL
+from bertcli.files.shards import signature
 from bertcli.files.table import Cell, Table
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Encode, EncodeSparse, Prepared, option
@@ -99,14 +100,16 @@ class StorageOptions:
         """Whether numbers are stored in fewer bits than float32, which only files of arrays support."""
         return self.dtype != "float32"
 
-    def form(self, job: Job, wanted: Encode) -> dict[str, Any]:
-        """The arguments of a VectorForm about texts."""
+    def form(self, run: Run[Encode]) -> dict[str, Any]:
+        """The arguments of a VectorForm about texts, file and model."""
+        job, wanted = run.job, run.wanted
         return {
             "chunked": wanted.chunk is not None,
             "paired": job.texts.text_pair is not None or job.texts.pair_column is not None,
             "own_ids": self.id_column is not None,
             "keep_going": wanted.keep_going,
             "ending": job.ending,
+            "model": signature(run.model.name, run.model.path),
         }
 
 
@@ -133,7 +136,11 @@ def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOpti
     "scales". With --chunk a long text has a row for each of its parts; arrays or
     columns index, chunk, start and end say which characters of which text it is.
     With --sparse a .npz file holds data, indices and indptr, as scipy.sparse has
-    them, and .parquet the lists indices and values.
+    them, and .parquet the lists indices and values. All but .npy say which model
+    made the vectors, and --against refuses those of another. In DuckDB:
+
+    SELECT b.text, list_cosine_similarity(a.embedding, b.embedding)
+    FROM 'vectors.parquet' a, 'vectors.parquet' b WHERE a.id = 0 ORDER BY 2 DESC
 
     A file appears under its name only when it is complete. A run of ten seconds
     or more keeps its progress after a crash or Ctrl-C: repeat the command with
@@ -175,7 +182,7 @@ def _dense(run: Run[Encode], storage: StorageOptions) -> tuple[PreparedTask[Any]
     if storage.dtype == "int8" and run.job.ending == ".npy":
         logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
     ragged = not task.plan.pooling
-    form = VectorForm(task.plan.width, storage.dtype, ragged=ragged, **storage.form(run.job, run.wanted))
+    form = VectorForm(task.plan.width, storage.dtype, ragged=ragged, **storage.form(run))
     return task, form, Table(TOKEN_COLUMNS, _token_rows) if ragged else Table(COLUMNS, _rows)
 
 
@@ -188,7 +195,7 @@ def _sparse(run: Run[Encode], storage: StorageOptions) -> tuple[PreparedTask[Any
     words = storage.tokens or (output.output is None and output.format == "table")
     shared = {one.name: getattr(run.wanted, one.name) for one in fields(Prepared)}
     task = plan(run.model, EncodeSparse(**shared, words=words))
-    form = VectorForm(run.model.config.vocab_size, sparse=True, **storage.form(run.job, run.wanted))
+    form = VectorForm(run.model.config.vocab_size, sparse=True, **storage.form(run))
     return task, form, Table(SPARSE_COLUMNS, _sparse_rows)
 
 

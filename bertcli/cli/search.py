@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bertcli.cli.job import Job, open_model, read_texts
 from bertcli.cli.options import MASKED_SAMPLE, SearchOptions, changed, wrong
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, shown
 from bertcli.files.formats import RECORDS, check_output
 from bertcli.files.inputs import from_files
 from bertcli.files.records import record_output
 from bertcli.files.search import Nearest, StoredVectors, nearest, open_vectors
+from bertcli.files.shards import signature
 from bertcli.files.table import Cell, Table
 from bertcli.files.texts import Text, Texts
 from bertcli.files.vectors import ORIGIN
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Encode
 
+if TYPE_CHECKING:
+    from bertcli.model import Model
+
 TOP_K = 5
+logger = logging.getLogger("bertcli")
 
 
 def refuse_contradictions(search: SearchOptions, job: Job, other: bool) -> None:
@@ -58,6 +64,7 @@ def search_stored(search: SearchOptions, job: Job, wanted: Encode, id_column: st
     from bertcli.tasks.encode import encode
 
     model = open_model(job.model, MASKED_SAMPLE, job.engine)
+    _check_model(model, stored)
     found = nearest(encode(model, queries, wanted), stored, search.top_k or TOP_K)
     hits = _hits(found, stored, source, whole=bool(job.texts.input))
     columns = [Column("query", varying=True), Column("row", number=True), Column("score", number=True)]
@@ -67,8 +74,21 @@ def search_stored(search: SearchOptions, job: Job, wanted: Encode, id_column: st
     table = Table(tuple(columns), lambda record: _cells(record, [column.name for column in columns[1:]]))
     with record_output(output.format, output.output, table) as write:
         for query, rows, scores in zip(queries, found.rows.tolist(), found.scores.tolist(), strict=True):
-            shown = [{"row": row, "score": score, **hits[row]} for row, score in zip(rows, scores, strict=True)]
-            write({"query": query, "nearest": shown})
+            best = [{"row": row, "score": score, **hits[row]} for row, score in zip(rows, scores, strict=True)]
+            write({"query": query, "nearest": best})
+
+
+def _check_model(model: Model, stored: StoredVectors) -> None:
+    """Refuse vectors of another model; note where the file does not say whose they are."""
+    if stored.model is None:
+        logger.info("%s does not say which model made its vectors; it must be this one.", stored.file)
+        return
+    own, other = signature(model.name, model.path), stored.model
+    if own.split()[-1] != other.split()[-1]:
+        raise BertcliError(
+            f"{stored.file} was made by another model, {shown(other)}, not by {shown(own)}: give that one (-m), or "
+            "encode the texts again."
+        )
 
 
 def _source(job: Job, id_column: str | None, stored: StoredVectors) -> Texts | None:

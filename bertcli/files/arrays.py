@@ -35,6 +35,12 @@ class Stored(NamedTuple):
     shape: tuple[int, ...]
     rows: Iterable[NDArray[Any]]
 
+    @classmethod
+    def text(cls, name: str, text: str) -> Stored:
+        """A text, which .safetensors files have in their metadata."""
+        array = np.array(text)
+        return cls(name, array.dtype.str, (), [array])
+
 
 def write_npy(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
     """One array in the .npy format, version 1.0."""
@@ -57,7 +63,10 @@ def write_safetensors(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
 
     By hand, because the safetensors package writes a file only from arrays that are all in memory.
     """
-    entries, end = {}, 0
+    texts = {array.name: str(*array.rows) for array in arrays if array.dtype.startswith("<U")}
+    arrays = [array for array in arrays if array.name not in texts]
+    entries: dict[str, Any] = {"__metadata__": texts} if texts else {}
+    end = 0
     for array in arrays:
         begin, end = end, end + np.dtype(array.dtype).itemsize * math.prod(array.shape)
         kind = SAFETENSORS_TYPES[array.dtype]
@@ -135,7 +144,11 @@ def _member(path: Path, info: zipfile.ZipInfo) -> NDArray[Any]:
 
 def open_safetensors(path: Path) -> Readers:
     """What gives each array of a .safetensors file, which is mapped. Errors: BertcliError."""
-    return {name: partial(_tensor, tensor) for name, tensor in open_file(path).items()}
+    readers = {name: partial(_tensor, tensor) for name, tensor in open_file(path).items()}
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    texts = header.get("__metadata__", {})
+    return readers | {name: partial(np.array, text) for name, text in texts.items() if name not in readers}
 
 
 def _tensor(tensor: StoredTensor) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from itertools import islice
+from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -180,15 +181,16 @@ def write_parquet(
     names: Sequence[str],
     numbers: Mapping[str, object],
     columns: Sequence[Column] = (),
+    notes: Mapping[str, str] | None = None,
 ) -> None:
     """A table of what shards hold: lines, each a row in JSON with a value for each of the names, beside arrays.
 
     Each column of `names` has one type of Parquet, string where its values have several; `numbers`: which of them hold
     int or float, even where there are no rows to tell. Vectors of different lengths need an array "lengths". Vectors
-    are null in a row with an error.
+    are null in a row with an error. notes: the file's metadata.
     """
     arrow, parquet = pyarrow(shards.file)
-    schema = _schema(arrow, shards, names, numbers, columns)
+    schema = _schema(arrow, shards, names, numbers, columns).with_metadata(notes)
     rows, vectors = _rows(shards), [_Vectors(shards, column) for column in columns]
     with parquet.ParquetWriter(stream, schema, use_dictionary=False) as writer:
         while some := list(islice(rows, ROWS_WRITTEN)):
@@ -212,7 +214,7 @@ def concatenated(stream: IO[bytes], files: Sequence[str]) -> None:
             (name, _common_type(arrow, [one for one in opened if one.metadata.num_rows], opened[0], name))
             for name in opened[0].schema_arrow.names
         ]
-        schema = arrow.schema(fields)
+        schema = arrow.schema(fields, opened[0].schema_arrow.metadata)
         with parquet.ParquetWriter(stream, schema, use_dictionary=False) as writer:
             held: list[Any] = []
             for batch in (batch for one in opened for batch in one.iter_batches(ROWS_WRITTEN, use_threads=False)):
@@ -223,6 +225,12 @@ def concatenated(stream: IO[bytes], files: Sequence[str]) -> None:
                     held = [whole[ROWS_WRITTEN:]]
             if any(map(len, held)):
                 writer.write_table(arrow.concat_tables(held).combine_chunks())
+
+
+def note(file: Path, name: str) -> str | None:
+    """What a file's metadata say under a name."""
+    notes = pyarrow(str(file))[1].read_schema(file).metadata or {}
+    return notes[name.encode()].decode(errors="replace") if name.encode() in notes else None
 
 
 def _common_type(arrow: Any, files: Sequence[Any], first: Any, name: str) -> Any:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, first_line, shown
 from bertcli.files.formats import PARQUET, endings, loaded
-from bertcli.files.parquet import check_sizes, pyarrow
-from bertcli.files.vectors import ORIGIN, quantize, stored_width
+from bertcli.files.parquet import check_sizes, note, pyarrow
+from bertcli.files.vectors import MODEL, ORIGIN, quantize, stored_width
 from bertcli.order import best_first
 
 NAME = "embeddings"  # of the array, if a file has several
@@ -50,6 +50,7 @@ class StoredVectors(NamedTuple):
     file: Path
     arrays: Arrays
     name: str = NAME
+    model: str | None = None  # the signature of the one that made them, where the file says it
 
     def blocks(self, count: int) -> Iterator[Numbers]:
         """The vectors [row, width], or (uint8) rows of bits, eight in a byte; so many rows at a time."""
@@ -152,7 +153,12 @@ def open_vectors(file: str) -> StoredVectors:
     name = next((name for name in (NAME, SINGULAR, *only) if name in arrays), None)
     if name is None:
         raise _no_vectors(path, f"has no array '{NAME}' or column '{SINGULAR}' but {shown([*arrays])}")
-    found = StoredVectors(path, arrays, name)
+    if ending == PARQUET:
+        model = note(path, MODEL)
+    else:
+        said = _read(path, opened[MODEL]) if MODEL in opened else np.empty(0)
+        model = str(said) if said.dtype.kind == "U" else None
+    found = StoredVectors(path, arrays, name, model)
     next(found.blocks(1), None)  # what is wrong with it is said now
     return found
 
@@ -167,13 +173,17 @@ def _check_type(path: Path, dtype: np.dtype[Any], types: Sequence[np.dtype[Any]]
         raise _no_vectors(path, f"holds numbers of the type {shown(dtype.str)}, not of {', '.join(map(str, TYPES))}")
 
 
-def _blocks(path: Path, read: Callable[[], Numbers], count: int) -> Iterator[Numbers]:
+def _read(path: Path, read: Callable[[], Numbers]) -> Numbers:
     try:
-        array = read()
+        return read()
     except BertcliError:
         raise
     except Exception as error:  # a header is a Python literal, and Python's parser has many ways to fail
         raise _no_vectors(path, f"cannot be read ({first_line(error):.200})") from None
+
+
+def _blocks(path: Path, read: Callable[[], Numbers], count: int) -> Iterator[Numbers]:
+    array = _read(path, read)
     if not array.ndim:
         raise _no_vectors(path, "holds an array (), not rows of numbers one after another")
     _check_type(path, array.dtype, (*TYPES, WHOLE))

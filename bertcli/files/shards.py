@@ -44,6 +44,8 @@ KEPT = 10.0  # seconds of work from which shards are kept after an error even wi
 LOCKED = (errno.EWOULDBLOCK, errno.EACCES)  # by another process; any other error: a file system without locks
 UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 MODEL_FILES = (".json", ".txt", ".safetensors", ".bin", ".model")
+WEIGHTS = (".safetensors", ".bin")
+BLOCKS, BLOCK = 64, 1 << 14  # bytes of a block
 FOLDERS_DEEP = 2  # a checkpoint's own folder, and those of sentence-transformers modules in it
 OLDER = ("state", "state.new", "lock", "part", "errors.jsonl.part", "texts.part", *(f"{i}.part" for i in range(7)))
 
@@ -323,6 +325,21 @@ def model_files(folder: Path) -> list[Path]:
     patterns = ("/".join(["*"] * depth) for depth in range(1, FOLDERS_DEEP + 1))
     found = (path for pattern in patterns for path in folder.glob(pattern))
     return sorted(path for path in found if path.suffix in MODEL_FILES and path.is_file())
+
+
+def signature(name: str, folder: Path | None) -> str:
+    """A model's name, and a digest of its weights: the size of each file and BLOCKS evenly spread parts of it."""
+    found = hashlib.blake2b(digest_size=8)
+    for path in model_files(folder) if folder else ():
+        if path.suffix in WEIGHTS:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                found.update(size.to_bytes(8, "little"))
+                for number in range(BLOCKS):
+                    file.seek(size * number // BLOCKS)
+                    found.update(file.read(BLOCK))
+    named = folder.name if folder and Path(name).is_dir() else name  # a path would say where it lay
+    return f"{named} {found.hexdigest()}"
 
 
 def difference(old: Fingerprint, new: Fingerprint) -> str | None:

@@ -7,6 +7,7 @@ FILE.errors.jsonl (in Parquet the column "error") says why.
     one a text        embeddings [text, width], and of int8 scales [text]
     one a token       embeddings [token, width]; offsets [text + 1]: text i has the rows offsets[i] to offsets[i + 1]
     sparse            data, indices, indptr as in the CSR form of scipy.sparse, which can load the .npz
+    of a model        model: its name and a digest of its weights; metadata in .safetensors and Parquet, not in .npy
     chunks            also index (of the text), chunk (its number), start, end (its characters in the text)
 
 They may be quantized, each vector on its own, so a stream gives the same result as one array:
@@ -37,6 +38,7 @@ from bertcli.files.texts import Chunk, Failure, Text
 from bertcli.report.documents import as_json
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
+MODEL = "model"  # where a file says which model made its vectors
 LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
 ORIGIN = ("index", "chunk", "start", "end")  # what a chunk is called in a file
 COLUMNS = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what a row of a table has
@@ -104,7 +106,8 @@ def stored_width(width: int, dtype: str) -> int:
 class VectorForm:
     """How vectors are stored: how many numbers, as which of TYPES, how many a text (see above), in which kind of file.
 
-    paired, own_ids, keep_going: of a Parquet table, whether texts come in pairs, with ids, and may fail.
+    model: the `signature` of the model that makes them. paired, own_ids, keep_going: of a Parquet table, whether texts
+    come in pairs, with ids, and may fail.
     """
 
     width: int
@@ -116,6 +119,7 @@ class VectorForm:
     own_ids: bool = False
     keep_going: bool = False
     ending: str = ".npy"
+    model: str = ""
 
     @property
     def ends(self) -> str | None:
@@ -142,7 +146,7 @@ class VectorForm:
         if self.ending == PARQUET:
             names = ["id", *self._origin, "text", *["text_pair"] * self.paired, *["error"] * self.keep_going]
             numbers = dict.fromkeys([*self._origin, *["id"] * (not self.own_ids)], int)
-            write_parquet(stream, shards, names, numbers, self._columns())
+            write_parquet(stream, shards, names, numbers, self._columns(), {MODEL: self.model})
         else:
             loaded(self.ending, "arrays")(stream, list(self._stored(shards)))
 
@@ -173,6 +177,8 @@ class VectorForm:
         if self.sparse:
             yield Stored("shape", "<i8", (2,), [np.array([count, self.width])])
             yield Stored("format", "|S3", (), [np.array(b"csr")])
+        if self.model and self.ending != ".npy":
+            yield Stored.text(MODEL, self.model)
 
     def _values(self, vectors: Any) -> tuple[Arrays, list[int]]:
         """The numbers of texts one after another, and how many rows or entries each text has."""

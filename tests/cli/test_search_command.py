@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -145,7 +146,7 @@ def test_search_says_in_a_line_what_numpy_warns_of_python_2(model: Path, tmp_pat
     done = bertcli("encode", "-m", model, "--query", "tea", "--against", file)
     assert done.status == 0
     assert "\nWarning: Reading `.npy` or `.npz` file required" in f"\n{done.err}"
-    assert len(done.err.splitlines()) == 1
+    assert [line[:5] for line in done.err.splitlines()] == ["Warni", "Note:"]
 
 
 @pytest.mark.parametrize("ending", [".npz", ".safetensors"])
@@ -209,3 +210,22 @@ def test_search_takes_many_queries_from_a_file(ending: str, model: Path, corpus:
     assert [record["nearest"][0]["row"] for record in several] == [0, 1, 2, 3]
     file.write_text("", encoding="utf-8")
     assert bertcli(*command).error == f"Error: {file} holds no text to look for."
+
+
+@pytest.mark.parametrize("ending", ["npz", "safetensors", "parquet", "npy"])
+def test_search_refuses_vectors_of_another_model(ending: str, made: Made, model: Path, tmp_path: Path) -> None:
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    file, other = tmp_path / f"v.{ending}", made(seed=8)
+    bertcli("encode", "-m", model, *TEXTS, "-o", file)
+    copied = shutil.copytree(model, tmp_path / "copied")
+    again = bertcli("encode", "-m", copied, "--query", TEXTS[1], "--against", file, "--format", "jsonl")
+    assert again.records[0]["nearest"][0]["row"] == 1
+    unknown = f"Note: {file} does not say which model made its vectors; it must be this one."
+    assert (unknown in again.err.splitlines()) == (ending == "npy")
+    result = bertcli("encode", "-m", other, "--query", TEXTS[1], "--against", file)
+    if ending == "npy":
+        assert (result.status, unknown in result.err.splitlines()) == (0, True)
+    else:
+        assert f"{file} was made by another model, '{model.name} " in result.error
+        assert f"not by '{other.name} " in result.error
