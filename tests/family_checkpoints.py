@@ -242,6 +242,70 @@ norm .encoder.layer.N.{attn_ln,mlp_ln} H
     + GTE.partition("[mlm]")[2].replace("lm_head.layer_norm", "lm_head.norm")
 )
 
+LLAMA = """
+tensor .embed_tokens.weight V H
+tensor .layers.N.self_attn.q_proj.weight Q H
+tensor .layers.N.self_attn.{k_proj,v_proj}.weight M H
+tensor .layers.N.self_attn.o_proj.weight H Q
+tensor .layers.N.mlp.{gate_proj,up_proj}.weight F H
+tensor .layers.N.mlp.down_proj.weight H F
+tensor .layers.N.{input_layernorm,post_attention_layernorm}.weight H
+tensor .norm.weight H
+"""
+EUROBERT = f"""
+{LLAMA}
+[mlm]
+tensor lm_head.weight V H
+[classifier]
+linear dense H H
+linear classifier C H
+[token_classifier]
+linear classifier C H
+"""
+GEMMA = f"""
+{LLAMA}
+tensor .layers.N.self_attn.{{q_norm,k_norm}}.weight D
+tensor .layers.N.{{pre_feedforward_layernorm,post_feedforward_layernorm}}.weight H
+[classifier]
+tensor score.weight C H
+"""
+ESM = f"""
+tensor .embeddings.word_embeddings.weight V H
+tensor .rotary_embeddings.inv_freq 8
+{ATTENTION}
+linear .encoder.layer.N.attention.output.dense H H
+linear .encoder.layer.N.intermediate.dense F H
+linear .encoder.layer.N.output.dense H F
+norm .encoder.layer.N.{{attention.LayerNorm,LayerNorm}} H
+norm .encoder.emb_layer_norm_after H
+tensor .contact_head.regression.weight 1 4
+tensor .contact_head.regression.bias 1
+[model]
+linear .pooler.dense H H
+[mlm]
+{LM_HEAD}
+[classifier]
+{DENSE}
+linear classifier.out_proj C H
+[token_classifier]
+linear classifier C H
+"""
+ERNIE = f"""
+{EMBEDDINGS}
+tensor .embeddings.token_type_embeddings.weight 2 H
+tensor .embeddings.task_type_embeddings.weight 3 H if use_task_id
+norm .embeddings.LayerNorm H
+{ATTENTION}
+{LAYER}
+[model]
+linear .pooler.dense H H
+[mlm]
+linear cls.predictions.transform.dense H H
+norm cls.predictions.transform.LayerNorm H
+tensor cls.predictions.bias V
+{fine_tuned("linear .pooler.dense H H")}
+"""
+
 BERT_SIZES = {"hidden_size": "H", "num_hidden_layers": "L", "num_attention_heads": "A", "intermediate_size": "F",
               "vocab_size": "V", "max_position_embeddings": "P"}  # fmt: skip
 ELECTRA_SIZES = BERT_SIZES | {"embedding_size": "E"}
@@ -300,6 +364,23 @@ FAMILIES = {
         GTE, "gte.", "Gte", {"layer_norm_eps": 1e-12, "pad_token_id": 1, "type_vocab_size": 1}, heads=NEW_HEADS,
         old=OLD_GTE,
     ),
+    "eurobert": Family(EUROBERT, "model.", "EuroBert", {"rms_norm_eps": 1e-5, "pad_token_id": 0}, heads=NEW_HEADS),
+    "gemma3_text": Family(
+        GEMMA, "model.", "Gemma3Text",
+        {"pad_token_id": 0, "num_key_value_heads": 2, "head_dim": 16, "query_pre_attn_scalar": 12, "sliding_window": 8,
+         "sliding_window_pattern": 2, "use_bidirectional_attention": True},
+        heads=("model", "classifier"),
+    ),
+    "esm": Family(
+        ESM, "esm.", "Esm",
+        {"layer_norm_eps": 1e-5, "pad_token_id": 1, "position_embedding_type": "rotary", "token_dropout": True,
+         "mask_token_id": 3},
+        heads=NEW_HEADS, old=ESM.replace(".rotary_embeddings", ".encoder.layer.N.attention.self.rotary_embeddings"),
+    ),
+    "ernie": Family(
+        ERNIE, "ernie.", "Ernie",
+        {"layer_norm_eps": 1e-12, "pad_token_id": 0, "type_vocab_size": 2, "use_task_id": True},
+    ),
 }  # fmt: skip
 CLASSES = {
     "model": "Model",
@@ -311,7 +392,21 @@ CLASSES = {
     "rtd": "ForPreTraining",
     "sop": "ForPreTraining",
 }
-SIZES = {"V": 120, "E": 32, "G": 1, "K": 16, "H": 32, "L": 2, "A": 2, "F": 64, "P": 64, "C": 3}
+SIZES = {
+    "V": 120,
+    "E": 32,
+    "G": 1,
+    "K": 16,
+    "H": 32,
+    "L": 2,
+    "A": 2,
+    "F": 64,
+    "P": 64,
+    "C": 3,
+    "Q": 32,
+    "M": 32,
+    "D": 16,
+}
 
 
 def architecture(family: str, head: str) -> str:

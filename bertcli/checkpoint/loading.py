@@ -30,7 +30,8 @@ OTHER_NAMES = {  # an ending -> what other files have instead; of a file with bo
     "predictions.bias": "predictions.decoder.bias", "lm_head.bias": "lm_head.decoder.bias",
     "embedding.weight": "embeddings",
 }  # fmt: skip
-CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")  # that some versions of transformers stored
+# That some versions of transformers stored, though they follow from config.json.
+CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_embeddings.inv_freq")
 
 # Heads that are trained one at a time; their tensors may have the same names. Where config.json does not say which it
 # is, it is the first of the network's.
@@ -87,7 +88,7 @@ def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = F
     missing = [head for head in wanted if head not in there]
     if missing:
         raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(there) or 'none'}.")
-    config = _with_stored_labels(config, stored, there)
+    config = _with_stored_labels(config, stored, there).with_stored(stored)
     file = network_place(folder).folder / "config.json"
     advice = OWN_CODE if read_optional(file).get("auto_map") else "fetch the model again"
     loader = _Loader(stored, config, of, partial, advice)
@@ -212,7 +213,9 @@ class _Loader:
     def account(self) -> tuple[TensorUse, ...]:
         """Every tensor of the file, in file order, with its use; then the missing ones."""
         for name in self.stored.keys() - self.taken.keys():
-            note = "a constant" if name.removeprefix(self.prefix).endswith(CONSTANTS) else UNUSED
+            own = name.removeprefix(self.prefix)
+            note = "for what bertcli does not do" if own.startswith(self.family.unread) else UNUSED
+            note = "a constant" if own.endswith(CONSTANTS) else note
             self._take(self.stored[name], "ignored", None, note)
         missing = [name for name in self.taken if name not in self.stored]
         return tuple(self.taken[name] for name in [*self.stored, *missing])

@@ -40,21 +40,12 @@ def softmax(x: Array) -> Array:
 
 
 def layer_norm(x: Array, weight: Array | None, bias: Array | None, eps: float, out: Array | None = None) -> Array:
-    """(x - mean) / sqrt(variance + eps) · weight + bias over the last axis, biased variance, in place or in `out`.
-
-    Squares are summed 64 at a time, then the partial sums: an eighth of the rounding error.
-    """
+    """(x - mean) / sqrt(variance + eps) · weight + bias over the last axis, biased variance, in place or in `out`."""
     features = x.shape[-1]
     mean = x.sum(axis=-1, keepdims=True)
     mean /= features
     x = np.subtract(x, mean, out=x if out is None else out)
-    together = SQUARES if features % SQUARES == 0 else features
-    split = x.reshape(*x.shape[:-1], features // together, together, copy=False)
-    rate = np.einsum("...i,...i->...", split, split).sum(axis=-1, keepdims=True)
-    rate /= features
-    rate += eps
-    np.sqrt(rate, out=rate)
-    np.reciprocal(rate, out=rate)
+    rate = _rate(x, eps)
     for index in _blocks(x):
         part = x[index]
         part *= rate[*index[:-1], :]
@@ -63,6 +54,29 @@ def layer_norm(x: Array, weight: Array | None, bias: Array | None, eps: float, o
         if bias is not None:
             part += bias[index[-1]]
     return x
+
+
+def rms_norm(x: Array, weight: Array, eps: float, out: Array) -> Array:
+    """x / sqrt(mean of squares + eps) · weight over the last axis, in `out`."""
+    np.multiply(x, _rate(x, eps), out=out)
+    out *= weight
+    return out
+
+
+def _rate(x: Array, eps: float) -> Array:
+    """1 / sqrt(mean of squares + eps) over the last axis, which is kept.
+
+    Squares are summed 64 at a time, then the partial sums: an eighth of the rounding error.
+    """
+    features = x.shape[-1]
+    together = SQUARES if features % SQUARES == 0 else features
+    split = x.reshape(*x.shape[:-1], features // together, together, copy=False)
+    rate: Array = np.einsum("...i,...i->...", split, split).sum(axis=-1, keepdims=True)
+    rate /= features
+    rate += eps
+    np.sqrt(rate, out=rate)
+    np.reciprocal(rate, out=rate)
+    return rate
 
 
 def rotate(x: Array, cosines: Array, sines: Array, heads: int) -> Array:

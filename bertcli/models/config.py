@@ -19,7 +19,7 @@ from bertcli.errors import BertcliError, shown
 MOST_LAYERS = 1000
 LARGEST_SIZE = 1 << 24  # far above any encoder; anything larger is a mistake, or an attempt to exhaust memory
 MOST_SENTENCES = 1 << 20
-AXES = "VHLADFPTCEKWQM"  # as they are listed
+AXES = "VHLADFPTCEKWQMU"  # as they are listed
 
 
 def count(
@@ -162,6 +162,10 @@ class Config:
         if batch is not None and not 1 <= batch <= MOST_SENTENCES:
             raise BertcliError(f"A batch size of {batch} is not possible; it must be 1 to {MOST_SENTENCES:,}.")
 
+    def with_stored(self, stored: Mapping[str, Any]) -> Self:
+        """The same with settings that a family stores as tensors (`StoredTensor` by name)."""
+        return self
+
     def stored_path(self, path: str) -> str:
         """The path of the layer as which a layer that stands for several is stored."""
         return path
@@ -220,22 +224,22 @@ class RotaryConfig(Config):
     def check(self) -> None:
         if self.sizes["D"] % 2:
             raise BertcliError(f"A head has {self.sizes['D']} numbers; rotary positions need an even number.")
-        if self.num_attention_heads % self.num_key_value_heads:
+        if self.num_attention_heads % self.key_heads:
             raise BertcliError(
                 f"num_attention_heads {self.num_attention_heads} is no multiple of num_key_value_heads "
-                f"{self.num_key_value_heads}."
+                f"{self.key_heads}."
             )
 
     @cached_property
     def sizes(self) -> dict[str, int]:
         sizes = super().sizes
         sizes["D"] = getattr(self, "head_dim", None) or sizes["D"]
-        return sizes | {"Q": sizes["A"] * sizes["D"], "M": self.num_key_value_heads * sizes["D"]}
+        return sizes | {"Q": sizes["A"] * sizes["D"], "M": self.key_heads * sizes["D"]}
 
     @property
-    def num_key_value_heads(self) -> int:
+    def key_heads(self) -> int:
         """Heads of keys and values; query heads share them evenly."""
-        return self.num_attention_heads
+        return getattr(self, "num_key_value_heads", None) or self.num_attention_heads
 
     @property
     def thetas(self) -> tuple[float, ...]:
@@ -280,6 +284,60 @@ class OneRopeConfig(RotaryConfig):
         rope = {**cls.rope(data, "rope_scaling"), **cls.rope(data, "rope_parameters")}
         kind = rope.get("rope_type", rope.get("type"))
         return {**data, **{key: value for key, value in rope.items() if value is not None}, "rope_type": kind}
+
+
+GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope_parameters
+
+
+@dataclass(frozen=True)
+class LocalConfig(RotaryConfig):
+    """What families have in common of whose layers some see only tokens near by, and turn at another rate."""
+
+    layer_types: tuple[str, ...] = ()
+
+    theta_keys: ClassVar[Mapping[str, str]]  # of each type of layer, the older key of its θ
+
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With newer files' layer_types and rope_parameters, which override the older keys."""
+        found = dict(data) | {"layer_types": texts(data, "layer_types")}
+        cls.rope(data, "rope_scaling")
+        for kind, key in cls.theta_keys.items():
+            rope = cls.rope(data, "rope_parameters", kind)
+            if rope.get("rope_theta") is not None:
+                found[key] = rope["rope_theta"]
+        return found
+
+    def check(self) -> None:
+        super().check()
+        if self.layer_types and len(self.layer_types) != self.num_hidden_layers:
+            raise BertcliError(f"layer_types names {len(self.layer_types)} of {self.num_hidden_layers} layers.")
+        for kind in self.layer_types:
+            if kind not in (GLOBAL, LOCAL):
+                raise BertcliError(f"layer_types has {shown(kind)}; known are '{GLOBAL}' and '{LOCAL}'.")
+
+    def is_local(self, layer: int) -> bool:
+        """Whether a layer sees only tokens near by where layer_types does not say."""
+        raise NotImplementedError
+
+    @property
+    def radius(self) -> int:
+        """How far apart tokens may be in local layers."""
+        raise NotImplementedError
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of every layer, whether its attention is global or local."""
+        return self.layer_types or tuple(LOCAL if self.is_local(n) else GLOBAL for n in range(self.num_hidden_layers))
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """Of every layer, how far it sees."""
+        return tuple(self.radius if kind == LOCAL else None for kind in self.kinds)
+
+    @property
+    def thetas(self) -> tuple[float, ...]:
+        return tuple(getattr(self, self.theta_keys[kind]) for kind in self.kinds)
 
 
 def renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
-from bertcli.errors import BertcliError, shown
-from bertcli.models.config import RotaryConfig, activation, choice, count, eps, layers, number, texts
+from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, layers, theta
 from bertcli.models.registry import Family
 from bertcli.network import encoder, rotary
 from bertcli.network.module import Module, parameter, part, parts, setting
@@ -140,11 +139,8 @@ class ModernBert(NormedNetwork):
     multiple_choice: MultipleChoice | None = part()
 
 
-GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope_parameters
-
-
 @dataclass(frozen=True)
-class ModernBertConfig(RotaryConfig):
+class ModernBertConfig(LocalConfig):
     """A ModernBERT configuration with config.json's own keys; the defaults are those of ModernBERT-base."""
 
     vocab_size: int = count(50368, "V", needed=True)
@@ -157,9 +153,8 @@ class ModernBertConfig(RotaryConfig):
     max_position_embeddings: int = count(8192, "P")
     local_attention: int = count(128)
     global_attn_every_n_layers: int = count(3)
-    global_rope_theta: float = number(160000.0, 2, 1e12)
-    local_rope_theta: float = number(10000.0, 2, 1e12)
-    layer_types: tuple[str, ...] = ()
+    global_rope_theta: float = theta(160000.0)
+    local_rope_theta: float = theta(10000.0)
     classifier_pooling: str = choice("cls", "mean")
     classifier_activation: str = activation()
     norm_bias: bool = choice(False)
@@ -171,48 +166,26 @@ class ModernBertConfig(RotaryConfig):
     model_type: str = field(default="modernbert", kw_only=True)
 
     title: ClassVar[str] = "ModernBERT"
+    theta_keys: ClassVar = {GLOBAL: "global_rope_theta", LOCAL: "local_rope_theta"}
 
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With newer files' layer_types and rope_parameters, which override the older keys."""
-        found = dict(data) | {"layer_types": texts(data, "layer_types")}
-        cls.rope(data, "rope_scaling")
-        for kind, key in ((GLOBAL, "global_rope_theta"), (LOCAL, "local_rope_theta")):
-            rope = cls.rope(data, "rope_parameters", kind)
-            if rope.get("rope_theta") is not None:
-                found[key] = rope["rope_theta"]
+        found = dict(super().prepared(data))
         if "local_rope_theta" in found and found["local_rope_theta"] is None:  # not the default: that of global layers
             found["local_rope_theta"] = found.get("global_rope_theta", cls.global_rope_theta)
         return found
-
-    def check(self) -> None:
-        super().check()
-        if self.layer_types and len(self.layer_types) != self.num_hidden_layers:
-            raise BertcliError(f"layer_types names {len(self.layer_types)} of {self.num_hidden_layers} layers.")
-        for kind in self.layer_types:
-            if kind not in (GLOBAL, LOCAL):
-                raise BertcliError(f"layer_types has {shown(kind)}; known are '{GLOBAL}' and '{LOCAL}'.")
 
     @property
     def hidden_act(self) -> str:
         """What BERT calls `hidden_activation`."""
         return self.hidden_activation
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Of every layer, whether its attention is global or local."""
-        every = self.global_attn_every_n_layers
-        return self.layer_types or tuple(LOCAL if n % every else GLOBAL for n in range(self.num_hidden_layers))
+    def is_local(self, layer: int) -> bool:
+        return layer % self.global_attn_every_n_layers != 0
 
     @property
-    def windows(self) -> tuple[int | None, ...]:
-        """Of every layer, how far it sees."""
-        return tuple(self.local_attention // 2 if kind == LOCAL else None for kind in self.kinds)
-
-    @property
-    def thetas(self) -> tuple[float, ...]:
-        """Of every layer, what its rotations are made from."""
-        return tuple(self.local_rope_theta if kind == LOCAL else self.global_rope_theta for kind in self.kinds)
+    def radius(self) -> int:
+        return self.local_attention // 2
 
     @property
     def attention_norms(self) -> tuple[bool, ...]:

@@ -47,6 +47,7 @@ class Family:
     names: tuple[tuple[str, ...], ...]  # pattern of our path, names in files (`[1/3]`: the second third of it)
     variants: Mapping[str, Config]
     base_heads: tuple[str, ...] = ("pooler",)  # what a model has that is built without a head, if there is one
+    unread: tuple[str, ...] = ()  # how names of tensors begin that nothing here reads
     hints: Mapping[str, str] = field(default_factory=dict)  # of a head that is missing, what to do
 
     def places(self, path: str) -> list[Place]:
@@ -77,7 +78,7 @@ class Family:
 def layer_names(table: str, *stems: str) -> tuple[tuple[str, ...], ...]:
     """`Family.names` for what every layer has: a line is our path and, for each stem of layers, its name in files."""
     rows = []
-    for ours, *theirs in map(str.split, table.strip().splitlines()):
+    for ours, *theirs in map(str.split, filter(None, table.splitlines())):
         names = [(stem, *name.partition("[")) for stem, name in zip(stems, theirs, strict=True)]
         pattern = rf"encoder\.layers\.(\d+)\.{re.escape(ours)}\.(\w+)"
         rows.append((pattern, *(rf"{stem}.\1.{name}.\2{bracket}{part}" for stem, name, bracket, part in names)))

@@ -85,6 +85,33 @@ def mean_tokens(x: Array, first: Integers) -> Array:
     return sums / counts[:, None]
 
 
+@op("token hidden, sentence -> sentence hidden")
+def last_tokens(x: Array, first: Integers) -> Array:
+    """Each sentence's last token; `first` are the rows at which sentences begin."""
+    rows: Integers = np.append(first[1:], len(x)) - 1
+    last: Array = x.T[:, rows].T
+    return last
+
+
+@op("token hidden -> token hidden", work=1, over="x")
+def scale(x: Array, *, factor: float) -> Array:
+    """x · factor, written over x."""
+    return np.multiply(x, np.float32(factor), out=x)
+
+
+@op("token hidden, token, sentence -> token hidden", work=1, over="x")
+def drop_masks(x: Array, ids: Integers, first: Integers, *, mask: int, trained: float) -> Array:
+    """0 for masks, else x (1 - trained) / (1 - the share of masks in its sentence), written over x.
+
+    As dropout does it: the share of masks in training is `trained`.
+    """
+    masks = (ids == mask).astype(np.float32)
+    counts = np.diff(first, append=len(ids))
+    factors = np.float32(1 - trained) / (1 - np.add.reduceat(masks, first) / counts.astype(np.float32))
+    factor: Array = (1 - masks) * np.repeat(factors, counts)
+    return np.multiply(x, factor[:, None], out=x)
+
+
 @op("token hidden, rows hidden -> token hidden", work=1, over="x")
 def add_row(x: Array, table: Array) -> Array:
     """x + E[0], the same row for every token, written over x."""
@@ -206,3 +233,12 @@ def norm(x: Array, weight: Array | None = None, bias: Array | None = None, *, ep
 def new_norm(x: Array, weight: Array | None = None, bias: Array | None = None, *, eps: float) -> Array:
     """The same as `norm`, for an x that is needed again."""
     return kernels.layer_norm(x, weight, bias, eps, out=empty_tokens(*x.shape))
+
+
+@op("token hidden, size -> token hidden", work=4)
+def rms_norm(x: Array, weight: Array, *, eps: float, offset: float = 0, heads: int = 1) -> Array:
+    """x / sqrt(mean of squares + eps) · (offset + weight) over the hidden axis, or over that of every head."""
+    out = empty_tokens(*x.shape)
+    of_heads, into = (one.T.reshape(heads, -1, len(one), copy=False).swapaxes(1, 2) for one in (x, out))
+    kernels.rms_norm(of_heads, weight + np.float32(offset), eps, into)  # [head, token, size]
+    return out

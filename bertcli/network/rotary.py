@@ -20,12 +20,14 @@ from bertcli.network.ops import (
     add,
     each,
     empty_like,
+    last_tokens,
     linear,
     mean_tokens,
     mix,
     multiply,
     new_norm,
     repeat_heads,
+    rms_norm,
     rotate,
     scores,
     softmax,
@@ -54,6 +56,18 @@ class NewNorm(encoder.LayerNorm):
 
 
 @dataclass(frozen=True, eq=False)
+class RMSNorm(Module):
+    """y = x / sqrt(mean of squares + eps) · weight, over the hidden axis (Zhang & Sennrich 2019)"""
+
+    weight: Array = parameter("features")
+    eps: float = setting("rms_norm_eps")
+
+    def forward(self, x: Array) -> Array:
+        """[token, hidden] -> [token, hidden]"""
+        return rms_norm(x, self.weight, eps=self.eps)
+
+
+@dataclass(frozen=True, eq=False)
 class Attention(encoder.SelfAttention[Integers]):
     """Z = concat_h(softmax(R(Q_h) R(K_h)ᵀ / sqrt(D)) V_h) W_Oᵀ, R the rotation by position"""
 
@@ -61,7 +75,7 @@ class Attention(encoder.SelfAttention[Integers]):
     key: Any = part(outputs="M", inputs="H")
     value: Any = part(outputs="M", inputs="H")
     output: Any = part(outputs="H", inputs="Q")
-    key_heads: int = setting("num_key_value_heads")
+    key_heads: int = setting("key_heads")
     rates: tuple[float, ...] = setting("rates")  # how fast the pairs of a head turn
     window: int | None = setting("windows")  # how far a layer sees; None: as far as the text goes
     terms: float = setting("score_terms")  # scores are divided by sqrt(terms · D)
@@ -180,8 +194,8 @@ class Encoder(Layers):
 
 
 class NormedNetwork(Network):
-    """A network whose encoder ends in a norm, with a classifier of the first token, of the mean of all tokens, or of
-    every token, whose logits are then averaged ("late")"""
+    """A network whose encoder ends in a norm, with a classifier of the first token, of the last, of the mean of all
+    tokens, or of every token, whose logits are then averaged ("late")"""
 
     def finish(self, state: Array) -> Array:
         """A layer's output as heads read it: normed."""
@@ -190,12 +204,14 @@ class NormedNetwork(Network):
 
     def reads(self, head: str, batch: Packed) -> Integers | None:
         """The packed rows of the hidden states that a head needs; None for all."""
-        return None if self._pooling(head) in ("mean", "late") else super().reads(head, batch)
+        return None if self._pooling(head) in ("last", "mean", "late") else super().reads(head, batch)
 
     def predict(self, head: str, hidden: Array, batch: Packed) -> Array:
         """A head's logits from the hidden states that it reads."""
         pooling = self._pooling(head)
-        logits = super().predict(head, mean_tokens(hidden, batch.first) if pooling == "mean" else hidden, batch)
+        if pooling in ("last", "mean"):
+            hidden = (last_tokens if pooling == "last" else mean_tokens)(hidden, batch.first)
+        logits = super().predict(head, hidden, batch)
         return mean_tokens(logits, batch.first) if pooling == "late" else logits
 
     def _pooling(self, head: str) -> str | None:
@@ -204,29 +220,33 @@ class NormedNetwork(Network):
 
 WORDS = """
 Rows asked for
-  Encoder.layers pick                     | rows                  | Encoder input, Rows -> Rows asked for
+  Encoder.layers pick                     | rows                | Encoder input, Rows -> Rows asked for
 1 Multi-head attention
-  EncoderLayer.attention_norm new_norm    | layer normalization   | Encoder input -> Norm 1 output
-  Attention.query linear              | linear Q              | Norm 1 output, W_Q -> Query (Q)
-  Attention.query rotate              | rotary positions      | Query (Q), Positions -> Rotated query
-  Attention.key linear                | linear K              | Norm 1 output, W_K -> Key (K)
-  Attention.key rotate                | rotary positions      | Key (K), Positions -> Rotated key
-  Attention.value linear              | linear V              | Norm 1 output, W_V -> Value (V)
-  Attention.value scores              | scaled dot product    | Rotated query, Rotated keyᵀ -> Attention scores
-  Attention.value within | local attention | Attention scores, Query positions, Key positions -> Local scores
-  Attention.value softmax             | softmax               | Attention scores -> Attention weights
-  Attention.value mix                 | weighted sum          | Attention weights, Value (V) -> Heads output
-  Attention.output linear             | concat and project    | Heads output, W_O -> Attention output
+  EncoderLayer.attention_norm rms_norm    | RMS normalization   | Encoder input -> Attention input
+  EncoderLayer.attention_norm new_norm    | layer normalization | Encoder input -> Attention input
+  Attention.query linear                  | linear Q            | Attention input, W_Q -> Query (Q)
+  Attention.query rotate                  | rotary positions    | Query (Q), Positions -> Rotated query
+  Attention.key linear                    | linear K            | Attention input, W_K -> Key (K)
+  Attention.key rotate                    | rotary positions    | Key (K), Positions -> Rotated key
+  Attention.value linear                  | linear V            | Attention input, W_V -> Value (V)
+  Attention.value repeat_heads            | shared heads        | Key (K) or value (V), Query (Q) -> All heads
+  Attention.value scores                  | scaled dot product  | Rotated query, Rotated keyᵀ -> Attention scores
+  Attention.value within                  | local attention     | Attention scores, Positions, Positions -> Local scores
+  Attention.value softmax                 | softmax             | Attention scores -> Attention weights
+  Attention.value mix                     | weighted sum        | Attention weights, Value (V) -> Heads output
+  Attention.output linear                 | concat and project  | Heads output, W_O -> Attention output
 2 Add
-  EncoderLayer.attention add              | residual              | Encoder input, Attention output -> Sub-layer sum
+  EncoderLayer.attention add              | residual            | Encoder input, Attention output -> Sub-layer sum
 3 Gated feed-forward
-  EncoderLayer.feed_forward_norm new_norm | layer normalization   | Sub-layer sum -> Norm 2 output
-  Gated.gate linear                 | linear                | Norm 2 output, W_g -> Gate
-  Gated.intermediate linear         | linear 1 + {act}      | Norm 2 output, W_1 -> Intermediate
-  Gated.intermediate multiply       | gate                  | Gate, Intermediate -> Gated intermediate
-  Gated.output linear               | linear 2              | Gated intermediate, W_2 -> FFN output
+  EncoderLayer.feed_forward_norm rms_norm | RMS normalization   | Sub-layer sum -> Feed-forward input
+  EncoderLayer.feed_forward_norm new_norm | layer normalization | Sub-layer sum -> Feed-forward input
+  Gated.gate linear                       | linear              | Feed-forward input, W_g -> Gate
+  Gated.intermediate linear               | linear 1 + {act}    | Feed-forward input, W_1 -> Intermediate
+  Gated.intermediate multiply             | gate                | Gate, Intermediate -> Gated intermediate
+  Gated.output linear                     | linear 2            | Gated intermediate, W_2 -> FFN output
 4 Add
-  EncoderLayer.feed_forward add           | residual              | Sub-layer sum, FFN output -> Encoder layer output
+  EncoderLayer.feed_forward add           | residual            | Sub-layer sum, FFN output -> Encoder layer output
 Encoder output
-  Encoder.norm new_norm                   | layer normalization   | Encoder layer output -> Encoder output
+  Encoder.norm rms_norm                   | RMS normalization   | Encoder layer output -> Encoder output
+  Encoder.norm new_norm                   | layer normalization | Encoder layer output -> Encoder output
 """

@@ -21,6 +21,9 @@ DEBERTA = {"model_type": "deberta-v2", **OLD, "relative_attention": True, "pos_a
 ALBERT = {"model_type": "albert", **OLD}
 NOMIC = {"model_type": "nomic_bert", **OLD}
 GTE = {"model_type": "gte", **OLD}
+EUROBERT = {"model_type": "eurobert", **OLD}
+GEMMA = {"model_type": "gemma3_text", **OLD, "num_key_value_heads": 1, "use_bidirectional_attention": True}
+ESM = {"model_type": "esm", **OLD, "position_embedding_type": "rotary"}
 
 
 def edited(folder: Path, **changes: Any) -> Path:
@@ -83,6 +86,16 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
         ({**NOMIC, "rope_parameters": {"partial_rotary_factor": 0.5}}, "rope_parameters has a partial_rotary_factor"),
         ({**GTE, "logn_attention_scale": True}, "logn_attention_scale is true; bertcli runs GTE with false"),
         ({**GTE, "rope_scaling": {"type": "dynamic", "factor": 2}}, "rope_scaling has rope_type 'dynamic'"),
+        ({**EUROBERT, "num_key_value_heads": 3}, "num_attention_heads 2 is no multiple of num_key_value_heads 3"),
+        ({**EUROBERT, "mlp_bias": True}, "mlp_bias is true"),
+        ({**EUROBERT, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "'llama3'; .* EuroBERT with 'default'"),
+        ({**GEMMA, "use_bidirectional_attention": False}, "use_bidirectional_attention is false; .* with true"),
+        ({**GEMMA, "use_bidirectional_attention": None}, "use_bidirectional_attention is false; .* with true"),
+        ({**GEMMA, "attn_logit_softcapping": 50.0}, "attn_logit_softcapping is 50.0"),
+        ({**GEMMA, "rope_parameters": {"full_attention": {"rope_type": "linear"}}}, "full_attention has .* 'linear'"),
+        ({**ESM, "position_embedding_type": "absolute"}, "position_embedding_type is 'absolute'; .* ESM-2 with rotary"),
+        ({**ESM, "position_embedding_type": None}, "position_embedding_type is 'absolute'"),
+        ({**ESM, "emb_layer_norm_before": True}, "emb_layer_norm_before is true"),
         ({**ALBERT, "inner_group_num": 2}, "inner_group_num is 2"),
         ({**ALBERT, "num_hidden_groups": 3}, "num_hidden_groups is 3; it must be at most num_hidden_layers, 1"),
     ],

@@ -23,6 +23,7 @@ class Case(NamedTuple):
     lengths: tuple[int, ...] = LENGTHS
     segments: bool = False  # whether the later half of each sentence is the second segment
     padding: tuple[tuple[int, int], ...] = ()  # (sentence, token): where a text has the id of padding
+    masks: tuple[tuple[int, int], ...] = ()  # where it has that of the mask, 3
 
     def batch(self) -> Batch:
         """Ids that are no special ones, padded on the right."""
@@ -35,17 +36,12 @@ class Case(NamedTuple):
             batch.mask[row, :length] = 1
         for row, token in self.padding:
             batch.ids[row, token] = pad
+        for row, token in self.masks:
+            batch.ids[row, token] = 3
         return batch
 
 
-PADS = dict.fromkeys(FAMILIES, 1) | {
-    "distilbert": 0,
-    "electra": 0,
-    "modernbert": 0,
-    "deberta-v2": 0,
-    "albert": 0,
-    "nomic_bert": 0,
-}
+PADS = dict.fromkeys(FAMILIES, 0) | dict.fromkeys(("roberta", "xlm-roberta", "camembert", "mpnet", "gte", "esm"), 1)
 
 
 def every_head(family: str, **more: Any) -> dict[str, Case]:
@@ -120,6 +116,29 @@ CASES: dict[str, Case] = {
         {"seed": 97, "config": {"rope_parameters": {**ROPE, "rope_type": "linear", "factor": 4.0}}},
         lengths=(64, 3),
     ),
+    **every_head("eurobert"),
+    **{
+        f"eurobert.{heads}-key-heads": Case(
+            "eurobert",
+            "mlm",
+            {"seed": 100 + heads, "sizes": {"A": 4, "M": 8 * heads}, "config": {"num_key_value_heads": heads}},
+        )
+        for heads in (1, 2, 4)
+    },
+    "eurobert.mean": Case("eurobert", "classifier", {"seed": 105, "config": {"classifier_pooling": "mean"}}),
+    "eurobert.bos": Case("eurobert", "classifier", {"seed": 106, "config": {"classifier_pooling": "bos"}}),
+    **every_head("gemma3_text"),
+    "gemma3_text.wide": Case(
+        "gemma3_text",
+        "model",
+        {"seed": 110, "sizes": {"Q": 48, "M": 24, "D": 24}, "config": {"num_key_value_heads": 1, "head_dim": 24}},
+    ),
+    "gemma3_text.far": Case("gemma3_text", "model", {"seed": 111, "sizes": {"P": 200}}, lengths=(190, 9, 90, 9)),
+    **every_head("esm", masks=((0, 3), (2, 0), (2, 4), (2, 11))),
+    "esm.no-dropout": Case("esm", "mlm", {"seed": 115, "config": {"token_dropout": False}}, masks=((0, 3),)),
+    "esm.old-names": Case("esm", "model", {"seed": 116, "old": True}, lengths=(64, 3)),
+    **every_head("ernie", segments=True),
+    "ernie.no-task": Case("ernie", "mlm", {"seed": 120, "config": {"use_task_id": False}}, segments=True),
     "mpnet.other-padding": Case("mpnet", "model", {"seed": 41, "config": {"pad_token_id": 0}}),
 }
 

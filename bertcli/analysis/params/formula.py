@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import gcd, prod
 
-ORDER = "LAVPKTECHDFW"  # of the symbols within a product
+ORDER = "LAVPKTUECHQMDFW"  # of the symbols within a product
 POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 Product = tuple[str, ...]

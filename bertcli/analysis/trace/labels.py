@@ -51,6 +51,7 @@ Relative positions
 Pooler
    pick                               | a) first token         | Encoder output, [CLS] row -> [CLS] vector
 Head
+   last_tokens                        | last token             | Encoder output, Sentence starts -> Last vector
    mean_tokens                        | mean of the tokens     | Encoder output, Sentence starts -> Mean vector
 """,
     "encoder": """

@@ -51,6 +51,27 @@ def mean_tokens(graph: Graph, x: Tensor, first: Tensor) -> str:
     return mean(graph, x.name)
 
 
+def last_tokens(graph: Graph, x: Tensor, first: Tensor) -> str:
+    """The last token of every sentence that is no padding."""
+    count = graph.once("ReduceSum", MASK, graph.integers([1]), keepdims=1)
+    last = graph.node("Equal", positions(graph), graph.once("Sub", count, graph.integers(1)))
+    chosen = graph.node("Unsqueeze", graph.node("Cast", last, to=FLOAT), graph.integers([2]))
+    return graph.node("ReduceSum", graph.node("Mul", x.name, chosen), graph.integers([1]), keepdims=0)
+
+
+def scale(graph: Graph, x: Tensor, *, factor: float) -> str:
+    return graph.node("Mul", x.name, graph.number(factor))
+
+
+def drop_masks(graph: Graph, x: Tensor, ids: Tensor, first: Tensor, *, mask: int, trained: float) -> str:
+    """0 for masks, else x (1 - trained) / (1 - the share of masks in its sentence)."""
+    masks = graph.node("Unsqueeze", graph.node("Equal", ids.name, graph.integers(mask)), graph.integers([2]))
+    one, flags = graph.number(1), graph.node("Cast", masks, to=FLOAT)
+    share = graph.node("Unsqueeze", mean(graph, flags), graph.integers([1]))
+    factor = graph.node("Div", graph.number(1 - trained), graph.node("Sub", one, share))
+    return graph.node("Mul", x.name, graph.node("Mul", graph.node("Sub", one, flags), factor))
+
+
 def take(graph: Graph, values: Tensor, rows: Tensor) -> str:
     """The numbers of first tokens, as `pick` has their rows."""
     return pick(graph, values, rows)
@@ -190,6 +211,17 @@ def concat(graph: Graph, heads: Tensor) -> str:
 def norm(graph: Graph, x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, *, eps: float) -> str:
     scale = weight.name if weight else graph.constant(np.ones(x.dims[-1].size, np.float32))
     return graph.node("LayerNormalization", x.name, scale, *([bias.name] if bias else []), axis=-1, epsilon=eps)
+
+
+def rms_norm(graph: Graph, x: Tensor, weight: Tensor, *, eps: float, offset: float = 0, heads: int = 1) -> str:
+    """x / sqrt(mean of squares + eps) · (offset + weight) of every head."""
+    batch, token, hidden = x.dims
+    split = [batch, token, Dim(heads), Dim(hidden.size // heads)]
+    each = graph.reshaped(x.name, x.dims, split)
+    mean_square = graph.node("ReduceMean", graph.node("Mul", each, each), graph.integers([-1]), keepdims=1)
+    root = graph.node("Sqrt", graph.node("Add", mean_square, graph.number(eps)))
+    factor = graph.node("Add", weight.name, graph.number(offset)) if offset else weight.name
+    return graph.reshaped(graph.node("Mul", graph.node("Div", each, root), factor), split, x.dims)
 
 
 new_norm = norm  # an op may write over its argument or not; in a graph nothing is written over

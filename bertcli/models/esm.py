@@ -1,0 +1,149 @@
+"""ESM-2 (Lin et al. 2023): BERT for proteins, a token a residue, with rotary positions and norms before its layers.
+
+Its masks are 0, and what is left is scaled as if as many tokens had been masked as in training ("token dropout").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+from bertcli.engine.array import Array
+from bertcli.engine.packing import Packed
+from bertcli.errors import BertcliError
+from bertcli.models.bert import ATTENTION, POOLER
+from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, layers, renamed
+from bertcli.models.registry import Family
+from bertcli.models.roberta import FINE_TUNED, LM_HEAD, MaskedLM
+from bertcli.network import rotary
+from bertcli.network.encoder import FeedForward
+from bertcli.network.heads import FirstTokenClassifier, Pooler, TokenClassifier
+from bertcli.network.module import Module, parameter, part, parts, setting
+from bertcli.network.ops import drop_masks, embed
+from bertcli.network.rotary import BiasedAttention, NewNorm, NormedNetwork
+
+MASKED = 0.15 * 0.8  # the share of tokens that were masked in training
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings(Module):
+    """X = E_tok[ids], or with token dropout 0 for masks and E_tok[ids] · (1 - 0.12) / (1 - masks / tokens)"""
+
+    token: Array = parameter("V H")
+    mask: int = setting("mask_token_id")
+    dropout: bool = setting("token_dropout")
+
+    def forward(self, batch: Packed) -> Array:
+        """Token ids of a batch -> [token, hidden]"""
+        x = embed(self.token, batch.ids)
+        return drop_masks(x, batch.ids, batch.first, mask=self.mask, trained=MASKED) if self.dropout else x
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderLayer(rotary.EncoderLayer):
+    """X = X + Attention(LayerNorm(X)), then X = X + FeedForward(LayerNorm(X))"""
+
+    attention_norm: NewNorm = part(features="H")
+    attention: BiasedAttention = part()
+    feed_forward_norm: NewNorm = part(features="H")
+    feed_forward: FeedForward = part()
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder(rotary.Encoder):
+    """L encoder layers, one after the other, then a norm"""
+
+    layers: tuple[EncoderLayer, ...] = parts("L")
+    norm: NewNorm = part(features="H")
+
+
+@dataclass(frozen=True, eq=False)
+class Esm(NormedNetwork):
+    """Token ids to hidden states, with heads to apply to them"""
+
+    embeddings: Embeddings = part()
+    encoder: Encoder = part()
+    pooler: Pooler | None = part()
+    mlm: MaskedLM | None = part()
+    classifier: FirstTokenClassifier | None = part()
+    token_classifier: TokenClassifier | None = part()
+
+
+@dataclass(frozen=True)
+class EsmConfig(OneRopeConfig):
+    """An ESM configuration with config.json's own keys; the defaults are those of ESM-2's smallest model."""
+
+    vocab_size: int = count(33, "V", needed=True)
+    hidden_size: int = count(320, "H", needed=True)
+    num_hidden_layers: int = layers(6)
+    num_attention_heads: int = count(20, "A", needed=True)
+    intermediate_size: int = count(1280, "F", needed=True)
+    hidden_act: str = activation()
+    layer_norm_eps: float = eps(1e-5)
+    max_position_embeddings: int = count(1026, "P")
+    position_embedding_type: str = choice("rotary")
+    emb_layer_norm_before: bool = choice(False)
+    token_dropout: bool = True
+    mask_token_id: int = 32
+    is_folding_model: bool = choice(False)
+    inverse_frequencies: tuple[float, ...] = ()  # of a head's pairs, where the file has them
+    pad_token_id: int = field(default=1, kw_only=True)
+    model_type: str = field(default="esm", kw_only=True)
+
+    title: ClassVar[str] = "ESM-2"
+
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With the defaults of ESM's code, which are ESM-1b's; the code has the exact GELU whatever the key says."""
+        older = {"position_embedding_type": "absolute", "token_dropout": False}
+        return super().prepared(older | renamed(data, {}) | {"hidden_act": "gelu", "inverse_frequencies": ()})
+
+    def with_stored(self, stored: Mapping[str, Any]) -> Self:
+        """With the inverse frequencies of the file's first layer: some were rounded when the model was trained."""
+        name = min((name for name in stored if name.endswith("rotary_embeddings.inv_freq")), default=None)
+        if name is None:
+            return self
+        if stored[name].shape != (self.sizes["D"] // 2,):
+            raise BertcliError(f"The tensor '{name}' has shape {stored[name].shape}, not ({self.sizes['D'] // 2},).")
+        return replace(self, inverse_frequencies=tuple(stored[name].float32().tolist()))
+
+    @property
+    def rates(self) -> tuple[tuple[float, ...], ...]:
+        """Of every layer, how fast each pair of a head turns."""
+        return (self.inverse_frequencies,) * self.num_hidden_layers if self.inverse_frequencies else super().rates
+
+
+LAYER = r"encoder\.layers\.(\d+)\."
+FAMILY = Family(
+    types={"esm": "Esm"},
+    config=EsmConfig,
+    network=Esm,
+    prefixes=("esm.",),
+    names=(
+        (r"embeddings\.token", "embeddings.word_embeddings.weight"),
+        *ATTENTION,
+        (LAYER + r"attention_norm\.(\w+)", r"encoder.layer.\1.attention.LayerNorm.\2"),
+        (LAYER + r"attention\.output\.(\w+)", r"encoder.layer.\1.attention.output.dense.\2"),
+        (LAYER + r"feed_forward_norm\.(\w+)", r"encoder.layer.\1.LayerNorm.\2"),
+        (LAYER + r"feed_forward\.(intermediate|output)\.(\w+)", r"encoder.layer.\1.\2.dense.\3"),
+        (r"encoder\.norm\.(\w+)", r"encoder.emb_layer_norm_after.\1"),
+        *POOLER,
+        *LM_HEAD,
+        *FINE_TUNED,
+    ),
+    unread=("contact_head.",),
+    variants={
+        "esm2-8m": EsmConfig(),
+        "esm2-35m": EsmConfig.sized(12, 480, num_attention_heads=20),
+        "esm2-150m": EsmConfig.sized(30, 640, num_attention_heads=20),
+        "esm2-650m": EsmConfig.sized(33, 1280, num_attention_heads=20),
+        "esm2-3b": EsmConfig.sized(36, 2560, num_attention_heads=40),
+        "esm2-15b": EsmConfig.sized(48, 5120, num_attention_heads=40),
+    },
+)
+WORDS = """
+Embeddings
+  Embeddings.token embed      | a) token embedding | Token ids, E_tok -> Token embeddings
+  Embeddings.token drop_masks | b) token dropout   | Token embeddings, Token ids, Sentence starts -> Embedding output
+"""

@@ -1,0 +1,143 @@
+"""EuroBERT (Boizard et al. 2025): a decoder's layers that see both ways: RMS norms before them, rotary positions, gated
+feed-forward layers, no biases, and in the larger models fewer heads of keys than of queries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from bertcli.engine.array import Array
+from bertcli.engine.packing import Packed
+from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, layers, theta
+from bertcli.models.registry import Family, layer_names
+from bertcli.network import heads, rotary
+from bertcli.network.heads import TokenClassifier
+from bertcli.network.module import Module, fixed, parameter, part, parts, setting
+from bertcli.network.ops import embed, linear
+from bertcli.network.rotary import FeedForward, NormedNetwork, RMSNorm, SelfAttention
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings(Module):
+    """X = E_tok[ids]"""
+
+    token: Array = parameter("V H")
+
+    def forward(self, batch: Packed) -> Array:
+        """Token ids of a batch -> [token, hidden]"""
+        return embed(self.token, batch.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderLayer(rotary.EncoderLayer):
+    """X = X + Attention(RMSNorm(X)), then X = X + FeedForward(RMSNorm(X))"""
+
+    attention_norm: RMSNorm = part(features="H")
+    attention: SelfAttention = part()
+    feed_forward_norm: RMSNorm = part(features="H")
+    feed_forward: FeedForward = part()
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder(rotary.Encoder):
+    """L encoder layers, one after the other, then a norm"""
+
+    layers: tuple[EncoderLayer, ...] = parts("L")
+    norm: RMSNorm = part(features="H")
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedLM(Module):
+    """x Wᵀ"""
+
+    decoder: Array = parameter("V H", tied="embeddings.token")
+
+    def forward(self, x: Array) -> Array:
+        """Hidden states [token, hidden] -> logits [token, vocabulary]"""
+        return linear(x, self.decoder)
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier(heads.FirstTokenClassifier):
+    """gelu(x Wᵀ + b) W_cᵀ + b_c, of the first token, the mean of all, or every token, whose logits are then averaged"""
+
+    activation: str = fixed("gelu")
+    pooling: str = setting("classifier_pooling")
+
+
+@dataclass(frozen=True, eq=False)
+class EuroBert(NormedNetwork):
+    """Token ids to hidden states, with heads to apply to them"""
+
+    embeddings: Embeddings = part()
+    encoder: Encoder = part()
+    mlm: MaskedLM | None = part()
+    classifier: Classifier | None = part()
+    token_classifier: TokenClassifier | None = part()
+
+
+@dataclass(frozen=True)
+class EuroBertConfig(OneRopeConfig):
+    """A EuroBERT configuration with config.json's own keys; the defaults are those of EuroBERT-210m."""
+
+    vocab_size: int = count(128256, "V", needed=True)
+    hidden_size: int = count(768, "H", needed=True)
+    num_hidden_layers: int = layers(12)
+    num_attention_heads: int = count(12, "A", needed=True)
+    num_key_value_heads: int | None = count(None)
+    head_dim: int | None = count(None)
+    intermediate_size: int = count(3072, "F", needed=True)
+    hidden_act: str = activation("silu")
+    rms_norm_eps: float = eps(1e-5)
+    max_position_embeddings: int = count(8192, "P")
+    rope_theta: float = theta(10000.0)
+    attention_bias: bool = choice(False)
+    mlp_bias: bool = choice(False)
+    classifier_pooling: str = choice("late", "mean", "bos")
+    pad_token_id: int = field(default=128001, kw_only=True)
+    tie_word_embeddings: bool = field(default=False, kw_only=True)
+    model_type: str = field(default="eurobert", kw_only=True)
+
+    title: ClassVar[str] = "EuroBERT"
+
+
+# Our path in a layer, and its name in files: those of Llama.
+LAYER = """
+attention_norm              input_layernorm
+attention.query             self_attn.q_proj
+attention.key               self_attn.k_proj
+attention.value             self_attn.v_proj
+attention.output            self_attn.o_proj
+feed_forward.intermediate   mlp.gate_proj
+feed_forward.gate           mlp.up_proj
+feed_forward.output         mlp.down_proj
+"""
+EMBEDDINGS = (r"embeddings\.token", "embed_tokens.weight")
+NORM = (r"encoder\.norm\.(\w+)", r"norm.\1")
+GROUPED: dict[str, Any] = {"num_attention_heads": 18, "num_key_value_heads": 6}
+FAMILY = Family(
+    types={"eurobert": "EuroBert"},
+    config=EuroBertConfig,
+    network=EuroBert,
+    prefixes=("model.",),
+    names=(
+        EMBEDDINGS,
+        *layer_names(LAYER + "feed_forward_norm  post_attention_layernorm", "layers"),
+        NORM,
+        (r"mlm\.decoder", "lm_head.weight"),
+        (r"classifier\.dense\.(\w+)", r"dense.\1"),
+        (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
+    ),
+    variants={
+        "eurobert-210m": EuroBertConfig(),
+        "eurobert-610m": EuroBertConfig.sized(26, 1152, intermediate_size=4096, **GROUPED),
+        "eurobert-2.1b": EuroBertConfig.sized(32, 2304, intermediate_size=6144, **GROUPED),
+    },
+)
+WORDS = """
+Embeddings
+  Embeddings.token embed  | token embedding | Token ids, E_tok -> Embedding output
+Masked language model
+  MaskedLM.decoder linear | decode          | Encoder output, Decoder -> Vocabulary logits
+"""

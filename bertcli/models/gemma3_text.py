@@ -1,0 +1,202 @@
+"""Gemma 3 as an encoder (EmbeddingGemma; Vera et al. 2025): EuroBERT's layers, with norms after them, too, and before
+the rotation. Most layers see only tokens near by. Norms multiply by 1 + w.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from bertcli.engine.array import Array, Integers
+from bertcli.engine.packing import Packed
+from bertcli.models import eurobert
+from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, layers, number, theta
+from bertcli.models.registry import Family, layer_names
+from bertcli.network import rotary
+from bertcli.network.module import Module, fixed, part, parts, setting
+from bertcli.network.ops import add, rms_norm, scale
+from bertcli.network.rotary import FeedForward, Linear, NormedNetwork
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings(eurobert.Embeddings):
+    """X = E_tok[ids] · sqrt(H)"""
+
+    factor: float = setting("embedding_factor")
+
+    def forward(self, batch: Packed) -> Array:
+        """Token ids of a batch -> [token, hidden]"""
+        return scale(super().forward(batch), factor=self.factor)
+
+
+@dataclass(frozen=True, eq=False)
+class RMSNorm(rotary.RMSNorm):
+    """y = x / sqrt(mean of squares + eps) · (1 + weight), over the hidden axis or that of every head"""
+
+    def forward(self, x: Array, heads: int = 1) -> Array:
+        """[token, hidden] -> [token, hidden]"""
+        return rms_norm(x, self.weight, eps=self.eps, offset=1, heads=heads)
+
+
+@dataclass(frozen=True, eq=False)
+class SelfAttention(rotary.SelfAttention):
+    """With a norm of every head of queries and of keys before the rotation"""
+
+    query_norm: RMSNorm = part(features="D")
+    key_norm: RMSNorm = part(features="D")
+
+    def queries(self, x: Array) -> Array:
+        return self.query_norm(super().queries(x), heads=self.heads)
+
+    def keys(self, x: Array) -> Array:
+        return self.key_norm(super().keys(x), heads=self.key_heads)
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderLayer(rotary.EncoderLayer):
+    """X = X + RMSNorm(Attention(RMSNorm(X))), then X = X + RMSNorm(FeedForward(RMSNorm(X)))"""
+
+    attention_norm: RMSNorm = part(features="H")
+    attention: SelfAttention = part()
+    attention_output_norm: RMSNorm = part(features="H")
+    feed_forward_norm: RMSNorm = part(features="H")
+    feed_forward: FeedForward = part()
+    feed_forward_output_norm: RMSNorm = part(features="H")
+
+    def forward(self, x: Array, context: Array, batch: Packed, positions: Integers) -> Array:
+        """x [query, hidden] at these positions, context [key, hidden] -> [query, hidden]"""
+        keys = self.attention_norm(context)
+        queries = keys if x is context else self.attention_norm(x)
+        x = add(x, self.attention_output_norm(self.attention(queries, keys, batch, positions)))
+        return add(x, self.feed_forward_output_norm(self.feed_forward(self.feed_forward_norm(x))))
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder(rotary.Encoder):
+    """L encoder layers, one after the other, then a norm"""
+
+    layers: tuple[EncoderLayer, ...] = parts("L")
+    norm: RMSNorm = part(features="H")
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier(Module):
+    """X[last] W_cᵀ"""
+
+    output: Linear = part(outputs="C", inputs="H")
+    pooling: str = fixed("last")
+
+    def forward(self, last: Array) -> Array:
+        """Last rows [batch, hidden] -> logits [batch, label]"""
+        return self.output(last)
+
+
+@dataclass(frozen=True, eq=False)
+class Gemma(NormedNetwork):
+    """Token ids to hidden states, with a head to apply to them"""
+
+    embeddings: Embeddings = part()
+    encoder: Encoder = part()
+    classifier: Classifier | None = part()
+
+
+@dataclass(frozen=True)
+class GemmaConfig(LocalConfig):
+    """A Gemma 3 configuration with config.json's own keys; the defaults are those of Gemma's code."""
+
+    vocab_size: int = count(262208, "V", needed=True)
+    hidden_size: int = count(2304, "H", needed=True)
+    num_hidden_layers: int = layers(26)
+    num_attention_heads: int = count(8, "A", needed=True)
+    num_key_value_heads: int = count(4)
+    head_dim: int = count(256)
+    intermediate_size: int = count(9216, "F", needed=True)
+    hidden_activation: str = activation("gelu_pytorch_tanh")
+    rms_norm_eps: float = eps(1e-6)
+    max_position_embeddings: int = count(131072, "P")
+    sliding_window: int = count(4096)
+    sliding_window_pattern: int = count(6)
+    query_pre_attn_scalar: float = number(256, 1e-6, 1e6)
+    rope_theta: float = theta(1000000.0)
+    rope_local_base_freq: float = theta(10000.0)
+    use_bidirectional_attention: bool = choice(True)
+    attention_bias: bool = choice(False)
+    attn_logit_softcapping: float | None = choice(None)
+    model_type: str = field(default="gemma3_text", kw_only=True)
+
+    title: ClassVar[str] = "Gemma 3"
+    theta_keys: ClassVar = {GLOBAL: "rope_theta", LOCAL: "rope_local_base_freq"}
+
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        return super().prepared({**data, "use_bidirectional_attention": bool(data.get("use_bidirectional_attention"))})
+
+    @property
+    def hidden_act(self) -> str:
+        """What BERT calls `hidden_activation`."""
+        return self.hidden_activation
+
+    @property
+    def embedding_factor(self) -> float:
+        """By how much embeddings are scaled."""
+        return float(self.hidden_size**0.5)
+
+    @property
+    def score_terms(self) -> float:
+        """Scores are divided by sqrt(query_pre_attn_scalar)."""
+        return self.query_pre_attn_scalar / self.head_dim
+
+    def is_local(self, layer: int) -> bool:
+        return (layer + 1) % self.sliding_window_pattern != 0
+
+    @property
+    def radius(self) -> int:
+        return self.sliding_window // 2
+
+
+LAYER = (
+    eurobert.LAYER
+    + """
+attention.query_norm        self_attn.q_norm
+attention.key_norm          self_attn.k_norm
+attention_output_norm       post_attention_layernorm
+feed_forward_norm           pre_feedforward_layernorm
+feed_forward_output_norm    post_feedforward_layernorm
+"""
+)
+FAMILY = Family(
+    types={"gemma3_text": "Gemma3Text"},
+    config=GemmaConfig,
+    network=Gemma,
+    prefixes=("model.",),
+    names=(
+        eurobert.EMBEDDINGS,
+        *layer_names(LAYER, "layers"),
+        eurobert.NORM,
+        (r"classifier\.output\.(\w+)", r"score.\1"),
+    ),
+    variants={
+        "embeddinggemma-300m": GemmaConfig(
+            vocab_size=262144, hidden_size=768, num_hidden_layers=24, num_attention_heads=3, num_key_value_heads=1,
+            intermediate_size=1152, max_position_embeddings=2048, sliding_window=512,
+        ),
+    },
+)  # fmt: skip
+WORDS = """
+Embeddings
+  Embeddings.token scale                         | scale             | Token embeddings -> Embedding output
+1 Multi-head attention
+  SelfAttention.query_norm rms_norm              | RMS normalization | Query (Q) -> Query norm
+  SelfAttention.key_norm rms_norm                | RMS normalization | Key (K) -> Key norm
+  SelfAttention.query_norm rotate                | rotary positions  | Query norm, Positions -> Rotated query
+  SelfAttention.key_norm rotate                  | rotary positions  | Key norm, Positions -> Rotated key
+  EncoderLayer.attention_output_norm rms_norm    | RMS normalization | Attention output -> Output norm
+2 Add
+  EncoderLayer.attention_output_norm add         | residual          | Encoder input, Output norm -> Sub-layer sum
+4 Add
+  EncoderLayer.feed_forward_output_norm rms_norm | RMS normalization | FFN output -> Output norm
+  EncoderLayer.feed_forward_output_norm add      | residual         | Sub-layer sum, Output norm -> Encoder layer output
+Classifier
+  Classifier.output linear                       | linear            | Last vector, W_c -> Label logits
+"""
