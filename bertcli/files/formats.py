@@ -26,6 +26,8 @@ FORMATS = {
     ".jsonl": Format(texts="rows.json_lines", records="records.write_lines"),
     ".csv": Format(texts="rows.comma_separated", rows="records.CsvForm"),
     ".tsv": Format(texts="rows.tab_separated"),
+    ".fasta": Format(texts="rows.sequences"),
+    ".fa": Format(texts="rows.sequences"),
     ".npy": Format(arrays="arrays.write_npy", vectors="arrays.open_npy"),
     ".npz": Format(arrays="arrays.write_npz", vectors="arrays.open_npz"),
     ".safetensors": Format(arrays="arrays.write_safetensors", vectors="arrays.open_safetensors"),

@@ -35,11 +35,11 @@ def from_files(
 ) -> Texts:
     """Texts of files one after another, each read according to its ending; `-` is standard input, of `format_in`.
 
-    Endings: .txt, .jsonl, .csv, .tsv, .parquet, and these followed by .gz. A name with `*`, `?` or `[…]` that is not a
-    file stands for all files it matches, sorted. `column` (default "text") and the other columns name fields; `pair` is
-    paired with every text; ids and labels may be numbers. `options` are what a command calls its options for the first
-    two columns. Errors: BertcliError naming file and line for a row that cannot be used, raised when it is reached;
-    with `keep_going` such a row is a Text with an `error` instead.
+    Endings: .txt, .jsonl, .csv, .tsv, .fasta, .fa, .parquet, and these followed by .gz. A name with `*`, `?` or `[…]`
+    that is not a file stands for all files it matches, sorted. `column` (default "text") and the other columns name
+    fields; `pair` is paired with every text; ids and labels may be numbers. `options` are what a command calls its
+    options for the first two columns. Errors: BertcliError naming file and line for a row that cannot be used, raised
+    when it is reached; with `keep_going` such a row is a Text with an `error` instead.
     """
     names = [name for file in files for name in _matching(file)]
     wanted = Wanted(

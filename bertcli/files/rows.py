@@ -1,4 +1,4 @@
-"""Rows of text files, one reader a format: plain lines, JSON lines, fields separated by commas or tabs.
+"""Rows of text files, one reader a format: plain lines, sequences, JSON lines, fields separated by commas or tabs.
 
 Every reader gives one Text per row, in order; for a row that cannot be used, a Text with an error.
 """
@@ -94,6 +94,36 @@ def text_lines(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
             yield Text("", place=line.place, error=line.error)
         else:
             yield Text(line.text, wanted.fixed_pair, line.place)
+
+
+def sequences(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
+    """FASTA: the lines below a header, joined, are a text, and the first word of the header is its id."""
+    header: Line | None = None
+    letters: list[str] = []
+    size, error = 0, None
+
+    def text() -> Text:
+        assert header is not None
+        id = next(iter(header.text[1:].split()), "")
+        if error:
+            return Text("", place=header.place, id=id, error=error)
+        return Text("".join(letters), wanted.fixed_pair, header.place, id)
+
+    for line in lines:
+        if line.text.startswith(">"):
+            if header:
+                yield text()
+            header, letters, size, error = line, [], 0, line.error
+        elif not header and line.text.strip():
+            yield unusable(line.place, "a header (>) must come before a sequence.")
+        elif header:
+            size += len(line.text)
+            error = error or line.error
+            if size > LONGEST:
+                error, letters = f"{header.place}: a sequence of more than {LONGEST:,} letters.", []
+            letters += [] if error else [line.text.strip()]
+    if header:
+        yield text()
 
 
 def json_lines(lines: LineFile, wanted: Wanted) -> Iterator[Text]:

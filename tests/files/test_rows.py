@@ -202,3 +202,32 @@ def test_rows_that_are_bad_keep_their_place_when_asked(ending: str, tmp_path: Pa
     assert all(row.error is None or row.error.startswith(f"{row.place}: ") for row in rows)
     first = next(row.error for row in rows if row.error)
     assert refusal(file) == first.replace(str(tmp_path) + os.sep, "")
+
+
+# ------------------------------------------------------------------------------------------------------------ sequences
+
+
+def test_rows_of_fasta_are_sequences_with_ids(tmp_path: Path) -> None:
+    content = b">sp|P1 first protein\r\nMKT\r\nAYI \r\n\r\n>P2\n>\nGG\n>P3\nAC"
+    for name in ("p.fasta", "p.fa", "p.FA", "p.fa.gz"):
+        file = tmp_path / name
+        file.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        found = list(from_files([str(file)]))
+        assert [(row.text, row.id) for row in found] == [("MKTAYI", "sp|P1"), ("", "P2"), ("GG", ""), ("AC", "P3")]
+        assert found[2].place == f"{file}, line 6"
+    file.write_bytes(b"")
+    assert next(iter(from_files([str(tmp_path / "p.fasta")], pair="x"))).pair == "x"
+
+
+def test_rows_of_fasta_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertcli.files.rows.LONGEST", 9)
+    file = tmp_path / "p.fasta"
+    file.write_bytes(b"\nMK\n>a\nM\xff\nK\n>b\nMKMKMK\nMKMKMK\nM\n>c\nMK\n")
+    found = list(from_files([str(file)], keep_going=True))
+    assert [row.error for row in found] == [
+        f"{file}, line 2: a header (>) must come before a sequence.",
+        f"{file}, line 4: not UTF-8 (byte 2 is 0xff): save the file as UTF-8.",
+        f"{file}, line 6: a sequence of more than 9 letters.",
+        None,
+    ]
+    assert [(row.text, row.id) for row in found[1:]] == [("", "a"), ("", "b"), ("MK", "c")]
