@@ -1,13 +1,10 @@
-"""Attention weights of a traced pass for people to look at: shades in a terminal, a page, a drawing, a matrix."""
+"""Attention weights of a traced pass for people to look at: shades in a terminal, a matrix."""
 
 from __future__ import annotations
 
 import re
-from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
-from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +14,6 @@ from bertcli.analysis.trace import Trace
 from bertcli.errors import BertcliError, damaged
 from bertcli.models.config import Config
 from bertcli.report.documents import Document
-from bertcli.report.page import element, page
 from bertcli.report.tables import Column, cell_count, visible
 
 PATH = "encoder.layers.{}.attention.softmax"
@@ -137,90 +133,32 @@ Line = list[Shade]
 def shaded_lines(selected: Selected, width: int | None) -> Iterator[Line]:
     """A row for each query token, a column for each key token, weights in percent.
 
-    If columns headed by whole tokens do not fit into `width`, the headings are written downwards; columns that still
-    do not fit follow in further tables.
+    Columns that do not fit into `width` follow in further tables.
     """
     labels = selected.labels
     beside = max(map(cell_count, labels)) + 1
     widths = [max(cell_count(label), NUMBER + 1) + 1 for label in labels]
-    if width is None or beside + sum(widths) <= width:
-        yield from _panel(selected, slice(None), [[label] for label in labels], widths, beside)
-        return
-    each = NUMBER + 2
-    count = max(1, (width - beside) // each)
-    for first in range(0, len(labels), count):
-        some = slice(first, first + count)
-        if first:
+    for columns in _fitting(widths, None if width is None else width - beside):
+        if columns[0]:
             yield []
-        yield from _panel(selected, some, [list(label) for label in labels[some]], [each] * count, beside)
+        yield [Shade(" " * beside), *(Shade(_right(labels[i], widths[i])) for i in columns)]
+        for label, weights in zip(labels, selected.weights.tolist(), strict=True):
+            cells = [Shade(f"{100 * weights[i]:{widths[i]}.0f}", weights[i] / (selected.largest or 1)) for i in columns]
+            yield [Shade(_right(label, beside - 1) + " "), *cells]
 
 
-def _panel(
-    selected: Selected, columns: slice, heads: list[list[str]], widths: Sequence[int], beside: int
-) -> Iterator[Line]:
-    for letters in _standing(heads):
-        yield [Shade(" " * beside), *(Shade(_right(text, width)) for text, width in zip(letters, widths, strict=False))]
-    for label, weights in zip(selected.labels, selected.weights, strict=True):
-        numbers = [
-            Shade(f"{100 * float(weight):{width}.0f}", float(weight) / (selected.largest or 1))
-            for weight, width in zip(weights[columns], widths, strict=False)
-        ]
-        yield [Shade(_right(label, beside - 1) + " "), *numbers]
-
-
-def _standing(heads: list[list[str]]) -> Iterator[tuple[str, ...]]:
-    """Lines of headings, bottom-aligned, however many lines each has."""
-    lines = zip_longest(*(reversed(head) for head in heads), fillvalue="")
-    yield from reversed(list(lines))
+def _fitting(widths: list[int], room: int | None) -> list[list[int]]:
+    """The numbers of columns with these widths, in groups that fit; a group has at least one column."""
+    groups: list[list[int]] = []
+    left = 0
+    for column, width in enumerate(widths):
+        if not groups or (room is not None and width > left):
+            groups.append([])
+            left = room or 0
+        groups[-1].append(column)
+        left -= width
+    return groups
 
 
 def _right(text: str, width: int) -> str:
     return " " * (width - cell_count(text)) + text
-
-
-MOST = 50_000_000  # weights in a page: 12 heads of 12 layers at 512 tokens are 38 million, a file of 100 MB
-LEAD = (
-    "A row asks, a column is looked at: a cell is the share of its weight that a token gives to another one, and every "
-    "row sums to 100 %. The strongest color is the largest weight shown. Weights say where a head looks; they do not "
-    "say how much that contributes to the result."
-)
-KEYS = "Point at a cell, or move with the arrow keys, to read its weight."
-STYLE = """
-#region { height: 80vh; position: relative; }
-#matrix { position: relative; }
-#matrix canvas { position: sticky; top: 0; left: 0; display: block; touch-action: pan-x pan-y; }
-#ramp { display: inline-block; width: 12rem; height: 1em; margin: 0 .5em; vertical-align: middle;
-  border: 1px solid var(--line); background: linear-gradient(to right, transparent, rgb(var(--shade-of))); }
-#said { display: block; min-height: 3em; overflow-wrap: anywhere; }
-"""
-
-
-def attention_page(attention: Attention, choice: Choice) -> str:
-    """All layers and heads of a sentence, the chosen one first; weights are rounded to 1/65535."""
-    if attention.weights.size > MOST:
-        raise BertcliError(
-            f"{attention.weights.size:,} weights are too many for a page: give a shorter text, or leave out -o."
-        )
-    fractions = np.rint(np.clip(attention.weights, 0, 1) * 65535).astype("<u2")
-    layers, heads, size, _ = attention.weights.shape
-    data = {
-        "pieces": [visible(piece) for piece in attention.pieces],
-        "shape": [layers, heads, size],
-        "layer": choice.layer,
-        "head": choice.head,
-        "weights": b64encode(fractions.tobytes()).decode("ascii"),
-    }
-    choices = element(
-        "form",
-        element("label", "Layer ", element("select", id="layer")),
-        element("label", "Head ", element("select", id="head")),
-    )
-    matrix = element("div", element("canvas"), id="matrix")
-    region = element(
-        "div", matrix, id="region", class_="scrolled", tabindex="0", role="application", aria_label=f"Weights. {KEYS}"
-    )
-    script = files(__package__).joinpath("attention.js").read_text(encoding="utf-8")
-    scale = element("p", "0 %", element("span", id="ramp"), element("span", id="largest"))
-    title = f"Attention of {attention.model}"
-    content = choices, scale, element("output", KEYS, id="said"), region
-    return page(title, *content, lead=LEAD, style=STYLE, script=script, data=data)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from bertcli.analysis.trace.page import Pass
     from bertcli.model import Model
 
-PAGES = (PAGE, ".md")
 logger = logging.getLogger("bertcli")
 TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and without
 
@@ -42,8 +41,7 @@ class TraceOptions:
     )
     output: str | None = option(
         None, "FILE",
-        "Write the whole pass as a page on which every number can be looked at (.html), or as notes (.md); "
-        "with --attention draw the weights (.html).",
+        "Write the whole pass as a page on which every number can be looked at (.html), or as notes (.md).",
         "-o", "--output",
     )  # fmt: skip
     layer: int | None = option(
@@ -65,11 +63,13 @@ class TraceOptions:
         if self.seed is not None and not analyzed.without_weights:
             raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
         for name in changed(self):
-            if name in ("--layer", "--full") and (self.output is None or self.attention is not None):
+            if name in ("--layer", "--full") and self.output is None:
                 raise wrong(name, "this is for the page of a pass: give -o FILE.html.")
-        if self.output is not None and self.attention is None and (analyzed.batch_size or 1) > 1:
+        if self.output is not None and self.attention is not None:
+            raise wrong("--attention", "the page shows the weights of every layer and head: leave this out.")
+        if self.output is not None and (analyzed.batch_size or 1) > 1:
             raise wrong("--batch-size", "the page shows one sentence.")
-        if self.attention is not None and self.of_steps and self.output is None and self.format in ("csv", "markdown"):
+        if self.attention is not None and self.of_steps and self.format in ("csv", "markdown"):
             why = (
                 f"with --attention, {self.format} cannot show the steps as well: leave this out, or use --format json."
             )
@@ -97,7 +97,6 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     bertcli trace --variant large --seq-len 128 --heads pooler,mlm --format csv
     bertcli trace "The cat sat on the mat." --time --stats
     bertcli trace "The cat sat on the mat." --attention 0.1
-    bertcli trace "The cat sat on the mat." --attention 0 -o attention.html
     bertcli trace "A cup of hot [MASK]." -o pass.html
     bertcli trace --variant textbook --seed 0 --seq-len 5 -o pass.html
     bertcli trace -m my-model --seq-len 64 --save outputs.npz
@@ -112,8 +111,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     if wanted.save is not None or wanted.output is not None:
         from bertcli.files.formats import SEVERAL, check_output
 
-        drawn = PAGES if wanted.attention is None else (PAGE,)
-        for file, endings in ((wanted.save, SEVERAL), (wanted.output, drawn)):
+        for file, endings in ((wanted.save, SEVERAL), (wanted.output, (PAGE, ".md"))):
             if file is not None:
                 check_output(file, endings)
     opened = analyzed_model(model, analyzed, wanted.seed)
@@ -141,7 +139,7 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
 
     choice = None if wanted.attention is None else parse_choice(wanted.attention, model.config)
     given = random_pass(model, *size) if wanted.text is None else pass_of_text(model, wanted.text, wanted.text_pair)
-    page = wanted.output is not None and choice is None
+    page = wanted.output is not None
     keep = (lambda path: True) if wanted.save or page else keeps_attention if choice else None
     with traced(model, time=wanted.time or page, stats=wanted.stats or page, keep=keep) as found:
         outputs = model.outputs(given.ids, given.segments)
@@ -170,10 +168,9 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
     if choice is None:
         _show(model, found, wanted)
         return
-    if wanted.of_steps and (wanted.format == "table" or wanted.output is not None):
+    if wanted.of_steps and wanted.format == "table":
         _show(model, found, wanted)
-        if wanted.output is None:
-            print()
+        print()
     if len(given.ids) > 1:
         logger.info("of %d sentences only the first is shown.", len(given.ids))
     _show_attention(found, given.pieces, choice, wanted)
@@ -206,18 +203,14 @@ def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
 
 
 def _show_attention(trace: Trace, pieces: list[str], choice: Choice, wanted: TraceOptions) -> None:
-    """Attention weights of a traced pass over these pieces: drawn into a file, else printed."""
+    """Print attention weights of a traced pass over these pieces."""
     from bertcli.analysis import attention
     from bertcli.report.documents import print_document
     from bertcli.report.tables import folded, print_shades, terminal_width, visible
 
     found = attention.attention_of(trace, pieces)
     selected = found.select(choice)
-    if wanted.output is not None:
-        from bertcli.files.shards import save
-
-        save(wanted.output, attention.attention_page(found, choice).encode())
-    elif wanted.format == "table":
+    if wanted.format == "table":
         width = terminal_width()
         print(folded(visible(selected.title), width))
         print_shades(attention.shaded_lines(selected, width))

@@ -1,11 +1,9 @@
-"""Attention weights for people to look at: in a terminal, on a page, in a drawing."""
+"""Attention weights for people to look at: in a terminal, and as a matrix."""
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from bertcli.analysis.attention import (
     Attention,
     Choice,
     attention_of,
-    attention_page,
     keeps_attention,
     shaded_lines,
 )
@@ -90,7 +87,7 @@ def test_attention_a_terminal_shows_tokens_on_both_axes_and_percentages(choice: 
     assert set("░▒▓█") <= set(done.out)
 
 
-def test_attention_narrow_terminals_write_tokens_downwards_in_several_tables(model: Path) -> None:
+def test_attention_narrow_terminals_have_several_tables(model: Path) -> None:
     done = look(model, "0.0", terminal=True, environment={"COLUMNS": "30", "NO_COLOR": "1"})
     assert max(map(len, done.out.splitlines())) <= 30
     selected = weights_of(model).select(Choice(0, 0))
@@ -133,58 +130,3 @@ def test_attention_csv_and_markdown_are_the_matrix(model: Path) -> None:
     assert lines[0].startswith("token,0 [CLS],1 the,2 king,")
     lines = look(model, "0.1", "--format", "markdown").out.splitlines()
     assert lines[0].startswith("| Token | [CLS] | the | king |")
-
-
-# ----------------------------------------------------------------------------------------------------------- pictures
-
-
-class Page(HTMLParser):
-    """What a browser would find: elements, their attributes, and the text of each script."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.scripts: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append(tag)
-        self.attributes += attrs
-
-    def handle_data(self, data: str) -> None:
-        if self.elements and self.elements[-1] == "script":
-            self.scripts.append(data)
-
-
-def test_attention_the_page_holds_every_weight_and_loads_nothing() -> None:
-    attention = nasty()
-    text = attention_page(attention, Choice(1, 2))
-    found = Page(text)
-    assert not {"src", "href", "srcset", "data", "action"} & {name for name, _ in found.attributes}
-    assert not re.search(r"https?:|//[a-z]|@import|fetch\(|XMLHttp|innerHTML|eval\(", text)
-    assert found.elements.count("script") == 2
-    data = json.loads(found.scripts[0])
-    assert (data["shape"], data["layer"], data["head"]) == ([2, 3, len(NASTY)], 1, 2)
-    weights = np.frombuffer(base64.b64decode(data["weights"]), dtype="<u2") / 65535
-    np.testing.assert_allclose(weights, attention.weights.reshape(-1), atol=1e-5)
-
-
-def test_attention_no_token_can_become_markup_on_the_page() -> None:
-    text = attention_page(nasty(), Choice(0, None))
-    found = Page(text)
-    assert json.loads(found.scripts[0])["pieces"][1] == NASTY[1]
-    assert "alert" not in "".join(found.scripts[1:])
-    assert found.elements.count("script") == text.count("<script") == text.count("</script>") == 2
-    assert "<!--" not in text
-    assert "\x1b" not in text
-    assert "Attention of a &lt;model&gt;" in text
-
-
-@pytest.mark.parametrize("ending", ["html", "HTML"])
-def test_attention_pictures_are_files_and_nothing_is_printed(ending: str, model: Path, tmp_path: Path) -> None:
-    file = tmp_path / f"attention.{ending}"
-    assert look(model, "0.1", "-o", file).out == ""
-    text = file.read_text(encoding="utf-8")
-    assert text.startswith("<!DOCTYPE html>")
-    assert list(tmp_path.iterdir()) == [file]

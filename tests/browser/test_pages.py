@@ -58,7 +58,6 @@ PAGES: dict[str, list[str]] = {
     "pass-without-weights": ["trace", "--variant", "base"],
     "pass-textbook": ["trace", "--variant", "textbook", "--seed", "0", "--seq-len", "5"],
     "pass-long": ["trace", LONG],
-    "attention": ["trace", TEXT, "--attention", "0"],
     "lens": ["lens", TEXT],
     "lens-all": ["lens", TEXT, "--all"],
     "explain": ["explain", "A warm, funny and moving film </script>."],

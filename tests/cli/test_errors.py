@@ -238,7 +238,7 @@ def test_errors_weights_that_are_not_finite(command: str, tmp_path: Path) -> Non
         assert "the weights are damaged" in bertcli(command, "-m", folder, "a [MASK]", *output).error
 
 
-@pytest.mark.parametrize("output", [[], ["--format", "csv"], ["--format", "json"], ["-o", "x.html"]], ids=str)
+@pytest.mark.parametrize("output", [[], ["--format", "csv"], ["--format", "json"]], ids=str)
 def test_errors_attention_that_is_not_finite(
     output: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
