@@ -134,8 +134,7 @@ def test_export_command_into_a_file_says_that_it_needs_a_folder(tmp_path: Path) 
         (("export", "-o", "new/folder"), "Cannot write new/folder: File too large; nothing there was changed."),
         (
             ("classify", "a fine day", "--engine", "onnx"),
-            "ONNX Runtime's graph cannot be written to {folder}/temporary either (File too large): make room there or "
-            "in the cache, or name another folder for the cache (BERTCLI_CACHE).",
+            "(File too large): make room, or name another folder for it (BERTCLI_CACHE).",
         ),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
@@ -154,8 +153,10 @@ def test_export_command_without_room_keeps_what_was_there(
         env={**os.environ, "TMPDIR": "temporary", cache.VARIABLE: "cache"},
     )  # fmt: skip
     *notes, error = done.stderr.splitlines()
-    assert (done.returncode, done.stdout, error) == (1, "", f"Error: {message.format(folder=tmp_path)}")
-    assert all(note.startswith(("Note: ", "Warning: no graph can be kept in cache/")) for note in notes)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert error.startswith("Error: ")
+    assert error.endswith(message)
+    assert all(note.startswith("Note: ") for note in notes)
     added = {*tmp_path.rglob("*")} - {*there}
     assert all(one.is_dir() and tmp_path / "cache" in one.parents for one in added), added
     assert all(file.read_bytes() == b"before" for file in there if file.is_file())

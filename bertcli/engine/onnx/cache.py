@@ -8,7 +8,6 @@ removed: graphs of earlier weights or versions, and what a killed process left. 
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import shutil
 import time
@@ -16,7 +15,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir, mkdtemp
+from tempfile import mkdtemp
 
 import numpy as np
 
@@ -24,8 +23,6 @@ from bertcli.engine.array import Array
 from bertcli.engine.onnx.session import Session
 from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError
-
-logger = logging.getLogger("bertcli")
 
 VARIABLE = "BERTCLI_CACHE"  # of the environment: another place for the cache
 NAME = "model.onnx"
@@ -62,30 +59,19 @@ def key_of(parameters: Mapping[str, Array], *settings: object) -> str:
 def open_cached(model: str, key: str, make: Make, device: str) -> Session:
     """The graph of this key, made if it is not there.
 
-    Safe with several processes: a graph is made under another name and renamed, and the first one stays. If the cache
-    cannot be written, that is said, and the graph is made for this process alone. Errors: BertcliError.
+    Safe with several processes: a graph is made under another name and renamed, and the first one stays. Errors:
+    BertcliError, also for a cache that cannot be written.
     """
     place = cache_folder() / model / key
     try:
         if not place.is_dir():
             _keep(place, make)
     except OSError as error:
-        reason = error.strerror or error
-        logger.warning("no graph can be kept in %s (%s): it is made anew each time; see %s.", place, reason, VARIABLE)
-        return _made_for_now(make, device)
+        raise BertcliError(
+            f"ONNX Runtime's graph cannot be written to {place} ({error.strerror or error}): make room, or name "
+            f"another folder for it ({VARIABLE})."
+        ) from None
     return Session(place / NAME, device)
-
-
-def _made_for_now(make: Make, device: str) -> Session:
-    with TemporaryDirectory(prefix="bertcli.", ignore_cleanup_errors=True) as folder:
-        try:
-            make(Path(folder) / NAME)
-        except OSError as error:
-            raise BertcliError(
-                f"ONNX Runtime's graph cannot be written to {gettempdir()} either ({error.strerror or error}): make "
-                f"room there or in the cache, or name another folder for the cache ({VARIABLE})."
-            ) from None
-        return Session(Path(folder) / NAME, device)
 
 
 def _keep(place: Path, make: Make) -> None:
