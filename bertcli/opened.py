@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli.engine.array import Array, is_shape_only
-from bertcli.engine.packing import Limits, MicroBatch, Padded
+from bertcli.engine.array import Array, Integers, is_shape_only
+from bertcli.engine.packing import Limits, MicroBatch, Packed, Padded
 from bertcli.engine.products import scatter_rows
 from bertcli.engine.seam import watched
 from bertcli.engine.threads import each_or_whole
@@ -23,6 +23,7 @@ from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs
 if TYPE_CHECKING:
     from bertcli.checkpoint.loading import TensorUse
     from bertcli.checkpoint.sentence import SentenceConfig
+    from bertcli.engine.onnx.session import Session
     from bertcli.tokens import Tokenizer
 
 EngineName = Literal["numpy", "onnx"]
@@ -56,6 +57,7 @@ class Opened:
     notes: tuple[str, ...] = ()
     has_weights: bool = True
     engine: Engine = NUMPY
+    session: Session | None = field(default=None, repr=False)  # of ONNX Runtime, for the network that `stored` has
     stored: tuple[object, ...] = field(default=(), repr=False)  # config, heads, network and name as opening gave them
 
     @classmethod
@@ -71,12 +73,13 @@ class Opened:
 
         found, path = open_checkpoint(folder, heads), folder.resolve()
         config, there, network = found.config, found.heads, found.network
+        session = None
         if engine.name == "onnx":
-            from bertcli.network.graph import on_onnx_runtime
+            from bertcli.network.graph import open_session
 
-            network = on_onnx_runtime(network, path, config, engine.precision, engine.device)
+            session = open_session(network, path, config, engine.precision, engine.device)
         stored = (config, there, network, name)
-        opened = cls(config, there, network, name, path, found.uses, tuple(found.notes), engine=engine, stored=stored)
+        opened = cls(config, there, network, name, path, found.uses, tuple(found.notes), True, engine, session, stored)
         if text and has_tokenizer({path.name for path in folder.iterdir()}):
             _ = opened.tokenizer  # an error in it is an error now, not in the middle of a run
         return opened
@@ -109,7 +112,7 @@ class Opened:
         states = np.zeros((*shape, self.config.hidden_size), dtype=np.float32)
 
         def run(part: MicroBatch) -> None:
-            hidden = self.network(part.batch)
+            hidden = self.hidden_states(part.batch)
             if not is_shape_only(hidden):  # of a model without weights there are no numbers to put in place
                 scatter_rows(hidden, states.reshape(-1, self.config.hidden_size), rows[part.rows])
 
@@ -119,6 +122,18 @@ class Opened:
         with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care check it
             each_or_whole(run, parts if len(rows) else [])
         return states
+
+    def hidden_states(self, batch: Packed, rows: Integers | None = None) -> Array:
+        """Hidden states of the last layer [token, hidden], or only some `rows` (ascending), from the engine.
+
+        A watched pass and a network that was put in place of the checkpoint's are NumPy's.
+        """
+        if self.session is None or watched() or self.network is not self.stored[2]:
+            return self.network(batch, rows)
+        from bertcli.engine.onnx.session import hidden_states
+
+        hidden = hidden_states(self.session, batch)
+        return hidden if rows is None else hidden[rows]
 
     def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> Outputs:
         """A whole pass with every head: [batch, token, …] of the hidden states and the heads that read every token.

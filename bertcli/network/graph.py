@@ -1,22 +1,17 @@
-"""A network and ONNX: its graph, found by watching it, and the same network with ONNX Runtime behind it."""
+"""A network and ONNX: its graph, found by watching it, and ONNX Runtime with that graph."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from copy import copy
 from pathlib import Path
-from typing import TypeVar
 
 import bertcli
-from bertcli.engine.array import Array, Integers
 from bertcli.engine.onnx import file as onnx_file
 from bertcli.engine.onnx.cache import key_of, open_cached
 from bertcli.engine.onnx.exporter import Exporter
 from bertcli.engine.onnx.graph import Graph
-from bertcli.engine.onnx.session import check_device, hidden_states, require, runtime
-from bertcli.engine.packing import Packed
-from bertcli.engine.seam import watched
+from bertcli.engine.onnx.session import Session, check_device, require, runtime
 from bertcli.network.module import Module, Parameter, parameters, twins
 from bertcli.network.network import Network
 
@@ -24,7 +19,6 @@ logger = logging.getLogger("bertcli")
 
 OPSET = 20  # the first with Gelu
 HIDDEN = "last_hidden_state"
-N = TypeVar("N", bound=Network)
 
 
 def exporter_of(network: Network, after: Sequence[Module] = (), *, opset: int, half: bool) -> Exporter:
@@ -35,11 +29,11 @@ def exporter_of(network: Network, after: Sequence[Module] = (), *, opset: int, h
     return Exporter(Graph(known, opset, half=half), places)
 
 
-def on_onnx_runtime(network: N, folder: Path, settings: object, precision: str, device: str) -> N:
-    """The same network, but ONNX Runtime computes the hidden states of its last layer, from a graph in the cache.
+def open_session(network: Network, folder: Path, settings: object, precision: str, device: str) -> Session:
+    """ONNX Runtime with a graph in the cache that gives the hidden states of a network's last layer.
 
-    Heads, other layers and watched passes stay NumPy's. `folder` has the weights; `settings` is what the network was
-    built from besides them. Errors: BertcliError if ONNX Runtime is not installed, or cannot use this device.
+    `folder` has the weights; `settings` is what the network was built from besides them. Errors: BertcliError if ONNX
+    Runtime is not installed, or cannot use this device.
     """
     require("onnx", "onnxruntime")
     check_device(device)
@@ -48,17 +42,7 @@ def on_onnx_runtime(network: N, folder: Path, settings: object, precision: str, 
     model = key_of({}, str(folder), precision)
     if precision == "int8":
         logger.info(onnx_file.MEASURED)
-    session = open_cached(model, key, lambda file: _make(network, precision, file), device)
-
-    def forward(batch: Packed, rows: Integers | None = None) -> Array:
-        if watched():
-            return network.forward(batch, rows)
-        hidden = hidden_states(session, batch)
-        return hidden if rows is None else hidden[rows]
-
-    other = copy(network)
-    object.__setattr__(other, "forward", forward)  # as a field of this one module, which is frozen
-    return other
+    return open_cached(model, key, lambda file: _make(network, precision, file), device)
 
 
 def _make(network: Network, precision: str, file: Path) -> None:

@@ -141,7 +141,7 @@ def in_packed_batches(
 
 def hidden_states(model: Opened, batch: Packed, rows: Integers | None = None) -> Array:
     """The last layer's output [token, hidden], or only its `rows`; BertcliError if it is not finite."""
-    hidden: Array = model.network(batch, rows)
+    hidden = model.hidden_states(batch, rows)
     check_finite(hidden)
     return hidden
 
