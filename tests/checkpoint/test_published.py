@@ -1,0 +1,123 @@
+"""The layouts of the models that the README names, small and of random weights: each runs as it is published.
+
+Weights and tokenizers are in the files that the published folders have: those marked `bin`, and those without a
+tokenizer.json, after a survey of published folders, the others from memory. What the numbers are is tested elsewhere;
+here they have to be those of the same weights in safetensors.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from bin_files import convert
+from checkpoint_files import Sentence, write_sentence
+from checkpoints import make
+from family_checkpoints import make_family
+from reference.vocabulary_cases import write_folder
+from tokenizer_kinds import write_kind
+
+import bertcli
+
+
+class Layout(NamedTuple):
+    """A published folder. Tokenizer: "json", "vocab" (vocab.txt), or "own": the family's own files."""
+
+    family: str
+    head: str = "model"
+    weights: str = "safetensors"  # or "bin" (a zip), "older bin" (before torch 1.6)
+    tokenizer: str = "json"
+    sentence: str = ""  # its pooling, if it is a sentence model
+    labels: int = 3
+
+
+PUBLISHED = {
+    "google-bert/bert-base-uncased": Layout("bert", "pretraining"),
+    "sentence-transformers/all-MiniLM-L6-v2": Layout("bert", sentence="mean"),
+    "BAAI/bge-base-en-v1.5": Layout("bert", sentence="cls"),
+    "intfloat/e5-base-v2": Layout("bert", sentence="mean"),
+    "thenlper/gte-base": Layout("bert", sentence="mean"),
+    "sentence-transformers/LaBSE": Layout("bert", sentence="cls"),
+    "cross-encoder/ms-marco-MiniLM-L6-v2": Layout("bert", "classifier", labels=1),
+    "dslim/bert-base-NER": Layout("bert", "token_classifier", tokenizer="vocab"),
+    "deepset/bert-base-cased-squad2": Layout("bert", "qa", tokenizer="vocab"),
+    "ProsusAI/finbert": Layout("bert", "classifier", "bin", "vocab"),
+    "emilyalsentzer/Bio_ClinicalBERT": Layout("bert", "mlm", "older bin", "vocab"),
+    "dmis-lab/biobert-v1.1": Layout("bert", "mlm", "older bin", "vocab"),
+    "allenai/scibert_scivocab_uncased": Layout("bert", "mlm", "older bin", "vocab"),
+    "nlpaueb/legal-bert-base-uncased": Layout("bert", "pretraining", "older bin", "vocab"),
+    "FacebookAI/roberta-base": Layout("roberta", "mlm"),
+    "sentence-transformers/all-distilroberta-v1": Layout("roberta", sentence="mean"),
+    "deepset/roberta-base-squad2": Layout("roberta", "qa", tokenizer="own"),
+    "cardiffnlp/twitter-roberta-base-sentiment": Layout("roberta", "classifier", "bin", "own"),
+    "microsoft/codebert-base": Layout("roberta", "model", "bin", "own"),
+    "FacebookAI/xlm-roberta-base": Layout("xlm-roberta", "mlm"),
+    "intfloat/multilingual-e5-base": Layout("xlm-roberta", sentence="mean"),
+    "BAAI/bge-m3": Layout("xlm-roberta", "model", "bin", sentence="cls"),
+    "BAAI/bge-reranker-base": Layout("xlm-roberta", "classifier", labels=1),
+    "Davlan/xlm-roberta-base-ner-hrl": Layout("xlm-roberta", "token_classifier", "bin", "own"),
+    "Jean-Baptiste/camembert-ner": Layout("camembert", "token_classifier", tokenizer="own"),
+    "distilbert/distilbert-base-uncased-finetuned-sst-2-english": Layout("distilbert", "classifier", tokenizer="vocab"),
+    "sentence-transformers/all-mpnet-base-v2": Layout("mpnet", sentence="mean"),
+    "google/electra-small-discriminator": Layout("electra", "rtd", "bin", "vocab"),
+    "google/electra-small-generator": Layout("electra", "mlm", "bin", "vocab"),
+    "answerdotai/ModernBERT-base": Layout("modernbert", "mlm"),
+    "Alibaba-NLP/gte-modernbert-base": Layout("modernbert", sentence="cls"),
+    "microsoft/deberta-v3-base": Layout("deberta-v2", "model", "bin", "own"),
+    "microsoft/mdeberta-v3-base": Layout("deberta-v2", "model", "bin", "own"),
+    "cross-encoder/nli-deberta-v3-base": Layout("deberta-v2", "classifier"),
+    "albert/albert-base-v2": Layout("albert", "mlm"),
+    "sentence-transformers/paraphrase-albert-small-v2": Layout("albert", sentence="mean"),
+}
+JSON_ONLY = ("bert", "distilbert", "electra")  # whose tokenizer.json is of word pieces, as `make` writes it
+
+
+def written(folder: Path, layout: Layout) -> Path:
+    """The folder with safetensors in place of a .bin file."""
+    family, head, _, tokenizer, sentence, labels = layout
+    own = "vocab" if tokenizer == "vocab" else "json"
+    make(folder, head=head if family == "bert" else "model", tokenizer=own, num_labels=labels)
+    if family not in JSON_ONLY:
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            (folder / name).unlink(missing_ok=True)
+        if tokenizer == "own":
+            write_folder(folder, family)
+        else:
+            write_kind(folder, family)
+    if family != "bert":
+        make_family(folder, family, head, sizes={"V": 1200, "C": labels})
+    if sentence:
+        write_sentence(folder, Sentence((sentence,), normalize=True), 32, [])
+    return folder
+
+
+def answered(folder: Path, layout: Layout) -> Any:
+    """What the model says, through the call that people make of it."""
+    model = bertcli.load(folder)
+    texts = ["The cat sat on the mat.", "Tea, please."]
+    if layout.sentence or layout.head in ("model", "rtd"):
+        return model.encode(texts).tolist()
+    if layout.head in ("mlm", "pretraining"):
+        return list(model.fill_mask([f"{text} {model.tokenizer.mask_token}" for text in texts]))
+    if layout.head == "token_classifier":
+        return list(model.tag(texts, aggregation="none"))
+    if layout.head == "qa":
+        return list(model.answer(["Who sat?", "What?"], texts))
+    if layout.labels == 1:
+        return list(model.rank("a cat", texts))
+    return list(model.classify(texts))
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_what_the_readme_names_runs_as_published(tmp_path: Path, name: str) -> None:
+    layout = PUBLISHED[name]
+    expected = answered(written(tmp_path / "a", layout), layout)
+    assert np.size(expected) > 0
+    folder = written(tmp_path / "b", layout)
+    if layout.weights != "safetensors":
+        convert(folder, older=layout.weights == "older bin")
+        assert not list(folder.rglob("*.safetensors"))
+    assert (folder / "tokenizer.json").exists() == (layout.tokenizer == "json")
+    assert answered(folder, layout) == expected
