@@ -69,8 +69,10 @@ def search_stored(search: SearchOptions, job: Job, wanted: Encode, id_column: st
     hits = _hits(found, stored, source, whole=bool(job.texts.input))
     columns = [Column("query", varying=True), Column("row", number=True), Column("score", number=True)]
     columns += [Column(name, number=True) for name in ORIGIN if any(name in hit for hit in hits.values())]
-    columns += [Column("id")] * any("id" in hit for hit in hits.values())
-    columns += [Column("text")] * (source is not None)
+    if any("id" in hit for hit in hits.values()):
+        columns.append(Column("id"))
+    if source is not None:
+        columns.append(Column("text"))
     table = Table(tuple(columns), lambda record: _cells(record, [column.name for column in columns[1:]]))
     with record_output(output.format, output.output, table) as write:
         for query, rows, scores in zip(queries, found.rows.tolist(), found.scores.tolist(), strict=True):

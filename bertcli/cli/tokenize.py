@@ -55,8 +55,8 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
 
         prompt, lower = read_preparation(folder)
         if prompt or lower:
-            prepared = [f"prepends {shown(prompt)} to a text"] * bool(prompt) + ["lower-cases it"] * lower
-            logger.info("encode %s; the pieces shown are without that.", " and ".join(prepared))
+            prepared = [f"prepends {shown(prompt)} to a text" if prompt else "", "lower-cases it" if lower else ""]
+            logger.info("encode %s; the pieces shown are without that.", " and ".join(filter(None, prepared)))
         at, static = network_place(folder)
         config = read_config(at / "config.json") if (at / "config.json").exists() and not static else None
         for record in tokenize(Tokenizer.open(folder, config), source, wanted.max_length):

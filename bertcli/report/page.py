@@ -106,7 +106,9 @@ def page(
 
     `data` is what JSON can hold; `script` finds it as the text of the element with the id "data".
     """
-    scripts = [Markup(f'<script type="application/json" id="data">{_in_script(data)}</script>')] * (data is not None)
+    scripts = []
+    if data is not None:
+        scripts.append(Markup(f'<script type="application/json" id="data">{_in_script(data)}</script>'))
     allowed = "'none'"
     if script:
         if "</" in script or "<!--" in script:

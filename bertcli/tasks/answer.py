@@ -36,7 +36,7 @@ CONTEXT = 1  # the side of the context, whose question is side 0
 def answer(model: Opened, questions: Iterable[str] | Texts, wanted: options.Answer) -> RecordStream:
     """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first.
 
-    start and end count characters of the context. With `no_answer` the empty answer competes. score: see `Wanted`.
+    start and end count characters of the context. With `no_answer` the empty answer competes. score: see `Selection`.
     Question and context are read in windows of `max_length` tokens (None: the model's limit, at most 384), of which
     `stride` tokens of the context (None: half, at most 128) overlap; so nothing is cut.
     """
@@ -47,13 +47,13 @@ def plan(model: Opened, wanted: options.Answer) -> RecordTask:
     """What gives the records; BertcliError for a model without the head."""
     check_head(model, "qa", "answer")
     longest = wanted.max_answer_length or LONGEST_ANSWER
-    best = Wanted(wanted.top_k or 1, longest, wanted.no_answer, wanted.score or "probability")
+    best = Selection(wanted.top_k or 1, longest, wanted.no_answer, wanted.score or "probability")
     return _Answer(model, wanted.reading, best, wanted.stride)
 
 
 @dataclass(frozen=True, eq=False)
 class _Answer(RecordTask):
-    wanted: Wanted
+    wanted: Selection
     stride: int | None
 
     @cached_property
@@ -114,7 +114,7 @@ def _context(part: Tokens, rows: Numbers) -> ContextWindow:
         number, (start, end) = numbers[place], offsets[place]
         if number is not None:
             words[number] = (words[number][0] if number in words else start, end)
-    found = [Place(*offsets[place], words.get(numbers[place])) for place in places]
+    found = [ContextToken(*offsets[place], words.get(numbers[place])) for place in places]
     start, end = rows[[0, *places]].T  # the first token, [CLS], stands for no answer
     return ContextWindow(start, end, found)
 
@@ -122,7 +122,7 @@ def _context(part: Tokens, rows: Numbers) -> ContextWindow:
 # --------------------------------------------------------------------------------------------------- spans
 
 
-class Place(NamedTuple):
+class ContextToken(NamedTuple):
     """Where a token of the context lies in it, in characters: its own range, and its word's if it is part of one."""
 
     start: int
@@ -135,7 +135,7 @@ class ContextWindow(NamedTuple):
 
     start: Numbers
     end: Numbers
-    places: Sequence[Place]
+    places: Sequence[ContextToken]
 
 
 class Answer(NamedTuple):
@@ -147,7 +147,7 @@ class Answer(NamedTuple):
     answer: str
 
 
-class Wanted(NamedTuple):
+class Selection(NamedTuple):
     """How many answers of at most how many tokens, whether no answer is one, and how they are scored.
 
     logits: start + end - those of [CLS], which can be compared across windows; probabilities of different windows have
@@ -160,7 +160,7 @@ class Wanted(NamedTuple):
     scoring: Scoring = "probability"
 
 
-def answers(windows: Sequence[ContextWindow], context: str, wanted: Wanted) -> list[Answer]:
+def answers(windows: Sequence[ContextWindow], context: str, wanted: Selection) -> list[Answer]:
     """The best answers in all windows, best first.
 
     A span is widened to whole words. Where several spans, perhaps of several windows, give the same text (ignoring
@@ -190,7 +190,7 @@ def _scores(window: ContextWindow, scoring: Scoring) -> Numbers:
     return np.asarray(np.add.outer(window.start - window.start[0], window.end - window.end[0]))
 
 
-def _best_spans(scores: Numbers, wanted: Wanted) -> list[tuple[int, int]]:
+def _best_spans(scores: Numbers, wanted: Selection) -> list[tuple[int, int]]:
     """First and last token of the best spans; more of them than are wanted, as some become the same."""
     tokens = np.arange(len(scores))
     length = tokens - tokens[:, None]  # less one
@@ -199,7 +199,7 @@ def _best_spans(scores: Numbers, wanted: Wanted) -> list[tuple[int, int]]:
     return [(first, last) for first, last in spans[best].tolist()]
 
 
-def _widened(first: Place, last: Place) -> tuple[int, int]:
+def _widened(first: ContextToken, last: ContextToken) -> tuple[int, int]:
     if first.word is None or last.word is None:
         return first.start, last.end
     return first.word[0], last.word[1]

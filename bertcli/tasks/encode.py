@@ -353,9 +353,11 @@ def _modes(pooling: str, own: SentenceConfig) -> tuple[tuple[str, ...], str]:
         return own.pooling or ("mean",), own.reason
     if pooling != "none":
         return (pooling,), f"{pooling}, as requested"
-    left_out = ["Dense layers"] * bool(own.dense) + ["normalization"] * own.normalize
-    without = f"; without the checkpoint's {' and '.join(left_out)}, which are for one vector per text"
-    return (), "none, as requested: a vector for every token" + without * bool(left_out)
+    reason = "none, as requested: a vector for every token"
+    left_out = [name for name, there in (("Dense layers", own.dense), ("normalization", own.normalize)) if there]
+    if left_out:
+        reason += f"; without the checkpoint's {' and '.join(left_out)}, which are for one vector per text"
+    return (), reason
 
 
 def _layers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,11 +26,10 @@ from bertcli.files.formats import check_output
 from bertcli.files.shards import writing
 from bertcli.network.module import parameters
 from bertcli.opened import Opened
-from bertcli.tasks.graph import Wanted
-from bertcli.tasks.options import Pooling
+from bertcli.tasks.graph import GraphResults
+from bertcli.tasks.options import Export, Precision
 
 logger = logging.getLogger("bertcli")
-Precision = Literal["float32", "float16", "int8", "int8-stored"]
 FILES: dict[Precision, str] = {  # the names that sentence-transformers and transformers.js look for
     "float32": "model.onnx",
     "float16": "model_fp16.onnx",
@@ -49,23 +48,7 @@ class Exported(NamedTuple):
     difference: float | None
 
 
-class GraphOptions(TypedDict, total=False):
-    """head, pooling, normalize: which results, see `Wanted.of`. opset: the version of ONNX's operators (20).
-
-    precision: "float16" and "int8-stored" store weights in fewer bits and compute in float32, "int8" multiplies in 8
-    bits, which is faster and less exact. check: run the graph once beside NumPy (None: if onnxruntime is installed); in
-    float32, one that differs by more than 1e-4 is refused.
-    """
-
-    head: str | None
-    pooling: Pooling | None
-    normalize: bool | None
-    opset: int
-    precision: Precision
-    check: bool | None
-
-
-def export_file(model: Opened, file: str | Path, **options: Unpack[GraphOptions]) -> Exported:
+def export_file(model: Opened, file: str | Path, wanted: Export) -> Exported:
     """Write a model as an ONNX file, whose inputs and outputs have the names that other tools expect.
 
     Errors: BertcliError if the packages of the extra are missing, for results that the model does not have, for a model
@@ -74,10 +57,10 @@ def export_file(model: Opened, file: str | Path, **options: Unpack[GraphOptions]
     check_output(str(file), (".onnx",))
     place = Path(os.path.realpath(file))
     with _draft_of(place.parent, str(file)) as draft:
-        return _make_graph(model, draft / place.name, **options)._replace(file=Path(file))
+        return _make_graph(model, draft / place.name, wanted)._replace(file=Path(file))
 
 
-def export_folder(model: Opened, folder: str | Path, **options: Unpack[GraphOptions]) -> Exported:
+def export_folder(model: Opened, folder: str | Path, wanted: Export) -> Exported:
     """Write a model into a folder that sentence-transformers (backend="onnx") and transformers.js can open.
 
     The graph lies in its folder onnx/ under the name that transformers.js has for its precision; beside that lie the
@@ -87,15 +70,15 @@ def export_folder(model: Opened, folder: str | Path, **options: Unpack[GraphOpti
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise BertcliError(f"Cannot write into {target}: it is a file; give a folder, or the name of a new one.")
-    name = Path("onnx", FILES[options.get("precision", "float32")])
+    name = Path("onnx", FILES[wanted.precision])
     with _draft_of(target, str(target)) as draft:
         (draft / "onnx").mkdir()
-        exported = _make_graph(model, draft / name, **options)
+        exported = _make_graph(model, draft / name, wanted)
         if model.path is not None and model.path != target.resolve():
             _copy_small_files(model.path, draft)
             if has_tokenizer({file.name for file in draft.iterdir()}):
                 model.tokenizer.save(draft)
-    plan = Wanted.of(model, options.get("head"), options.get("pooling"), options.get("normalize")).plan
+    plan = GraphResults.of(model, wanted).plan
     if plan is not None and model.path is not None:
         said = model.sentence
         if (plan.pooling, plan.normalize) != (said.pooling or ("mean",), said.normalize):
@@ -106,31 +89,22 @@ def export_folder(model: Opened, folder: str | Path, **options: Unpack[GraphOpti
     return exported._replace(file=target / name)
 
 
-def _make_graph(
-    model: Opened,
-    file: Path,
-    *,
-    head: str | None = None,
-    pooling: Pooling | None = None,
-    normalize: bool | None = None,
-    opset: int = 20,
-    precision: Precision = "float32",
-    check: bool | None = None,
-) -> Exported:
+def _make_graph(model: Opened, file: Path, wanted: Export) -> Exported:
     """Write a model's graph, its weights beside it if they are too large for one file. Errors: also OSError."""
-    check = installed("onnxruntime") if check is None else check
-    require("onnx", *["onnxruntime"] * (check or precision == "int8"))
+    opset, precision = wanted.opset, wanted.precision
+    check = installed("onnxruntime") if wanted.check is None else wanted.check
+    require(*(("onnx", "onnxruntime") if check or precision == "int8" else ("onnx",)))
     if not model.has_weights:
         raise BertcliError(f"'{model.name}' has no weights to export: load a checkpoint.")
     if not onnx_file.OLDEST_OPSET <= opset <= onnx_file.newest_opset():
         known = f"{onnx_file.OLDEST_OPSET} to {onnx_file.newest_opset()}"
         raise BertcliError(f"There is no opset {opset} here: choose from {known} (--opset).")
-    wanted = Wanted.of(model, head, pooling, normalize)
-    if wanted.plan is not None and model.sentence.prompt and not model.sentence.include_prompt:
+    results = GraphResults.of(model, wanted)
+    if results.plan is not None and model.sentence.prompt and not model.sentence.include_prompt:
         logger.warning(
             "this model leaves its prompt out of the pooling; a graph is not told where that ends, and includes it."
         )
-    made = wanted.export(opset, half=precision == "float16")
+    made = results.export(opset, half=precision == "float16")
     onnx_file.check(made)
     onnx_file.write_parts(made, file, apart=onnx_file.size_of_weights(made) >= onnx_file.LARGEST_FILE)
     if precision == "int8":
@@ -138,7 +112,7 @@ def _make_graph(
         logger.info(onnx_file.MEASURED)
     elif precision == "int8-stored":
         onnx_file.store_int8(file)
-    found = difference(wanted, file) if check else None
+    found = difference(results, file) if check else None
     if found is not None and precision == "float32" and not found <= LARGEST_DIFFERENCE:
         raise BertcliError(f"The graph's results differ from NumPy's by {found:.1e}: please report this model.")
     size = sum(part.stat().st_size for part in file.parent.iterdir())
@@ -167,7 +141,7 @@ def _copy_small_files(source: Path, target: Path) -> None:
         (target / "modules.json").write_text(json.dumps(modules, indent=2), encoding="utf-8")
 
 
-def difference(wanted: Wanted, file: Path) -> float:
+def difference(wanted: GraphResults, file: Path) -> float:
     """The largest difference between a file's results and NumPy's, on two sentences of which one is padded.
 
     Relative to a result's largest number if that is above 1; NaN if there are such.

@@ -19,8 +19,9 @@ from bertcli.network.graph import HIDDEN, exporter_of
 from bertcli.network.ops import pick
 from bertcli.opened import Opened
 from bertcli.report.tables import visible
+from bertcli.tasks import options
 from bertcli.tasks.encode import SMALLEST_LENGTH, Plan, pool
-from bertcli.tasks.options import Encode, Pooling
+from bertcli.tasks.options import Encode
 
 # The head that a model was made for, if it has several; nsp and sop were only a help in training.
 HEADS = ("classifier", "token_classifier", "qa", "multiple_choice", "rtd", "mlm")
@@ -28,7 +29,7 @@ ANSWER = ("start_logits", "end_logits")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class GraphResults:
     """A model and the results that a graph of it has: those of a head, or a sentence's vector, or hidden states."""
 
     model: Opened
@@ -36,12 +37,13 @@ class Wanted:
     plan: Plan | None = None
 
     @classmethod
-    def of(cls, model: Opened, head: str | None, pooling: Pooling | None, normalize: bool | None) -> Wanted:
+    def of(cls, model: Opened, wanted: options.Export) -> GraphResults:
         """What was asked for; by default the vector of a sentence model, or the logits that a model was made for.
 
         head: its name, "none" for hidden states. pooling: "auto", "mean", "cls", "max", "pooler", or "none" for hidden
         states of a sentence model. Errors: BertcliError if the model has no such head, or for both.
         """
+        head, pooling = wanted.head, wanted.pooling
         if head not in (None, "none") and pooling not in (None, "none"):
             raise BertcliError("A graph gives a head's logits or a sentence's vector: leave out --head or --pooling.")
         if head not in (None, "none"):
@@ -51,7 +53,7 @@ class Wanted:
             return cls(model, head)
         is_sentence_model = model.path is not None and bool(model.sentence.pooling)
         if (pooling or ("auto" if is_sentence_model and head is None else "none")) != "none":
-            return cls(model, plan=Plan.make(model, Encode(pooling=pooling, normalize=normalize)))
+            return cls(model, plan=Plan.make(model, Encode(pooling=pooling, normalize=wanted.normalize)))
         default = next((one for one in HEADS if one in model.heads), None)
         return cls(model, default if head is None and pooling is None else None)
 
@@ -100,8 +102,8 @@ class Wanted:
         if self.head in ("classifier", "token_classifier"):
             found["labels"] = json.dumps(model.config.labels)
         if self.plan is not None:
-            steps = [*self.plan.pooling, *("dense" for _ in self.plan.dense), *["normalize"] * self.plan.normalize]
-            found["pooling"] = ", ".join(steps)
+            steps = [*self.plan.pooling, *("dense" for _ in self.plan.dense)]
+            found["pooling"] = ", ".join([*steps, "normalize"] if self.plan.normalize else steps)
         return found
 
 

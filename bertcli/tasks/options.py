@@ -21,6 +21,7 @@ Activation = Literal["softmax", "sigmoid", "none"]  # those that can be chosen
 Aggregation = Literal["none", "simple", "first", "max", "average"]
 Head = Literal["classifier", "nsp"]
 Pooling = Literal["auto", "mean", "cls", "max", "pooler", "none"]
+Precision = Literal["float32", "float16", "int8", "int8-stored"]
 Scoring = Literal["probability", "logits"]
 Truncation = Literal["warn", "error", "silent"]
 Workers = int | Literal["auto"] | None
@@ -84,7 +85,8 @@ def _check(name: str, value: object, kinds: Sequence[Any], least: int | None) ->
     if isinstance(value, str) and value in get_args(words):
         return
     if int in kinds:
-        check_count(name, value, least)  # type: ignore[arg-type]
+        if least is not None:  # else the model sets bounds
+            check_count(name, value, least)  # type: ignore[arg-type]
     elif words:
         check_choice(name, value, words)  # type: ignore[arg-type]
     else:
@@ -94,13 +96,22 @@ def _check(name: str, value: object, kinds: Sequence[Any], least: int | None) ->
 # --------------------------------------------------------------------------------------------- options of several tasks
 
 
+class Checked:
+    """A dataclass of options. Errors: BertcliError for a value of another type, below its bound, or no word of its."""
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        for one in fields(kind):
+            if one.metadata and one.metadata["read"] is None:
+                _check(one.name, getattr(self, one.name), kinds_of(hints_of(kind)[one.name]), one.metadata["least"])
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Reading:
+class Reading(Checked):
     """How texts are read: where they are cut, how that is reported, how many tokens are computed together, by whom.
 
     truncation: one warning at the end, an error, or nothing. keep_going: a text that cannot be used becomes a Failure
-    in its place. workers: processes, see `bertcli.tasks.run`; None: this one alone. Errors of every task's options:
-    BertcliError for a value of another type, below its bound, or not among its words.
+    in its place. workers: processes, see `bertcli.tasks.run`; None: this one alone.
     """
 
     max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: the model's own limit)", panel="Input")
@@ -112,13 +123,6 @@ class Reading:
     )
     batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536)", panel="Work", least=1)
     workers: Workers = option(None, "N", "Processes. (default: one for every 8 threads)", panel="Work", least=1)
-
-    def __post_init__(self) -> None:
-        kind: Any = type(self)
-        hints = hints_of(kind)
-        for one in fields(self):
-            if one.metadata and one.metadata["read"] is None and one.name != "max_length":  # which the model bounds
-                _check(one.name, getattr(self, one.name), kinds_of(hints[one.name]), one.metadata["least"])
 
     @property
     def reading(self) -> Reading:
@@ -272,3 +276,32 @@ class Rank(Reading):
 
     documents: Iterable[str] | None = None
     top_k: int | None = option(None, "K", "Show only the K best of each query. (default: all)", least=1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Export(Checked):
+    """Which results a graph has, how they are stored, and whether they are checked.
+
+    precision: "float16" and "int8-stored" store weights in fewer bits and compute in float32, "int8" multiplies in 8
+    bits, which is faster and less exact. check: run the graph once beside NumPy; in float32, one that differs by more
+    than 1e-4 is refused.
+    """
+
+    head: str | None = option(
+        None, "NAME",
+        "The head that gives logits, as in classifier or mlm; none: hidden states. "
+        "(default: the one the model was made for)",
+    )  # fmt: skip
+    pooling: Pooling | None = option(
+        None, "HOW",
+        "Give a vector for each text: auto (as the model's files say), mean, cls, max, pooler; or none. "
+        "(default: auto for sentence models)",
+    )  # fmt: skip
+    normalize: bool | None = option(
+        None, "", "Scale it to length 1. (default: as the model's files say)", "--normalize/--no-normalize"
+    )
+    opset: int = option(20, "N", "Version of ONNX's operators, from 18. (default: 20)")
+    precision: Precision = "float32"
+    check: bool | None = option(
+        None, "", "Run it once beside NumPy. (default: if onnxruntime is installed)", "--check/--no-check"
+    )

@@ -127,7 +127,7 @@ class Task(Generic[R]):
     reading: Reading
 
     def __post_init__(self) -> None:
-        self.limit  # noqa: B018  an error now, not at the first text
+        _ = self.limit  # an error now, not at the first text
 
     @cached_property
     def limit(self) -> int:
