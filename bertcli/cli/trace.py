@@ -35,6 +35,13 @@ class TraceOptions:
         False, "",
         "Show minimum, maximum, mean and standard deviation of each output, and whether any is NaN or infinite.",
     )  # fmt: skip
+    estimate: bool = option(
+        False, "",
+        "Say what each operation must take on this machine, and why: bytes read and written, arithmetic for each of "
+        "them, the limit that holds it, and the time that follows. With -o FILE.html draw a roofline.",
+    )  # fmt: skip
+    gflops: float | None = option(None, "RATE", "With --estimate: of products, in GFLOP/s. (default: measured)")
+    gbps: float | None = option(None, "RATE", "With --estimate: of memory, in GB/s. (default: measured)")
     save: str | None = option(None, "FILE", "Write the ids and every output to a .npz or .safetensors file.")
     attention: str | None = option(
         None, "LAYER[.HEAD]", "Show attention weights in percent: of one head, or a layer's mean. Both count from 0."
@@ -60,14 +67,18 @@ class TraceOptions:
                 raise wrong(name, "this is for random ids; a text has its own length.")
         if self.text_pair is not None and self.text is None:
             raise wrong("--text-pair", "this needs a first text.")
+        if not self.estimate and (self.gflops, self.gbps) != (None, None):
+            raise wrong("--gflops" if self.gbps is None else "--gbps", "this is for --estimate.")
+        if self.estimate and self.attention is not None:
+            raise wrong("--estimate", "attention weights take no time: leave out --attention.")
         if self.seed is not None and not analyzed.without_weights:
             raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
         for name in changed(self):
-            if name in ("--layer", "--full") and self.output is None:
+            if name in ("--layer", "--full") and (self.output is None or self.estimate):
                 raise wrong(name, "this is for the page of a pass: give -o FILE.html.")
         if self.output is not None and self.attention is not None:
             raise wrong("--attention", "the page shows the weights of every layer and head: leave this out.")
-        if self.output is not None and (analyzed.batch_size or 1) > 1:
+        if self.output is not None and not self.estimate and (analyzed.batch_size or 1) > 1:
             raise wrong("--batch-size", "the page shows one sentence.")
         if self.attention is not None and self.of_steps and self.format in ("csv", "markdown"):
             why = (
@@ -99,6 +110,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     bertcli trace "The cat sat on the mat." --attention 0.1
     bertcli trace "A cup of hot [MASK]." -o pass.html
     bertcli trace --variant textbook --seed 0 --seq-len 5 -o pass.html
+    bertcli trace --variant base --seq-len 128 --estimate --gflops 900 --gbps 80
     bertcli trace -m my-model --seq-len 64 --save outputs.npz
 
     Sizes are in symbols and numbers: B sentences of S tokens, hidden size H,
@@ -111,7 +123,8 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     if wanted.save is not None or wanted.output is not None:
         from bertcli.files.formats import SEVERAL, check_output
 
-        for file, endings in ((wanted.save, SEVERAL), (wanted.output, (PAGE, ".md"))):
+        drawn = (PAGE,) if wanted.estimate else (PAGE, ".md")
+        for file, endings in ((wanted.save, SEVERAL), (wanted.output, drawn)):
             if file is not None:
                 check_output(file, endings)
     opened = analyzed_model(model, analyzed, wanted.seed)
@@ -123,7 +136,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     from bertcli.analysis.trace.recorder import run_shapes
 
     shapes = run_shapes(opened, *size)
-    if wanted.output is not None:
+    if wanted.output is not None and not wanted.estimate:
         from bertcli.analysis.trace.page import Pass
 
         _write(Pass(opened, shapes, [], [], None, str, False, None, []), wanted)
@@ -139,7 +152,7 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
 
     choice = None if wanted.attention is None else parse_choice(wanted.attention, model.config)
     given = random_pass(model, *size) if wanted.text is None else pass_of_text(model, wanted.text, wanted.text_pair)
-    page = wanted.output is not None
+    page = wanted.output is not None and not wanted.estimate
     keep = (lambda path: True) if wanted.save or page else keeps_attention if choice else None
     with traced(model, time=wanted.time or page, stats=wanted.stats or page, keep=keep) as found:
         outputs = model.outputs(given.ids, given.segments)
@@ -197,6 +210,16 @@ def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
     from bertcli.report.documents import print_document
     from bertcli.report.tables import terminal_width
 
+    if wanted.estimate:
+        from bertcli.analysis.trace.estimate import estimate, rates_of
+
+        estimate(trace, rates_of(wanted.gflops, wanted.gbps))
+        if wanted.output is not None:
+            from bertcli.analysis.trace.estimate import roofline
+            from bertcli.files.shards import save
+
+            save(wanted.output, roofline(trace).encode())
+            return
     width = terminal_width() if wanted.format == "table" else None
     document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, width=width)
     print_document(document, wanted.format)

@@ -252,7 +252,7 @@ def memory_lines(summary: Summary) -> list[str]:
         f"{_unit(one.activations)} of activations at once, {_unit(one.weights + one.activations)} with the weights"
         for one in (ours, padded)
     )
-    return [f"A pass of {batch} × {sequence} tokens in {dtype}: {takes}; in ordinary padded execution {otherwise}"]
+    return [f"A pass of {batch} × {sequence} tokens in {dtype}: {takes}", f"In ordinary padded execution: {otherwise}"]
 
 
 def _tie(row: Row) -> str:

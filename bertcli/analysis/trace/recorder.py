@@ -114,6 +114,8 @@ class Trace(Tracer, Account, Documented):
         sources = [one.home if isinstance(one, Weight) else one for _, value, _ in operands for one in value.source]
         macs = prod(ran.signature.sizes(ran.operands).values()) if op.contracts else 0
         shown = show(name, output.axes)
+        work = op.work(ran.arguments)
+        read = sum(one.array.size for _, one, _ in operands)
         step = Step(
             index=len(self.steps),
             path=path,
@@ -123,8 +125,9 @@ class Trace(Tracer, Account, Documented):
             output=shown,
             params=sum(weight.size for weight in untied),
             macs=macs,
-            flops=2 * macs + op.work(ran.arguments) * prod(shown.shape),
+            flops=2 * macs + work * prod(shown.shape),
             bytes=ITEM * prod(shown.shape),
+            read=ITEM * (read if macs or work else min(read, prod(shown.shape))),
             op=op.name,
             parameters=tuple(weight.path for weight in weights),
             sources=tuple(dict.fromkeys(sources)),

@@ -44,6 +44,23 @@ class Stats(ByName):
         return cls(low, high, mean, std, finite)
 
 
+class Rates(NamedTuple):
+    """What a machine does: billions of floating-point operations, and of bytes from memory, a second."""
+
+    gflops: float
+    gbps: float
+
+
+class Estimate(NamedTuple):
+    """What a step must take: see estimate.py. `intensity` is FLOPs for each byte that is read or written."""
+
+    read_bytes: int
+    written_bytes: int
+    intensity: float
+    bound: str  # "products" or "memory"
+    estimated_seconds: float
+
+
 @dataclass(frozen=True)
 class Step(ByName):
     """One op that ran.
@@ -63,6 +80,7 @@ class Step(ByName):
     macs: int  # multiply-accumulates of matrix products
     flops: int  # 2·macs + element-wise operations, by the rule on the op
     bytes: int  # of the output
+    read: int  # bytes of the operands; of a table that is looked up in, the rows that are
     op: str
     parameters: tuple[str, ...]  # paths of the parameters used
     sources: tuple[
@@ -71,13 +89,15 @@ class Step(ByName):
     settings: Mapping[str, Any]  # the op's other arguments, such as eps; weight and bias where it has such vectors
     seconds: float | None = None
     stats: Stats | None = None
+    estimate: Estimate | None = None
 
     def record(self) -> dict[str, Any]:
         """The step as `bertcli trace --format json` prints it."""
         found = {name: self[name] for name in RECORDED} | {"inputs": [asdict(value) for value in self.inputs]}
         found["output"] = asdict(self.output)
         seconds = {} if self.seconds is None else {"seconds": self.seconds}
-        return found | seconds | ({} if self.stats is None else {"stats": asdict(self.stats)})
+        estimate = {} if self.estimate is None else self.estimate._asdict()
+        return found | seconds | estimate | ({} if self.stats is None else {"stats": asdict(self.stats)})
 
 
 RECORDED = ("index", "path", "group", "operation", "inputs", "output", "params", "macs", "flops", "bytes")
@@ -101,6 +121,7 @@ class Totals(ByName):
     flops: int
     activation_bytes: int
     seconds: float | None = None
+    estimated_seconds: float | None = None
 
     def record(self) -> dict[str, Any]:
         """The totals as in the JSON record."""
@@ -114,6 +135,7 @@ class Account:
     batch: int | None  # sentences of a pass; None where passes differ
     sequence: int | None  # tokens of its longest sentence
     timed: bool
+    rates: Rates | None = None  # of the machine that its estimates are for
     steps: list[Step]
     consumed: dict[str, int]  # first path of every parameter passed to an op -> its size
 
@@ -128,6 +150,9 @@ class Account:
             flops=sum(step.flops for step in self.steps),
             activation_bytes=sum(step.bytes for step in self.steps),
             seconds=sum(step.seconds or 0.0 for step in self.steps) if self.timed else None,
+            estimated_seconds=sum(one.estimate.estimated_seconds for one in self.steps if one.estimate)
+            if self.rates
+            else None,
         )
 
     def record(self) -> dict[str, Any]:
@@ -137,7 +162,7 @@ class Account:
             "batch": self.batch,
             "sequence": self.sequence,
             "steps": [step.record() for step in self.steps],
-            "totals": self.totals.record(),
+            "totals": self.totals.record() | ({} if self.rates is None else {"rates": self.rates._asdict()}),
         }
 
 

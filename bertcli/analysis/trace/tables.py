@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.trace.steps import Account, Stats, Step, Value
+from bertcli.analysis.trace.steps import Account, Estimate, Stats, Step, Value
 from bertcli.files.table import cell
 from bertcli.report.documents import Document
 from bertcli.report.tables import Column
@@ -49,7 +49,20 @@ class Folded(NamedTuple):
             bytes=self.times * sum(step.bytes for step in self.steps),
             seconds=self.times * sum(step.seconds or 0.0 for step in self.steps),
             stats=None,
+            estimate=self._estimate,
         )
+
+    @property
+    def _estimate(self) -> Estimate | None:
+        """The sums over all layers; what bounds them is not one thing."""
+        each = [step.estimate for step in self.steps if step.estimate is not None]
+        if not each:
+            return None
+        read, written, seconds = (
+            self.times * sum(column) for column in zip(*((one[0], one[1], one[4]) for one in each), strict=True)
+        )
+        flops = self.times * sum(step.flops for step in self.steps)
+        return Estimate(int(read), int(written), flops / max(1, read + written), "", seconds)
 
 
 def folded(steps: Sequence[Step], *, fold: bool) -> list[Folded]:
@@ -185,6 +198,10 @@ def _measures(trace: Account, step: Step) -> dict[str, str]:
     if trace.timed:
         seconds, total = step.seconds or 0.0, trace.totals.seconds or 1.0
         found = {"ms": f"{1000 * seconds:.3f}", "% of time": f"{100 * seconds / total:.1f}"}
+    if step.estimate is not None:
+        read, written, intensity, bound, seconds = step.estimate
+        found |= {"Read": f"{read:,}", "Written": f"{written:,}", "FLOP/byte": f"{intensity:.2f}", "Bound": bound}
+        found["Est. ms"] = f"{1000 * seconds:.3f}"
     if step.stats is not None:
         found |= {name: cell(step.stats[name]) or "NaN" for name in ("min", "max", "mean", "std")}
         found["NaN/Inf"] = "no" if step.stats.finite else "YES"
@@ -212,7 +229,13 @@ def _totals(trace: Account, sizes: Mapping[str, int]) -> list[str]:
         f"FLOPs: {totals.matmul_flops:,} of matrix products, {totals.flops:,} with element-wise operations",
         f"Activations: {totals.activation_bytes:,} bytes (every output, as float32)",
     ]
-    return below + ([f"Time: {1000 * totals.seconds:,.3f} ms"] if totals.seconds is not None else [])
+    below += [] if totals.seconds is None else [f"Time: {1000 * totals.seconds:,.3f} ms"]
+    if trace.rates is not None and totals.estimated_seconds is not None:
+        seconds, (gflops, gbps) = totals.estimated_seconds, trace.rates
+        below.append(f"Estimated: {1000 * seconds:,.3f} ms at {gflops:,.1f} GFLOP/s and {gbps:,.1f} GB/s")
+        if trace.batch is not None:
+            below.append(f"1,000 texts of this length: {1000 * seconds / trace.batch:,.3g} s")
+    return below
 
 
 def _folding(trace: Account, found: list[Folded]) -> list[str]:
@@ -233,4 +256,5 @@ def _line(block: Folded, step: Step) -> dict[str, Any]:
     line |= {"params": step.params, "macs": step.macs, "flops": step.flops, "bytes": step.bytes}
     if step.seconds is not None:
         line["seconds"] = step.seconds
+    line |= {} if step.estimate is None else step.estimate._asdict()
     return line | (asdict(step.stats) if step.stats is not None else {})

@@ -1,0 +1,106 @@
+"""How long each step must take: the numbers of the estimate, and the roofline."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from terminal import bertcli as run
+
+import bertcli
+from bertcli.analysis.trace.estimate import CALL, estimate, points, rates_of, roofline
+from bertcli.analysis.trace.recorder import run_shapes
+from bertcli.analysis.trace.steps import Rates
+from bertcli.errors import BertcliError
+
+GIVEN = ["--estimate", "--gflops", "100", "--gbps", "20"]
+
+
+def test_estimate_of_a_product_of_a_norm_and_of_a_look_up() -> None:
+    trace = run_shapes(bertcli.variant("base"), 2, 64)
+    estimate(trace, Rates(100, 20))
+    steps = {step.path: step for step in trace.steps}
+
+    product = steps["encoder.layers.3.feed_forward.intermediate"].estimate
+    assert product is not None
+    rows, hidden, inner = 2 * 64, 768, 3072
+    read, written = 4 * (rows * hidden + hidden * inner + inner), 4 * rows * inner
+    flops = 2 * rows * hidden * inner + 6 * rows * inner  # a bias, and GELU's 5
+    assert product[:4] == (read, written, flops / (read + written), "products")
+    seconds = 2 * rows * hidden * inner / 100e9 + (read + written + 2 * 4 * 6 * rows * inner) / 20e9 + CALL
+    assert product.estimated_seconds == pytest.approx(seconds)
+
+    norm = steps["encoder.layers.3.attention_norm"].estimate
+    assert norm is not None
+    assert norm[:2] == (4 * (rows * hidden + 2 * hidden), 4 * rows * hidden)
+    assert norm.bound == "memory"
+    assert norm.estimated_seconds == pytest.approx(2 * 4 * 7 * rows * hidden / 20e9 + CALL)
+
+    table = steps["embeddings.token"].estimate
+    assert table is not None
+    assert table[:3] == (4 * rows * hidden, 4 * rows * hidden, 0)  # of the table, only the rows of the tokens
+
+
+def test_estimate_totals_are_sums_and_few_tokens_are_bound_by_memory() -> None:
+    trace = run_shapes(bertcli.variant("large"), 1, 4)
+    estimate(trace, Rates(1000, 20))
+    record = trace.record()
+    assert record["totals"]["estimated_seconds"] == pytest.approx(sum(s["estimated_seconds"] for s in record["steps"]))
+    assert record["totals"]["rates"] == {"gflops": 1000, "gbps": 20}
+    assert sum(step["written_bytes"] for step in record["steps"]) == record["totals"]["activation_bytes"]
+    assert {step["bound"] for step in record["steps"]} == {"memory"}
+    weights = 4 * 24 * 12 * 1024**2
+    assert record["totals"]["estimated_seconds"] > weights / 20e9
+
+
+def test_estimate_measures_the_rates_that_are_not_given() -> None:
+    given, measured = rates_of(3.0, 4.0), rates_of(3.0, None)
+    assert given == Rates(3, 4)
+    assert measured.gflops == 3
+    assert measured.gbps > 0.1
+    for rate in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(BertcliError, match="gbps"):
+            rates_of(1.0, rate)
+
+
+def test_estimate_on_the_command_line() -> None:
+    arguments = ["trace", "--variant", "tiny", "--batch-size", "2", "--seq-len", "8", *GIVEN]
+    record = json.loads(run(*arguments, "--format", "json").out)
+    first = record["steps"][0]
+    assert [*first][-5:] == ["read_bytes", "written_bytes", "intensity", "bound", "estimated_seconds"]
+    lines = list(csv.DictReader(io.StringIO(run(*arguments, "--format", "csv").out)))
+    assert float(lines[0]["estimated_seconds"]) == first["estimated_seconds"]
+    milliseconds, seconds = (record["totals"]["estimated_seconds"] * factor for factor in (1e3, 1000 / 2))
+    out = run(*arguments).out
+    assert f"Estimated: {milliseconds:,.3f} ms at 100.0 GFLOP/s and 20.0 GB/s" in out
+    assert f"1,000 texts of this length: {seconds:,.3g} s" in out
+    plain = json.loads(run("trace", "--variant", "tiny", "--format", "json").out)
+    assert "estimated_seconds" not in {**plain["steps"][0], **plain["totals"]}
+    assert run("trace", "--variant", "tiny", "--gflops", "3").status == 2
+    assert "above 0" in run("trace", "--variant", "tiny", "--estimate", "--gflops", "-1", "--gbps", "1").error
+
+
+def test_estimate_beside_measured_times() -> None:
+    record = json.loads(run("trace", "a king", "--time", *GIVEN, "--format", "json").out)
+    assert all(step["seconds"] > 0 < step["estimated_seconds"] for step in record["steps"])
+
+
+def test_estimate_draws_a_roofline(tmp_path: Path) -> None:
+    file = tmp_path / "roof.html"
+    assert run("trace", "--variant", "base", "--seq-len", "128", *GIVEN, "-o", file).status == 0
+    text = file.read_text(encoding="utf-8")
+    trace = run_shapes(bertcli.variant("base"), 1, 128)
+    estimate(trace, Rates(100, 20))
+    assert text == roofline(trace)
+    places = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="5" class="(\w+)"', text)
+    assert len(places) == len(points(trace))
+    assert {kind for *_, kind in places} == {"products", "memory"}
+    for point in points(trace):  # the estimate is below both lines
+        assert point.gflops < 100
+        assert point.gflops < 20 * point.intensity
+    with pytest.raises(ValueError, match="estimates"):
+        roofline(run_shapes(bertcli.variant("base"), 1, 8))
