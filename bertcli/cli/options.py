@@ -104,7 +104,7 @@ class InputOptions:
     )
     input: list[str] | None = option(
         None, "FILE",
-        "Read texts from a .txt (one per line), .jsonl, .csv, .tsv, .fasta or .parquet file, or a .gz of these; "
+        "Read texts from a .txt (one per line), .jsonl, .csv, .tsv or .fasta file, a .gz of these, or .parquet; "
         "repeat for more files, or give a quoted pattern ('parts/*.jsonl'); - is standard input.",
         "-i", "--input", panel="Input",
     )  # fmt: skip

@@ -35,7 +35,7 @@ def from_files(
 ) -> Texts:
     """Texts of files one after another, each read according to its ending; `-` is standard input, of `format_in`.
 
-    Endings: .txt, .jsonl, .csv, .tsv, .fasta, .fa, .parquet, and these followed by .gz. A name with `*`, `?` or `[…]`
+    Endings: .txt, .jsonl, .csv, .tsv, .fasta, .fa, each perhaps with .gz, and .parquet. A name with `*`, `?` or `[…]`
     that is not a file stands for all files it matches, sorted. `column` (default "text") and the other columns name
     fields; `pair` is paired with every text; ids and labels may be numbers. `options` are what a command calls its
     options for the first two columns. Errors: BertcliError naming file and line for a row that cannot be used, raised
@@ -99,17 +99,16 @@ class _InputFiles:
 
 def _open(file: str, format_in: str) -> InputFile:
     """A file or pipe that is known to exist, and to have a known ending."""
-    ending = _ending(file, format_in)
-    known = endings("texts")
-    if ending == PARQUET:
+    ending, known = _ending(file, format_in), endings("texts")
+    if ending == PARQUET and not file.lower().endswith(GZIP):
         rows = loaded(PARQUET, "texts")(file)
         return InputFile(rows, rows.texts)
-    if not ending or ending in known:  # /dev/stdin and the like have none
+    if not ending or (ending in known and ending != PARQUET):  # /dev/stdin and the like have none
         lines = LineFile(file)
         return InputFile(lines, partial(loaded(ending or ".txt", "texts"), lines))
     raise BertcliError(
-        f"{file}: the ending of an input file must be {', '.join(known[:-1])} or {known[-1]}, optionally followed "
-        f"by {GZIP}; any other file can be piped in, one text per line or as --format-in says."
+        f"{file}: the ending of an input file must be {', '.join(known[:-1])} (perhaps with {GZIP}) or {known[-1]}; "
+        "any other file can be piped in, one text per line or as --format-in says."
     )
 
 

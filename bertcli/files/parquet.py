@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import shutil
-import tempfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
@@ -77,7 +73,7 @@ class ParquetRows:
         arrow, parquet = pyarrow(self.name)
         with ExitStack() as stack:
             try:
-                file = stack.enter_context(_seekable(self.name))
+                file = stack.enter_context(open(self.name, "rb"))
                 names = [field.name for field in wanted.fields]
                 metadata, schema = parquet.read_metadata(file), parquet.read_schema(file)
                 _check_columns(schema, wanted, self.name, arrow.types)
@@ -92,7 +88,7 @@ class ParquetRows:
                     for values in zip(*(map(_value, batch.column(name)) for name in names), strict=True):
                         self._row += 1
                         yield self._text(wanted, dict(zip(names, values, strict=True)))
-            except (arrow.ArrowException, OSError, EOFError, ValueError, zlib.error) as error:
+            except (arrow.ArrowException, OSError, ValueError) as error:
                 raise BertcliError(f"{self.name} cannot be read as Parquet: {first_line(error)}.") from None
 
     def _text(self, wanted: Wanted, values: dict[str, Any]) -> Text:
@@ -124,17 +120,6 @@ def _columns(metadata: Any) -> Iterator[Any]:
     """What a file states of each column of each row group."""
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         yield from map(group.column, range(group.num_columns))
-
-
-def _seekable(file: str) -> IO[bytes]:
-    """The file itself, or a gzip unpacked into a temporary file: Parquet is read from its end."""
-    if not file.lower().endswith(".gz"):
-        return open(file, "rb")
-    unpacked = tempfile.TemporaryFile()  # noqa: SIM115 closed by the caller, like the other
-    with gzip.open(file) as packed:
-        shutil.copyfileobj(packed, unpacked, BUFFER)
-    unpacked.seek(0)
-    return unpacked
 
 
 def _check_columns(schema: Any, wanted: Wanted, file: str, types: Any) -> None:

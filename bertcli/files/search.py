@@ -148,7 +148,7 @@ def open_vectors(file: str) -> StoredVectors:
         arrays = {name: partial(_blocks, path, read) for name, read in opened.items()}
     if ENDS in arrays:
         raise _no_vectors(path, "holds a row for each token, not for each text")
-    rows = [name for name in arrays if ending == ".safetensors" and opened[name]().ndim == 2]
+    rows = [name for name in arrays if ending == ".safetensors" and _read(path, opened[name]).ndim == 2]
     only = rows if len(rows) == 1 else arrays if len(arrays) == 1 else ()
     name = next((name for name in (NAME, SINGULAR, *only) if name in arrays), None)
     if name is None:

@@ -40,7 +40,7 @@ def test_parquet_columns_of_any_kind_of_string(tmp_path: Path) -> None:
         assert [row.text for row in rows] == WORDS
     packed = tmp_path / "t.parquet.gz"
     packed.write_bytes(gzip.compress(file.read_bytes()))
-    assert texts(packed) == WORDS
+    assert "(perhaps with .gz) or .parquet;" in refusal(packed)
 
 
 def test_parquet_in_many_groups_is_read_in_order(tmp_path: Path) -> None:

@@ -207,6 +207,8 @@ def test_search_refuses_other_files(tmp_path: Path) -> None:
     assert "has no array 'embeddings' or column 'embedding' but ['a', 'b']" in refusal(str(tmp_path / "v.safetensors"))
     save_file({"a": np.ones((2, 2), np.int64)}, tmp_path / "v.safetensors")
     assert "holds numbers of the type '<i8'" in refusal(str(tmp_path / "v.safetensors"))
+    save_file({"a": np.ones((2, 2), np.uint16)}, tmp_path / "v.safetensors")
+    assert "cannot be read (numbers of the type U16 are not read)" in refusal(str(tmp_path / "v.safetensors"))
     save_file({"embeddings": np.array(1.0, np.float32)}, tmp_path / "v.safetensors")
     assert "holds an array (), not rows of numbers" in refusal(str(tmp_path / "v.safetensors"))
 
