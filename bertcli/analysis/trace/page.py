@@ -313,8 +313,10 @@ def _note(found: Pass, arrays: dict[str, Numbers], layer: int) -> str:
     whole = sum(numbers.features is None for numbers in arrays.values())
     count = len(found.trace.arrays)
     text = f"On this page are {size / 1e6:.2f} MB of numbers: {whole} of {count} results whole"
-    features = sorted({len(numbers.features) for numbers in arrays.values() if numbers.features is not None})
-    text += f", of others the first {features[-1]} features at most" if features else ""
+    cut = [numbers.features for numbers in arrays.values() if numbers.features is not None]
+    first = [len(features) for features in cut if features[-1] == len(features) - 1]
+    text += f", of others the first {max(first)} features at most" if first else ""
+    text += ", of the vocabulary's logits those of the best tokens" if len(first) < len(cut) else ""
     missing = count - len(arrays)
     text += f", {missing} only as statistics" if missing else ""
     return text + ("." if whole == count else f". Layer {layer} is the one with most (--layer).")
