@@ -132,7 +132,7 @@ def test_browser_works_out_numbers_that_add_up(browser: Any, tmp_path: Path) -> 
     assert {op for _, op, worked, *_ in found if worked} == WORKED
 
 
-@pytest.mark.parametrize("family", ["modernbert", "deberta-v2", "electra", "albert", "distilbert"])
+@pytest.mark.parametrize("family", ["modernbert", "deberta-v2", "electra", "eurobert", "gemma3_text"])
 def test_browser_works_out_numbers_of_families(browser: Any, tmp_path: Path, family: str) -> None:
     folder, file = make_family(tmp_path / "model", family, "classifier"), tmp_path / "pass.html"
     assert bertcli("trace", "-m", folder, "--seq-len", "7", "-o", file).status == 0

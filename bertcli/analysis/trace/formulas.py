@@ -91,6 +91,13 @@ RULES: dict[str, Callable[[list[Formula], Mapping[str, Any]], list[Formula]]] = 
     "mix": lambda x, s: [x[0], "·", x[1]],
     "norm": _norm,
     "new_norm": _norm,
+    "rms_norm": lambda x, s: [
+        ("frac", x[0], ("root", [("sub", "mean", "j"), ("sup", ("sub", x[0], "j"), "2"), "+", "ε"])),
+        *(["⊙", "(", "1", "+", "γ", ")"] if s.get("offset") else ["⊙", "γ"]),
+    ],
+    "scale": lambda x, s: [x[0], "·", f"{s['factor']:.4g}"],
+    "drop_masks": lambda x, s: [x[0], "·", ("frac", ["1", "−", str(s["trained"])], ["1", "−", "share of masks"])],
+    "last_tokens": lambda x, s: [x[0], "[", "last", "]"],
     "mean_tokens": lambda x, s: [("sub", "mean", "tokens"), x[0]],
     "rotate": _rotated,
     "relative_bias": lambda x, s: ["T", "[", "bucket", "(", "i", "−", "j", ")", "]"],
@@ -106,8 +113,8 @@ RULES: dict[str, Callable[[list[Formula], Mapping[str, Any]], list[Formula]]] = 
 
 
 ONE_IS_ENOUGH = {
-    "softmax", "norm", "new_norm", "mean_tokens", "rotate", "within", "relative_bias", "concat", "linear", "project",
-    "repeat_heads",
+    "softmax", "norm", "new_norm", "rms_norm", "scale", "drop_masks", "last_tokens", "mean_tokens", "rotate", "within",
+    "relative_bias", "concat", "linear", "project", "repeat_heads",
 }  # fmt: skip
 
 

@@ -234,7 +234,7 @@ function work(step, row, column, head, shown) {
     if (!q || !k || q.length !== k.length) return null;
     const products = q.map((one, d) => [`${d}: ${number(one)} · ${number(k[d])}`, one * k[d]]);
     const all = sum(products.map(one => one[1])), under = (s.terms || 1) * q.length;
-    return {...largest(products, []), sum: ["sum", all], then: [[`÷ √${under}`, all / Math.sqrt(under)]]};
+    return {...largest(products, []), sum: ["sum", all], then: [[`÷ √${number(under)}`, all / Math.sqrt(under)]]};
   }
   if (step.op === "softmax") {
     const before = sources[sources.length - 1], other = before && table(before, head);
@@ -269,11 +269,23 @@ function work(step, row, column, head, shown) {
     return {terms: [], then: [["x", x[feature]], ["mean μ", mean], ["variance σ²", variance], ["(x − μ) ÷ √(σ² + ε)", unit],
       ["γ", gamma], ["β", beta], ["· γ + β", unit * gamma + beta]]};
   }
-  if (step.op === "rotate" && Object.keys(s).sort().join() === "heads,theta") {
+  if (step.op === "rms_norm") {
+    const all = sources[0] && wholeRow(sources[0], row), gamma = parameter(step.parameters[0]);
+    if (!all || !gamma || gamma.features) return null;
+    const size = all.length / (s.heads || 1), first = Math.floor(feature / size) * size, x = all.slice(first, first + size);
+    const squares = sum(x.map(one => one ** 2)) / size, factor = (s.offset || 0) + gamma.values[feature - first];
+    return {terms: [], then: [["x", all[feature]], ["mean of squares", squares], ["x ÷ √(mean + ε)", all[feature] / Math.sqrt(squares + s.eps)],
+      [s.offset ? "1 + γ" : "γ", factor], ["product", all[feature] / Math.sqrt(squares + s.eps) * factor]]};
+  }
+  if (step.op === "scale") {
+    const x = value(sources[0], row, feature, head);
+    return x === null ? null : {terms: [], then: [["x", x], ["factor", s.factor], ["product", x * s.factor]]};
+  }
+  if (step.op === "rotate" && s.rates) {
     const x = sources[0] && wholeRow(sources[0], row);
     if (!x) return null;
     const size = x.length / s.heads, j = feature % size, half = size / 2, other = j < half ? feature + half : feature - half;
-    const angle = row * s.theta ** (-2 * (j % half) / size), sign = j < half ? -1 : 1;
+    const angle = row * s.rates[j % half], sign = j < half ? -1 : 1;
     return {terms: [[`${number(x[feature])} · cos ${number(angle)}`, x[feature] * Math.cos(angle)],
       [`${sign < 0 ? "−" : ""}${number(x[other])} · sin ${number(angle)}`, sign * x[other] * Math.sin(angle)]],
       sum: ["sum", x[feature] * Math.cos(angle) + sign * x[other] * Math.sin(angle)]};

@@ -131,7 +131,9 @@ class Trace(Tracer, Account, Documented):
             op=op.name,
             parameters=tuple(weight.path for weight in weights),
             sources=tuple(dict.fromkeys(sources)),
-            settings={name: value for name, value in ran.arguments.items() if isinstance(value, int | float | str)}
+            settings={
+                name: value for name, value in ran.arguments.items() if isinstance(value, int | float | str | tuple)
+            }
             | {name: True for name in ("weight", "bias") if ran.arguments.get(name) is not None},
             seconds=ran.seconds if self.timed else None,
             stats=stats_of(output.array) if self._stats and not self.dry else None,
