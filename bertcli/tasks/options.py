@@ -179,6 +179,7 @@ class Encode(Prepared):
     normalize: bool | None = option(
         None, "", "Scale vectors to length 1 (default: as the model specifies).", "--normalize/--no-normalize"
     )
+    _: KW_ONLY
     truncate_dim: int | None = option(
         None, "N", "Keep only the first N numbers of each vector; normalization, if any, comes after.", least=1
     )
