@@ -29,7 +29,7 @@ from bertcli.cli.options import (
 )
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
-from bertcli.files.formats import PAGE, PARQUET, RECORDS, check_output, ending_of, loaded
+from bertcli.files.formats import PAGE, PARQUET, RECORDS, check_output, ending_of
 from bertcli.tasks.options import Reading
 
 if TYPE_CHECKING:
@@ -156,14 +156,14 @@ class Run(Generic[W]):
         return progress
 
     def _record_form(self, table: Table) -> RecordForm | TableForm:
-        from bertcli.files.records import RecordForm
+        from bertcli.files.records import RecordForm, TableForm
 
+        file = str(self.job.output.output)
         if self.job.ending in RECORDS:
-            return RecordForm(str(self.job.output.output))
+            return RecordForm(file)
         given = {"id": "--id-column", "true_label": "--label-column"}
         keys = [key for key, option in given.items() if self.options.get(option) is not None]
-        form: type[TableForm] = loaded(self.job.ending, "rows")
-        return form(table, [*keys, "error"])  # always there, as --keep-going may come with --resume
+        return TableForm(file, table, [*keys, "error"])  # always there, as --keep-going may come with --resume
 
     def vectors(self, form: VectorForm, begin: Begin[Any]) -> None:
         """Write blocks of vectors to a file of arrays, and end the run; `begin` as in `records`."""

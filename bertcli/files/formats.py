@@ -24,14 +24,14 @@ FORMATS = {
     ".txt": Format(texts="rows.text_lines"),
     ".json": Format(records="records.write_array"),
     ".jsonl": Format(texts="rows.json_lines", records="records.write_lines"),
-    ".csv": Format(texts="rows.comma_separated", rows="records.CsvForm"),
+    ".csv": Format(texts="rows.comma_separated", rows="records.write_csv"),
     ".tsv": Format(texts="rows.tab_separated"),
     ".fasta": Format(texts="rows.sequences"),
     ".fa": Format(texts="rows.sequences"),
     ".npy": Format(arrays="arrays.write_npy", vectors="arrays.open_npy"),
     ".npz": Format(arrays="arrays.write_npz", vectors="arrays.open_npz"),
     ".safetensors": Format(arrays="arrays.write_safetensors", vectors="arrays.open_safetensors"),
-    ".parquet": Format(texts="parquet.ParquetRows", rows="records.ParquetForm", vectors="search.open_parquet"),
+    ".parquet": Format(texts="parquet.ParquetRows", rows="parquet.write_parquet", vectors="search.open_parquet"),
 }
 Held = Literal["texts", "records", "rows", "arrays", "vectors"]
 

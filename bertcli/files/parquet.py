@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError, first_line, shown
 from bertcli.files.lines import LONGEST, check_readable
 from bertcli.files.rows import Wanted, unusable
-from bertcli.files.shards import LINES, Shards
+from bertcli.files.shards import Shards
 from bertcli.files.texts import Text
 
 ROWS_READ, PREFIXED_READ = 1024, 16  # together; of texts that may share their beginnings
@@ -176,7 +176,7 @@ def write_parquet(
     """
     arrow, parquet = pyarrow(shards.file)
     schema = _schema(arrow, shards, names, numbers, columns).with_metadata(notes)
-    rows, vectors = _rows(shards), [_Vectors(shards, column) for column in columns]
+    rows, vectors = map(json.loads, shards.lines()), [_Vectors(shards, column) for column in columns]
     with parquet.ParquetWriter(stream, schema, use_dictionary=False) as writer:
         while some := list(islice(rows, ROWS_WRITTEN)):
             cells: list[list[Any]] = []
@@ -241,7 +241,7 @@ def _schema(
     arrow: Any, shards: Shards, names: Sequence[str], numbers: Mapping[str, object], columns: Sequence[Column]
 ) -> Any:
     kinds = {name: {KINDS.get(numbers.get(name), "null")} for name in names}
-    for row in _rows(shards):
+    for row in map(json.loads, shards.lines()):
         for name in names:
             kinds[name].add(_kind(row[name]))
     fields = [(name, getattr(arrow, _common(kinds[name]))()) for name in names]
@@ -252,10 +252,6 @@ def _schema(
             kind = arrow.list_(kind) if nulls or column.size is None else arrow.list_(kind, column.size)
         fields.append((column.name, kind))
     return arrow.schema(fields)
-
-
-def _rows(shards: Shards) -> Iterator[Row]:
-    return (json.loads(line) for piece in shards.pieces(LINES) for line in piece.splitlines())
 
 
 class _Rows:

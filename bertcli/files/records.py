@@ -33,9 +33,16 @@ def write_array(stream: IO[bytes], lines: Iterable[bytes]) -> None:
     stream.write(b"[]\n" if between == b"[\n" else b"\n]\n")
 
 
-def lines_of(shards: Shards) -> Iterator[bytes]:
-    """The lines that shards hold, with their ends."""
-    return (line for piece in shards.pieces(LINES) for line in io.BytesIO(piece))
+def write_csv(stream: IO[bytes], shards: Shards, names: Sequence[str], numbers: Mapping[str, object]) -> None:
+    """Rows separated by commas, below a header; `numbers` say nothing here."""
+    stream.write(_csv_row(names))
+    stream.writelines(_csv_row(row[name] for name in names) for row in map(json.loads, shards.lines()))
+
+
+def _csv_row(cells: Iterable[Any]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerow(cells)  # ended by \r\n: only then a lone \r, which ends rows, too, is quoted
+    return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"
 
 
 class RecordForm:
@@ -50,7 +57,7 @@ class RecordForm:
 
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""
-        self._write(stream, lines_of(shards))
+        self._write(stream, shards.lines())
 
 
 class TableForm:
@@ -59,58 +66,26 @@ class TableForm:
     `keys` of a record stand in each of its rows, too, "id" as the second column and others as the last.
     """
 
-    def __init__(self, table: Table, keys: Sequence[str]) -> None:
+    def __init__(self, file: str, table: Table, keys: Sequence[str]) -> None:
+        self._write = loaded(ending_of(file), "rows")
         self._table = table
         self._keys = keys
-        self._names = [*table.keys, *(key for key in keys if key != "id")]
-        if "id" in keys:
-            self._names.insert(1, "id")
 
     def arrays(self, records: Iterable[Record]) -> dict[str, bytes]:
-        """What a shard holds of records."""
-        return {LINES: b"".join(self._line(row) for record in records for row in self._rows(record))}
+        """What a shard holds of records: their rows as JSON lines."""
+        return {LINES: b"".join(json.dumps(row).encode() + b"\n" for record in records for row in self._rows(record))}
 
     def _rows(self, record: Record) -> Iterator[dict[str, Any]]:
         more = {key: record.get(key) for key in self._keys}
         for cells in self._table.cells(record):
             yield dict(zip(self._table.keys, cells[:-1], strict=True)) | more
 
-    def _line(self, row: Record) -> bytes:
-        raise NotImplementedError
-
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""
-        raise NotImplementedError
-
-
-class CsvForm(TableForm):
-    """The rows separated by commas, below a header."""
-
-    def _line(self, row: Record) -> bytes:
-        return _csv_row(row[name] for name in self._names)
-
-    def write(self, stream: IO[bytes], shards: Shards) -> None:
-        stream.write(_csv_row(self._names))
-        stream.writelines(shards.pieces(LINES))
-
-
-def _csv_row(cells: Iterable[Any]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text).writerow(cells)  # ended by \r\n: only then a lone \r, which ends rows, too, is quoted
-    return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"
-
-
-class ParquetForm(TableForm):
-    """The rows as columns, each of one type."""
-
-    def _line(self, row: Record) -> bytes:
-        return json.dumps(row).encode() + b"\n"
-
-    def write(self, stream: IO[bytes], shards: Shards) -> None:
-        from bertcli.files.parquet import write_parquet
-
-        numbers = {key: column.number for key, column in zip(self._table.keys, self._table.columns, strict=True)}
-        write_parquet(stream, shards, self._names, numbers)
+        table, (first, *others) = self._table, self._table.keys
+        names = [first, *(["id"] if "id" in self._keys else []), *others, *(key for key in self._keys if key != "id")]
+        numbers = {key: column.number for key, column in zip(table.keys, table.columns, strict=True)}
+        self._write(stream, shards, names, numbers)
 
 
 @contextmanager

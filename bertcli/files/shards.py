@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import io
 import json
 import logging
 import os
@@ -131,6 +132,10 @@ class Shards:
     def pieces(self, name: str) -> Iterator[bytes]:
         """The bytes of an array, some at a time."""
         return (rows.tobytes() for rows in self.of(name))
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines of the array LINES, with their ends."""
+        return (line for piece in self.pieces(LINES) for line in io.BytesIO(piece))
 
     @contextmanager
     def result(self) -> Iterator[IO[bytes]]:

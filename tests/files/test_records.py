@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import loaded
-from bertcli.files.records import record_output
+from bertcli.files.records import TableForm, record_output
 from bertcli.files.shards import Shards
 from bertcli.files.table import Table
 from bertcli.report.documents import as_json
@@ -45,7 +44,7 @@ def test_records_are_the_same_in_every_form(count: int, tmp_path: Path, capsysbi
 
 def save_rows(file: Path, table: Table, keys: list[str], *blocks: list[dict[str, Any]]) -> None:
     """Write records to a .csv or .parquet file, some at a time."""
-    form = loaded(file.suffix, "rows")(table, keys)
+    form = TableForm(str(file), table, keys)
     with Shards(str(file)) as shards:
         for block in blocks:
             shards.add(form.arrays(block), {})
