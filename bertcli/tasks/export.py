@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import mmap
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +23,6 @@ from bertcli.engine.packing import pack_padded
 from bertcli.errors import BertcliError
 from bertcli.files.formats import check_output
 from bertcli.files.shards import writing
-from bertcli.network.module import parameters
 from bertcli.opened import Opened
 from bertcli.tasks.graph import GraphResults
 from bertcli.tasks.options import Export, Precision
@@ -152,26 +150,12 @@ def difference(wanted: GraphResults, file: Path) -> float:
     ids = np.random.default_rng(0).integers(0, config.vocab_size, there.shape)
     segments = np.tile(np.arange(length) * config.segment_count // length, (2, 1))
     results = wanted.numpy(pack_padded(ids, segments, there)[0])
-    _let_go_of_weights(wanted.model)  # they are in memory a second time in a moment
     found = Session(file, packed=False)({IDS: ids, SEGMENTS: segments, MASK: there.astype(np.int64)})
     differences = [0.0]
     for name, expected in results.items():
         got = found[name][there] if len(expected) == there.sum() else found[name]
         differences.append(float(np.abs(got - expected).max() / max(1.0, np.abs(expected).max())))
     return max(differences, key=lambda value: (np.isnan(value), value))
-
-
-def _let_go_of_weights(model: Opened) -> None:
-    """Have the system take back the memory of mapped weights; what is used again is read from the file again."""
-    owners = set[Any]()
-    for one in parameters(model.network):
-        owner: Any = one.array
-        while isinstance(owner, np.ndarray):
-            owner = owner.base
-        owners.add(owner)
-    for owner in owners:
-        if isinstance(owner, mmap.mmap):
-            owner.madvise(mmap.MADV_DONTNEED)
 
 
 @contextmanager
