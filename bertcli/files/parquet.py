@@ -222,9 +222,9 @@ def _common_type(arrow: Any, files: Sequence[Any], first: Any, name: str) -> Any
     """The type of a column in the file of all; the column of a shard that is only nulls says nothing."""
     kinds = []
     for file in files:
-        kind, column = file.schema_arrow.field(name).type, file.schema_arrow.names.index(name)
-        groups = [file.metadata.row_group(i).column(column) for i in range(file.metadata.num_row_groups)]
-        if kind != arrow.string() or any(group.statistics.null_count < group.num_values for group in groups):
+        kind = file.schema_arrow.field(name).type
+        groups = [column.statistics for column in _columns(file.metadata) if column.path_in_schema == name]
+        if kind != arrow.string() or any(known is None or known.num_values for known in groups):  # those not null
             kinds.append(kind)
     if not kinds:
         return first.schema_arrow.field(name).type
