@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -189,7 +189,7 @@ class Run(Generic[W]):
         from bertcli.tasks.task import Progress
 
         files = files_of(self.texts)
-        fingerprint = None if files is None else partial(self._fingerprint, files)
+        fingerprint = None if files is None else cache(partial(self._fingerprint, files))  # which reads the files
         with Shards(str(self.job.output.output), fingerprint, self.job.long.resume) as shards:
             state = shards.state or {}
             progress = Progress(**{key: value for key, value in state.items() if key in Progress._fields})
