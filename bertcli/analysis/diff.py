@@ -20,14 +20,14 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from bertcli.analysis.explain import Track, pairs_of
 from bertcli.analysis.results import tokens_of
-from bertcli.analysis.similarity import Similarity, similarity, similarity_page
+from bertcli.analysis.similarity import NO_TEXT, Similarity, similarity, similarity_page
 from bertcli.analysis.trace.recorder import Trace, run_shapes, trace
 from bertcli.checkpoint.tensors import FLOATS, open_file
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.engine.array import Array
 from bertcli.errors import BertcliError, first_line, shown, shown_object
+from bertcli.files.texts import from_values
 from bertcli.model import Model, expect_model
 from bertcli.network.module import parameters
 from bertcli.report.documents import ByName, Document, Documented
@@ -122,7 +122,6 @@ def diff(
     *,
     tolerance: float = TOLERANCE,
     max_length: int | None = None,
-    track: Track[Any] = lambda items: items,
 ) -> Diff | Similarity:
     """Compare two models, or a model and stored arrays (by name, or a .npz or .safetensors file), on the same texts.
 
@@ -133,22 +132,22 @@ def diff(
     expect_model(model)
     if not isinstance(tolerance, Real) or not tolerance >= 0:
         raise BertcliError(f"A tolerance of {shown_object(tolerance)} is not possible: it must be 0 or more.")
-    given = [text for text, _ in pairs_of(texts, None)]
-    if not given:
-        raise BertcliError("There is no text to compare on: give one.")
     limit = length_limit(model, max_length)
     if not isinstance(other, Model):
+        given = list(from_values(texts))
         if len(given) != 1:
             raise BertcliError("Stored arrays are those of one text: give that one.")
         arrays = other if isinstance(other, Mapping) else read_arrays(str(other))
         name = "the arrays" if isinstance(other, Mapping) else str(other)
-        return _with_arrays(model, arrays, name, tokens_of(model, given[0], limit=limit), tolerance)
+        return _with_arrays(model, arrays, name, tokens_of(model, given[0].text, limit=limit), tolerance)
     limit = min(limit, length_limit(other, max_length))
-    both = [_same_tokens(model, other, text, limit) for text in given]
+    both = (_same_tokens(model, other, text.text, limit) for text in from_values(texts))
     if _encoder_steps(model) != _encoder_steps(other):
-        return similarity(model, other, track(both))
-    found = [_steps(model, other, tokens) for tokens in track(both)]
-    return Diff((model.name, other.name), tolerance, _joined(found), weight_diffs(model, other))
+        return similarity(model, other, both)
+    steps = [_steps(model, other, tokens) for tokens in both]
+    if not steps:
+        raise BertcliError(NO_TEXT)
+    return Diff((model.name, other.name), tolerance, _joined(steps), weight_diffs(model, other))
 
 
 # ------------------------------------------------------------------------------------------------ the same steps

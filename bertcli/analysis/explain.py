@@ -7,21 +7,21 @@ n + 1 passes for n words, computed in batches. Contributions are not shares of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from bertcli.analysis.results import Asked, Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
 from bertcli.errors import check_choice, check_count
 from bertcli.files.table import cell
+from bertcli.files.texts import Texts, from_values
 from bertcli.model import expect_model
 from bertcli.report.documents import ByName, Document, Documented
 from bertcli.report.page import Markup, element, marked, page, shaded, table
 from bertcli.report.tables import Column, Mark
-from bertcli.tasks.batches import BATCH_TOKENS, in_micro_batches
+from bertcli.tasks.batches import in_micro_batches
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from bertcli.model import Model
 
 By = Literal["mask", "delete"]
-T = TypeVar("T")
-Track = Callable[[Sequence[T]], Iterable[T]]  # the same items; a progress bar may count them
-SPAN = 4  # micro-batches between two steps of a progress bar
 MEANING = (
     "A word's contribution is the result for the text less the result for the text without the word: blue words speak "
     "for it, red ones against it. It says what the model does when that one word is missing, not why; words that only "
@@ -142,32 +139,23 @@ def explain(
     mask, or several, where a word is asked about.
     """
     asked = Asked(label, word, other)
-    return list(explanations(model, pairs_of(texts, pairs), asked, by, max_length, batch_tokens))
-
-
-def pairs_of(texts: str | Iterable[str], pairs: Iterable[str | None] | str | None) -> Iterator[tuple[str, str | None]]:
-    """Texts with their pairs; one string for all texts, or as many as there are."""
-    from bertcli.files.texts import from_values
-
-    for text in from_values([texts] if isinstance(texts, str) else texts, pairs):
-        yield text.text, text.pair
+    return list(explanations(model, from_values(texts, pairs), asked, by, max_length, batch_tokens))
 
 
 def explanations(
     model: Model,
-    texts: Iterable[tuple[str, str | None]],
+    texts: Texts,
     asked: Asked,
     by: By = "mask",
     max_length: int | None = None,
     batch_tokens: int | None = None,
-    track: Track[list[Sentence]] = lambda items: items,
 ) -> Iterator[Explanation]:
-    """The same, one after the other; `track` counts the batches of each text."""
+    """The same, one after the other."""
     expect_model(model)
     check_choice("way to leave words out", by, By)
     check_count("batch_tokens", batch_tokens)
     limit = length_limit(model, max_length)
-    for index, (text, pair) in enumerate(texts):
+    for index, (text, pair, *_) in enumerate(texts):
         given = prepared(model, text, asked)
         tokens = tokens_of(model, given, pair, limit)
         sentence = sentence_of(model, tokens, text, asked)
@@ -175,7 +163,7 @@ def explanations(
         words = _words(model, tokens, [given, pair or ""], len(given) - len(text))
         value = float(result.of([sentence])[0])
         changed = [_without(model, sentence, one, by) for one in words]
-        contributions = value - _values(result, changed, batch_tokens or BATCH_TOKENS, track)
+        contributions = value - _values(result, changed, batch_tokens)
         found = (
             Contribution(one.word, one.start, one.end, float(number), one.side)
             for one, number in zip(words, contributions, strict=True)
@@ -215,18 +203,13 @@ def _without(model: Model, sentence: Sentence, word: Word, by: By) -> Sentence:
     return Sentence([sentence.ids[i] for i in kept], [sentence.segments[i] for i in kept], mask_now)
 
 
-def _values(result: Result, sentences: list[Sentence], batch_tokens: int, track: Track[list[Sentence]]) -> Numbers:
+def _values(result: Result, sentences: list[Sentence], batch_tokens: int | None) -> Numbers:
     """The result of each sentence, several in a batch."""
-    together = max(1, SPAN * batch_tokens // max((len(one.ids) for one in sentences), default=1))
-    groups = [sentences[i : i + together] for i in range(0, len(sentences), together)]
-    found: list[float] = []
-    for group in track(groups):
-        found += in_micro_batches(group, batch_tokens, partial(_of_some, result, group), [one.mask for one in group])
-    return np.array(found)
 
+    def run(batch: list[int]) -> Numbers:
+        return result.of([sentences[i] for i in batch])
 
-def _of_some(result: Result, sentences: list[Sentence], batch: list[int]) -> Numbers:
-    return result.of([sentences[i] for i in batch])
+    return np.array(in_micro_batches(sentences, batch_tokens, run, [one.mask for one in sentences]))
 
 
 # -------------------------------------------------------------------------------------------- pages and drawings

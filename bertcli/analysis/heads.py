@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.analysis.explain import Track, pairs_of
 from bertcli.analysis.results import Asked, Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import pack
 from bertcli.engine.seam import Module, Op, watching
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind
+from bertcli.files.texts import from_values
 from bertcli.model import expect_model
 from bertcli.network.module import walk
 from bertcli.report.documents import ByName, Document, Documented
@@ -124,12 +124,11 @@ def heads(
     other: str | None = None,
     max_length: int | None = None,
     batch_tokens: int | None = None,
-    track: Track[tuple[str, str | None]] = lambda items: items,
 ) -> Heads:
     """Every attention head's entropy, distance and shares over texts; `ablate` adds the change of a result without it.
 
-    The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. `track` counts
-    the texts. Errors: BertcliError for no text, and as in `explain`.
+    The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. Errors:
+    BertcliError for no text, and as in `explain`.
     """
     expect_model(model)
     check_kind("ablate", ablate, bool)
@@ -137,9 +136,6 @@ def heads(
     asked = Asked(label, word, other)
     if not ablate and asked != Asked():
         raise BertcliError("A label, a word or another text is only asked about with ablate (--ablate).")
-    given = list(pairs_of(texts, pairs))
-    if not given:
-        raise BertcliError("There is no text to look at the heads with: give at least one.")
     if not model.config.num_hidden_layers:
         raise BertcliError(f"{model.name} has no attention heads: its vectors come from a table of words alone.")
     limit = length_limit(model, max_length)
@@ -147,7 +143,7 @@ def heads(
     sums: list[Numbers] = []
     changes: list[Numbers] = []
     meanings: list[str] = []
-    for text, pair in track(given):
+    for text, pair, *_ in from_values(texts, pairs):
         tokens = tokens_of(model, prepared(model, text, asked), pair, limit)
         queries += len(tokens.ids)
         sums.append(_sums(model, tokens))
@@ -156,11 +152,13 @@ def heads(
             result = result_of(model, sentence, asked)
             meanings.append(result.meaning)
             changes.append(changes_without(model, result, sentence, batch_tokens or BATCH_TOKENS))
+    if not sums:
+        raise BertcliError("There is no text to look at the heads with: give at least one.")
     means = np.sum(sums, axis=0) / queries
     check_finite(means)
     numbers = np.dstack([means, np.mean(changes, axis=0)]) if ablate else means
     rows = tuple(HeadRow(layer, head, *numbers[layer, head].tolist()) for layer, head in np.ndindex(numbers.shape[:2]))
-    return Heads(model.name, len(given), rows, _one_meaning(meanings) if ablate else None)
+    return Heads(model.name, len(sums), rows, _one_meaning(meanings) if ablate else None)
 
 
 def _one_meaning(meanings: Sequence[str]) -> str:

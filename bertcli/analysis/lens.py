@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bertcli.analysis.explain import pairs_of
 from bertcli.analysis.results import Numbers, spelled, tokens_of
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, check_count, check_kind, shown
+from bertcli.files.texts import Texts, from_values
 from bertcli.model import expect_model
 from bertcli.order import best_first
 from bertcli.report.documents import ByName, Document, Documented
@@ -126,12 +126,12 @@ def lens(
 
     Errors: BertcliError for a model without a masked-language-model head, and for a text without a mask.
     """
-    return list(lenses(model, pairs_of(texts, pairs), top_k, all_tokens, max_length))
+    return list(lenses(model, from_values(texts, pairs), top_k, all_tokens, max_length))
 
 
 def lenses(
     model: Model,
-    texts: Iterable[tuple[str, str | None]],
+    texts: Texts,
     top_k: int = TOP_K,
     all_tokens: bool = False,
     max_length: int | None = None,
@@ -142,7 +142,7 @@ def lenses(
     check_kind("all_tokens", all_tokens, bool)
     check_head(model, "mlm", "lens")
     limit, tokenizer = length_limit(model, max_length), model.tokenizer
-    for index, (text, pair) in enumerate(texts):
+    for index, (text, pair, *_) in enumerate(texts):
         tokens = tokens_of(model, text, pair, limit)
         masks = [i for i, id in enumerate(tokens.ids) if all_tokens or id == tokenizer.mask_id]
         if not masks:

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from bertcli.engine.array import Array
 from bertcli.engine.packing import pack
-from bertcli.errors import damaged
+from bertcli.errors import BertcliError, damaged
 from bertcli.model import Model
 from bertcli.report.documents import ByName, Document, Documented
 from bertcli.report.page import element, page, shaded, table
 from bertcli.report.tables import Column
 from bertcli.tokens import Tokens
 
+NO_TEXT = "There is no text to compare on: give one."
 OF_CKA = (
     "Linear CKA compares what two layers say about the same tokens: 1 where one is the other up to rotation and scale, "
     "near 0 where they have nothing in common. It says how alike the representations are, not which is better, and "
@@ -64,6 +65,8 @@ def similarity(model: Model, other: Model, both: Iterable[tuple[Tokens, Tokens]]
         for one, tokens, found in zip((model, other), pair, states, strict=True):
             with np.errstate(all="ignore"):
                 found.append([np.array(state) for state in one.network.states(pack([tokens]))])
+    if not states[0]:
+        raise BertcliError(NO_TEXT)
     layers = [[_centered(np.concatenate(column)) for column in zip(*found, strict=True)] for found in states]
     cka = tuple(tuple(linear_cka(x, y) for y in layers[1]) for x in layers[0])
     return Similarity((model.name, other.name), len(layers[0][0]), cka)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from bertcli.cli.options import InputOptions, ModelOptions, argument, wrong
-from bertcli.cli.views import DocumentOptions, PassOptions, begin, show_document, tracked
+from bertcli.cli.views import DocumentOptions, PassOptions, begin, show_document
 from bertcli.errors import BertcliError
 from bertcli.files.formats import PAGE
 from bertcli.tasks.options import option
@@ -55,19 +54,18 @@ def diff(
     tokens; give many).
     """
     given = list(begin(texts, passes, shown.output, (PAGE, ".json")))
-    if any(pair is not None for _, pair in given):
+    if any(pair is not None for _, pair, *_ in given):
         raise wrong("--text-pair", "texts are compared one by one, without pairs.")
     from bertcli.analysis import diff as views
     from bertcli.analysis.similarity import Similarity
     from bertcli.model import load
+    from bertcli.report.progress import counted
 
     model = load(models.model, revision=models.revision, **models.fetching)
     are_arrays = Path(models.other).suffix.lower() in ARRAYS and not Path(models.other).is_dir()
     other = models.other if are_arrays else load(models.other, revision=models.other_revision, **models.fetching)
-    found = views.diff(
-        model, other, [text for text, _ in given], tolerance=wanted.tolerance, max_length=passes.max_length,
-        track=partial(tracked, task="diff", unit="texts"),
-    )  # fmt: skip
+    several = counted([text.text for text in given], "diff", "texts", len(given))
+    found = views.diff(model, other, several, tolerance=wanted.tolerance, max_length=passes.max_length)
     if wanted.check and isinstance(found, Similarity):
         raise BertcliError(f"{model.name} and {models.other} have different steps, which --check cannot compare.")
     show_document(found, shown, views.diff_page)

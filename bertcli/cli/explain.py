@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bertcli.cli.job import open_model
 from bertcli.cli.options import MASKED_SAMPLE, SENTIMENT_SAMPLE, InputOptions, ModelOptions, OutputOptions
-from bertcli.cli.views import AskedOptions, PassOptions, begin, has_one, show_each, tracked
+from bertcli.cli.views import AskedOptions, PassOptions, begin, show_each
 from bertcli.files.formats import PAGE, RECORDS
 from bertcli.tasks.options import option
 
@@ -59,10 +59,8 @@ def explain(
     from bertcli.analysis import explain as views
     from bertcli.analysis.results import Asked
 
-    found = views.explanations(
-        opened, given, Asked(asked.label, asked.word, asked.other), wanted.by, passes.max_length, passes.batch_tokens,
-        track=partial(tracked, task="explain", unit="batches") if has_one(given) else (lambda items: items),
-    )  # fmt: skip
+    result = Asked(asked.label, asked.word, asked.other)
+    found = views.explanations(opened, given, result, wanted.by, passes.max_length, passes.batch_tokens)
     show_each(found, "explain", given, output, _show, partial(views.explain_page, model=opened.name))
 
 

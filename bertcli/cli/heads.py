@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 from bertcli.cli.job import open_model
 from bertcli.cli.options import MASKED_SAMPLE, SENTIMENT_SAMPLE, InputOptions, ModelOptions, changed, wrong
-from bertcli.cli.views import AskedOptions, DocumentOptions, PassOptions, begin, show_document, tracked
+from bertcli.cli.views import AskedOptions, DocumentOptions, PassOptions, begin, show_document
 from bertcli.files.formats import PAGE
 from bertcli.tasks.options import option
 
@@ -59,10 +58,11 @@ def heads(
     labels = wanted.ablate and not asked.wants_masked_sample(texts)
     opened = open_model(model, SENTIMENT_SAMPLE if labels else MASKED_SAMPLE)
     from bertcli.analysis import heads as views
+    from bertcli.report.progress import counted
 
     found = views.heads(
-        opened, [text for text, _ in given], [pair for _, pair in given], ablate=wanted.ablate,
-        label=asked.label, word=asked.word, other=asked.other, max_length=passes.max_length,
-        batch_tokens=passes.batch_tokens, track=partial(tracked, task="heads", unit="texts"),
+        opened, counted([text.text for text in given], "heads", "texts", len(given)), [text.pair for text in given],
+        ablate=wanted.ablate, label=asked.label, word=asked.word, other=asked.other, max_length=passes.max_length,
+        batch_tokens=passes.batch_tokens,
     ).sorted(wanted.sort, wanted.top)  # fmt: skip
     show_document(found, shown, views.heads_page)

@@ -14,10 +14,10 @@ from bertcli.files.formats import PAGE, check_output
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
+    from bertcli.files.texts import Texts
     from bertcli.report.documents import Document
 
 MASK = "[MASK]"  # in an argument: the bundled model for masks is meant
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -66,45 +66,36 @@ class View(Protocol):
 V = TypeVar("V", bound=View)
 
 
-def begin(
-    texts: InputOptions, passes: PassOptions, output: str | None, endings: tuple[str, ...]
-) -> Iterable[tuple[str, str | None]]:
-    """The texts asked for, each with its pair, a list if none has to be waited for.
+def begin(texts: InputOptions, passes: PassOptions, output: str | None, endings: tuple[str, ...]) -> Texts:
+    """The texts asked for, counted if they are at hand. A file that cannot be written is refused before any work."""
+    from bertcli.files.texts import Texts
 
-    A file that cannot be written is refused before any work.
-    """
     set_threads(passes)
     source = read_texts(texts, OutputOptions(output=output))
     if output is not None:
         check_output(output, endings)
-    pairs = ((text.text, text.pair) for text in source)
-    return list(pairs) if source.at_hand else pairs
-
-
-def tracked(items: Sequence[T], task: str, unit: str) -> Iterable[T]:
-    """The same items; if there are several, a progress bar counts them."""
-    from bertcli.report.progress import counted
-
-    return counted(items, task, unit, len(items)) if len(items) > 1 else items
+    if not source.at_hand:
+        return source
+    rows = list(source)
+    return Texts(rows, at_hand=True, count=len(rows))
 
 
 def show_each(
     found: Iterable[V],
     task: str,
-    given: Iterable[Any],
+    texts: Texts,
     output: OutputOptions,
     show: Callable[[V], None],
     page: Callable[[Sequence[V]], str],
 ) -> None:
     """Views of texts as records, or a page of all of them, or shown one after the other on standard output.
 
-    Where they are collected before they are shown, a progress bar counts them, if there may be several: as many as are
-    `given`, if that is a list.
+    Where they are collected before they are shown, a progress bar counts them.
     """
-    if not has_one(given) and (output.output is not None or output.format == "json"):
+    if output.output is not None or output.format == "json":
         from bertcli.report.progress import counted
 
-        found = counted(found, task, "texts", len(given) if isinstance(given, list) else None)
+        found = counted(found, task, "texts", texts.count)
     ending = Path(output.output or "").suffix.lower()
     if ending == PAGE:
         several = list(found)
@@ -123,11 +114,6 @@ def show_each(
             if number:
                 print()
             show(one)
-
-
-def has_one(given: Iterable[Any]) -> bool:
-    """Whether there is one text: then its batches are counted, not texts."""
-    return isinstance(given, list) and len(given) == 1
 
 
 def show_document(found: V, wanted: DocumentOptions, page: Callable[[V], str]) -> None:
