@@ -21,7 +21,7 @@ from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError, check_kind, shown
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, logits, sigmoid
 from bertcli.tasks.classify import chosen_head, labels_of, own_activation
-from bertcli.tasks.encode import Plan, pool, unit
+from bertcli.tasks.encode import plan, unit
 from bertcli.tasks.options import Encode
 from bertcli.tasks.prepared import prepare
 from bertcli.tasks.task import length_limit
@@ -167,23 +167,13 @@ def _log_probability(model: Model, sentence: Sentence, word: str | None) -> Resu
 
 def _cosine(model: Model, other: str) -> Result:
     """cos(v, w), where w is the vector of the other text."""
-    plan, (preparation, _) = Plan.make(model, Encode()), prepare(model, Encode())
+    task = plan(model, Encode())
 
     def vectors(sentences: Sequence[Sentence | Tokens]) -> Array:
         """Vectors of length 1 [sentence, width], pooled as the checkpoint says (else their mean)."""
-        batch = pack(sentences)
-        hidden = hidden_states(model, batch)
-        pooled = [
-            model.network.predict("pooler", hidden[batch.first], batch)
-            if mode == "pooler"
-            else pool(hidden, batch.offsets, mode, preparation.left_out)
-            for mode in plan.pooling
-        ]
-        found = unit(plan.finish(np.concatenate(pooled, axis=1)))
-        check_finite(found)
-        return found
+        return unit(np.stack([*task.vectors(pack(sentences))]))
 
-    vector = vectors([tokens_of(model, preparation.prepared(other))])[0]
+    vector = vectors([tokens_of(model, task.preparation.prepared(other))])[0]
     return Result(other, f"the cosine with {other!r}", lambda sentences: vectors(sentences).astype(np.float64) @ vector)
 
 

@@ -195,13 +195,13 @@ class EncodeTask(PreparedTask[Block]):
         return f"pooling {self.plan.reason}{length}{self.preparation.summary}"
 
     def compute(self, window: Window) -> Block:
-        rows = in_packed_batches([item.tokens for item in window.items], self.reading.batch_tokens, self._vectors)
+        rows = in_packed_batches([item.tokens for item in window.items], self.reading.batch_tokens, self.vectors)
         if not self.plan.pooling:
             return Block(window.progress, window.items, window.failures, rows)
         vectors = np.stack(rows) if rows else np.empty((0, self.plan.width), np.float32)
         return Block(window.progress, window.items, window.failures, vectors)
 
-    def _vectors(self, packed: Packed) -> Iterable[Array]:
+    def vectors(self, packed: Packed) -> Iterable[Array]:
         """Vectors of one micro-batch: [width] per text, or [token, width] per text if nothing is pooled."""
         plan, network = self.plan, self.model.network
         left_out = 0 if "pooler" in plan.pooling else self.preparation.left_out  # the pooler always reads the first
