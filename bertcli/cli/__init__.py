@@ -15,9 +15,9 @@ def main() -> None:
     heed_signals()
     try:
         from bertcli.cli.app import application
-        from bertcli.report.tables import spell_out
+        from bertcli.report.tables import take_any_text
 
-        spell_out()
+        take_any_text()
         try:
             application(*sys.argv[1:2])(prog_name="bertcli")
         finally:

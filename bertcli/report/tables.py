@@ -6,7 +6,6 @@ import. rich is imported where it is needed.
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 import shutil
@@ -27,11 +26,6 @@ DARKEST, DARKEST_RED = (8, 48, 107), (103, 12, 8)  # red, green, blue
 # those that no file of text may hold: half surrogate pairs, and what is no character at all.
 CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff"
 CONTROL, CONTROL_BUT_LINES = re.compile(f"[{CONTROLS}]"), re.compile(f"(?![\t\n])[{CONTROLS}]")
-HANDLER = "bertcli.spelled"
-SPELLED = {
-    "×": "x", "·": "*", "→": ">", "ᵀ": "T", "ᵢ": "i", "Σ": "+", "²": "^2", "³": "^3", "…": "...", "–": "-", "−": "-",
-    "─": "-", "│": "|", "░": ".", "▒": ":", "▓": "+", "█": "#",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -267,15 +261,8 @@ def visible(text: str, lines: bool = False) -> str:
     return pattern.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def spell_out() -> None:
-    """From now on standard output and error replace characters they cannot encode, else write them as `\\xe9`."""
-    codecs.register_error(HANDLER, _spelled)
+def take_any_text() -> None:
+    """From now on standard output and error write characters that they cannot encode as `\\xe9`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors=HANDLER)
-
-
-def _spelled(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    letters = "".join(SPELLED.get(letter, letter) for letter in error.object[error.start : error.end])
-    return letters.encode("ascii", "backslashreplace").decode(), error.end
+            stream.reconfigure(errors="backslashreplace")

@@ -20,7 +20,6 @@ import bertcli as library
 from bertcli.analysis.trace import Step
 from bertcli.analysis.trace.tables import folded
 from bertcli.engine.packing import pack_padded
-from bertcli.report.tables import spell_out
 
 TEXT = "The king went home."
 KEYS = ["index", "path", "group", "operation", "inputs", "output", "params", "macs", "flops", "bytes"]
@@ -337,14 +336,6 @@ def test_trace_what_cannot_be_done_is_one_line_that_says_what_can(
 def test_trace_what_makes_no_sense_is_wrong_usage(arguments: list[str]) -> None:
     done = trace(*arguments)
     assert (done.status, done.out) == (2, "")
-
-
-def test_trace_terminal_without_these_letters_gets_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = io.BytesIO()
-    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(memory, encoding="ascii"))
-    spell_out()
-    print("A × S × S · Kᵀ → é東", flush=True)
-    assert memory.getvalue() == rb"A x S x S * KT > \xe9\u6771" + b"\n"
 
 
 def test_trace_in_python_prints_as_the_command_does(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
