@@ -120,14 +120,7 @@ def attention_document(attention: Attention, choice: Choice, trace: Trace) -> Do
 NUMBER = 3  # cells of a percentage
 
 
-class Shade(NamedTuple):
-    """Part of a line; `shade`, 0 to 1, says how dark it is; None for a label."""
-
-    text: str
-    shade: float | None = None
-
-
-Line = list[Shade]
+Line = list[tuple[str, float | None]]  # parts of a line, each with its darkness, 0 to 1; None for a label
 
 
 def shaded_lines(selected: Selected, width: int | None) -> Iterator[Line]:
@@ -141,10 +134,10 @@ def shaded_lines(selected: Selected, width: int | None) -> Iterator[Line]:
     for columns in _fitting(widths, None if width is None else width - beside):
         if columns[0]:
             yield []
-        yield [Shade(" " * beside), *(Shade(_right(labels[i], widths[i])) for i in columns)]
+        yield [(" " * beside, None), *((_right(labels[i], widths[i]), None) for i in columns)]
         for label, weights in zip(labels, selected.weights.tolist(), strict=True):
-            cells = [Shade(f"{100 * weights[i]:{widths[i]}.0f}", weights[i] / (selected.largest or 1)) for i in columns]
-            yield [Shade(_right(label, beside - 1) + " "), *cells]
+            cells = [(f"{100 * weights[i]:{widths[i]}.0f}", weights[i] / (selected.largest or 1)) for i in columns]
+            yield [(_right(label, beside - 1) + " ", None), *cells]
 
 
 def _fitting(widths: list[int], room: int | None) -> list[list[int]]:
