@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,9 @@ from bertcli.report.documents import Document
 from bertcli.report.tables import Column, cell_count, visible
 
 PATH = "encoder.layers.{}.attention.softmax"
+NUMBER = 3  # cells of a percentage
 Weights = NDArray[np.float32]
+Line = list[tuple[str, float | None]]  # parts of a line, each with its darkness, 0 to 1; None for a label
 
 
 class Choice(NamedTuple):
@@ -28,41 +30,24 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Selected:
-    """One table of weights [query token, key token]; every row sums to 1."""
+class Attention:
+    """The weights that were chosen [query token, key token], whose rows sum to 1, of the layer's [head, query, key]."""
 
     title: str
-    labels: list[str]  # the tokens, with control characters escaped
-    weights: Weights
+    choice: Choice
+    pieces: list[str]
+    layer: Weights
 
     @property
-    def largest(self) -> float:
-        """The largest weight, which gets the darkest shade."""
-        return float(self.weights.max())
+    def weights(self) -> Weights:
+        """One head's weights, or the mean of the layer's heads."""
+        some = self.layer if self.choice.head is None else self.layer[[self.choice.head]]
+        return np.asarray(some.mean(axis=0, dtype=np.float64), np.float32)
 
-
-@dataclass(frozen=True)
-class Attention:
-    """The weights of all layers [layer, head, token, token] of one sentence."""
-
-    model: str
-    pieces: list[str]
-    weights: Weights
-
-    def select(self, choice: Choice) -> Selected:
-        """One head's weights, or the mean of a layer's heads."""
-        layer = self.weights[choice.layer]
-        mean = choice.head is None
-        which = f"mean of {len(layer)} heads" if mean else f"head {choice.head}"
-        title = f"{self.model}: layer {choice.layer}, {which} ({PATH.format(choice.layer)})"
-        weights = layer.mean(axis=0, dtype=np.float64).astype(np.float32) if mean else layer[choice.head]
-        return Selected(title, [visible(piece) for piece in self.pieces], weights)
-
-    def record(self, choice: Choice) -> dict[str, Any]:
-        """The chosen weights for JSON: of one head a matrix, of a layer one for every head."""
-        layer = self.weights[choice.layer]
-        chosen = layer if choice.head is None else layer[choice.head]
-        return {"layer": choice.layer, "head": choice.head, "tokens": self.pieces, "weights": chosen.tolist()}
+    @property
+    def labels(self) -> list[str]:
+        """The tokens, with control characters escaped."""
+        return [visible(piece) for piece in self.pieces]
 
 
 def parse_choice(text: str, config: Config) -> Choice:
@@ -88,55 +73,50 @@ def keeps_attention(path: str) -> bool:
     return path.endswith(".attention.softmax")
 
 
-def attention_of(trace: Trace, pieces: list[str]) -> Attention:
+def attention_of(trace: Trace, pieces: list[str], choice: Choice) -> Attention:
     """The weights a trace has kept for its first sentence. Errors: BertcliError for weights that are not finite."""
-    layers = [array for path, array in trace.arrays.items() if keeps_attention(path)]
-    weights = np.stack([layer[0] if layer.ndim == 4 else layer for layer in layers])  # one sentence has no batch axis
-    if not np.isfinite(weights).all():
+    layer = [array for path, array in trace.arrays.items() if keeps_attention(path)][choice.layer]
+    layer = layer[0] if layer.ndim == 4 else layer  # one sentence has no batch axis
+    if not np.isfinite(layer).all():
         raise damaged()
-    return Attention(trace.model, pieces, weights)
+    which = f"mean of {len(layer)} heads" if choice.head is None else f"head {choice.head}"
+    title = f"{trace.model}: layer {choice.layer}, {which} ({PATH.format(choice.layer)})"
+    return Attention(title, choice, pieces, layer)
 
 
-def attention_document(attention: Attention, choice: Choice, trace: Trace) -> Document:
+def attention_document(attention: Attention, trace: Trace) -> Document:
     """For CSV and Markdown a matrix (rows are queries, columns are keys) headed by tokens; for JSON added to the trace.
 
-    Columns of CSV are numbered, since a token may occur twice.
+    Columns of CSV are numbered, since a token may occur twice. JSON has every head of a layer whose mean was chosen.
     """
-    selected = attention.select(choice)
-    columns = [Column("Token"), *(Column(label, number=True) for label in selected.labels)]
-    rows = [
-        [label, *(f"{float(weight):.4f}" for weight in weights)]
-        for label, weights in zip(selected.labels, selected.weights, strict=True)
-    ]
-    heads = [f"{i} {piece}" for i, piece in enumerate(attention.pieces)]
+    labels, matrix, (number, head) = attention.labels, attention.weights.tolist(), attention.choice
+    columns = [Column("Token"), *(Column(label, number=True) for label in labels)]
+    rows = [[label, *(f"{weight:.4f}" for weight in weights)] for label, weights in zip(labels, matrix, strict=True)]
+    names = [f"{i} {piece}" for i, piece in enumerate(attention.pieces)]
     lines = [
-        {"token": piece, **dict(zip(heads, weights.tolist(), strict=True))}
-        for piece, weights in zip(attention.pieces, selected.weights, strict=True)
+        {"token": piece, **dict(zip(names, weights, strict=True))}
+        for piece, weights in zip(attention.pieces, matrix, strict=True)
     ]
-    record = {**trace.record(), "attention": attention.record(choice)}
-    return Document(columns, rows, [selected.title], record, lines)
+    weights = matrix if head is not None else attention.layer.tolist()
+    record = {"layer": number, "head": head, "tokens": attention.pieces, "weights": weights}
+    return Document(columns, rows, [attention.title], {**trace.record(), "attention": record}, lines)
 
 
-NUMBER = 3  # cells of a percentage
-
-
-Line = list[tuple[str, float | None]]  # parts of a line, each with its darkness, 0 to 1; None for a label
-
-
-def shaded_lines(selected: Selected, width: int | None) -> Iterator[Line]:
-    """A row for each query token, a column for each key token, weights in percent.
+def shaded_lines(attention: Attention, width: int | None) -> Iterator[Line]:
+    """A row for each query token, a column for each key token, weights in percent; the largest is the darkest.
 
     Columns that do not fit into `width` follow in further tables.
     """
-    labels = selected.labels
+    labels, matrix = attention.labels, attention.weights.tolist()
+    largest = float(attention.weights.max()) or 1.0
     beside = max(map(cell_count, labels)) + 1
     widths = [max(cell_count(label), NUMBER + 1) + 1 for label in labels]
     for columns in _fitting(widths, None if width is None else width - beside):
         if columns[0]:
             yield []
         yield [(" " * beside, None), *((_right(labels[i], widths[i]), None) for i in columns)]
-        for label, weights in zip(labels, selected.weights.tolist(), strict=True):
-            cells = [(f"{100 * weights[i]:{widths[i]}.0f}", weights[i] / (selected.largest or 1)) for i in columns]
+        for label, weights in zip(labels, matrix, strict=True):
+            cells = [(f"{100 * weights[i]:{widths[i]}.0f}", weights[i] / largest) for i in columns]
             yield [(_right(label, beside - 1) + " ", None), *cells]
 
 

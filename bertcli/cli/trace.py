@@ -231,11 +231,10 @@ def _show_attention(trace: Trace, pieces: list[str], choice: Choice, wanted: Tra
     from bertcli.report.documents import print_document
     from bertcli.report.tables import folded, print_shades, terminal_width, visible
 
-    found = attention.attention_of(trace, pieces)
-    selected = found.select(choice)
+    found = attention.attention_of(trace, pieces, choice)
     if wanted.format == "table":
         width = terminal_width()
-        print(folded(visible(selected.title), width))
-        print_shades(attention.shaded_lines(selected, width))
+        print(folded(visible(found.title), width))
+        print_shades(attention.shaded_lines(found, width))
     else:
-        print_document(attention.attention_document(found, choice, trace), wanted.format)
+        print_document(attention.attention_document(found, trace), wanted.format)
