@@ -148,9 +148,9 @@ class _Budget:
 
 
 def choose(found: Pass, layer: int, full: bool) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
-    """(results by the path of their step, parameters by their path) that fit; BertcliError if too little does.
+    """(results by the path of their step, parameters by their path) that fit.
 
-    `layer` is the one that is whole if that fits. With `full` everything is, or it is an error.
+    `layer` is the one that is whole if that fits. With `full` everything is, or it is a BertcliError.
     """
     bound = FULL_BOUND if full else BOUND
     arrays, steps = found.trace.arrays, [step for step in found.trace.steps if step.path in found.trace.arrays]
@@ -162,15 +162,8 @@ def choose(found: Pass, layer: int, full: bool) -> tuple[dict[str, Numbers], dic
         )
     budget, kept = _Budget(bound), dict[str, Numbers]()
     chosen = [step for step in steps if stop_of(step, found.layers) == layer + 1]
-    attention = [step for step in steps if step.op == "softmax" and step.path.endswith("softmax")]
-    for step in attention:
-        if step in chosen and not budget.takes(arrays[step.path].shape):
-            size = encoded_size(arrays[step.path].shape)
-            raise BertcliError(
-                f"The attention weights of one layer alone need {size / 1e6:,.0f} MB, above {bound // 1_000_000} MB: "
-                "give a shorter text."
-            )
-    kept |= {step.path: Numbers(arrays[step.path]) for step in attention if step in chosen}
+    attention = [step for step in steps if step.op == "softmax"]
+    _keep([step for step in attention if step in chosen], arrays, kept, budget)
     wide = [step for step in steps if arrays[step.path].shape[-1] == found.model.config.vocab_size]
     for step in wide:
         best = sorted({int(i) for row in np.atleast_2d(arrays[step.path]) for i in np.argsort(-row)[:BEST]})
@@ -178,7 +171,7 @@ def choose(found: Pass, layer: int, full: bool) -> tuple[dict[str, Numbers], dic
         if budget.takes(part.shape):
             kept[step.path] = Numbers(part, None if full else best)
     scores = [step for step in chosen if step.output.symbols.endswith("S × S")]
-    for group in (scores, [step for step in attention if step not in chosen], chosen, steps):
+    for group in (scores, attention, chosen, steps):
         rest = [step for step in group if step.path not in kept and step not in wide]
         _keep(rest, arrays, kept, budget)
     weights = {parameter.path: parameter.array for parameter in parameters(found.model.network)}
