@@ -221,7 +221,7 @@ def variant(
     source = MadeWeights(weights)
     of = family(settings.model_type)
     if heads is None:
-        heads = named_heads(settings, of) or [head for head in of.head_names if head in of.base_heads]
+        heads = named_heads(settings, of) or [head for head in of.head_names if head == "pooler" and of.base_pooler]
     chosen = parse_heads(heads if isinstance(heads, str) else tuple(heads), of)
     network = build(of.network, settings, source, chosen)
     source.check_used()

@@ -323,6 +323,7 @@ class Family(NamedTuple):
     keys: Mapping[str, str] = BERT_SIZES  # config.json's key -> the axis whose size it is
     heads: tuple[str, ...] = ("model", "mlm", "classifier", "token_classifier", "qa", "multiple_choice")
     old: str = ""  # the tensors of older files
+    norms: float = 0  # what weights of norms are less than elsewhere
 
 
 NEW_HEADS = ("model", "mlm", "classifier", "token_classifier")
@@ -369,7 +370,7 @@ FAMILIES = {
         GEMMA, "model.", "Gemma3Text",
         {"pad_token_id": 0, "num_key_value_heads": 2, "head_dim": 16, "query_pre_attn_scalar": 12, "sliding_window": 8,
          "sliding_window_pattern": 2, "use_bidirectional_attention": True},
-        heads=("model", "classifier"),
+        heads=("model", "classifier"), norms=1,
     ),
     "esm": Family(
         ESM, "esm.", "Esm",
@@ -442,8 +443,9 @@ def make_family(
     (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     of = of._replace(tensors=of.old) if old else of
     shapes = dict(tensors(of, head, all_sizes, written))
+    made = {name: values - of.norms * name.endswith("norm.weight") for name, values in weights(shapes, seed).items()}
     stored = {name.removeprefix(of.prefix) if bare else name: (dtype, narrow(values, dtype))
-              for name, values in weights(shapes, seed).items()}  # fmt: skip
+              for name, values in made.items()}  # fmt: skip
     write_weights(folder, stored, 0)
     return folder
 

@@ -228,6 +228,8 @@ def _heads_in(stored: Mapping[str, StoredTensor], config: Config, of: Family) ->
     named = set(named_heads(config, of))
     begins = {head: begin for head in of.head_names if (begin := of.begins(head))}
     found = [head for head, begin in begins.items() if any(name.startswith(begin) for name in names)]
+    if config.tie_word_embeddings and "mlm" in named and not of.places("mlm.bias"):
+        found.append("mlm")  # it is no more than the embeddings
     if "pooler" in begins and "pooler" not in found:
         reading = of.network.pooled.intersection(found)
         # Without the pooler that its own architecture has, a file is damaged; without one, such a head cannot be run.

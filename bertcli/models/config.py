@@ -282,8 +282,8 @@ class OneRopeConfig(RotaryConfig):
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With what rope_parameters, or rope_scaling in older files, says."""
         rope = {**cls.rope(data, "rope_scaling"), **cls.rope(data, "rope_parameters")}
-        kind = rope.get("rope_type", rope.get("type"))
-        return {**data, **{key: value for key, value in rope.items() if value is not None}, "rope_type": kind}
+        said = {key: rope[key] for key in ("rope_theta", "factor") if rope.get(key) is not None}
+        return {**data, **said, "rope_type": rope.get("rope_type", rope.get("type"))}
 
 
 GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope_parameters

@@ -124,7 +124,7 @@ FAMILY = Family(
         (r"mlm\.bias", "lm_head.bias"),
         (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
     ),
-    base_heads=(),
+    base_pooler=False,
     variants={
         "gte-multilingual-base": GteConfig(rope_theta=20000.0, rope_type="ntk", factor=8.0),
         "gte-base-en": GteConfig.sized(12, 768, type_vocab_size=0, rope_theta=500000.0, **ENGLISH),

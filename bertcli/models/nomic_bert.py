@@ -149,7 +149,7 @@ FAMILY = Family(
         (r"mlm\.bias", "cls.predictions.bias"),
         (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
     ),
-    base_heads=(),
+    base_pooler=False,
     variants={"nomic-embed-text": NomicBertConfig()},
 )
 WORDS = """

@@ -46,7 +46,7 @@ class Family:
     prefixes: tuple[str, ...]  # of the tensors of the base model; one that is saved alone lacks it
     names: tuple[tuple[str, ...], ...]  # pattern of our path, names in files (`[1/3]`: the second third of it)
     variants: Mapping[str, Config]
-    base_heads: tuple[str, ...] = ("pooler",)  # what a model has that is built without a head, if there is one
+    base_pooler: bool = True  # whether a model that is built without a head has the pooler, if there is one
     unread: tuple[str, ...] = ()  # how names of tensors begin that nothing here reads
     hints: Mapping[str, str] = field(default_factory=dict)  # of a head that is missing, what to do
 
@@ -142,6 +142,8 @@ def named_heads(config: Config, of: Family) -> tuple[str, ...]:
     found = [head for head in of.head_names if any(one.endswith(ARCHITECTURES[head]) for one in config.architectures)]
     if {"rtd", "mlm"} <= {*found}:  # a class for pre-training that tells replaced tokens predicts none
         found.remove("mlm")
+    if "pooler" in found and not of.base_pooler:
+        found.remove("pooler")
     return parse_heads(found, of) if found else ()
 
 

@@ -10,6 +10,7 @@ import pytest
 from family_checkpoints import FAMILIES, architecture, make_family
 
 import bertcli
+from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.models.gte import GteConfig
 from bertcli.models.modernbert import ModernBertConfig
@@ -106,6 +107,22 @@ def test_families_in_files_configs_are_checked(config: dict[str, Any], message: 
         return
     with pytest.raises(BertcliError, match=message):
         parse_config(config)
+
+
+def test_families_in_files_a_head_may_be_no_more_than_the_embeddings(tmp_path: Path) -> None:
+    folder = make_family(tmp_path, "eurobert", "model", config={"architectures": ["EuroBertForMaskedLM"]})
+    assert bertcli.load(folder).heads == ()
+    model = bertcli.load(edited(folder, tie_word_embeddings=True))
+    assert model.heads == ("mlm",)
+    assert model.network.mlm.decoder is model.network.embeddings.token
+
+
+def test_families_in_files_frequencies_are_those_of_the_file(tmp_path: Path) -> None:
+    model = bertcli.load(make_family(tmp_path, "esm", "model"))
+    (rates,) = {layer.attention.rates for layer in model.network.encoder.layers}
+    stored = open_tensors(tmp_path)["esm.rotary_embeddings.inv_freq"]
+    assert rates == tuple(stored.float32().tolist())
+    assert model.notes == ()
 
 
 def test_families_in_files_older_keys_say_the_same_as_newer_ones() -> None:
