@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -35,6 +35,7 @@ class TraceOptions:
         False, "",
         "Show minimum, maximum, mean and standard deviation of each output, and whether any is NaN or infinite.",
     )  # fmt: skip
+    formulas: bool = option(False, "", "Show the formula of each operation.")
     estimate: bool = option(
         False, "",
         "Say what each operation must take on this machine, and why: bytes read and written, arithmetic for each of "
@@ -166,17 +167,21 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
         inputs = {"input_ids": ids, "token_type_ids": segments, **pieces}
         save_arrays(wanted.save, {**inputs, **found.arrays})
         logger.info("%d outputs written to %s.", len(found.arrays), wanted.save)
-    if page:
+    if page or (wanted.text is not None and choice is None):
         from bertcli.analysis.results import spelled
-        from bertcli.analysis.trace.page import Pass, read_lines
+        from bertcli.analysis.trace.page import Pass, read_lines, results_in_words
 
         mask: int | None = None
         spell: Callable[[int], str] = "#{}".format
         if wanted.text is not None:
             mask, spell = model.tokenizer.mask_id, partial(spelled, model)
-        lines = read_lines(model, given.ids, given.segments, spell)
+        lines = read_lines(model, given.ids, given.segments, spell) if page else []
         paired, ids = wanted.text_pair is not None, given.ids[0].tolist()
-        _write(Pass(model, found, ids, given.pieces, mask, spell, paired, outputs, lines), wanted)
+        whole = Pass(model, found, ids, given.pieces, mask, spell, paired, outputs, lines)
+        if page:
+            _write(whole, wanted)
+        else:
+            _show(model, found, wanted, results_in_words(whole))
         return
     if choice is None:
         _show(model, found, wanted)
@@ -205,11 +210,15 @@ def _or(given: int | None, otherwise: int) -> int:
     return otherwise if given is None else given
 
 
-def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
+def _show(model: Model, trace: Trace, wanted: TraceOptions, results: Sequence[str] = ()) -> None:
     from bertcli.analysis.trace.tables import trace_document
     from bertcli.report.documents import print_document
     from bertcli.report.tables import terminal_width
 
+    if wanted.formulas:
+        from bertcli.analysis.trace.formulas import add_formulas
+
+        add_formulas(trace)
     if wanted.estimate:
         from bertcli.analysis.trace.estimate import estimate, rates_of
 
@@ -221,7 +230,7 @@ def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
             save(wanted.output, roofline(trace).encode())
             return
     width = terminal_width() if wanted.format == "table" else None
-    document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, width=width)
+    document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, width=width, results=results)
     print_document(document, wanted.format)
 
 

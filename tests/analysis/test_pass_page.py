@@ -154,3 +154,27 @@ def test_pass_notes_have_every_step(tmp_path: Path, made: Made) -> None:
     assert text.count("\n$$") == len(record["steps"])
     assert "## Layer 0" in text
     assert r"= \frac{Q \cdot K^{T}}{\sqrt{D}}$$" in text
+
+
+def test_trace_shows_formulas_and_predictions(made: Made) -> None:
+    folder = made(head="pretraining", seed=7)
+    left = bertcli("trace", "The king drinks [MASK].", "-m", folder, "--formulas")
+    (record,) = library.load(folder).fill_mask(["The king drinks [MASK]."], top_k=1)
+    (best,) = record["masks"][0]["predictions"]
+    assert "Attention scores = (Q · Kᵀ) / √D" in left.out
+    assert "Norm 1 output = (Sub-layer sum − μ) / √(σ² + ε) ⊙ γ + β" in left.out
+    assert (
+        f"[MASK] at position {record['masks'][0]['position']}: {best['token_str']} {best['score']:.4f}"
+        in left.out.splitlines()[-1]
+    )
+
+
+def test_trace_says_which_of_debertas_queries_a_row_is(tmp_path: Path) -> None:
+    folder = make_family(tmp_path / "model", "deberta-v2", "classifier")
+    record = json.loads(bertcli("trace", "--seq-len", "5", "-m", folder, "--format", "json").out)
+    steps = [step for step in record["steps"] if step["path"].startswith("encoder.layers.0.attention")]
+    names = [(step["inputs"][0]["name"], step["output"]["name"]) for step in steps[:4]]
+    assert ("R", "PK") in names
+    assert ("R", "PQ") in names
+    assert ("Encoder input", "Query (Q)") in names or ("Encoder input", "Key (K)") in names
+    assert not any(" or " in word for step in steps for word in (step["output"]["name"], step["inputs"][0]["name"]))

@@ -7,7 +7,7 @@ of which it is a field. Groups and names are those common in the literature.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -40,6 +40,17 @@ def words_for(places: Iterable[Place], arguments: Mapping[str, Any]) -> Words | 
             title = "identity" if activation is None else ACTIVATIONS[activation].title
             return words._replace(operation=words.operation.format(act=title))
     return None
+
+
+def chosen_words(inputs: Sequence[str], output: str, makers: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Of `Query (Q) or key (K)` what it is here: the alternative that a step has made, and the others' in its place."""
+    place = 0
+    for alternatives in (word.split(" or ") for word in inputs):
+        for number, one in enumerate(alternatives[1:], 1):
+            symbol = one.rpartition("(")[2].rstrip(")")
+            place = number if any(maker.endswith(f"({symbol})") for maker in makers) else place
+    words = [word.split(" or ")[place if " or " in word else 0] for word in (*inputs, output)]
+    return tuple(word[:1].upper() + word[1:] for word in words[:-1]), words[-1]
 
 
 # By the file of a class: groups, and below each: class.field op | operation | operands -> result. A family's words are

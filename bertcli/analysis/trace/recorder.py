@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.trace.labels import Place, Words, words_for
+from bertcli.analysis.trace.labels import Place, Words, chosen_words, words_for
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, multiplied, show, stats_of
 from bertcli.analysis.trace.tables import trace_document
 from bertcli.checkpoint.sentence import Dense
@@ -105,13 +105,15 @@ class Trace(Tracer, Account, Documented):
         matrices.sort(key=lambda one: one[2] is not None)  # data before parameters
         path = self._path(op, weights)
         group, operation, names, name = words_for(self._places(op), ran.arguments) or Words("", op.name, (), "")
+        sources = [one.home if isinstance(one, Weight) else one for _, value, _ in operands for one in value.source]
+        makers = [self.steps[one].output.name for one in sources if isinstance(one, int)]
+        names, name = chosen_words(names, name, makers)
         inputs = []
         for word, (number, one, weight) in zip([*names, *[""] * len(matrices)], matrices, strict=False):
             tied = " (tied)" if weight is not None and weight not in untied else ""
             inputs.append(
                 show(f"{word}{tied}", multiplied(ran.signature, number, one.axes) if op.contracts else one.axes)
             )
-        sources = [one.home if isinstance(one, Weight) else one for _, value, _ in operands for one in value.source]
         macs = prod(ran.signature.sizes(ran.operands).values()) if op.contracts else 0
         shown = show(name, output.axes)
         work = op.work(ran.arguments)

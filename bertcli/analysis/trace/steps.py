@@ -90,6 +90,7 @@ class Step(ByName):
     seconds: float | None = None
     stats: Stats | None = None
     estimate: Estimate | None = None
+    formula: str | None = None
 
     def record(self) -> dict[str, Any]:
         """The step as `bertcli trace --format json` prints it."""
@@ -97,6 +98,7 @@ class Step(ByName):
         found["output"] = asdict(self.output)
         seconds = {} if self.seconds is None else {"seconds": self.seconds}
         estimate = {} if self.estimate is None else self.estimate._asdict()
+        estimate |= {} if self.formula is None else {"formula": self.formula}
         return found | seconds | estimate | ({} if self.stats is None else {"stats": asdict(self.stats)})
 
 

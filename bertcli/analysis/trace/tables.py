@@ -126,22 +126,27 @@ OPERANDS = ("Group", "Operation", "Input 1", "Size", "Input 2", "Size", "Output"
 
 
 def trace_document(
-    trace: Account, sizes: Mapping[str, int], *, all_layers: bool = False, width: int | None = None
+    trace: Account,
+    sizes: Mapping[str, int],
+    *,
+    all_layers: bool = False,
+    width: int | None = None,
+    results: Sequence[str] = (),
 ) -> Document:
-    """The steps, with identical layers shown once; the `sizes` of symbols are shown below.
+    """The steps, with identical layers shown once; the `sizes` of symbols and the `results` are shown below.
 
     `width` is the width of the terminal, None if unlimited.
     """
     found = folded(trace.steps, fold=not all_layers)
     numbers = _numbers(trace, trace.steps[0]) if trace.steps else {}
-    columns = [*map(Column, OPERANDS), *(Column(name, number=True) for name in numbers)]
+    columns = [*map(Column, OPERANDS), *(Column(name, number=name != "Formula") for name in numbers)]
     rows = [row + [""] * (len(columns) - len(row)) for row in _wide(trace, found)]
     texts = zip([column.name for column in columns], *rows, strict=True)
     if width is not None and sum(max(map(len, column)) + BESIDE for column in texts) > width:
         columns = [Column("Operation"), Column("Size and cost")]
         rows = [row + [""] * (len(columns) - len(row)) for row in _narrow(trace, found)]
     lines = [_line(block, step) for block in found for step in block.steps]
-    return Document(columns, rows, [*_totals(trace, sizes), *_folding(trace, found)], trace.record(), lines)
+    return Document(columns, rows, [*_totals(trace, sizes), *_folding(trace, found), *results], trace.record(), lines)
 
 
 def _wide(trace: Account, found: list[Folded]) -> Iterator[list[str]]:
@@ -202,6 +207,8 @@ def _measures(trace: Account, step: Step) -> dict[str, str]:
         read, written, intensity, bound, seconds = step.estimate
         found |= {"Read": f"{read:,}", "Written": f"{written:,}", "FLOP/byte": f"{intensity:.2f}", "Bound": bound}
         found["Est. ms"] = f"{1000 * seconds:.3f}"
+    if step.formula is not None:
+        found["Formula"] = step.formula
     if step.stats is not None:
         found |= {name: cell(step.stats[name]) or "NaN" for name in ("min", "max", "mean", "std")}
         found["NaN/Inf"] = "no" if step.stats.finite else "YES"
@@ -257,4 +264,5 @@ def _line(block: Folded, step: Step) -> dict[str, Any]:
     if step.seconds is not None:
         line["seconds"] = step.seconds
     line |= {} if step.estimate is None else step.estimate._asdict()
+    line |= {} if step.formula is None else {"formula": step.formula}
     return line | (asdict(step.stats) if step.stats is not None else {})
