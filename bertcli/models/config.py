@@ -293,6 +293,7 @@ GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope
 class LocalConfig(RotaryConfig):
     """What families have in common of whose layers some see only tokens near by, and turn at another rate."""
 
+    hidden_activation: str = activation()
     layer_types: tuple[str, ...] = ()
 
     theta_keys: ClassVar[Mapping[str, str]]  # of each type of layer, the older key of its θ
@@ -315,6 +316,11 @@ class LocalConfig(RotaryConfig):
         for kind in self.layer_types:
             if kind not in (GLOBAL, LOCAL):
                 raise BertcliError(f"layer_types has {shown(kind)}; known are '{GLOBAL}' and '{LOCAL}'.")
+
+    @property
+    def hidden_act(self) -> str:
+        """What BERT calls `hidden_activation`."""
+        return self.hidden_activation
 
     def is_local(self, layer: int) -> bool:
         """Whether a layer sees only tokens near by where layer_types does not say."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
-from bertcli.models.bert import EMBEDDINGS
+from bertcli.models.bert import EMBEDDINGS, FINE_TUNED
 from bertcli.models.config import Config, activation, count, layers
 from bertcli.models.registry import Family
 from bertcli.network import heads
@@ -111,8 +111,7 @@ FAMILY = Family(
         (r"mlm\.decoder", "vocab_projector.weight"),
         (r"mlm\.bias", "vocab_projector.bias"),
         (r"(?:classifier|multiple_choice)\.dense\.(\w+)", r"pre_classifier.\1"),
-        (r"(?:classifier|token_classifier|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
-        (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
+        *FINE_TUNED,
     ),
     variants={
         "distilbert-base": DistilBertConfig(),

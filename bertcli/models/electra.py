@@ -13,6 +13,7 @@ from bertcli.engine.packing import Packed
 from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, BertConfig
 from bertcli.models.config import choice, count, layers
 from bertcli.models.registry import Family
+from bertcli.models.roberta import FINE_TUNED
 from bertcli.network import encoder, heads
 from bertcli.network.encoder import Encoder, LayerNorm, Linear
 from bertcli.network.heads import QuestionAnswering, TokenClassifier
@@ -131,11 +132,8 @@ FAMILY = Family(
         (r"mlm\.bias", "generator_lm_head.bias"),
         (r"rtd\.dense\.(\w+)", r"discriminator_predictions.dense.\1"),
         (r"rtd\.output\.(\w+)", r"discriminator_predictions.dense_prediction.\1"),
-        (r"classifier\.dense\.(\w+)", r"classifier.dense.\1"),
-        (r"classifier\.output\.(\w+)", r"classifier.out_proj.\1"),
         (r"multiple_choice\.dense\.(\w+)", r"sequence_summary.summary.\1"),
-        (r"(?:token_classifier|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
-        (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
+        *FINE_TUNED,
     ),
     hints={"mlm": "Of ELECTRA's two models only the generator fills masks, as in -m google/electra-small-generator."},
     variants={

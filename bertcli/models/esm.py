@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError
-from bertcli.models.bert import ATTENTION, POOLER
+from bertcli.models.bert import ATTENTION, LAYER, POOLER
 from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, layers, renamed
 from bertcli.models.registry import Family
 from bertcli.models.roberta import FINE_TUNED, LM_HEAD, MaskedLM
@@ -114,7 +114,6 @@ class EsmConfig(OneRopeConfig):
         return (self.inverse_frequencies,) * self.num_hidden_layers if self.inverse_frequencies else super().rates
 
 
-LAYER = r"encoder\.layers\.(\d+)\."
 FAMILY = Family(
     types={"esm": "Esm"},
     config=EsmConfig,
@@ -123,10 +122,9 @@ FAMILY = Family(
     names=(
         (r"embeddings\.token", "embeddings.word_embeddings.weight"),
         *ATTENTION,
-        (LAYER + r"attention_norm\.(\w+)", r"encoder.layer.\1.attention.LayerNorm.\2"),
-        (LAYER + r"attention\.output\.(\w+)", r"encoder.layer.\1.attention.output.dense.\2"),
-        (LAYER + r"feed_forward_norm\.(\w+)", r"encoder.layer.\1.LayerNorm.\2"),
-        (LAYER + r"feed_forward\.(intermediate|output)\.(\w+)", r"encoder.layer.\1.\2.dense.\3"),
+        (r"encoder\.layers\.(\d+)\.attention_norm\.(\w+)", r"encoder.layer.\1.attention.LayerNorm.\2"),
+        (r"encoder\.layers\.(\d+)\.feed_forward_norm\.(\w+)", r"encoder.layer.\1.LayerNorm.\2"),
+        *LAYER,
         (r"encoder\.norm\.(\w+)", r"encoder.emb_layer_norm_after.\1"),
         *POOLER,
         *LM_HEAD,

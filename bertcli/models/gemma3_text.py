@@ -133,11 +133,6 @@ class GemmaConfig(LocalConfig):
         return super().prepared({**data, "use_bidirectional_attention": bool(data.get("use_bidirectional_attention"))})
 
     @property
-    def hidden_act(self) -> str:
-        """What BERT calls `hidden_activation`."""
-        return self.hidden_activation
-
-    @property
     def embedding_factor(self) -> float:
         """By how much embeddings are scaled."""
         return float(self.hidden_size**0.5)

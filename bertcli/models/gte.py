@@ -10,7 +10,7 @@ from bertcli.models.bert import EMBEDDINGS, POOLER
 from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, layers, number, theta
 from bertcli.models.nomic_bert import Embeddings
 from bertcli.models.registry import Family, layer_names
-from bertcli.models.roberta import MaskedLM
+from bertcli.models.roberta import LM_HEAD, MaskedLM
 from bertcli.network import encoder, rotary
 from bertcli.network.heads import Classifier, Pooler, TokenClassifier
 from bertcli.network.module import part, parts
@@ -118,10 +118,8 @@ FAMILY = Family(
         *EMBEDDINGS,
         *layer_names(LAYER, "layers", "encoder.layer"),
         *POOLER,
-        (r"mlm\.transform\.(\w+)", r"lm_head.dense.\1"),
         (r"mlm\.norm\.(\w+)", r"lm_head.layer_norm.\1", r"lm_head.norm.\1"),
-        (r"mlm\.decoder", "lm_head.decoder.weight"),
-        (r"mlm\.bias", "lm_head.bias"),
+        *LM_HEAD,
         (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
     ),
     base_pooler=False,

@@ -107,16 +107,10 @@ class QuestionAnswering(TokenClassifier):
 
 
 @dataclass(frozen=True, eq=False)
-class Classifier(Module):
-    """P(X[CLS]) W_cᵀ + b_c, or the same of the mean of all tokens"""
+class Classifier(TokenClassifier):
+    """P(X[CLS]) W_cᵀ + b_c, or the same of the mean of all tokens: [batch, hidden] -> logits [batch, label]"""
 
-    transform: Transform = part()
-    output: encoder.Linear = part(outputs="C", inputs="H")
     pooling: str = setting("classifier_pooling")
-
-    def forward(self, pooled: Array) -> Array:
-        """First rows, or means [batch, hidden] -> logits [batch, label]"""
-        return self.output(self.transform(pooled))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +142,6 @@ class ModernBertConfig(LocalConfig):
     num_hidden_layers: int = layers(22)
     num_attention_heads: int = count(12, "A", needed=True)
     intermediate_size: int = count(1152, "F", needed=True)
-    hidden_activation: str = activation()
     norm_eps: float = eps(1e-5)
     max_position_embeddings: int = count(8192, "P")
     local_attention: int = count(128)
@@ -174,11 +167,6 @@ class ModernBertConfig(LocalConfig):
         if "local_rope_theta" in found and found["local_rope_theta"] is None:  # not the default: that of global layers
             found["local_rope_theta"] = found.get("global_rope_theta", cls.global_rope_theta)
         return found
-
-    @property
-    def hidden_act(self) -> str:
-        """What BERT calls `hidden_activation`."""
-        return self.hidden_activation
 
     def is_local(self, layer: int) -> bool:
         return layer % self.global_attn_every_n_layers != 0

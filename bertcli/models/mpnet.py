@@ -8,7 +8,7 @@ from typing import ClassVar
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.models import distilbert
-from bertcli.models.bert import EMBEDDINGS, POOLER
+from bertcli.models.bert import EMBEDDINGS, LAYER, POOLER
 from bertcli.models.config import count
 from bertcli.models.registry import Family
 from bertcli.models.roberta import FINE_TUNED, LM_HEAD, MaskedLM, RobertaConfig
@@ -119,8 +119,7 @@ FAMILY = Family(
         (r"encoder\.layers\.(\d+)\.attention\.value\.(\w+)", r"encoder.layer.\1.attention.attn.v.\2"),
         (r"encoder\.layers\.(\d+)\.attention\.output\.(\w+)", r"encoder.layer.\1.attention.attn.o.\2"),
         (r"encoder\.layers\.(\d+)\.attention_norm\.(\w+)", r"encoder.layer.\1.attention.LayerNorm.\2"),
-        (r"encoder\.layers\.(\d+)\.feed_forward\.(intermediate|output)\.(\w+)", r"encoder.layer.\1.\2.dense.\3"),
-        (r"encoder\.layers\.(\d+)\.feed_forward_norm\.(\w+)", r"encoder.layer.\1.output.LayerNorm.\2"),
+        *LAYER,
         *POOLER,
         *LM_HEAD,
         *FINE_TUNED,

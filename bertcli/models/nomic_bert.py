@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
-from bertcli.models.bert import POOLER
+from bertcli.models.bert import EMBEDDINGS, MLM, POOLER
 from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, layers, renamed, theta
 from bertcli.models.registry import Family, layer_names
 from bertcli.network import encoder, rotary
@@ -138,15 +138,12 @@ FAMILY = Family(
     network=NomicBert,
     prefixes=("nomic_bert.",),
     names=(
-        (r"embeddings\.token", "embeddings.word_embeddings.weight"),
-        (r"embeddings\.segment", "embeddings.token_type_embeddings.weight"),
         (r"embeddings\.norm\.(\w+)", r"embeddings.LayerNorm.\1", r"emb_ln.\1"),
+        *EMBEDDINGS,
         *layer_names(LAYER, "layers", "encoder.layers"),
         *POOLER,
-        (r"mlm\.transform\.(\w+)", r"cls.predictions.transform.dense.\1"),
         (r"mlm\.norm\.(\w+)", r"cls.predictions.transform.layer_norm.\1"),
-        (r"mlm\.decoder", "cls.predictions.decoder.weight"),
-        (r"mlm\.bias", "cls.predictions.bias"),
+        *MLM,
         (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
     ),
     base_pooler=False,
