@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import signature
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from bertcli.engine.array import Array
 from bertcli.errors import PATH, BertcliError, check_choice, check_kind, shown, shown_object
+from bertcli.files.texts import Pairs, Values, from_values
 from bertcli.models.config import Config
 from bertcli.models.registry import family, named_heads, parse_heads, variant_config
 from bertcli.network.module import build
@@ -20,9 +21,9 @@ from bertcli.opened import Engine, EngineName, Opened, Precision
 from bertcli.tasks.options import Answer, Classify, Encode, EncodeSparse, FillMask, Rank, Score, Tag
 
 if TYPE_CHECKING:
-    from bertcli.tasks.encode import Stream
+    from bertcli.tasks.encode import Block
     from bertcli.tasks.sparse import SparseVector
-    from bertcli.tasks.task import Record
+    from bertcli.tasks.task import Record, Records, Result, Task
 
 DEFAULT_MODEL = "bert-mini-mlm"
 
@@ -32,6 +33,7 @@ M = TypeVar("M")
 T = TypeVar("T")
 W = TypeVar("W")
 R = TypeVar("R")
+B = TypeVar("B", bound="Result")
 
 
 def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callable[Concatenate[M, T, P], R]]:
@@ -63,73 +65,106 @@ class Model(Opened):
     """
 
     @takes(Encode)
-    def encode(self, texts: Iterable[str], wanted: Encode) -> Array:
+    def encode(self, texts: Values, wanted: Encode) -> Array:
         """One vector per text: float32 [text, width]. With `chunk` a longer text has several, one after the other."""
         from bertcli.tasks.encode import encode
 
         return encode(self, texts, wanted)
 
     @takes(Encode)
-    def encode_blocks(self, texts: Iterable[str], wanted: Encode) -> Stream:
+    def encode_blocks(self, texts: Values, wanted: Encode) -> Generator[Block, None, None]:
         """The same as a stream of blocks in input order, so that nothing has to fit in memory.
 
         A block has `items`, which say what each vector is of, `vectors`, `failures` and `records()`.
         """
-        from bertcli.tasks.encode import encode_blocks
+        from bertcli.tasks.encode import plan
 
-        return encode_blocks(self, texts, wanted)
+        return self._results(plan(self, wanted), texts, wanted.pairs)
 
     @takes(EncodeSparse)
-    def encode_sparse(self, texts: Iterable[str], wanted: EncodeSparse) -> list[SparseVector]:
-        """SPLADE: of each text the entries of the vocabulary whose weight is not 0, as (indices, values).
+    def encode_sparse(self, texts: Values, wanted: EncodeSparse) -> list[SparseVector]:
+        """SPLADE: of each text the entries of the vocabulary whose weight is not 0, as (indices, values)."""
+        from bertcli.tasks.sparse import plan
 
-        The stream with texts and records is `bertcli.tasks.sparse.encode_sparse`.
-        """
-        from bertcli.tasks.sparse import encode_sparse
-
-        return [vector for block in encode_sparse(self, texts, wanted) for vector in block.vectors]
+        return [vector for block in self._results(plan(self, wanted), texts, wanted.pairs) for vector in block.vectors]
 
     @takes(Classify)
-    def classify(self, texts: Iterable[str], wanted: Classify) -> list[Record]:
-        """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first."""
-        from bertcli.tasks.classify import classify
+    def classify(self, texts: Values, wanted: Classify) -> list[Record]:
+        """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first.
 
-        return list(classify(self, texts, wanted))
+        The record of a text whose true label is given also has `true_label`. The head is "classifier" if there is one,
+        else "nsp", whose labels are is_next and not_next and which needs pairs. Activations by default: softmax;
+        sigmoid for a multi-label or single-label classifier; none for regression; a cross-encoder's own.
+        """
+        from bertcli.tasks.classify import plan
+
+        return _listed(self._results(plan(self, wanted), texts, wanted.pairs))
 
     @takes(FillMask)
-    def fill_mask(self, texts: Iterable[str], wanted: FillMask) -> list[Record]:
-        """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}."""
-        from bertcli.tasks.fill_mask import fill_mask
+    def fill_mask(self, texts: Values, wanted: FillMask) -> list[Record]:
+        """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}.
 
-        return list(fill_mask(self, texts, wanted))
+        The `top_k` most probable pieces for every mask, independently. A target of several pieces is scored as a whole,
+        with `pieces` and a list for `token`. With `joint` the masks of a text are filled together: prediction k of
+        every mask belongs to the k-th best filling, and has its score; `top_k` is then 250 at most.
+        """
+        from bertcli.tasks.fill_mask import plan
+
+        return _listed(self._results(plan(self, wanted), texts, wanted.pairs))
 
     @takes(Score)
-    def score(self, texts: Iterable[str], wanted: Score) -> list[Record]:
-        """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}."""
-        from bertcli.tasks.score import score
+    def score(self, texts: Values, wanted: Score) -> list[Record]:
+        """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}.
 
-        return list(score(self, texts, wanted))
+        For a text without tokens: [], None and None. Each token except [CLS] and [SEP] is masked in a pass of its own.
+        With `target`, the true sentence, only the masks in the text are predicted, all in one pass: the training loss
+        of a masked language model.
+        """
+        from bertcli.tasks.score import plan
+
+        return _listed(self._results(plan(self, wanted), texts, wanted.pairs))
 
     @takes(Tag)
-    def tag(self, texts: Iterable[str], wanted: Tag) -> list[Record]:
-        """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}."""
-        from bertcli.tasks.tag import tag
+    def tag(self, texts: Values, wanted: Tag) -> list[Record]:
+        """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}.
 
-        return list(tag(self, texts, wanted))
+        start and end count characters of the text; with aggregation "none" every piece is {entity, score, index, word,
+        start, end}, and index counts special tokens, too. A text of more than `max_length` tokens is read in windows,
+        of which `stride` tokens overlap; of entities that overlap the longer, then the likelier one is kept.
+        """
+        from bertcli.tasks.tag import plan
+
+        return _listed(self._results(plan(self, wanted), texts))
 
     @takes(Answer)
-    def answer(self, questions: Iterable[str], wanted: Answer) -> list[Record]:
-        """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first."""
-        from bertcli.tasks.answer import answer
+    def answer(self, questions: Values, wanted: Answer) -> list[Record]:
+        """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first.
 
-        return list(answer(self, questions, wanted))
+        start and end count characters of the context, which is read in windows, as in `tag`, and never cut.
+        """
+        from bertcli.tasks.answer import plan
+
+        return _listed(self._results(plan(self, wanted), questions, wanted.contexts))
 
     @takes(Rank)
     def rank(self, query: str | Iterable[str], wanted: Rank) -> list[Record]:
-        """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document."""
-        from bertcli.tasks.rank import rank
+        """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document.
 
-        return list(rank(self, query, wanted))
+        query: one for all documents; or as many as documents, where those of a query stand together and are ranked
+        among each other. The activation is the checkpoint's own, else the sigmoid.
+        """
+        from bertcli.tasks.rank import pairs_of, plan, ranked
+
+        return _listed(ranked(plan(self, wanted), pairs_of(query, wanted.documents)))
+
+    def _results(self, task: Task[B], texts: Values, pairs: Pairs = None) -> Generator[B, None, None]:
+        from bertcli.tasks.run import results
+
+        return results(task, from_values(texts, pairs))
+
+
+def _listed(blocks: Iterable[Records]) -> list[Record]:
+    return [record for block in blocks for record in block.records]
 
 
 def expect_model(given: object) -> None:

@@ -108,7 +108,10 @@ class Texts:
             yield group
 
 
-def from_values(texts: Iterable[str] | Texts, pairs: Pairs = None) -> Texts:
+Values = Iterable[str] | Texts
+
+
+def from_values(texts: Values, pairs: Pairs = None) -> Texts:
     """Texts given in Python: an iterable of strings, or one string; `pairs` likewise."""
     if isinstance(texts, Texts):
         return texts

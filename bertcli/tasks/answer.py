@@ -9,7 +9,7 @@ Equal to the question-answering pipeline of transformers 4.57, the last one, exc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -17,30 +17,19 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.errors import BertcliError
-from bertcli.files.texts import Failure, Text, Texts, from_values
+from bertcli.files.texts import Failure, Text
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks import options
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
 from bertcli.tasks.options import Scoring
-from bertcli.tasks.run import records
-from bertcli.tasks.task import Item, Record, RecordStream, RecordTask
+from bertcli.tasks.task import Item, Record, RecordTask
 from bertcli.tokens import Tokens
 
 LONGEST_ANSWER = 15  # tokens
 LONGEST_WINDOW = 384  # tokens; with this and the overlap transformers' pipeline reads a context
 MOST_OVERLAP = 128
 CONTEXT = 1  # the side of the context, whose question is side 0
-
-
-def answer(model: Opened, questions: Iterable[str] | Texts, wanted: options.Answer) -> RecordStream:
-    """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first.
-
-    start and end count characters of the context. With `no_answer` the empty answer competes. score: see `Selection`.
-    Question and context are read in windows of `max_length` tokens (None: the model's limit, at most 384), of which
-    `stride` tokens of the context (None: half, at most 128) overlap; so nothing is cut.
-    """
-    return records(plan(model, wanted), from_values(questions, wanted.contexts))
 
 
 def plan(model: Opened, wanted: options.Answer) -> RecordTask:

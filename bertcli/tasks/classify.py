@@ -20,29 +20,18 @@ import numpy as np
 
 from bertcli.checkpoint.sentence import read_cross_encoder
 from bertcli.errors import BertcliError, shown, shown_object
-from bertcli.files.texts import Text, Texts, from_values
+from bertcli.files.texts import Text
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.batches import FITTING, Numbers, activated, check_head, logits_of_each, softmax
 from bertcli.tasks.options import Classify, Head
-from bertcli.tasks.run import records
-from bertcli.tasks.task import Item, Record, RecordStream, RecordTask
+from bertcli.tasks.task import Item, Record, RecordTask
 from bertcli.tokens import Tokens
 
 NEXT_SENTENCE = ("is_next", "not_next")
 DIGITS = 9  # at most, of a label's index
 TEMPLATE = "This example is {}."
 PLACE = "{}"
-
-
-def classify(model: Opened, texts: Iterable[str] | Texts, wanted: Classify) -> RecordStream:
-    """Labels with their scores, best first: records {index, text, text_pair, truncated, labels: [{label, score}, …]}.
-
-    The record of a text whose true label is given also has `true_label`. The head is "classifier" if there is one,
-    else "nsp", whose labels are is_next and not_next and which needs pairs. Activations by default: softmax; sigmoid
-    for a multi-label or single-label classifier; none for regression; the checkpoint's own for a cross-encoder.
-    """
-    return records(plan(model, wanted), from_values(texts, wanted.pairs))
 
 
 def plan(model: Opened, wanted: Classify) -> RecordTask:

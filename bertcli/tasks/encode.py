@@ -6,7 +6,7 @@ import logging
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,14 @@ from bertcli.checkpoint.sentence import Dense, SentenceConfig
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, check_whole, shown
-from bertcli.files.texts import Failure, Text, Texts, from_values
+from bertcli.files.texts import Failure, Text, Values, from_values
 from bertcli.models.registry import family
 from bertcli.opened import Opened
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.options import Encode
 from bertcli.tasks.prepared import Preparation, chunks, prepare
 from bertcli.tasks.run import results
-from bertcli.tasks.task import Item, Record, Records, RecordStream, Result, Task, Window, merged
+from bertcli.tasks.task import Item, Record, Records, Result, Task, Window, merged
 from bertcli.tokens import Tokenizer
 
 logger = logging.getLogger("bertcli")
@@ -31,7 +31,7 @@ SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound
 NUMBERS = 1 << 20  # cosines computed at a time
 
 
-def encode(model: Opened, texts: Iterable[str] | Texts, wanted: Encode) -> Array:
+def encode(model: Opened, texts: Values, wanted: Encode) -> Array:
     """One vector per text: float32 [text, width], in memory.
 
     With `chunk` a longer text has several vectors, one after the other; `encode_blocks` says which part of which text
@@ -41,20 +41,9 @@ def encode(model: Opened, texts: Iterable[str] | Texts, wanted: Encode) -> Array
         raise BertcliError("With pooling none a text has more than one vector: use encode_blocks.")
     if wanted.keep_going:
         raise BertcliError("With keep_going a text may have no vector: use encode_blocks.")
-    stream = encode_blocks(model, texts, wanted)
-    return np.concatenate(
-        [np.empty((0, stream.plan.width), np.float32), *(np.asarray(block.vectors) for block in stream)]
-    )
-
-
-def encode_blocks(model: Opened, texts: Iterable[str] | Texts, wanted: Encode) -> Stream:
-    """Vectors in blocks in input order, computed as they are asked for: they need not fit in memory.
-
-    A block's items say which text, and with `chunk` which part of it, a vector is of; texts that cannot be used are
-    listed in its `failures`.
-    """
     task = plan(model, wanted)
-    return Stream(results(task, from_values(texts, wanted.pairs)), task.plan)
+    vectors = [np.asarray(block.vectors) for block in results(task, from_values(texts, wanted.pairs))]
+    return np.concatenate([np.empty((0, task.plan.width), np.float32), *vectors])
 
 
 def plan(model: Opened, wanted: Encode) -> EncodeTask:
@@ -103,20 +92,6 @@ class PreparedBlock(Result):
 
 
 B = TypeVar("B", bound=PreparedBlock)
-
-
-@dataclass(frozen=True)
-class PreparedStream(Generic[B]):
-    """Blocks, which can be iterated over once."""
-
-    blocks: Generator[B, None, None]
-
-    def __iter__(self) -> Iterator[B]:
-        return self.blocks
-
-    def records(self) -> RecordStream:
-        """The records of the blocks."""
-        return RecordStream(record_blocks(self.blocks))
 
 
 def record_blocks(blocks: Generator[B, None, None]) -> Generator[Records, None, None]:
@@ -174,13 +149,6 @@ class Block(PreparedBlock):
             return
         for item, vectors in zip(self.items, self.vectors, strict=True):
             yield {"tokens": item.tokens.pieces, "embeddings": vectors.tolist()}
-
-
-@dataclass(frozen=True)
-class Stream(PreparedStream[Block]):
-    """The blocks of an encoding, and the plan they follow."""
-
-    plan: Plan
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.errors import BertcliError, check_kind, shown
-from bertcli.files.texts import Texts, from_values
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
 from bertcli.tasks.options import FillMask
-from bertcli.tasks.run import records
-from bertcli.tasks.task import Item, Record, RecordStream, RecordTask
+from bertcli.tasks.task import Item, Record, RecordTask
 from bertcli.tokens import Spelling, Tokenizer
 
 logger = logging.getLogger("bertcli")
@@ -26,16 +24,6 @@ Target = tuple[int, ...]  # ids of a word's pieces
 TOP_K = 5
 BEAM = 20  # fillings kept after each mask of a joint search; at least four times as many as are wanted
 MOST_TOGETHER = 250  # joint fillings: a thousand beginnings with a thousand words each are compared for every mask
-
-
-def fill_mask(model: Opened, texts: Iterable[str] | Texts, wanted: FillMask) -> RecordStream:
-    """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, sequence}, …]}, …]}.
-
-    The `top_k` most probable pieces for every mask, independently. A target of several pieces is scored as a whole,
-    with `pieces` and a list for `token`. With `joint` the masks of a text are filled together: prediction k of every
-    mask belongs to the k-th best filling, and has its score; `top_k` is then MOST_TOGETHER at most.
-    """
-    return records(plan(model, wanted), from_values(texts, wanted.pairs))
 
 
 def plan(model: Opened, wanted: FillMask) -> RecordTask:

@@ -30,25 +30,21 @@ from bertcli.tasks.batches import (
 from bertcli.tasks.encode import pool
 from bertcli.tasks.options import Rank
 from bertcli.tasks.run import results
-from bertcli.tasks.task import START, Item, Progress, Record, Records, RecordStream, RecordTask
+from bertcli.tasks.task import START, Item, Progress, Record, Records, RecordTask
 
 LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal scores differ by less than rounding
 
 
-def rank(model: Opened, query: str | Iterable[str] | Texts, wanted: Rank) -> RecordStream:
-    """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document.
+def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Texts:
+    """The pairs to rank: a query with each document; or as many queries as documents, those of one standing together.
 
-    query: one for all documents; or as many as documents, where those of a query stand together and are ranked among
-    each other. The activation is the checkpoint's own, else the sigmoid.
+    Documents are ranked among those of the same query. Errors: BertcliError for no documents.
     """
-    task = plan(model, wanted)
-    if isinstance(query, Texts):
-        return RecordStream(ranked(task, query))
-    if wanted.documents is None:
+    if documents is None:
         raise BertcliError("There are no documents to rank.")
     if isinstance(query, str):
-        return RecordStream(ranked(task, WithQuery(query, from_values(wanted.documents))))
-    return RecordStream(ranked(task, from_values(query, wanted.documents)))
+        return WithQuery(query, from_values(documents))
+    return from_values(query, documents)
 
 
 def plan(model: Opened, wanted: Rank) -> RankTask:

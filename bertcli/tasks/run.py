@@ -40,7 +40,7 @@ from bertcli.engine.threads import MOST, THREAD_VARIABLES, core_count, set_threa
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text, Texts
 from bertcli.tasks.batches import BATCH_TOKENS
-from bertcli.tasks.task import START, Progress, R, RecordStream, RecordTask, Task, warn_of_cuts
+from bertcli.tasks.task import START, Progress, R, Task, warn_of_cuts
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -49,11 +49,6 @@ V = TypeVar("V")
 Begin = Callable[[list[Text], int], "Future[V]"]  # of consecutive texts and the number of the first
 PATIENCE = 2.0  # seconds of work after which more is likely enough to repay starting processes, a second
 AHEAD = 2  # windows in progress beyond one for each worker: waiting to begin, or done before their turn
-
-
-def records(task: RecordTask, texts: Texts, start: Progress = START) -> RecordStream:
-    """The records of texts; `start` and errors as in `results`."""
-    return RecordStream(results(task, texts, start))
 
 
 def results(task: Task[R], texts: Texts, start: Progress = START) -> Generator[R, None, None]:

@@ -8,28 +8,16 @@ Source: Salazar et al. 2020, "Masked Language Model Scoring".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError, damaged, shown
-from bertcli.files.texts import Texts, from_values
 from bertcli.opened import Opened
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
 from bertcli.tasks.fill_mask import own_masks
 from bertcli.tasks.options import Score
-from bertcli.tasks.run import records
-from bertcli.tasks.task import Item, Record, RecordStream, RecordTask
-
-
-def score(model: Opened, texts: Iterable[str] | Texts, wanted: Score) -> RecordStream:
-    """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}.
-
-    For a text without tokens: [], None and None. Each token except [CLS] and [SEP] is masked in a pass of its own. With
-    `target`, the true sentence, only the masks in the text are predicted, all in one pass: the training loss of a
-    masked language model.
-    """
-    return records(plan(model, wanted), from_values(texts, wanted.pairs))
+from bertcli.tasks.task import Item, Record, RecordTask
 
 
 def plan(model: Opened, wanted: Score) -> RecordTask:

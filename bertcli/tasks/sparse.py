@@ -8,7 +8,7 @@ Source: Formal et al. 2021, "SPLADE v2: Sparse Lexical and Expansion Model for I
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 from bertcli.checkpoint.sentence import SparsePooling
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
-from bertcli.files.texts import Texts, from_values
 from bertcli.opened import Opened
 from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head, hidden_states, in_packed_batches
-from bertcli.tasks.encode import PreparedBlock, PreparedStream, PreparedTask
+from bertcli.tasks.encode import PreparedBlock, PreparedTask
 from bertcli.tasks.options import EncodeSparse
 from bertcli.tasks.prepared import prepare
-from bertcli.tasks.run import results
 from bertcli.tasks.task import Record, Window
 
 
@@ -48,11 +46,6 @@ class SparseBlock(PreparedBlock):
         for number, vector in enumerate(self.vectors):
             words = {} if self.words is None else {"words": self.words[number]}
             yield {"indices": vector.indices.tolist(), "values": vector.values.tolist(), **words}
-
-
-def encode_sparse(model: Opened, texts: Iterable[str] | Texts, wanted: EncodeSparse) -> PreparedStream[SparseBlock]:
-    """Sparse vectors in blocks in input order, by the masked-language-model head."""
-    return PreparedStream(results(plan(model, wanted), from_values(texts, wanted.pairs)))
 
 
 def plan(model: Opened, wanted: EncodeSparse) -> SparseTask:

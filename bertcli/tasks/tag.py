@@ -15,28 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.errors import BertcliError, shown_object
-from bertcli.files.texts import Text, Texts, from_values
+from bertcli.files.texts import Text
 from bertcli.opened import Opened
 from bertcli.tasks.batches import Numbers, activated, check_head, logits_of_each
 from bertcli.tasks.options import Aggregation, Tag
-from bertcli.tasks.run import records
-from bertcli.tasks.task import Item, Record, RecordStream, RecordTask
+from bertcli.tasks.task import Item, Record, RecordTask
 from bertcli.tokens import Tokens
 
 Spell = Callable[[Sequence[str]], str]  # what pieces spell together
-
-
-def tag(model: Opened, texts: Iterable[str] | Texts, wanted: Tag) -> RecordStream:
-    """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}.
-
-    start and end count characters of the text. aggregation: how pieces become entities (see `entities`); with
-    "none" every piece is {entity, score, index, word, start, end}, and index counts special tokens, too. Labels in
-    `ignore` are left out.
-
-    A text of more than `max_length` tokens is read in windows of that many, of which `stride` overlap; of entities that
-    overlap the longer, then the likelier one is kept. So nothing is cut.
-    """
-    return records(plan(model, wanted), from_values(texts))
 
 
 def plan(model: Opened, wanted: Tag) -> RecordTask:

@@ -6,7 +6,7 @@ Windows make it possible to sort texts by length without holding a whole file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -99,17 +99,6 @@ class Records(Result):
 
     records: list[Record]
     underway: int = 0
-
-
-class RecordStream(Iterator[Record]):
-    """Records one by one, or (`blocks`) as they are computed, a window at a time."""
-
-    def __init__(self, blocks: Generator[Records, None, None]) -> None:
-        self.blocks = blocks
-        self._records = (record for block in blocks for record in block.records)
-
-    def __next__(self) -> Record:
-        return next(self._records)
 
 
 # ------------------------------------------------------------------------------------------------------------- tasks

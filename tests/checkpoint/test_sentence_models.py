@@ -17,8 +17,6 @@ from vocabulary import pieces
 import bertcli
 from bertcli.checkpoint.cache import missing
 from bertcli.errors import BertcliError
-from bertcli.tasks.encode import encode_blocks
-from bertcli.tasks.options import Encode
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "sentence_models.json").read_text(encoding="utf-8"))
 
@@ -28,7 +26,7 @@ def test_sentence_models_of_other_families(tmp_path: Path, family: str) -> None:
     model = bertcli.load(write_folder(tmp_path, family))
     vectors = model.encode(GOLDEN["long"], truncation="silent")
     np.testing.assert_allclose(vectors, GOLDEN["families"][family], atol=1e-6)
-    (item,) = [item for block in encode_blocks(model, GOLDEN["long"][1:], Encode()) for item in block.items]
+    (item,) = [item for block in model.encode_blocks(GOLDEN["long"][1:]) for item in block.items]
     assert (len(item.tokens.ids), item.tokens.truncated) == (LIMIT, True)
 
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.vectors import TYPES, Quantized, quantize, stored_width
-from bertcli.tasks.encode import unit
+from bertcli.tasks.encode import plan, unit
+from bertcli.tasks.options import Encode
 
 Vectors = NDArray[np.float32]
 TEXTS = ["The cat sat on the mat.", "", "A cup of tea", "Paris"]
@@ -112,9 +113,8 @@ def test_truncate_dim_keeps_the_first_numbers(made: Made) -> None:
 
 def test_truncate_dim_comes_before_normalizing(made: Made) -> None:
     model = bertcli.load(made(sentence=Sentence(pooling=("mean",), normalize=True)))
-    blocks = model.encode_blocks(TEXTS, truncate_dim=8)
-    assert blocks.plan.width == 8
-    kept = np.concatenate([np.asarray(block.vectors) for block in blocks])
+    assert plan(model, Encode(truncate_dim=8)).plan.width == 8
+    kept = np.concatenate([np.asarray(block.vectors) for block in model.encode_blocks(TEXTS, truncate_dim=8)])
     assert np.allclose(kept, unit(model.encode(TEXTS, normalize=False)[:, :8]), atol=1e-6)
     assert np.allclose(np.linalg.norm(kept, axis=1), 1, atol=1e-6)
 

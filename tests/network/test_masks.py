@@ -12,9 +12,7 @@ from conftest import Made
 
 import bertcli
 from bertcli.model import Model
-from bertcli.tasks.fill_mask import BEAM, fill_mask
-from bertcli.tasks.options import FillMask, Score
-from bertcli.tasks.score import score
+from bertcli.tasks.fill_mask import BEAM
 
 WORDS = ["tea", "cat", "king", "milk", "river", "house"]
 
@@ -26,7 +24,7 @@ def mlm(made: Made) -> Model:
 
 def best_for_the_first(model: Model, text: str, words: list[str]) -> tuple[str, float]:
     """The text with its first mask filled, and how probable that is."""
-    (record,) = fill_mask(model, [text], FillMask(targets=words, top_k=1))
+    (record,) = model.fill_mask([text], targets=words, top_k=1)
     (found,) = record["masks"][0]["predictions"]
     return found["sequence"], found["score"]
 
@@ -40,13 +38,13 @@ def test_the_best_filling_may_begin_with_a_word_that_is_not_the_best(mlm: Model)
     greedy, _ = best_for_the_first(mlm, best_for_the_first(mlm, "[MASK] [MASK]", WORDS)[0], WORDS)
     best = max(expected, key=expected.__getitem__)
     assert expected[best] > 1.1 * expected[greedy]
-    (record,) = fill_mask(mlm, ["[MASK] [MASK]"], FillMask(targets=WORDS, joint=True, top_k=1))
+    (record,) = mlm.fill_mask(["[MASK] [MASK]"], targets=WORDS, joint=True, top_k=1)
     assert [mask["predictions"][0]["sequence"] for mask in record["masks"]] == [best, best]
     assert record["masks"][0]["predictions"][0]["score"] == pytest.approx(expected[best], rel=1e-4)
 
 
 def test_as_many_fillings_as_are_wanted(mlm: Model) -> None:
-    (record,) = fill_mask(mlm, ["[MASK] drank [MASK]"], FillMask(joint=True, top_k=2 * BEAM))
+    (record,) = mlm.fill_mask(["[MASK] drank [MASK]"], joint=True, top_k=2 * BEAM)
     assert [len({one["sequence"] for one in mask["predictions"]}) for mask in record["masks"]] == [2 * BEAM] * 2
 
 
@@ -63,7 +61,7 @@ def test_a_target_is_cut_as_its_text_is(tmp_path: Path) -> None:
         (("she saw the big [MASK]", "hot tea", "she saw the big dog"), ("big [MASK]", "hot tea", "big dog")),
     ):
         limit = len(model.tokenizer.encode([kept], [kept_pair])[0].ids)
-        (cut,) = score(model, [text], Score(pair, target=target, max_length=limit, truncation="silent"))
-        (alone,) = score(model, [kept], Score(kept_pair, target=kept_target))
+        (cut,) = model.score([text], pair, target=target, max_length=limit, truncation="silent")
+        (alone,) = model.score([kept], kept_pair, target=kept_target)
         assert cut["truncated"]
         assert cut["tokens"] == alone["tokens"]

@@ -14,8 +14,6 @@ from reference import task_cases as cases
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.answer import answer
-from bertcli.tasks.options import Answer
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +25,7 @@ def reader(made: Made) -> Model:
 def test_answer_equals_the_pipeline(setting: tuple[int, int, bool], reader: Model) -> None:
     top_k, longest, no_answer = setting
     questions, contexts = zip(*cases.QUESTIONS, strict=True)
-    records = list(
-        answer(reader, questions, Answer(contexts, top_k=top_k, max_answer_length=longest, no_answer=no_answer))
-    )
+    records = reader.answer(questions, contexts, top_k=top_k, max_answer_length=longest, no_answer=no_answer)
     first = cases.ANSWER_SETTINGS.index(setting) * len(cases.QUESTIONS)
     for record, expected in zip(records, SAID["answer"][first:][: len(records)], strict=True):
         assert list(record) == ["index", "question", "context", "answers"]
@@ -56,7 +52,7 @@ def test_answer_reads_windows_of_384_tokens_that_share_128(made: Made) -> None:
 
 @given(question=st.text(max_size=20), context=st.text(max_size=80), scoring=st.sampled_from(["probability", "logits"]))
 def test_answers_are_ranges_of_any_context(question: str, context: str, scoring: Any, reader: Model) -> None:
-    (record,) = answer(reader, [question], Answer([context], top_k=9, no_answer=True, score=scoring, keep_going=True))
+    (record,) = reader.answer([question], [context], top_k=9, no_answer=True, score=scoring, keep_going=True)
     if "error" in record:
         assert "is empty" in record["error"]
         return
@@ -104,7 +100,7 @@ def test_answer_refuses(question: str, context: str | None, options: Any, messag
 
 
 def test_answer_goes_on_after_an_empty_context(reader: Model) -> None:
-    records = list(answer(reader, ["Who?", "Who?"], Answer(["", "The queen."], keep_going=True)))
+    records = reader.answer(["Who?", "Who?"], ["", "The queen."], keep_going=True)
     assert "is empty" in records[0]["error"]
     assert records[1]["answers"]
 

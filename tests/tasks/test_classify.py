@@ -12,18 +12,16 @@ from conftest import Made
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.classify import classify
-from bertcli.tasks.options import Classify
 
 
 def test_classify_labels_best_first(classifier: Model) -> None:
-    (record,) = classify(classifier, ["tea"], Classify(["coffee"]))
+    (record,) = classifier.classify(["tea"], ["coffee"])
     assert list(record) == ["index", "text", "text_pair", "truncated", "labels"]
     assert record["text_pair"] == "coffee"
     scores = [label["score"] for label in record["labels"]]
     assert scores == sorted(scores, reverse=True)
     assert sum(scores) == pytest.approx(1)
-    (best,) = classify(classifier, ["tea"], Classify(["coffee"], top_k=1))
+    (best,) = classifier.classify(["tea"], ["coffee"], top_k=1)
     assert best["labels"] == record["labels"][:1]
 
 
@@ -42,7 +40,7 @@ def test_classify_activations(config: dict[str, str], labels: int, expected: Any
     model = bertcli.load(made(head="classifier", num_labels=labels, config=config))
 
     def scores(activation: Any) -> dict[str, float]:
-        (record,) = classify(model, ["tea"], Classify(activation=activation))
+        (record,) = model.classify(["tea"], activation=activation)
         return {label["label"]: label["score"] for label in record["labels"]}
 
     logits = scores("none")
@@ -59,7 +57,7 @@ def test_classify_uses_the_activation_of_a_cross_encoder(name: str, scored: Any,
     model = bertcli.load(made(head="classifier", num_labels=1, config=named))
 
     def score(**options: Any) -> float:
-        (record,) = classify(model, ["tea"], Classify(["hot"], **options))
+        (record,) = model.classify(["tea"], ["hot"], **options)
         return float(record["labels"][0]["score"])
 
     assert score() == pytest.approx(scored(score(activation="none")))
@@ -73,7 +71,7 @@ def test_classify_uses_the_activation_of_a_cross_encoder(name: str, scored: Any,
 def test_classify_says_what_another_head_is_for(head: str, command: str, made: Made) -> None:
     model = bertcli.load(made(head=head))
     with pytest.raises(BertcliError, match=rf"classify needs a classifier head.*{head} \(for {command}\)"):
-        classify(model, ["tea"], Classify())
+        model.classify(["tea"])
 
 
 def test_classify_scores_of_extreme_logits() -> None:
@@ -85,12 +83,12 @@ def test_classify_scores_of_extreme_logits() -> None:
 
 
 def test_classify_next_sentence_head(mlm: Model, made: Made) -> None:
-    (record,) = classify(mlm, ["tea"], Classify("coffee"))
+    (record,) = mlm.classify(["tea"], "coffee")
     assert {label["label"] for label in record["labels"]} == {"is_next", "not_next"}
-    assert record == next(classify(mlm, ["tea"], Classify("coffee", head="nsp")))
+    assert record == mlm.classify(["tea"], "coffee", head="nsp")[0]
     with pytest.raises(BertcliError, match=r"needs a second text, and text 1 \('tea'\) has none"):
-        list(classify(mlm, ["tea", "tea"], Classify(["coffee", None])))
+        mlm.classify(["tea", "tea"], ["coffee", None])
     with pytest.raises(BertcliError, match=r"needs a classifier head.*its heads: mlm"):
-        classify(bertcli.load(made(head="mlm")), ["tea"], Classify())
+        bertcli.load(made(head="mlm")).classify(["tea"])
     with pytest.raises(BertcliError, match="needs a next-sentence head"):
-        classify(bertcli.load(made(head="classifier")), ["tea"], Classify("x", head="nsp"))
+        bertcli.load(made(head="classifier")).classify(["tea"], "x", head="nsp")

@@ -19,7 +19,7 @@ import bertcli
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.encode import encode, encode_blocks, similarity
+from bertcli.tasks.encode import plan, similarity
 from bertcli.tasks.options import Encode, Pooling
 
 TEXTS = ("The cat sat on the mat.", "", "tea", "She poured a cup of hot coffee, and he drank it.")
@@ -32,7 +32,7 @@ BY_HAND: dict[str, Callable[[Array], Array]] = {
 @pytest.mark.parametrize("layer", [-1, 0, 1, 2, -3, (0, -1), (2, 1, 0)])
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
 def test_encode_poolings_and_layers(pooling: Pooling, layer: int | tuple[int, ...], mlm: Model) -> None:
-    found = encode(mlm, TEXTS, Encode(pooling=pooling, layer=layer))
+    found = mlm.encode(TEXTS, pooling=pooling, layer=layer)
     numbers = (layer,) if isinstance(layer, int) else layer
     for vector, text in zip(found, TEXTS, strict=True):
         expected = np.concatenate([BY_HAND[pooling](states(mlm, text)[number]) for number in numbers])
@@ -42,11 +42,11 @@ def test_encode_poolings_and_layers(pooling: Pooling, layer: int | tuple[int, ..
 def test_encode_pooler_is_the_checkpoints(mlm: Model) -> None:
     assert mlm.network.pooler is not None
     expected = mlm.network.pooler(states(mlm, "tea")[-1][:1])
-    np.testing.assert_allclose(encode(mlm, ["tea"], Encode(pooling="pooler")), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(mlm.encode(["tea"], pooling="pooler"), expected, rtol=0, atol=1e-6)
 
 
 def test_encode_vectors_of_tokens(mlm: Model) -> None:
-    (block,) = encode_blocks(mlm, TEXTS, Encode(pooling="none", layer=(1, 2)))
+    (block,) = mlm.encode_blocks(TEXTS, pooling="none", layer=(1, 2))
     for item, vectors in zip(block.items, block.vectors, strict=True):
         expected = np.concatenate(states(mlm, item.text.text)[1:], axis=1)
         np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-5)
@@ -54,14 +54,14 @@ def test_encode_vectors_of_tokens(mlm: Model) -> None:
     assert records[1]["tokens"] == ["[CLS]", "[SEP]"]
     assert np.shape(records[1]["embeddings"]) == (2, 64)
     with pytest.raises(BertcliError, match="encode_blocks"):
-        encode(mlm, TEXTS, Encode(pooling="none"))
+        mlm.encode(TEXTS, pooling="none")
 
 
 def test_encode_normalized_vectors_have_length_one(mlm: Model) -> None:
-    plain, unit = (encode(mlm, TEXTS, Encode(normalize=normalize)) for normalize in (None, True))
+    plain, unit = (mlm.encode(TEXTS, normalize=normalize) for normalize in (None, True))
     np.testing.assert_allclose(unit, plain / np.linalg.norm(plain, axis=1, keepdims=True), rtol=0, atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, rtol=0, atol=1e-6)
-    (block,) = encode_blocks(mlm, ["tea"], Encode(pooling="none", normalize=True))
+    (block,) = mlm.encode_blocks(["tea"], pooling="none", normalize=True)
     np.testing.assert_allclose(np.linalg.norm(block.vectors[0], axis=1), 1, rtol=0, atol=1e-6)
 
 
@@ -76,26 +76,26 @@ def test_encode_zero_vectors_stay_zero(made: Made) -> None:
 def test_encode_defaults_are_the_checkpoints(made: Made) -> None:
     sentence = Sentence(pooling=("cls", "mean"), normalize=True, dense=(Dense(10),), max_seq_length=5)
     model = bertcli.load(made(sentence=sentence))
-    stream = encode_blocks(model, TEXTS, Encode())
-    assert (stream.plan.pooling, stream.plan.width, stream.plan.normalize) == (("cls", "mean"), 10, True)
-    (block,) = stream
+    own = plan(model, Encode()).plan
+    assert (own.pooling, own.width, own.normalize) == (("cls", "mean"), 10, True)
+    (block,) = model.encode_blocks(TEXTS)
     assert [len(item.tokens.ids) for item in block.items] == [5, 2, 3, 5]
     np.testing.assert_allclose(np.linalg.norm(np.asarray(block.vectors), axis=1), 1, rtol=0, atol=1e-6)
-    assert not encode_blocks(model, TEXTS, Encode(normalize=False)).plan.normalize
+    assert not plan(model, Encode(normalize=False)).plan.normalize
 
 
 @pytest.mark.parametrize("choice", [{"pooling": "mean"}, {"layer": (0, 1)}])
 def test_encode_applies_or_refuses_a_dense_layer(choice: dict[str, Any], made: Made) -> None:
     model = bertcli.load(made(sentence=Sentence(pooling=("cls", "mean"), dense=(Dense(10),))))
     with pytest.raises(BertcliError, match="Dense layer takes vectors of length 64"):
-        encode(model, TEXTS, Encode(**choice))
-    assert encode(model, TEXTS, Encode(pooling="mean", layer=(0, 1))).shape == (4, 10)
+        model.encode(TEXTS, **choice)
+    assert model.encode(TEXTS, pooling="mean", layer=(0, 1)).shape == (4, 10)
 
 
 @pytest.mark.parametrize("layer", [3, -4, (0, 3)])
 def test_encode_refuses_layers_that_are_not_there(layer: Any, mlm: Model) -> None:
     with pytest.raises(BertcliError, match=r"no layer -?\d: layers are 0"):
-        encode(mlm, TEXTS, Encode(layer=layer))
+        mlm.encode(TEXTS, layer=layer)
 
 
 def test_encode_layers_are_any_whole_numbers(mlm: Model) -> None:
@@ -104,27 +104,27 @@ def test_encode_layers_are_any_whole_numbers(mlm: Model) -> None:
 
 def test_encode_pooler_needs_the_last_layer_and_a_pooler(mlm: Model, made: Made) -> None:
     with pytest.raises(BertcliError, match="only works on the last layer"):
-        encode(mlm, TEXTS, Encode(pooling="pooler", layer=1))
+        mlm.encode(TEXTS, pooling="pooler", layer=1)
     with pytest.raises(BertcliError, match=r"needs a pooler, which .* does not have; its heads: mlm"):
-        encode(bertcli.load(made(head="mlm")), TEXTS, Encode(pooling="pooler"))
+        bertcli.load(made(head="mlm")).encode(TEXTS, pooling="pooler")
     with pytest.raises(BertcliError, match="no pooling 'sum'"):
-        encode(mlm, TEXTS, Encode(pooling="sum"))  # type: ignore[arg-type]
+        mlm.encode(TEXTS, pooling="sum")  # type: ignore[arg-type]
 
 
 def test_encode_no_texts_no_vectors(mlm: Model) -> None:
-    assert encode(mlm, [], Encode()).shape == (0, 32)
-    assert encode(mlm, [], Encode(layer=(0, 1))).shape == (0, 64)
+    assert mlm.encode([]).shape == (0, 32)
+    assert mlm.encode([], layer=(0, 1)).shape == (0, 64)
     assert list(similarity([])) == []
 
 
 def test_encode_takes_one_text(mlm: Model) -> None:
-    assert np.array_equal(encode(mlm, "tea", Encode()), encode(mlm, ["tea"], Encode()))
+    assert np.array_equal(mlm.encode("tea"), mlm.encode(["tea"]))
 
 
 def test_similarity_is_the_cosine(mlm: Model) -> None:
-    vectors = encode(mlm, TEXTS, Encode()).astype(np.float64)
+    vectors = mlm.encode(TEXTS).astype(np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    blocks = list(encode_blocks(mlm, TEXTS, Encode()))
+    blocks = list(mlm.encode_blocks(TEXTS))
     records = list(similarity(blocks))
     np.testing.assert_allclose([record["cosine"] for record in records], vectors @ vectors.T, rtol=0, atol=1e-6)
     assert [list(record) for record in records] == [["index", "text", "cosine"]] * len(TEXTS)
@@ -141,7 +141,7 @@ def test_encode_lower_cases_both_texts_of_a_pair(made: Made) -> None:
 
 def test_encode_no_pooling_is_the_checkpoints_own(made: Made) -> None:
     model = bertcli.load(made(sentence=Sentence(("cls",), "legacy")))
-    assert np.array_equal(encode(model, ["tea"], Encode(pooling=None)), model.encode(["tea"], pooling="cls"))
+    assert np.array_equal(model.encode(["tea"], pooling=None), model.encode(["tea"], pooling="cls"))
 
 
 def test_encode_applies_a_checkpoints_own_truncate_dim(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_encode_applies_a_checkpoints_own_truncate_dim(tmp_path: Path) -> None:
     (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": 8}')
     short = bertcli.load(folder)
     assert np.array_equal(short.encode(["tea", "a cat"]), whole[:, :8])  # not normalized once more
-    (asked,) = encode_blocks(short, ["tea"], Encode(truncate_dim=4))
+    (asked,) = short.encode_blocks(["tea"], truncate_dim=4)
     assert np.linalg.norm(np.asarray(asked.vectors)) == pytest.approx(1, abs=1e-6)
     assert np.asarray(asked.vectors).shape == (1, 4)
     (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": "8"}')

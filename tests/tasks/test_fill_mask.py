@@ -19,13 +19,11 @@ from tokenizer_kinds import write_kind
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.fill_mask import fill_mask
-from bertcli.tasks.options import FillMask
 
 
 def test_fill_mask_is_the_softmax_over_the_vocabulary(mlm: Model) -> None:
     text = "The [MASK] sat on [MASK]."
-    (record,) = fill_mask(mlm, [text], FillMask(top_k=10_000))
+    (record,) = mlm.fill_mask([text], top_k=10_000)
     (tokens,) = mlm.tokenizer.encode([text])
     expected = np.exp(log_probabilities(mlm, tokens.ids))
     assert [mask["position"] for mask in record["masks"]] == [2, 5]
@@ -48,12 +46,12 @@ def test_fill_mask_is_the_softmax_over_the_vocabulary(mlm: Model) -> None:
     ],
 )
 def test_fill_mask_replaces_only_the_mask(text: str, pair: str | None, expected: list[str], mlm: Model) -> None:
-    (record,) = fill_mask(mlm, [text], FillMask(pairs=[pair], targets=["tea"]))
+    (record,) = mlm.fill_mask([text], pairs=[pair], targets=["tea"])
     assert [mask["predictions"][0]["sequence"] for mask in record["masks"]] == expected
 
 
 def test_fill_mask_joins_a_continuation_to_a_letter_only(mlm: Model) -> None:
-    (record,) = fill_mask(mlm, ["play[MASK] is [MASK]"], FillMask(targets=["##ing"]))
+    (record,) = mlm.fill_mask(["play[MASK] is [MASK]"], targets=["##ing"])
     assert [mask["predictions"][0]["sequence"] for mask in record["masks"]] == [
         "playing is [MASK]",
         "play[MASK] is ##ing",
@@ -68,22 +66,21 @@ def test_fill_mask_takes_one_target(mlm: Model) -> None:
 def test_fill_mask_targets_keep_their_share_of_the_vocabulary(mlm: Model) -> None:
     text = "She poured a cup of hot [MASK]."
     everything = {
-        one["token_str"]: one["score"]
-        for one in next(fill_mask(mlm, [text], FillMask(top_k=10_000)))["masks"][0]["predictions"]
+        one["token_str"]: one["score"] for one in mlm.fill_mask([text], top_k=10_000)[0]["masks"][0]["predictions"]
     }
-    (record,) = fill_mask(mlm, [text], FillMask(targets=["Tea", "coffee", "tea", "milk", "water", "bread", "cat"]))
+    (record,) = mlm.fill_mask([text], targets=["Tea", "coffee", "tea", "milk", "water", "bread", "cat"])
     found = {one["token_str"]: one["score"] for one in record["masks"][0]["predictions"]}
     assert found == pytest.approx({word: everything[word] for word in found})
     assert set(found) == {"tea", "coffee", "milk", "water", "bread", "cat"}
     assert list(found.values()) == sorted(found.values(), reverse=True)
-    (best,) = fill_mask(mlm, [text], FillMask(targets=["tea", "coffee", "cat"], top_k=2))
+    (best,) = mlm.fill_mask([text], targets=["tea", "coffee", "cat"], top_k=2)
     assert len(best["masks"][0]["predictions"]) == 2
 
 
 def test_fill_mask_chains_a_target_of_several_pieces(mlm: Model) -> None:
     """p(un | _ _ _) · p(##believ | un _ _) · p(##able | un ##believ _), each mask of the text by itself."""
     text = "An [MASK] cat and [MASK]"
-    (record,) = fill_mask(mlm, [text], FillMask(targets=["unbelievable", "tea"]))
+    (record,) = mlm.fill_mask([text], targets=["unbelievable", "tea"])
     tokenizer = mlm.tokenizer
     (tokens,) = tokenizer.encode([text])
     target = [tokenizer.id_of(piece) for piece in ("un", "##believ", "##able")]
@@ -103,7 +100,7 @@ def test_fill_mask_chains_a_target_of_several_pieces(mlm: Model) -> None:
 
 
 def test_fill_mask_keeps_the_words_of_a_target_apart(mlm: Model) -> None:
-    (record,) = fill_mask(mlm, ["a [MASK]."], FillMask(targets=[" The  king's CAT", "unbelievable tea", "##able"]))
+    (record,) = mlm.fill_mask(["a [MASK]."], targets=[" The  king's CAT", "unbelievable tea", "##able"])
     found = {one["token_str"]: one["sequence"] for one in record["masks"][0]["predictions"]}
     sequences = {
         "the king's cat": "a the king's cat.",
@@ -119,25 +116,25 @@ def test_fill_mask_gives_back_the_spaces_that_an_added_token_takes(tmp_path: Pat
     king = {"id": settings["model"]["vocab"]["king"], "content": "king", "lstrip": True, "rstrip": True}
     settings["added_tokens"].append({**king, "single_word": False, "normalized": False, "special": False})
     (folder / "tokenizer.json").write_text(json.dumps(settings), encoding="utf-8")
-    (record,) = fill_mask(bertcli.load(folder), ["a [MASK]."], FillMask(targets=["tea king cat"]))
+    (record,) = bertcli.load(folder).fill_mask(["a [MASK]."], targets=["tea king cat"])
     assert [one["token_str"] for one in record["masks"][0]["predictions"]] == ["tea king cat"]
 
 
 @pytest.mark.parametrize("target", ["☃☃☃", "[UNK]", ""])
 def test_fill_mask_refuses_a_target_the_vocabulary_cannot_spell(target: str, mlm: Model) -> None:
     with pytest.raises(BertcliError, match="unknown to the vocabulary"):
-        fill_mask(mlm, ["[MASK]"], FillMask(targets=["tea", target]))
+        mlm.fill_mask(["[MASK]"], targets=["tea", target])
     with pytest.raises(BertcliError, match="no targets"):
-        fill_mask(mlm, ["[MASK]"], FillMask(targets=[]))
+        mlm.fill_mask(["[MASK]"], targets=[])
 
 
 def test_fill_mask_joint_fillings_against_every_combination(mlm: Model) -> None:
     text, words = "The [MASK] drank [MASK].", ["tea", "cat", "king", "unbelievable"]
-    (record,) = fill_mask(mlm, [text], FillMask(targets=words, joint=True, top_k=16))
+    (record,) = mlm.fill_mask([text], targets=words, joint=True, top_k=16)
     expected = {}
     for first, second in itertools.product(words, repeat=2):
-        half = next(fill_mask(mlm, [text], FillMask(targets=[first])))["masks"][0]["predictions"][0]
-        rest = next(fill_mask(mlm, [half["sequence"]], FillMask(targets=[second])))["masks"][0]["predictions"][0]
+        half = mlm.fill_mask([text], targets=[first])[0]["masks"][0]["predictions"][0]
+        rest = mlm.fill_mask([half["sequence"]], targets=[second])[0]["masks"][0]["predictions"][0]
         expected[rest["sequence"]] = half["score"] * rest["score"]
     one, two = (mask["predictions"] for mask in record["masks"])
     assert [a["sequence"] for a in one] == [b["sequence"] for b in two]
@@ -149,21 +146,21 @@ def test_fill_mask_joint_fillings_against_every_combination(mlm: Model) -> None:
 
 def test_fill_mask_joint_fillings_have_a_limit(mlm: Model) -> None:
     with pytest.raises(BertcliError, match="at most, not 100,000: choose a smaller top_k"):
-        fill_mask(mlm, ["[MASK] " * 40], FillMask(joint=True, top_k=100_000))
+        mlm.fill_mask(["[MASK] " * 40], joint=True, top_k=100_000)
 
 
 def test_fill_mask_joint_with_one_mask(mlm: Model) -> None:
-    (alone,), (joint,) = (list(fill_mask(mlm, ["a [MASK]"], FillMask(joint=joint))) for joint in (False, True))
+    (alone,), (joint,) = (mlm.fill_mask(["a [MASK]"], joint=joint) for joint in (False, True))
     assert alone == joint
 
 
 def test_fill_mask_needs_masks(mlm: Model, made: Made) -> None:
     with pytest.raises(BertcliError, match=r"There is no \[MASK\] in text 1 \('none'\)"):
-        list(fill_mask(mlm, ["[MASK]", "none"], FillMask()))
+        mlm.fill_mask(["[MASK]", "none"])
     with pytest.raises(BertcliError, match=r"1 \[MASK\] of text 0 .* beyond the cut"):
-        list(fill_mask(mlm, ["a [MASK] b [MASK]"], FillMask(max_length=5)))
+        mlm.fill_mask(["a [MASK] b [MASK]"], max_length=5)
     with pytest.raises(BertcliError, match="fill-mask needs a masked-language-model head"):
-        fill_mask(bertcli.load(made()), ["[MASK]"], FillMask())
+        bertcli.load(made()).fill_mask(["[MASK]"])
 
 
 @pytest.mark.parametrize(("joint", "fits", "too_long"), [(False, 42, 43), (True, 40, 41)])
@@ -175,8 +172,8 @@ def test_fill_mask_refuses_targets_that_do_not_fit(mlm: Model, joint: bool, fits
     with pytest.raises(
         BertcliError, match=r"A target of 3 pieces makes text 1 .* longer than this model's 48 positions"
     ):
-        list(fill_mask(mlm, texts, FillMask(**how)))
-    one, two, three = fill_mask(mlm, texts, FillMask(**how, keep_going=True))
+        mlm.fill_mask(texts, **how)
+    one, two, three = mlm.fill_mask(texts, **how, keep_going=True)
     assert "longer than this model's 48 positions" in two["error"]
     for record, text in ((one, texts[0]), (three, texts[2])):
         (first, _) = record["masks"]

@@ -19,12 +19,7 @@ from bertcli.engine.onnx import cache
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.opened import Engine
-from bertcli.tasks.answer import answer
-from bertcli.tasks.classify import classify
-from bertcli.tasks.encode import encode_blocks
-from bertcli.tasks.options import Answer, Classify, Encode, Pooling, Rank, Tag
-from bertcli.tasks.rank import rank
-from bertcli.tasks.tag import tag
+from bertcli.tasks.options import Pooling
 
 TEXTS = ["the small cat", "a", "", "she went to the sea and came back " * 2, "the sea", "it was a long way home"]
 MASKED = ["the [MASK] cat", "[MASK] went to the [MASK] and came back", "a [MASK]"]
@@ -66,16 +61,16 @@ def test_onnx_engine_encodes_as_numpy_does(made: Made, pooling: Pooling) -> None
 DOINGS: dict[str, tuple[str, Callable[[Model], Any]]] = {
     "encode, none": (
         "model",
-        lambda model: [block.records() for block in encode_blocks(model, TEXTS, Encode(pooling="none"))],
+        lambda model: [block.records() for block in model.encode_blocks(TEXTS, pooling="none")],
     ),
     "classify": ("classifier", lambda model: model.classify(TEXTS, "the sea")),
-    "classify, nsp": ("nsp", lambda model: list(classify(model, TEXTS[:2], Classify("the sea", head="nsp")))),
+    "classify, nsp": ("nsp", lambda model: model.classify(TEXTS[:2], "the sea", head="nsp")),
     "fill-mask": ("mlm", lambda model: model.fill_mask(MASKED)),
     "fill-mask, targets": ("mlm", lambda model: model.fill_mask(MASKED, targets=["cat", "sea"])),
     "score": ("mlm", lambda model: model.score(TEXTS)),
-    "tag": ("token_classifier", lambda model: list(tag(model, TEXTS, Tag(ignore=())))),
-    "answer": ("qa", lambda model: list(answer(model, ["where did she go?"], Answer("she went to the sea")))),
-    "rank": ("classifier", lambda model: list(rank(model, "the sea", Rank(TEXTS)))),
+    "tag": ("token_classifier", lambda model: model.tag(TEXTS, ignore=())),
+    "answer": ("qa", lambda model: model.answer(["where did she go?"], "she went to the sea")),
+    "rank": ("classifier", lambda model: model.rank("the sea", TEXTS)),
 }
 
 

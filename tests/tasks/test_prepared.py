@@ -20,8 +20,6 @@ from tokenizer_kinds import write_kind
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.encode import encode_blocks
-from bertcli.tasks.options import Encode
 from bertcli.tasks.prepared import chunk_ranges
 from bertcli.tokens import Tokenizer
 
@@ -117,7 +115,7 @@ LONG = "The cat sat on the mat. " * 9 + "She drank\r\nhot tea, and ate cafe\u030
 def test_prepared_chunks_are_texts_of_their_own(chunk: Any, lower: bool, made: Made) -> None:
     model = bertcli.load(made(sentence=Sentence(("mean",), "new", do_lower_case=lower), lower_case=not lower))
     texts = ["tea", LONG, "", "İİİ " + LONG]
-    (block,) = encode_blocks(model, texts, Encode(chunk=chunk, prompt="a: ", batch_tokens=10_000))
+    (block,) = model.encode_blocks(texts, chunk=chunk, prompt="a: ", batch_tokens=10_000)
     vectors = model.encode([item.shown for item in block.items], prompt="a: ")
     np.testing.assert_allclose(block.vectors, vectors, rtol=0, atol=1e-5)
     limit = chunk if isinstance(chunk, int) else chunk[0]
@@ -135,7 +133,7 @@ def test_prepared_chunks_are_texts_of_their_own(chunk: Any, lower: bool, made: M
 def test_prepared_chunks_are_the_same_whoever_makes_them(made: Made) -> None:
     model = bertcli.load(made())
     texts = [LONG, "tea", LONG[::-1]] * 3
-    one, two = (list(encode_blocks(model, texts, Encode(chunk=9, batch_tokens=60, workers=n))) for n in (1, 2))
+    one, two = (list(model.encode_blocks(texts, chunk=9, batch_tokens=60, workers=n)) for n in (1, 2))
     assert [block.records() for block in one] == [block.records() for block in two]
 
 
@@ -156,12 +154,12 @@ def test_prepared_chunks_are_the_same_whoever_makes_them(made: Made) -> None:
 )
 def test_prepared_chunks_that_cannot_be(options: dict[str, Any], message: str, made: Made) -> None:
     with pytest.raises(BertcliError, match=message):
-        list(encode_blocks(bertcli.load(made()), [LONG], Encode(**options)))
+        list(bertcli.load(made()).encode_blocks([LONG], **options))
 
 
 def test_prepared_chunks_of_a_text_that_fails_are_none(made: Made) -> None:
     model: Model = bertcli.load(made())
-    (block,) = encode_blocks(model, ["tea", LONG, "\ud800"], Encode(chunk=8, keep_going=True, batch_tokens=10_000))
+    (block,) = model.encode_blocks(["tea", LONG, "\ud800"], chunk=8, keep_going=True, batch_tokens=10_000)
     assert [failure.index for failure in block.failures] == [2]
     assert block.progress.texts == 3
     assert block.records()[-1]["error"]

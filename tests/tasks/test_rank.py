@@ -20,7 +20,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Text, Texts, from_values
 from bertcli.model import Model
 from bertcli.tasks.options import Rank
-from bertcli.tasks.rank import ByQuery, WithQuery, plan, rank, ranked
+from bertcli.tasks.rank import ByQuery, WithQuery, plan, ranked
 
 
 @pytest.fixture(scope="module")
@@ -77,22 +77,23 @@ def test_rank_windows_end_where_a_query_does_or_hold_one_query(
 def test_rank_resumes_where_an_earlier_run_stopped(ranker: Model) -> None:
     queries = [query for query in ("tea", "river", "sun") for _ in range(5)]
     documents = [f"word {i}" for i in range(15)]
-    blocks = list(rank(ranker, queries, Rank(documents, batch_tokens=8)).blocks)
+    task = plan(ranker, Rank(batch_tokens=8))
+    blocks = list(ranked(task, from_values(queries, documents)))
     assert len(blocks) > 1
     for done in range(len(blocks)):
         earlier = [record for block in blocks[: done + 1] for record in block.records]
         start = blocks[done].progress
-        rest = ranked(plan(ranker, Rank(batch_tokens=8)), from_values(queries, documents), start)
-        later = [record for block in rest for record in block.records]
+        later = [record for block in ranked(task, from_values(queries, documents), start) for record in block.records]
         assert earlier + later == [record for block in blocks for record in block.records]
 
 
 def test_rank_keeps_going_past_rows_that_cannot_be_used(ranker: Model) -> None:
     pairs = [Text("tea", "hot"), Text("", place="p:2", error="p:2: bad."), Text("tea", "cold"), Text("sun", "red")]
-    records = list(rank(ranker, Texts(pairs), Rank(keep_going=True)))
+    task = plan(ranker, Rank(keep_going=True))
+    records = [record for block in ranked(task, Texts(pairs)) for record in block.records]
     assert [record["query"] for record in records] == ["tea", "tea", "tea", "sun"]
     assert records[2] == {"query": "tea", "corpus_id": 1, "text": None, "error": "p:2: bad."}
-    (failed,) = rank(ranker, WithQuery("tea", Texts(pairs[1:2])), Rank(keep_going=True))
+    (failed,) = [record for block in ranked(task, WithQuery("tea", Texts(pairs[1:2]))) for record in block.records]
     assert failed == {**records[2], "corpus_id": 0}
 
 
@@ -110,7 +111,7 @@ def test_rank_refuses(ranker: Model, made: Made) -> None:
     with pytest.raises(BertcliError, match="There are fewer pairs than texts"):
         ranker.rank(["tea", "sun"], ["a"])
     with pytest.raises(BertcliError, match="a query without a document"):
-        list(rank(ranker, Texts([Text("tea")]), Rank()))
+        list(ranked(plan(ranker, Rank()), Texts([Text("tea")])))
 
 
 @pytest.mark.parametrize("path", ["os.system", "torch.nn.ReLU", "evil.Sigmoid", 3])

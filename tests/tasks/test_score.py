@@ -10,13 +10,11 @@ from forward import log_probabilities
 
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.options import Score
-from bertcli.tasks.score import score
 
 
 def test_score_masks_each_token_in_turn(mlm: Model) -> None:
     text = "The cat sat [SEP] un"
-    (record,) = score(mlm, [text], Score())
+    (record,) = mlm.score([text])
     (tokens,) = mlm.tokenizer.encode([text])
     expected = []
     for position, id in enumerate(tokens.ids):
@@ -37,7 +35,7 @@ def test_score_masks_each_token_in_turn(mlm: Model) -> None:
 
 def test_score_loss_at_the_masks(mlm: Model) -> None:
     """L = -1/|M| Σ log ŷ_i[y_i], all masks in one pass."""
-    (record,) = score(mlm, ["The [MASK] sat on the [MASK]."], Score(target="The cat sat on the mat."))
+    (record,) = mlm.score(["The [MASK] sat on the [MASK]."], target="The cat sat on the mat.")
     (tokens,), (truth,) = (mlm.tokenizer.encode([text]) for text in ("The [MASK] sat on the [MASK].", record["text"]))
     ids = [mlm.tokenizer.id_of(word) for word in ("cat", "mat")]
     values = log_probabilities(mlm, tokens.ids)[[2, 6], ids]  # type: ignore[index]
@@ -50,25 +48,25 @@ def test_score_loss_at_the_masks(mlm: Model) -> None:
 @pytest.mark.parametrize("target", ["The dog", "The cat sat down", "A cat sat", "The unbelievable sat"])
 def test_score_target_has_to_match_token_by_token(target: str, mlm: Model) -> None:
     with pytest.raises(BertcliError, match="does not match text 0"):
-        list(score(mlm, ["The [MASK] sat"], Score(target=target)))
+        mlm.score(["The [MASK] sat"], target=target)
 
 
 def test_score_needs_a_true_word_for_each_mask(mlm: Model) -> None:
     with pytest.raises(BertcliError, match=r"There is a \[MASK\] in the target or in the second text of text 0"):
-        list(score(mlm, ["The [MASK] sat"], Score("a [MASK]", target="The cat sat")))
+        mlm.score(["The [MASK] sat"], "a [MASK]", target="The cat sat")
     with pytest.raises(BertcliError, match=r"There is a \[MASK\] in the target"):
-        list(score(mlm, ["The [MASK] [MASK]"], Score(target="The cat [MASK]")))
+        mlm.score(["The [MASK] [MASK]"], target="The cat [MASK]")
 
 
 def test_score_target_needs_masks_within_the_limit(mlm: Model) -> None:
     with pytest.raises(BertcliError, match=r"no \[MASK\] in text 0"):
-        list(score(mlm, ["The cat"], Score(target="The cat")))
+        mlm.score(["The cat"], target="The cat")
     with pytest.raises(BertcliError, match="beyond the cut"):
-        list(score(mlm, ["a b c [MASK]"], Score(target="a b c d", max_length=4)))
-    (record,) = score(mlm, ["a [MASK] c d"], Score(target="a b c d", max_length=5))
+        mlm.score(["a b c [MASK]"], target="a b c d", max_length=4)
+    (record,) = mlm.score(["a [MASK] c d"], target="a b c d", max_length=5)
     assert (record["truncated"], len(record["tokens"])) == (True, 1)
 
 
 def test_score_of_an_empty_text_has_no_loss(mlm: Model) -> None:
-    (record,) = score(mlm, [""], Score())
+    (record,) = mlm.score([""])
     assert (record["tokens"], record["loss"], record["pseudo_perplexity"]) == ([], None, None)

@@ -14,9 +14,11 @@ from reference.encode_cases import SPARSE, TEXTS, sparse
 from terminal import bertcli
 
 from bertcli.errors import BertcliError
+from bertcli.files.texts import from_values
 from bertcli.model import load
 from bertcli.tasks.options import EncodeSparse
-from bertcli.tasks.sparse import SparseVector, encode_sparse
+from bertcli.tasks.run import results
+from bertcli.tasks.sparse import SparseVector, plan
 
 with np.load(Path(__file__).parents[1] / "reference" / "encode.npz") as file:
     GOLDENS = dict(file)
@@ -55,7 +57,8 @@ def test_sparse_vectors_are_the_same_whoever_makes_them(tmp_path: Path) -> None:
     model = load(sparse(tmp_path, "sum"))
     texts = [" ".join(TEXTS), *TEXTS] * 6
     how: dict[str, Any] = {"batch_tokens": 60, "chunk": (12, 3), "words": True}
-    one, two = (list(encode_sparse(model, texts, EncodeSparse(workers=n, **how)).records()) for n in (1, 2))
+    tasks = [plan(model, EncodeSparse(workers=n, **how)) for n in (1, 2)]
+    one, two = ([record for block in results(task, from_values(texts)) for record in block.records()] for task in tasks)
     assert one == two
     assert max(record["chunk"] for record in one) > 1
     (vector,) = model.encode_sparse([one[0]["text"]])

@@ -14,8 +14,6 @@ from reference import task_cases as cases
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.options import Tag
-from bertcli.tasks.tag import tag
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +23,7 @@ def tagger(made: Made) -> Model:
 
 @pytest.mark.parametrize("aggregation", cases.AGGREGATIONS)
 def test_tag_equals_the_pipeline(aggregation: Any, tagger: Model) -> None:
-    records = list(tag(tagger, cases.TAGGED_TEXTS, Tag(aggregation=aggregation)))
+    records = tagger.tag(cases.TAGGED_TEXTS, aggregation=aggregation)
     assert [list(record) for record in records] == [["index", "text", "truncated", "entities"]] * len(records)
     for record, expected in zip(records, SAID[f"tag.{aggregation}"], strict=True):
         same(record["entities"], expected)
@@ -34,7 +32,7 @@ def test_tag_equals_the_pipeline(aggregation: Any, tagger: Model) -> None:
 @pytest.mark.parametrize(("size", "overlap"), cases.TAG_WINDOWS)
 def test_tag_reads_long_texts_in_windows_as_the_pipeline_does(size: int, overlap: int, tagger: Model) -> None:
     for aggregation, expected in SAID[f"tag.windows.{size}.{overlap}"].items():
-        (record,) = tag(tagger, cases.LONG_TEXT, Tag(aggregation=aggregation, max_length=size, stride=overlap))
+        (record,) = tagger.tag(cases.LONG_TEXT, aggregation=aggregation, max_length=size, stride=overlap)
         same(record["entities"], expected)
         assert record["truncated"] is False
 

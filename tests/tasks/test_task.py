@@ -17,16 +17,11 @@ from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files
 from bertcli.model import Model
 from bertcli.tasks.batches import micro_batches
-from bertcli.tasks.classify import classify
-from bertcli.tasks.encode import encode, encode_blocks
-from bertcli.tasks.fill_mask import fill_mask
-from bertcli.tasks.options import Classify, Encode, FillMask, Score
-from bertcli.tasks.score import score
 
 
 def test_task_blocks_come_while_texts_are_still_being_read(mlm: Model) -> None:
     texts: Iterator[str] = (f"text {number}" for number in itertools.count())
-    blocks = iter(encode_blocks(mlm, texts, Encode(batch_tokens=20)))
+    blocks = iter(mlm.encode_blocks(texts, batch_tokens=20))
     found = [item for _ in range(5) for item in next(blocks).items]
     assert [item.index for item in found] == list(range(len(found)))
     assert [item.text.text for item in found[:3]] == ["text 0", "text 1", "text 2"]
@@ -35,7 +30,7 @@ def test_task_blocks_come_while_texts_are_still_being_read(mlm: Model) -> None:
 
 def test_task_records_keep_the_order_of_texts_of_mixed_length(classifier: Model) -> None:
     texts = ["word " * (number * 7 % 30) for number in range(100)]
-    found = list(classify(classifier, texts, Classify(batch_tokens=50)))
+    found = classifier.classify(texts, batch_tokens=50)
     assert [(record["index"], record["text"]) for record in found] == list(enumerate(texts))
 
 
@@ -45,21 +40,21 @@ def test_task_refuses_wrong_options_before_any_text_is_read(mlm: Model) -> None:
         yield ""
 
     for call in (
-        lambda: encode_blocks(mlm, texts(), Encode(pooling="x")),  # type: ignore[arg-type]
-        lambda: classify(mlm, texts(), Classify(head="classifier")),
-        lambda: classify(mlm, texts(), Classify(top_k=0)),
-        lambda: classify(mlm, texts(), Classify(head="mlm")),  # type: ignore[arg-type]
-        lambda: classify(mlm, texts(), Classify(activation="relu")),  # type: ignore[arg-type]
-        lambda: score(mlm, texts(), Score(truncation="maybe")),  # type: ignore[arg-type]
-        lambda: encode_blocks(mlm, texts(), Encode(layer=[])),
-        lambda: encode_blocks(mlm, texts(), Encode(layer="1")),  # type: ignore[arg-type]
-        lambda: encode_blocks(mlm, texts(), Encode(layer=0.5)),  # type: ignore[arg-type]
-        lambda: fill_mask(mlm, texts(), FillMask(targets=["☃☃"])),
-        lambda: fill_mask(mlm, texts(), FillMask(targets=["\ud800"])),
-        lambda: fill_mask(mlm, texts(), FillMask(targets=[1])),  # type: ignore[list-item]
-        lambda: fill_mask(mlm, texts(), FillMask(max_length=1)),
-        lambda: score(mlm, texts(), Score(max_length=49)),
-        lambda: score(mlm, texts(), Score(batch_tokens=0)),
+        lambda: mlm.encode_blocks(texts(), pooling="x"),  # type: ignore[arg-type]
+        lambda: mlm.classify(texts(), head="classifier"),
+        lambda: mlm.classify(texts(), top_k=0),
+        lambda: mlm.classify(texts(), head="mlm"),  # type: ignore[arg-type]
+        lambda: mlm.classify(texts(), activation="relu"),  # type: ignore[arg-type]
+        lambda: mlm.score(texts(), truncation="maybe"),  # type: ignore[arg-type]
+        lambda: mlm.encode_blocks(texts(), layer=[]),
+        lambda: mlm.encode_blocks(texts(), layer="1"),  # type: ignore[arg-type]
+        lambda: mlm.encode_blocks(texts(), layer=0.5),  # type: ignore[arg-type]
+        lambda: mlm.fill_mask(texts(), targets=["☃☃"]),
+        lambda: mlm.fill_mask(texts(), targets=["\ud800"]),
+        lambda: mlm.fill_mask(texts(), targets=[1]),  # type: ignore[list-item]
+        lambda: mlm.fill_mask(texts(), max_length=1),
+        lambda: mlm.score(texts(), max_length=49),
+        lambda: mlm.score(texts(), batch_tokens=0),
     ):
         with pytest.raises(BertcliError):
             call()
@@ -88,48 +83,46 @@ def test_task_limit_is_the_smallest_of_the_models_own(made: Made) -> None:
         ({"model_max_length": 40, "sentence": Sentence(max_seq_length=9)}, 9),
         ({"model_max_length": 100}, 48),
     ):
-        (block,) = encode_blocks(bertcli.load(made(**settings)), [long], Encode(truncation="silent"))
+        (block,) = bertcli.load(made(**settings)).encode_blocks([long], truncation="silent")
         assert len(block.items[0].tokens.ids) == limit
-    (block,) = encode_blocks(
-        bertcli.load(made(model_max_length=40)), [long], Encode(max_length=48, truncation="silent")
-    )
+    (block,) = bertcli.load(made(model_max_length=40)).encode_blocks([long], max_length=48, truncation="silent")
     assert len(block.items[0].tokens.ids) == 48
 
 
 def test_task_warns_once_of_what_was_cut(mlm: Model, caplog: pytest.LogCaptureFixture) -> None:
-    records = list(score(mlm, ["the cat sat", "tea", "a b c d"], Score(max_length=4)))
+    records = mlm.score(["the cat sat", "tea", "a b c d"], max_length=4)
     assert [record["truncated"] for record in records] == [True, False, True]
     assert caplog.messages == [
         "2 of 3 texts had more than 4 tokens and lost 3 (see max_length and truncation: --max-length, --truncation)."
     ]
     caplog.clear()
-    list(score(mlm, ["the cat sat"], Score(max_length=4, truncation="silent")))
+    mlm.score(["the cat sat"], max_length=4, truncation="silent")
     assert caplog.messages == []
     with pytest.raises(BertcliError, match=r"text 1 \('the cat sat'\) has 5 tokens, more than 4"):
-        list(score(mlm, ["tea", "the cat sat"], Score(max_length=4, truncation="error")))
+        mlm.score(["tea", "the cat sat"], max_length=4, truncation="error")
 
 
 def test_task_names_the_line_of_a_text_too_long_to_tokenize(mlm: Model, tmp_path: Path) -> None:
     file = tmp_path / "in.txt"
     file.write_text("tea\n" + "a" * 2_000_001 + "\n", encoding="utf-8")
     with pytest.raises(BertcliError, match=r"in\.txt, line 2 has 2,000,001 characters, more than 2,000,000: split it"):
-        list(score(mlm, from_files([str(file)]), Score()))
+        mlm.score(from_files([str(file)]))
     with pytest.raises(BertcliError, match="Text 1 has 2,000,001 characters"):
-        encode(mlm, ["tea", "a" * 2_000_001], Encode())
+        mlm.encode(["tea", "a" * 2_000_001])
     with pytest.raises(BertcliError, match="Text 0 has 2,000,001 characters"):
-        encode(mlm, ["tea"], Encode(["a" * 2_000_001]))
+        mlm.encode(["tea"], ["a" * 2_000_001])
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_task_reports_damaged_weights(value: float, tmp_path: Path) -> None:
     model = bertcli.load(damaged(tmp_path, value))
     for run in (
-        lambda: encode(model, ["tea"], Encode()),
-        lambda: encode(model, ["tea"], Encode(pooling="pooler", normalize=True)),
-        lambda: list(encode_blocks(model, ["tea"], Encode(pooling="none"))),
-        lambda: list(classify(model, ["tea"], Classify("coffee"))),
-        lambda: list(fill_mask(model, ["[MASK]"], FillMask())),
-        lambda: list(score(model, ["tea"], Score())),
+        lambda: model.encode(["tea"]),
+        lambda: model.encode(["tea"], pooling="pooler", normalize=True),
+        lambda: list(model.encode_blocks(["tea"], pooling="none")),
+        lambda: model.classify(["tea"], "coffee"),
+        lambda: model.fill_mask(["[MASK]"]),
+        lambda: model.score(["tea"]),
     ):
         with pytest.raises(BertcliError, match="the weights are damaged"):
             run()
@@ -159,7 +152,7 @@ def test_task_refuses_what_holds_no_texts(made: Made) -> None:
 def test_task_refuses_an_option_that_there_is_none_of(mlm: Model) -> None:
     for call in (
         lambda: mlm.score(["tea"], max_lenght=3),  # type: ignore[call-arg]
-        lambda: fill_mask(mlm, ["[MASK]"], FillMask(batch_token=3)),  # type: ignore[call-arg]
+        lambda: mlm.fill_mask(["[MASK]"], batch_token=3),  # type: ignore[call-arg]
         lambda: mlm.encode_blocks(["tea"], poling="mean"),  # type: ignore[call-arg]
     ):
         with pytest.raises(TypeError, match="unexpected keyword argument"):

@@ -32,13 +32,11 @@ from bertcli.files.inputs import from_files
 from bertcli.files.lines import LineFile
 from bertcli.files.texts import Text, from_values
 from bertcli.model import Model
+from bertcli.tasks import classify, fill_mask, score
 from bertcli.tasks import run as running
-from bertcli.tasks.classify import classify
-from bertcli.tasks.encode import Block, encode_blocks
-from bertcli.tasks.fill_mask import fill_mask
-from bertcli.tasks.options import Classify, Encode, FillMask, Reading, Score
-from bertcli.tasks.score import score
-from bertcli.tasks.task import Item, Record, RecordTask, Task, Window
+from bertcli.tasks.encode import Block
+from bertcli.tasks.options import Classify, FillMask, Reading, Score
+from bertcli.tasks.task import Item, Record, Records, RecordTask, Task, Window
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
 choose = random.Random(0)
@@ -46,13 +44,18 @@ TEXTS = [" ".join(["[MASK]"] * (i % 9 > 0) + choose.choices(WORDS, k=choose.rand
 SMALL = {"batch_tokens": 60, "keep_going": True, "truncation": "silent"}  # seven windows; texts too long for the model
 Doing = Callable[[Model, Any], Any]
 DOINGS: dict[str, Doing] = {
-    "encode": lambda model, more: list(encode_blocks(model, TEXTS, Encode(**more))),
-    "encode, cls": lambda model, more: list(encode_blocks(model, TEXTS, Encode(pooling="cls", layer=-1, **more))),
-    "encode, none": lambda model, more: list(encode_blocks(model, TEXTS, Encode(pooling="none", **more))),
-    "classify": lambda model, more: list(classify(model, TEXTS, Classify("tea", **more)).blocks),
-    "fill-mask": lambda model, more: list(fill_mask(model, TEXTS, FillMask(top_k=2, **more)).blocks),
-    "score": lambda model, more: list(score(model, TEXTS[:12], Score(**{**more, "batch_tokens": 20})).blocks),
+    "encode": lambda model, more: list(model.encode_blocks(TEXTS, **more)),
+    "encode, cls": lambda model, more: list(model.encode_blocks(TEXTS, pooling="cls", layer=-1, **more)),
+    "encode, none": lambda model, more: list(model.encode_blocks(TEXTS, pooling="none", **more)),
+    "classify": lambda model, more: done(classify.plan(model, Classify(**more)), pair="tea"),
+    "fill-mask": lambda model, more: done(fill_mask.plan(model, FillMask(top_k=2, **more))),
+    "score": lambda model, more: done(score.plan(model, Score(**{**more, "batch_tokens": 20})), TEXTS[:12]),
 }
+
+
+def done(task: RecordTask, texts: Sequence[str] = TEXTS, pair: str | None = None) -> list[Records]:
+    """All that a task makes of texts."""
+    return list(running.results(task, from_values(texts, pair)))
 
 
 @pytest.fixture
@@ -231,9 +234,7 @@ def test_workers_error_comes_after_what_is_before_it(workers: int, model: Model,
     for row, message in (("{", "line 31: not valid JSON"), (json.dumps({"text": "rain " * 60}), "tokens, more than")):
         source.write_text("".join(line + "\n" for line in [*rows, row, *rows]), encoding="utf-8")
         blocks = iter(
-            encode_blocks(
-                model, from_files([str(source)]), Encode(batch_tokens=20, truncation="error", workers=workers)
-            )
+            model.encode_blocks(from_files([str(source)]), batch_tokens=20, truncation="error", workers=workers)
         )
         before: list[int] = []
         with pytest.raises(BertcliError, match=message):
@@ -258,7 +259,7 @@ def test_workers_error_closes_the_file_of_the_texts(
     monkeypatch.setattr(LineFile, "_open", noted)
     texts = from_files([str(source)])
     with pytest.raises(BertcliError, match="tokens, more than") as raised:
-        list(encode_blocks(model, texts, Encode(batch_tokens=20, truncation="error", workers=workers)))
+        list(model.encode_blocks(texts, batch_tokens=20, truncation="error", workers=workers))
     assert raised.value.__traceback__ is not None  # its frames are still there
     assert [stream.closed for stream in streams] == [True]
 
@@ -313,7 +314,7 @@ def test_workers_one_window_starts_nothing(
 
     monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", submit)
     for workers in (None, 1, 2):
-        assert len(list(fill_mask(model, ["[MASK] sat", "hot [MASK]"], FillMask(workers=workers)))) == 2
+        assert len(model.fill_mask(["[MASK] sat", "hot [MASK]"], workers=workers)) == 2
     assert started == []
 
 
@@ -340,7 +341,7 @@ def test_workers_pipe_is_answered_before_it_is_written_on(model: Model, monkeypa
     read, write = os.pipe()
     with open(read, encoding="utf-8") as stdin, open(write, "wb", buffering=0) as pipe:
         monkeypatch.setattr(sys, "stdin", stdin)
-        blocks = iter(encode_blocks(model, from_files(["-"]), Encode(batch_tokens=20, workers=2)))
+        blocks = iter(model.encode_blocks(from_files(["-"]), batch_tokens=20, workers=2))
         for number in range(4):
             pipe.write(b"tea with rain\n" * 20)
             done = 0
@@ -355,7 +356,7 @@ def test_workers_pipe_is_answered_before_it_is_written_on(model: Model, monkeypa
 
 def test_workers_end_when_no_more_is_wanted(model: Model, started: list[BaseProcess]) -> None:
     for more in ({"workers": 2}, {"workers": 1}):
-        blocks = encode_blocks(model, TEXTS * 20, Encode(batch_tokens=60, truncation="silent", **more)).blocks  # type: ignore[arg-type]
+        blocks = model.encode_blocks(TEXTS * 20, batch_tokens=60, truncation="silent", **more)  # type: ignore[arg-type]
         for _ in range(4):
             next(blocks)
         assert threads_of_windows() or more["workers"] == 2
@@ -404,16 +405,16 @@ def test_workers_by_itself_it_is_one_process_for_every_eight_cores(
 ) -> None:
     monkeypatch.setattr(running, "PATIENCE", 0.0)
     how: dict[str, Any] = {"batch_tokens": 20, "truncation": "silent", "workers": "auto"}
-    expected = list(score(model, TEXTS[:12], Score(**how)))
+    expected = model.score(TEXTS[:12], **how)
     assert started == []
     monkeypatch.setattr(running, "core_count", lambda: 9)
-    assert list(score(model, TEXTS[:12], Score(**{**how, "workers": None}))) == expected
+    assert model.score(TEXTS[:12], **{**how, "workers": None}) == expected
     assert started == []
-    assert list(score(model, TEXTS[:12], Score(**how))) == expected
+    assert model.score(TEXTS[:12], **how) == expected
     assert len(started) == 2
-    assert list(score(model, iter(TEXTS[:12]), Score(**how))) == expected
+    assert model.score(iter(TEXTS[:12]), **how) == expected
     monkeypatch.setattr(running, "PATIENCE", 1000.0)
-    assert list(score(model, TEXTS[:12], Score(**how))) == expected
+    assert model.score(TEXTS[:12], **how) == expected
     assert len(started) == 2
 
 
