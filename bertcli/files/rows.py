@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from bertcli.errors import BertcliError, shown
@@ -101,29 +102,20 @@ def sequences(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
     header: Line | None = None
     letters: list[str] = []
     size, error = 0, None
-
-    def text() -> Text:
-        assert header is not None
-        id = next(iter(header.text[1:].split()), "")
-        if error:
-            return Text("", place=header.place, id=id, error=error)
-        return Text("".join(letters), wanted.fixed_pair, header.place, id)
-
-    for line in lines:
-        if line.text.startswith(">"):
+    for line in chain(lines, [None]):
+        if line is None or line.text.startswith(">"):
             if header:
-                yield text()
-            header, letters, size, error = line, [], 0, line.error
-        elif not header and line.text.strip():
-            yield unusable(line.place, "a header (>) must come before a sequence.")
+                id, text = next(iter(header.text[1:].split()), ""), "" if error else "".join(letters)
+                yield Text(text, None if error else wanted.fixed_pair, header.place, id, error=error)
+            header, letters, size, error = line, [], 0, line and line.error
         elif header:
             size += len(line.text)
             error = error or line.error
             if size > LONGEST:
                 error, letters = f"{header.place}: a sequence of more than {LONGEST:,} letters.", []
             letters += [] if error else [line.text.strip()]
-    if header:
-        yield text()
+        elif line.text.strip():
+            yield unusable(line.place, "a header (>) must come before a sequence.")
 
 
 def json_lines(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
