@@ -194,5 +194,5 @@ def _forget() -> None:
     _lock.release()
 
 
-if hasattr(os, "register_at_fork"):  # OpenBLAS hangs in a child that was forked while another thread set the number
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)
+# OpenBLAS hangs in a child that was forked while another thread set the number.
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)

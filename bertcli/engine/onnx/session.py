@@ -82,8 +82,7 @@ def _forget() -> None:
     _turn = Lock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget)
 
 
 @contextmanager
