@@ -178,3 +178,14 @@ def test_trace_says_which_of_debertas_queries_a_row_is(tmp_path: Path) -> None:
     assert ("R", "PQ") in names
     assert ("Encoder input", "Query (Q)") in names or ("Encoder input", "Key (K)") in names
     assert not any(" or " in word for step in steps for word in (step["output"]["name"], step["inputs"][0]["name"]))
+
+
+def test_pass_page_leaves_out_attention_weights_that_do_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = encoded_size((4, 7, 7))  # of a layer with 4 heads
+    for bound, kept in ((weights, ["encoder.layers.3.attention.softmax"]), (weights - 1, [])):
+        monkeypatch.setattr("bertcli.analysis.trace.page.BOUND", bound)
+        found = drawn(tmp_path, "--variant", "mini", "--seed", "0", "--seq-len", "7")
+        assert [path for path in found.data["arrays"] if path.endswith("softmax")] == kept
+        assert {step["path"] for step in found.data["steps"]} <= found.ids

@@ -343,9 +343,8 @@ def _card(step: Step, width: str) -> Markup:
     if step.seconds is not None:
         facts.append(("Milliseconds", f"{1000 * step.seconds:.3f}"))
     if step.stats is not None:
-        for name, value in (("Minimum", step.stats.min), ("Mean", step.stats.mean), ("Maximum", step.stats.max),
-                            ("Standard deviation", step.stats.std)):  # fmt: skip
-            facts.append((name, "not finite" if value is None else f"{value:.4g}"))
+        names = {"min": "Minimum", "mean": "Mean", "max": "Maximum", "std": "Standard deviation"}
+        facts += [(title, _short(step.stats[name])) for name, title in names.items()]
     listed = [part for name, value in facts for part in (element("dt", name), element("dd", value))]
     damaged = step.stats is not None and not step.stats.finite
     return element(
@@ -359,6 +358,10 @@ def _card(step: Step, width: str) -> Markup:
         class_=f"card {width}",
         id=step.path,
     )  # fmt: skip
+
+
+def _short(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.4g}"
 
 
 def sized(symbols: str, shape: Sequence[int]) -> str:
@@ -432,8 +435,6 @@ def pass_notes(found: Pass) -> str:
         tree = formula(step.op, [one.name for one in step.inputs], step.output.name, step.settings)
         parts += [f"**{step.operation}** {', '.join(shapes[:-1])} → {shapes[-1]}", "", f"$${latex(tree)}$$", ""]
         if step.stats is not None:
-            low, mean, high = (
-                "not finite" if x is None else f"{x:.4g}" for x in (step.stats.min, step.stats.mean, step.stats.max)
-            )
+            low, mean, high = map(_short, (step.stats.min, step.stats.mean, step.stats.max))
             parts += [f"{step.params:,} parameters, {step.macs:,} MACs; minimum {low}, mean {mean}, maximum {high}", ""]
     return "\n".join(parts)
