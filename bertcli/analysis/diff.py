@@ -134,12 +134,12 @@ def diff(
         raise BertcliError(f"A tolerance of {shown_object(tolerance)} is not possible: it must be 0 or more.")
     limit = length_limit(model, max_length)
     if not isinstance(other, Model):
-        given = list(from_values(texts))
-        if len(given) != 1:
+        several = list(from_values(texts))
+        if len(several) != 1:
             raise BertcliError("Stored arrays are those of one text: give that one.")
         arrays = other if isinstance(other, Mapping) else read_arrays(str(other))
         name = "the arrays" if isinstance(other, Mapping) else str(other)
-        return _with_arrays(model, arrays, name, tokens_of(model, given[0].text, limit=limit), tolerance)
+        return _with_arrays(model, arrays, name, tokens_of(model, several[0].text, limit=limit), tolerance)
     limit = min(limit, length_limit(other, max_length))
     both = (_same_tokens(model, other, text.text, limit) for text in from_values(texts))
     if _encoder_steps(model) != _encoder_steps(other):
@@ -169,9 +169,9 @@ def _same_tokens(model: Model, other: Model, text: str, limit: int) -> tuple[Tok
 
 def _traced(model: Model, tokens: Tokens) -> Trace:
     """A pass with every head, and the output of each step."""
-    with trace(model, keep=lambda path: True) as found, np.errstate(all="ignore"):
+    with trace(model, keep=lambda path: True) as recorded, np.errstate(all="ignore"):
         model.outputs(np.array([tokens.ids]), np.array([tokens.segments]))
-    return found
+    return recorded
 
 
 def _encoder_steps(model: Model) -> list[tuple[str, str]]:
@@ -201,36 +201,36 @@ def step_diff(path: str, x: NDArray[Any], y: NDArray[Any]) -> StepDiff:
     return StepDiff(path, max_abs, float(max_abs / largest) if largest else 0.0, float(np.clip(cosines, -1, 1).mean()))
 
 
-def _joined(found: Sequence[Sequence[StepDiff]]) -> tuple[StepDiff, ...]:
+def _joined(of_texts: Sequence[Sequence[StepDiff]]) -> tuple[StepDiff, ...]:
     """The largest differences over all texts, and the mean cosine."""
     by_path: dict[str, list[StepDiff]] = {}
-    for steps in found:
+    for steps in of_texts:
         for step in steps:
             by_path.setdefault(step.path, []).append(step)
     return tuple(_largest(path, steps) for path, steps in by_path.items())
 
 
 def _largest(path: str, steps: Sequence[StepDiff]) -> StepDiff:
-    known = np.array([(step.max_abs, step.max_rel, step.cosine) for step in steps], dtype=np.float64)  # None is NaN
-    if np.isnan(known).any():
+    numbers = np.array([(step.max_abs, step.max_rel, step.cosine) for step in steps], dtype=np.float64)  # None is NaN
+    if np.isnan(numbers).any():
         return StepDiff(path, None, None, None)
-    return StepDiff(path, float(known[:, 0].max()), float(known[:, 1].max()), float(known[:, 2].mean()))
+    return StepDiff(path, float(numbers[:, 0].max()), float(numbers[:, 1].max()), float(numbers[:, 2].mean()))
 
 
 def weight_diffs(model: Model, other: Model) -> tuple[WeightDiff, ...]:
     """The parameters both have whose values differ, most first."""
     theirs = {parameter.path: parameter.array for parameter in parameters(other.network)}
-    found: dict[int, WeightDiff] = {}
+    differing: dict[int, WeightDiff] = {}
     for parameter in parameters(model.network):
         path, mine = parameter.path, parameter.array
-        if path not in theirs or id(mine) in found:  # a tied one is compared where it is first used
+        if path not in theirs or id(mine) in differing:  # a tied one is compared where it is first used
             continue
         if mine.shape != theirs[path].shape:
-            found[id(mine)] = WeightDiff(path, None)
+            differing[id(mine)] = WeightDiff(path, None)
         elif not np.array_equal(mine, theirs[path]):
             size = float(np.abs(mine - theirs[path]).max())
-            found[id(mine)] = WeightDiff(path, size if np.isfinite(size) else None)
-    order = sorted(found.values(), key=lambda one: -np.inf if one.max_abs is None else -one.max_abs)
+            differing[id(mine)] = WeightDiff(path, size if np.isfinite(size) else None)
+    order = sorted(differing.values(), key=lambda one: -np.inf if one.max_abs is None else -one.max_abs)
     return tuple(order)
 
 
@@ -256,30 +256,30 @@ def read_arrays(file: str) -> dict[str, NDArray[Any]]:
 
 
 def _with_arrays(model: Model, arrays: Mapping[str, NDArray[Any]], name: str, tokens: Tokens, tolerance: float) -> Diff:
-    found = _traced(model, tokens)
-    states = _state_paths(found)
+    recorded = _traced(model, tokens)
+    states = _state_paths(recorded)
     steps: dict[str, StepDiff] = {}
     for key, array in arrays.items():
         hidden = HIDDEN.fullmatch(key)
         path = states.get(int(hidden[1]), "") if hidden else key
-        if path in found.arrays:
-            steps[path] = step_diff(path, found.arrays[path], _fitted(array, found.arrays[path], key, name))
+        if path in recorded.arrays:
+            steps[path] = step_diff(path, recorded.arrays[path], _fitted(array, recorded.arrays[path], key, name))
     if not steps:
-        known = list(found.arrays)
+        paths = list(recorded.arrays)
         raise BertcliError(
             f"No array in {name} is named after a step of {model.name}. Known names are those of its trace "
-            f"({known[0]}, {known[1]}, … {known[-1]}) and hidden_states.0 to hidden_states.{max(states)}; in the file "
+            f"({paths[0]}, {paths[1]}, … {paths[-1]}) and hidden_states.0 to hidden_states.{max(states)}; in the file "
             f"are {', '.join(map(shown, list(arrays)[:3])) or 'none'}."
         )
-    order = tuple(steps[path] for path in found.arrays if path in steps)
+    order = tuple(steps[path] for path in recorded.arrays if path in steps)
     return Diff((model.name, name), tolerance, order, ())
 
 
-def _state_paths(found: Trace) -> dict[int, str]:
+def _state_paths(recorded: Trace) -> dict[int, str]:
     """The step that gives each layer's state; 0 is the embeddings' output, and the last one is the encoder's."""
-    modules = [call for call in found.calls if STATES.fullmatch(call.path)]
+    modules = [call for call in recorded.calls if STATES.fullmatch(call.path)]
     del modules[-2]  # the last layer's: the encoder may norm it
-    return {number: found.steps[call.made[-1]].path for number, call in enumerate(modules)}
+    return {number: recorded.steps[call.made[-1]].path for number, call in enumerate(modules)}
 
 
 def _fitted(array: NDArray[Any], own: Array, key: str, name: str) -> NDArray[Any]:
@@ -304,21 +304,21 @@ def _small(number: float) -> str:
 DECADES = 8  # of relative differences that bars and shades tell apart, below 1
 
 
-def diff_page(found: Diff | Similarity) -> str:
+def diff_page(view: Diff | Similarity) -> str:
     """The steps with the size of their differences, and the weights that differ; or the layers' similarities."""
-    if isinstance(found, Similarity):
-        return similarity_page(found)
-    document = found.document()
+    if isinstance(view, Similarity):
+        return similarity_page(view)
+    document = view.document()
     rows = [
         [row[0], row[1], shaded(row[2], -_strength(step.max_rel)), *row[3:]]
-        for row, step in zip(document.rows, found.steps, strict=True)
+        for row, step in zip(document.rows, view.steps, strict=True)
     ]
-    weights = [[one.path, "" if one.max_abs is None else _small(one.max_abs)] for one in found.weights]
+    weights = [[one.path, "" if one.max_abs is None else _small(one.max_abs)] for one in view.weights]
     parts = [*(element("p", line) for line in document.below)]
     parts.append(table("Steps in the order they run", document.columns, rows))
     if weights:
         parts.append(table("Weights that differ", [Column("Weight"), Column("Max abs", number=True)], weights))
-    return page(" and ".join(found.names), *parts, lead=MEANING)
+    return page(" and ".join(view.names), *parts, lead=MEANING)
 
 
 def _strength(max_rel: float | None) -> float:

@@ -156,20 +156,20 @@ def explanations(
     check_count("batch_tokens", batch_tokens)
     limit = length_limit(model, max_length)
     for index, (text, pair, *_) in enumerate(texts):
-        given = prepared(model, text, asked)
-        tokens = tokens_of(model, given, pair, limit)
+        whole = prepared(model, text, asked)
+        tokens = tokens_of(model, whole, pair, limit)
         sentence = sentence_of(model, tokens, text, asked)
         result = result_of(model, sentence, asked)
-        words = _words(model, tokens, [given, pair or ""], len(given) - len(text))
+        words = _words(model, tokens, [whole, pair or ""], len(whole) - len(text))
         value = float(result.of([sentence])[0])
         changed = [_without(model, sentence, one, by) for one in words]
         contributions = value - _values(result, changed, batch_tokens)
-        found = (
+        contributed = (
             Contribution(one.word, one.start, one.end, float(number), one.side)
             for one, number in zip(words, contributions, strict=True)
         )
         probability = None if result.probability is None else result.probability(value)
-        yield Explanation(index, text, pair, result.target, result.meaning, value, tuple(found), probability)
+        yield Explanation(index, text, pair, result.target, result.meaning, value, tuple(contributed), probability)
 
 
 def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> list[Word]:
@@ -179,12 +179,12 @@ def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> l
     """
     tokenizer = model.tokenizer
     special = {tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.id_of(tokenizer.mask_token)}
-    found: dict[tuple[int, int], list[int]] = {}
+    positions_of: dict[tuple[int, int], list[int]] = {}
     for position, (side, word, id) in enumerate(zip(tokens.sides, tokens.words, tokens.ids, strict=True)):
         if side is not None and word is not None and id not in special:
-            found.setdefault((side, word), []).append(position)
+            positions_of.setdefault((side, word), []).append(position)
     words = []
-    for (side, _), positions in found.items():
+    for (side, _), positions in positions_of.items():
         start, end = min(tokens.offsets[i][0] for i in positions), max(tokens.offsets[i][1] for i in positions)
         text = texts[side][start:end].lstrip()  # some tokenizers count the space before a word in
         end -= 0 if side else prompt
@@ -215,10 +215,10 @@ def _values(result: Result, sentences: list[Sentence], batch_tokens: int | None)
 # -------------------------------------------------------------------------------------------- pages and drawings
 
 
-def explain_page(found: Sequence[Explanation], model: str = "") -> str:
+def explain_page(several: Sequence[Explanation], model: str = "") -> str:
     """The texts with their words shaded, and the numbers below each."""
-    parts = [part for one in found for part in _parts(one, heading=len(found) > 1)]
-    title = f"What speaks for {found[0].meaning}" if len(found) == 1 else "What the words contribute"
+    parts = [part for one in several for part in _parts(one, heading=len(several) > 1)]
+    title = f"What speaks for {several[0].meaning}" if len(several) == 1 else "What the words contribute"
     return page(title, *parts, lead=MEANING, model=model)
 
 

@@ -274,42 +274,42 @@ def changes_without(model: Model, result: Result, sentence: Sentence, batch_toke
     value = float(result.of([sentence])[0])
     with np.errstate(all="ignore"):
         states = list(model.network.states(pack([sentence])))[:-1]
-        found = np.empty((len(states), count))
+        changes = np.empty((len(states), count))
         for layer, state in enumerate(states):
             for first in range(0, count, together):
                 some = np.arange(first, min(first + together, count))
                 copies = np.tile(state, (len(some), 1))
                 with watching(Silenced(model.network, layer, copies, some)):
-                    found[layer, some] = result.of([sentence] * len(some)) - value
-    return found
+                    changes[layer, some] = result.of([sentence] * len(some)) - value
+    return changes
 
 
 # -------------------------------------------------------------------------------------------- pages and drawings
 
 
-def heads_page(found: Heads) -> str:
+def heads_page(view: Heads) -> str:
     """A grid of layers and heads, shaded by the change or by how far heads look, and all numbers below."""
-    by_place = _by_place(found)
+    by_place = _by_place(view)
     rows = [[str(layer), *row] for layer, row in enumerate(by_place)]
     columns = [Column("Layer", number=True), *(Column(f"Head {head}") for head in range(max(map(len, by_place))))]
-    document = found.document()
-    lead = MEANING if found.meaning is None else f"{MEANING} {OF_CHANGE.format(meaning=found.meaning)}"
+    document = view.document()
+    lead = MEANING if view.meaning is None else f"{MEANING} {OF_CHANGE.format(meaning=view.meaning)}"
     numbers = table("All numbers", document.columns, document.rows)
-    return page(f"Attention heads of {found.model}", table(_caption(found), columns, rows), numbers, lead=lead)
+    return page(f"Attention heads of {view.model}", table(_caption(view), columns, rows), numbers, lead=lead)
 
 
-def _caption(found: Heads) -> str:
-    what = "Mean distance" if found.meaning is None else "Change of the result without the head"
+def _caption(view: Heads) -> str:
+    what = "Mean distance" if view.meaning is None else "Change of the result without the head"
     return f"{what}: layers down, heads across"
 
 
-def _by_place(found: Heads) -> list[list[str]]:
+def _by_place(view: Heads) -> list[list[str]]:
     """A shaded number for each head that is shown, in its row and column."""
-    name = "distance" if found.meaning is None else "change"
-    largest = max((abs(head[name]) for head in found.heads), default=0.0) or 1.0
-    layers, heads = max(head.layer for head in found.heads), max(head.head for head in found.heads)
+    name = "distance" if view.meaning is None else "change"
+    largest = max((abs(head[name]) for head in view.heads), default=0.0) or 1.0
+    layers, heads = max(head.layer for head in view.heads), max(head.head for head in view.heads)
     rows = [[""] * (1 + heads) for _ in range(1 + layers)]
-    for head in found.heads:
+    for head in view.heads:
         text = f"{head[name]:+.3f}" if name == "change" else f"{head[name]:.1f}"
         title = f"layer {head.layer}, head {head.head}: {text}"
         rows[head.layer][head.head] = shaded(text, head[name] / largest, title=title)

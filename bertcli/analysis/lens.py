@@ -100,7 +100,7 @@ class Lens(ByName, Documented):
         for one in self.masks:
             for layer in one.layers:
                 name = [f"{one.position} {one.token_str}"] if layer.layer == 0 else [""]
-                predictions = [f"{found.token_str} {found.score:.1%}" for found in layer.predictions]
+                predictions = [f"{token.token_str} {token.score:.1%}" for token in layer.predictions]
                 numbers = [f"{layer.rank:,}", f"{layer.score:.4f}", f"{layer.kl:.4f}"]
                 rows.append([*(name if several else []), str(layer.layer), *predictions, *numbers])
                 lines.append({"position": one.position, **_layer(layer)})
@@ -152,7 +152,7 @@ def lenses(
         views = _views(model, pack([tokens]), masks, top_k)
         pieces = tokens.pieces
         yield Lens(
-            index, text, tuple(TokenView(i, pieces[i], tuple(found)) for i, found in zip(masks, views, strict=True))
+            index, text, tuple(TokenView(i, pieces[i], tuple(layers)) for i, layers in zip(masks, views, strict=True))
         )
 
 
@@ -162,14 +162,14 @@ def _views(model: Model, batch: Packed, rows: list[int], top_k: int) -> list[lis
         *states, last_state = [state[rows] for state in model.network.states(batch)]
         states = [model.network.finish(state) for state in states] + [last_state]  # the last one is as heads read it
     step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
-    found: list[list[LayerView]] = []
+    views: list[list[LayerView]] = []
     for first in range(0, len(rows), step):
         some = slice(first, first + step)
         last = _log_probabilities(model, states[-1][some], batch)
         layers = [_layer_views(model, _log_probabilities(model, state[some], batch), last, layer, top_k)
                   for layer, state in enumerate(states)]  # fmt: skip
-        found += [list(one) for one in zip(*layers, strict=True)]
-    return found
+        views += [list(one) for one in zip(*layers, strict=True)]
+    return views
 
 
 def _log_probabilities(model: Model, state: Array, batch: Packed) -> Numbers:
@@ -177,8 +177,8 @@ def _log_probabilities(model: Model, state: Array, batch: Packed) -> Numbers:
     with np.errstate(all="ignore"):
         logits = model.network.predict("mlm", state, batch).astype(np.float64)
     check_finite(logits)
-    found: Numbers = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
-    return found
+    normalized: Numbers = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+    return normalized
 
 
 def _layer_views(model: Model, here: Numbers, last: Numbers, layer: int, top_k: int) -> Iterator[LayerView]:
@@ -197,10 +197,10 @@ def _layer_views(model: Model, here: Numbers, last: Numbers, layer: int, top_k: 
 MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predictions is readable
 
 
-def lens_page(found: Sequence[Lens], model: str = "") -> str:
+def lens_page(views: Sequence[Lens], model: str = "") -> str:
     """A table of layers for each mask; for many tokens a grid of each layer's best prediction."""
-    parts = [part for one in found for part in _parts(one, heading=len(found) > 1)]
-    numbers = NUMBERS if any(len(one.masks) <= MOST_TABLES for one in found) else ""
+    parts = [part for one in views for part in _parts(one, heading=len(views) > 1)]
+    numbers = NUMBERS if any(len(one.masks) <= MOST_TABLES for one in views) else ""
     return page("What each layer would predict", *parts, lead=MEANING + numbers, model=model)
 
 

@@ -159,8 +159,8 @@ def _log_probability(model: Model, sentence: Sentence, word: str | None) -> Resu
 
     def of(sentences: Sequence[Sentence]) -> Numbers:
         outputs = _mask_logits(model, sentences)
-        found: Numbers = outputs[:, pieces[0]] - np.logaddexp.reduce(outputs, axis=1)
-        return found
+        values: Numbers = outputs[:, pieces[0]] - np.logaddexp.reduce(outputs, axis=1)
+        return values
 
     return Result(target, f"the log-probability of {target} at the mask", of, math.exp)
 
@@ -181,6 +181,6 @@ def _mask_logits(model: Model, sentences: Sequence[Sentence]) -> Numbers:
     """What the masked-language-model head says at the mask of each sentence: [sentence, vocabulary]."""
     batch = pack(sentences)
     rows = batch.first + np.array([sentence.mask for sentence in sentences])
-    found = model.network.predict("mlm", hidden_states(model, batch, rows), batch)
-    check_finite(found)
-    return found.astype(np.float64)
+    outputs = model.network.predict("mlm", hidden_states(model, batch, rows), batch)
+    check_finite(outputs)
+    return outputs.astype(np.float64)

@@ -62,12 +62,12 @@ def similarity(model: Model, other: Model, both: Iterable[tuple[Tokens, Tokens]]
     """The layers of two models compared over the tokens of several texts, each as either model reads it."""
     states: tuple[list[list[Array]], list[list[Array]]] = ([], [])
     for pair in both:
-        for one, tokens, found in zip((model, other), pair, states, strict=True):
+        for one, tokens, of_model in zip((model, other), pair, states, strict=True):
             with np.errstate(all="ignore"):
-                found.append([np.array(state) for state in one.network.states(pack([tokens]))])
+                of_model.append([np.array(state) for state in one.network.states(pack([tokens]))])
     if not states[0]:
         raise BertcliError(NO_TEXT)
-    layers = [[_centered(np.concatenate(column)) for column in zip(*found, strict=True)] for found in states]
+    layers = [[_centered(np.concatenate(column)) for column in zip(*of_model, strict=True)] for of_model in states]
     cka = tuple(tuple(linear_cka(x, y) for y in layers[1]) for x in layers[0])
     return Similarity((model.name, other.name), len(layers[0][0]), cka)
 
@@ -75,8 +75,8 @@ def similarity(model: Model, other: Model, both: Iterable[tuple[Tokens, Tokens]]
 def _centered(rows: Array) -> NDArray[np.float64]:
     if not np.isfinite(rows).all():
         raise damaged()
-    found: NDArray[np.float64] = rows - rows.mean(axis=0, dtype=np.float64)
-    return found
+    centered: NDArray[np.float64] = rows - rows.mean(axis=0, dtype=np.float64)
+    return centered
 
 
 def linear_cka(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
@@ -89,9 +89,9 @@ def linear_cka(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     return float(above / below) if below else 0.0
 
 
-def similarity_page(found: Similarity) -> str:
+def similarity_page(view: Similarity) -> str:
     """The layers' similarities as a shaded table."""
-    document = found.document()
+    document = view.document()
     rows = [[row[0], *(shaded(text, float(text)) for text in row[1:])] for row in document.rows]
     below = [element("p", line) for line in document.below]
-    return page(" and ".join(found.names), *below, table("Linear CKA of layers", document.columns, rows), lead=OF_CKA)
+    return page(" and ".join(view.names), *below, table("Linear CKA of layers", document.columns, rows), lead=OF_CKA)
