@@ -58,6 +58,7 @@ PAGES: dict[str, list[str]] = {
     "pass-without-weights": ["trace", "--variant", "base"],
     "pass-textbook": ["trace", "--variant", "textbook", "--seed", "0", "--seq-len", "5"],
     "pass-long": ["trace", LONG],
+    "roofline": ["trace", "--variant", "base", "--estimate", "--gflops", "100", "--gbps", "20"],
     "lens": ["lens", TEXT],
     "lens-all": ["lens", TEXT, "--all"],
     "explain": ["explain", "A warm, funny and moving film </script>."],

@@ -21,7 +21,7 @@ from bertcli.errors import BertcliError
 from bertcli.report.page import Markup, element, page, table
 from bertcli.report.tables import Column
 
-CALL = 20e-6  # seconds
+CALL = 40e-6  # seconds, measured
 WIDTH, HEIGHT, MARGIN = 720, 420, 56  # of the picture, in its own units
 LEAD = (
     "Each point is a step of the pass. To the right are steps with more arithmetic for every byte they read or write; "
