@@ -178,7 +178,7 @@ def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> l
     Of the first text, `prompt` characters at the beginning do not count.
     """
     tokenizer = model.tokenizer
-    special = {tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.id_of(tokenizer.mask_token)}
+    special = {tokenizer.special_id(role) for role in ("cls", "sep", "pad", "mask")}
     positions_of: dict[tuple[int, int], list[int]] = {}
     for position, (side, word, id) in enumerate(zip(tokens.sides, tokens.words, tokens.ids, strict=True)):
         if side is not None and word is not None and id not in special:

@@ -153,7 +153,7 @@ def _log_probability(model: Model, sentence: Sentence, word: str | None) -> Resu
     """x_word - ln Σ exp(x), where x = MLM(hidden state of the mask)."""
     check_head(model, "mlm", "Explaining a mask")
     pieces = (_mask_logits(model, [sentence])[0].argmax(),) if word is None else model.tokenizer.pieces_of(word)
-    if len(pieces) != 1 or pieces[0] == model.tokenizer.unk_id:
+    if len(pieces) != 1 or pieces[0] == model.tokenizer.special_id("unk"):
         raise BertcliError(f"{shown(word)} is not one piece of the vocabulary: ask about a word that is.")
     target = word or spelled(model, int(pieces[0]))
 

@@ -156,7 +156,7 @@ def find_targets(model: Opened, words: Sequence[str] | str) -> dict[Target, Spel
     separated = filter(None, map(str.strip, words.split(","))) if isinstance(words, str) else words
     for word in separated:
         ids = model.tokenizer.pieces_of(word)
-        if not ids or model.tokenizer.unk_id in ids:
+        if not ids or model.tokenizer.special_id("unk") in ids:
             raise BertcliError(f"The target {shown(word)} is unknown to the vocabulary of {model.name}.")
         found.setdefault(ids, _spelled(word, ids, model.tokenizer))
     if not found:

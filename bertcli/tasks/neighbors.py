@@ -38,7 +38,7 @@ def neighbors(model: Opened, words: Iterable[str], *, top_k: int = 10) -> Iterat
 
 def _piece(tokenizer: Tokenizer, word: str) -> int:
     ids = tokenizer.pieces_of(word)
-    unknown = tokenizer.unk_id in ids and tokenizer.id_of(word) is None
+    unknown = tokenizer.special_id("unk") in ids and tokenizer.id_of(word) is None
     if unknown or not ids:
         raise BertcliError(f"{shown(word)} is unknown to the vocabulary: give another word.")
     if len(ids) > 1:

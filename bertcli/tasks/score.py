@@ -58,7 +58,7 @@ class _Score(RecordTask):
             sentence, truth = own_masks(self.model, item), _true_ids(self.model, item, self.target)
             return [_Guess(sentence, [truth[at] for at in sentence.positions])]
         whole, mask = MaskedSentence(ids, item.tokens.segments, ()), [tokenizer.mask_id]
-        skipped = {tokenizer.cls_id, tokenizer.sep_id}
+        skipped = {tokenizer.special_id("cls"), tokenizer.special_id("sep")}
         return [_Guess(whole.replaced(at, mask, (at,)), [id]) for at, id in enumerate(ids) if id not in skipped]
 
 

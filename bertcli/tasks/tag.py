@@ -85,7 +85,7 @@ class _Tag(RecordTask):
         for position, (id, piece, (start, end), side) in enumerate(columns, part.first):
             if side is None:
                 continue
-            unknown = id == tokenizer.unk_id  # it stands for a whole word, and does not spell it
+            unknown = id == tokenizer.special_id("unk")  # it stands for a whole word, and does not spell it
             own = not unknown and continues(piece, text, start, end, tokenizer.prefix)
             pieces.append(Piece(position, start, end, text[start:end] if unknown else piece, own))
         rows = probabilities[[place for place, side in enumerate(part.sides) if side is not None]]

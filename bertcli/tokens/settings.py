@@ -18,7 +18,8 @@ FLAGS = (
     "trim_offsets",
 )  # fmt: skip
 
-# Classes, as `kind` has them, that give segments in transformers 4 and none in 5 where model_input_names is not set.
+# Classes, as `kind` has them, that give segments in transformers 4 and none in 5 where model_input_names is not set:
+# then the version that wrote the files decides.
 DISPUTED = ("pretrained", "tokenizersbackend", "albert")
 
 
@@ -28,8 +29,7 @@ class Settings(NamedTuple):
     `kind` is that class in lower case without "Tokenizer" and "Fast", or where none is named the model's type without
     dashes: both are "xlmroberta". `named` holds the special tokens by role, `added` tokens by id, and `described` those
     special tokens of which a file says how they are recognized. `has_segments` is false where the model is given
-    no segments (`disputed` if transformers 4 and 5 do not agree), and `framed` where no special tokens are put around a
-    text.
+    no segments, and `framed` where no special tokens are put around a text.
     """
 
     kind: str = ""
@@ -41,7 +41,6 @@ class Settings(NamedTuple):
     max_length: int | None = None
     cut_left: bool = False
     has_segments: bool = True
-    disputed: bool = False
     framed: bool = True
 
     def flag(self, name: str, default: bool) -> bool:
@@ -77,7 +76,6 @@ def read_settings(folder: Path) -> Settings:
         max_length=_max_length(config.get("model_max_length"), file),
         cut_left=config.get("truncation_side") == "left",
         has_segments="token_type_ids" in inputs if isinstance(inputs, list) else not (disputed and written_by_5),
-        disputed=disputed,
     )
 
 

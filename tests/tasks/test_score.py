@@ -18,7 +18,7 @@ def test_score_masks_each_token_in_turn(mlm: Model) -> None:
     (tokens,) = mlm.tokenizer.encode([text])
     expected = []
     for position, id in enumerate(tokens.ids):
-        if id not in (mlm.tokenizer.cls_id, mlm.tokenizer.sep_id):
+        if id not in (mlm.tokenizer.special_id("cls"), mlm.tokenizer.special_id("sep")):
             ids = [*tokens.ids]
             ids[position] = mlm.tokenizer.mask_id
             expected.append((mlm.tokenizer.piece(id), log_probabilities(mlm, ids)[position, id]))

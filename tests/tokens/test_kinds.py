@@ -79,7 +79,7 @@ def test_kinds_know_a_word_by_itself(opened: Opened, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_kinds_have_special_tokens_by_role(opened: Opened, kind: str, tmp_path: Path) -> None:
     def roles(of: Tokenizer) -> list[int | None]:
-        return [of.mask_id, of.cls_id, of.sep_id, of.pad_id, of.unk_id]
+        return [of.special_id(role) for role in ("mask", "cls", "sep", "pad", "unk")]
 
     (tokens,) = opened(kind).encode([f"tea {opened(kind).mask_token}"])
     mask, first, last, _, unknown = roles(opened(kind))

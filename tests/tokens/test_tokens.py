@@ -111,13 +111,7 @@ def test_padding_and_truncation_of_tokenizer_json_are_off(baked: int | None, fol
 def test_special_tokens_in_a_text_are_recognized(form: str, folder: Path) -> None:
     tokenizer = from_vocabulary(folder) if form == "vocab" else from_json(folder)
     assert pieces_of(tokenizer, "a[MASK]b [SEP]") == ["[CLS]", "a", "[MASK]", "b", "[SEP]", "[SEP]"]
-    assert [tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.unk_id] == [
-        4,
-        2,
-        3,
-        0,
-        1,
-    ]
+    assert [tokenizer.special_id(role) for role in ("mask", "cls", "sep", "pad", "unk")] == [4, 2, 3, 0, 1]
 
 
 @pytest.mark.parametrize("value", ["<mask>", {"content": "<mask>", "lstrip": True, "__type": "AddedToken"}])
