@@ -344,7 +344,7 @@ def signature(name: str, folder: Path | None) -> str:
                     file.seek(size * number // BLOCKS)
                     found.update(file.read(BLOCK))
     named = folder.name if folder and Path(name).is_dir() else name  # a path would say where it lay
-    return f"{named} {found.hexdigest()}"
+    return f"{named.encode('utf-8', 'backslashreplace').decode()} {found.hexdigest()}"
 
 
 def difference(old: Fingerprint, new: Fingerprint) -> str | None:

@@ -281,7 +281,7 @@ def test_errors_help_is_not_cut_in_a_terminal_of_80_columns(command: str) -> Non
     assert {*examples(command)} <= {line.strip() for line in lines}
 
 
-NEEDS_MORE = re.compile(r" -m | -i |--against|--config|\||my-|\.svg|doctor")  # than what is bundled
+NEEDS_MORE = re.compile(r" -m | -i |--against|--config|\||my-|\.svg|doctor|merge")  # than what is bundled
 
 
 @pytest.mark.parametrize("example", [line for line in examples() if not NEEDS_MORE.search(line)])
