@@ -1,4 +1,4 @@
-"""A graph as an ONNX file, written a weight at a time: no copy of all weights is ever in memory."""
+"""A graph as an ONNX file, written a weight at a time: no copy of the weights is ever in memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ MEASURED = (
     "average and 0.96 at least, and they change a little with the batch."
 )
 
-_GRAPH = 7  # the number of this field of a model (onnx.proto3)
+# Fields of protobuf's messages (onnx.proto3): a length-delimited field has the tag 8 · number + 2.
+_GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
 
 
 class Export(NamedTuple):
@@ -44,40 +45,45 @@ class Export(NamedTuple):
 
 def check(export: Export) -> None:
     """Raise if onnx.checker finds a fault, in nodes, types or shapes. Weights count as inputs of their shape."""
-    from onnx import TensorProto, checker, helper
+    from onnx import checker, helper
 
-    model, kind = _without_weights(export), TensorProto.FLOAT16 if export.graph.half else TensorProto.FLOAT
+    model = _without_weights(export)
     for name, weight in _weights(export).items():
-        model.graph.input.append(helper.make_tensor_value_info(name, kind, weight.shape))
+        model.graph.input.append(helper.make_tensor_value_info(name, _type(export), weight.shape))
     checker.check_model(model, full_check=True)
 
 
 def write(export: Export, file: BinaryIO, beside: BinaryIO | None = None, location: str = "") -> None:
     """Write the whole model; with `beside` the weights go there, and the model refers to them by `location`."""
-    from onnx import GraphProto
-    from onnx.external_data_helper import set_external_data
+    from onnx import TensorProto
 
     model = _without_weights(export)
-    if beside is not None:
-        for tensor in _tensors(export):
-            beside.seek(-beside.tell() % ALIGNMENT, os.SEEK_CUR)
-            set_external_data(tensor, location, beside.tell(), len(tensor.raw_data))
-            beside.write(tensor.raw_data)
-            tensor.ClearField("raw_data")
-            model.graph.initializer.append(tensor)
-        file.write(model.SerializeToString())
-        return
-
-    def parts() -> Iterator[onnx.GraphProto]:  # protobuf joins messages that are written one after the other
-        yield graph
-        yield from (GraphProto(initializer=[tensor]) for tensor in _tensors(export))
-
-    graph = GraphProto()
-    graph.CopyFrom(model.graph)
+    offset = 0
+    inside: list[tuple[bytes, Array]] = []  # weights, each after the bytes before its numbers
+    for name, weight in _weights(export).items():
+        tensor = TensorProto(name=name, dims=weight.shape, data_type=_type(export))
+        size = weight.size * (2 if export.graph.half else 4)
+        if beside is None:
+            head = tensor.SerializeToString() + _tag(_RAW_DATA, size)
+            inside.append((_tag(_INITIALIZER, len(head) + size) + head, weight))
+            offset += len(inside[-1][0]) + size
+            continue
+        offset += -offset % ALIGNMENT
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, value in (("location", location), ("offset", str(offset)), ("length", str(size))):
+            tensor.external_data.add(key=key, value=value)
+        model.graph.initializer.append(tensor)
+        beside.seek(offset)
+        beside.writelines(_bytes(export, weight))
+        offset += size
+    # Messages are joined by writing one after the other: the weights inside follow the rest of the graph.
+    graph = model.graph.SerializeToString()
     model.ClearField("graph")
-    file.write(model.SerializeToString() + _head(_GRAPH, sum(part.ByteSize() for part in parts())))
-    for part in parts():
-        file.write(part.SerializeToString())
+    file.write(model.SerializeToString())
+    file.write(_tag(_GRAPH, len(graph) + (offset if beside is None else 0)) + graph)
+    for head, weight in inside:
+        file.write(head)
+        file.writelines(_bytes(export, weight))
 
 
 def write_parts(export: Export, file: Path, *, apart: bool) -> None:
@@ -210,18 +216,23 @@ def _weights(export: Export) -> dict[str, Array]:
     return {name: weight for name, weight in export.graph.weights.items() if name in used}
 
 
-def _tensors(export: Export) -> Iterator[onnx.TensorProto]:
-    """The weights as they are stored, each made when it is asked for."""
-    from onnx import numpy_helper
+def _type(export: Export) -> int:
+    from onnx import TensorProto
 
-    for name, weight in _weights(export).items():
-        yield numpy_helper.from_array(weight.astype("<f2" if export.graph.half else "<f4", copy=False), name)
+    return TensorProto.FLOAT16 if export.graph.half else TensorProto.FLOAT
 
 
-def _head(field: int, length: int) -> bytes:
-    """What stands before a message in a field: 8 · number + 2, and its length, seven bits to a byte, lowest first."""
-    head = bytes([8 * field + 2])
+def _bytes(export: Export, weight: Array) -> Iterator[bytes]:
+    """A weight as it is stored, some rows at a time: little-endian, row-major."""
+    rows = max(1, (1 << 22) // max(1, weight[:1].size))
+    for first in range(0, len(weight), rows):
+        yield weight[first : first + rows].astype("<f2" if export.graph.half else "<f4", copy=False).tobytes()
+
+
+def _tag(field: int, length: int) -> bytes:
+    """The head of a length-delimited field: its tag and the length, seven bits to a byte, lowest first."""
+    found = bytes([8 * field + 2])
     while length > 127:
-        head += bytes([length & 127 | 128])
+        found += bytes([length & 127 | 128])
         length >>= 7
-    return head + bytes([length])
+    return found + bytes([length])
