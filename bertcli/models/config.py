@@ -215,6 +215,12 @@ class RotaryConfig(Config):
     θ (rope_theta, or `thetas`) gives how fast the pairs of a head turn; factor, by how much slower.
     """
 
+    hidden_size: int = count(768, "H", needed=True)
+    num_hidden_layers: int = layers(12)
+    num_attention_heads: int = count(12, "A", needed=True)
+    intermediate_size: int = count(3072, "F", needed=True)
+    max_position_embeddings: int = count(8192, "P")
+
     absolute: ClassVar[bool] = False
     rope_types: ClassVar[tuple[str, ...]] = ("default",)  # those that run
     windows: ClassVar[Any] = None

@@ -13,7 +13,7 @@ from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError
 from bertcli.models.bert import ATTENTION, LAYER, POOLER
-from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, layers, renamed
+from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, renamed
 from bertcli.models.registry import Family
 from bertcli.models.roberta import FINE_TUNED, LM_HEAD, MaskedLM
 from bertcli.network import rotary
@@ -72,13 +72,9 @@ class Esm(NormedNetwork):
 
 @dataclass(frozen=True)
 class EsmConfig(OneRopeConfig):
-    """An ESM configuration with config.json's own keys; the defaults are those of ESM-2's smallest model."""
+    """An ESM configuration with config.json's own keys."""
 
     vocab_size: int = count(33, "V", needed=True)
-    hidden_size: int = count(320, "H", needed=True)
-    num_hidden_layers: int = layers(6)
-    num_attention_heads: int = count(20, "A", needed=True)
-    intermediate_size: int = count(1280, "F", needed=True)
     hidden_act: str = activation()
     layer_norm_eps: float = eps(1e-5)
     max_position_embeddings: int = count(1026, "P")
@@ -132,7 +128,7 @@ FAMILY = Family(
     ),
     unread=("contact_head.",),
     variants={
-        "esm2-8m": EsmConfig(),
+        "esm2-8m": EsmConfig.sized(6, 320, num_attention_heads=20),
         "esm2-35m": EsmConfig.sized(12, 480, num_attention_heads=20),
         "esm2-150m": EsmConfig.sized(30, 640, num_attention_heads=20),
         "esm2-650m": EsmConfig.sized(33, 1280, num_attention_heads=20),

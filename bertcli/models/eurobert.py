@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
-from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, layers, theta
+from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, theta
 from bertcli.models.registry import Family, layer_names
 from bertcli.network import heads, rotary
 from bertcli.network.heads import TokenClassifier
@@ -82,15 +82,10 @@ class EuroBertConfig(OneRopeConfig):
     """A EuroBERT configuration with config.json's own keys; the defaults are those of EuroBERT-210m."""
 
     vocab_size: int = count(128256, "V", needed=True)
-    hidden_size: int = count(768, "H", needed=True)
-    num_hidden_layers: int = layers(12)
-    num_attention_heads: int = count(12, "A", needed=True)
     num_key_value_heads: int | None = count(None)
     head_dim: int | None = count(None)
-    intermediate_size: int = count(3072, "F", needed=True)
     hidden_act: str = activation("silu")
     rms_norm_eps: float = eps(1e-5)
-    max_position_embeddings: int = count(8192, "P")
     rope_theta: float = theta(10000.0)
     attention_bias: bool = choice(False)
     mlp_bias: bool = choice(False)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
 from bertcli.models import eurobert
-from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, layers, number, theta
+from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, number, theta
 from bertcli.models.registry import Family, layer_names
 from bertcli.network import rotary
 from bertcli.network.module import Module, fixed, part, parts, setting
@@ -106,12 +106,8 @@ class GemmaConfig(LocalConfig):
     """A Gemma 3 configuration with config.json's own keys; the defaults are those of Gemma's code."""
 
     vocab_size: int = count(262208, "V", needed=True)
-    hidden_size: int = count(2304, "H", needed=True)
-    num_hidden_layers: int = layers(26)
-    num_attention_heads: int = count(8, "A", needed=True)
     num_key_value_heads: int = count(4)
     head_dim: int = count(256)
-    intermediate_size: int = count(9216, "F", needed=True)
     hidden_activation: str = activation("gelu_pytorch_tanh")
     rms_norm_eps: float = eps(1e-6)
     max_position_embeddings: int = count(131072, "P")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from bertcli.engine.array import Integers
 from bertcli.models.bert import EMBEDDINGS, POOLER
-from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, layers, number, theta
+from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, number, theta
 from bertcli.models.nomic_bert import Embeddings
 from bertcli.models.registry import Family, layer_names
 from bertcli.models.roberta import LM_HEAD, MaskedLM
@@ -61,14 +61,9 @@ class GteConfig(OneRopeConfig):
     """A GTE configuration with config.json's own keys; the defaults are those of gte-multilingual-base."""
 
     vocab_size: int = count(250048, "V", needed=True)
-    hidden_size: int = count(768, "H", needed=True)
-    num_hidden_layers: int = layers(12)
-    num_attention_heads: int = count(12, "A", needed=True)
-    intermediate_size: int = count(3072, "F", needed=True)
     hidden_act: str = activation()
     layer_norm_eps: float = eps(1e-12)
     layer_norm_type: str = choice("layer_norm")
-    max_position_embeddings: int = count(8192, "P")
     type_vocab_size: int = count(1, "T", least=0)
     rope_theta: float = theta(160000.0)
     rope_type: str = choice("default", "linear", "ntk")

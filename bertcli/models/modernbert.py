@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
-from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, layers, theta
+from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, theta
 from bertcli.models.registry import Family
 from bertcli.network import encoder, rotary
 from bertcli.network.module import Module, parameter, part, parts, setting
@@ -138,12 +138,7 @@ class ModernBertConfig(LocalConfig):
     """A ModernBERT configuration with config.json's own keys; the defaults are those of ModernBERT-base."""
 
     vocab_size: int = count(50368, "V", needed=True)
-    hidden_size: int = count(768, "H", needed=True)
-    num_hidden_layers: int = layers(22)
-    num_attention_heads: int = count(12, "A", needed=True)
-    intermediate_size: int = count(1152, "F", needed=True)
     norm_eps: float = eps(1e-5)
-    max_position_embeddings: int = count(8192, "P")
     local_attention: int = count(128)
     global_attn_every_n_layers: int = count(3)
     global_rope_theta: float = theta(160000.0)
@@ -225,7 +220,7 @@ FAMILY = Family(
         (r"(?:classifier|token_classifier|qa|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
     ),
     variants={
-        "modernbert-base": ModernBertConfig(),
+        "modernbert-base": ModernBertConfig(num_hidden_layers=22, intermediate_size=1152),
         "modernbert-large": ModernBertConfig(
             hidden_size=1024, num_hidden_layers=28, num_attention_heads=16, intermediate_size=2624
         ),

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
 from bertcli.models.bert import EMBEDDINGS, MLM, POOLER
-from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, layers, renamed, theta
+from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, renamed, theta
 from bertcli.models.registry import Family, layer_names
 from bertcli.network import encoder, rotary
 from bertcli.network.encoder import LayerNorm
@@ -78,10 +78,6 @@ class NomicBertConfig(OneRopeConfig):
     """A NomicBERT configuration with config.json's own keys; the defaults are those of nomic-embed-text."""
 
     vocab_size: int = count(30528, "V", needed=True)
-    hidden_size: int = count(768, "H", needed=True)
-    num_hidden_layers: int = layers(12)
-    num_attention_heads: int = count(12, "A", needed=True)
-    intermediate_size: int = count(3072, "F", needed=True)
     hidden_act: str = activation("silu")
     layer_norm_eps: float = eps(1e-12)
     max_position_embeddings: int = count(2048, "P")
