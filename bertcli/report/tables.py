@@ -52,9 +52,21 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Non
 
 
 def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[str]]:
-    """The lines of a table, heading and body. No text is lost: a narrow terminal folds text, but never numbers."""
+    """The lines of a table, heading and body. No text is lost: a narrow terminal folds text, but never numbers.
+
+    Where that is still too wide, there is no heading, and the cells of a row stand below one another with their names.
+    """
     width = terminal_width()
     cells = [[visible(value) for value in row] for row in rows]
+    heading, body = _side_by_side(columns, cells, width)
+    if width is not None and max(map(cell_count, [*heading, *body]), default=0) > width:
+        return [], list(_below_one_another(columns, cells, width))
+    return heading, body
+
+
+def _side_by_side(
+    columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int | None
+) -> tuple[list[str], list[str]]:
     natural = [max(map(cell_count, [column.name, *(row[i] for row in cells)])) for i, column in enumerate(columns)]
     narrow = width is not None and sum(natural) + BESIDE * len(columns) > width
     widths = _folded_widths(columns, cells, (width or 0) - (BESIDE - 1) * len(columns)) if narrow else natural
@@ -62,6 +74,20 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tup
     rule = "─" * (sum(widths) + len(gap) * (len(columns) - 1) + 2)
     body = [line for row in cells for line in _lines(row, columns, widths, gap)]
     return list(_lines([column.name for column in columns], columns, widths, gap, foot=True)), [rule, *body]
+
+
+def _below_one_another(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """A line or more for every cell that is not empty."""
+    widest = min(max(cell_count(column.name) for column in columns), width // 2)
+    for i, row in enumerate(cells):
+        if i:
+            yield ""
+        for column, value in zip(columns, row, strict=True):
+            if value:
+                names = folded(column.name, widest).split("\n")
+                texts = folded(value, width - widest - BESIDE).split("\n")
+                for name, text in zip_longest(names, texts, fillvalue=""):
+                    yield f" {_padded(name, widest)}{' ' * (BESIDE - 1)}{text}".rstrip()
 
 
 def _lines(

@@ -14,7 +14,7 @@ from terminal import bertcli
 import bertcli as library
 
 
-@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
 @pytest.mark.parametrize(
     "arguments",
     [("--formulas",), ("--versus", "small"), ("--style", "keras"), ("--tensors",)],
