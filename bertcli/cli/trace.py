@@ -213,6 +213,7 @@ def _or(given: int | None, otherwise: int) -> int:
 def _show(model: Model, trace: Trace, wanted: TraceOptions, results: Sequence[str] = ()) -> None:
     from bertcli.analysis.trace.tables import trace_document
     from bertcli.report.documents import print_document
+    from bertcli.report.tables import terminal_width
 
     if wanted.formulas:
         from bertcli.analysis.trace.formulas import add_formulas
@@ -228,7 +229,8 @@ def _show(model: Model, trace: Trace, wanted: TraceOptions, results: Sequence[st
 
             save(wanted.output, roofline(trace).encode())
             return
-    document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, results=results)
+    width = terminal_width() if wanted.format == "table" else None
+    document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, width=width, results=results)
     print_document(document, wanted.format)
 
 

@@ -190,7 +190,7 @@ def test_trace_terminal_folds_text_and_never_numbers(width: int, options: list[s
             assert not number or re.search(rf"(?<![\d,]){number:,}(?![\d,])", done.out), number
         for value in [*step["inputs"], step["output"]]:
             size = f"{value['symbols']} ({' × '.join(map(str, value['shape']))})"
-            assert size in done.out or width < 300  # a narrower table folds text
+            assert size in done.out or width < 80
 
 
 def test_trace_csv_has_a_line_for_each_op_and_how_often_it_was_run() -> None:

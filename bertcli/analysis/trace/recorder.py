@@ -22,6 +22,7 @@ from bertcli.model import Model, expect_model
 from bertcli.network.module import twins
 from bertcli.network.network import outputs
 from bertcli.report.documents import Document, Documented
+from bertcli.report.tables import terminal_width
 
 Keep = Callable[[str], bool]
 
@@ -67,9 +68,12 @@ class Trace(Tracer, Account, Documented):
         self._used: set[str] = set()  # first paths of parameters used since the outermost module that is running began
         self.take_in(twins(model.network, names=model.config.aliases))
 
-    def document(self) -> Document:
-        """The table that `bertcli trace` prints."""
-        return trace_document(self, self._whole.config.sizes)
+    def document(self, width: int | None = None) -> Document:
+        """The table that `bertcli trace` prints; `width` is that of the terminal, None if it is not for one."""
+        return trace_document(self, self._whole.config.sizes, width=width)
+
+    def __str__(self) -> str:
+        return str(self.document(terminal_width()))
 
     def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run a module."""

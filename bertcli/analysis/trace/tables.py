@@ -1,4 +1,4 @@
-"""A trace as a document: the operation table of the literature.
+"""A trace as a document: the operation table, wide as in the literature, else with a line for each operand.
 
 Layers that do the same are shown once, with the number of times they ran.
 """
@@ -121,25 +121,36 @@ def _stats(steps: Sequence[Step]) -> Stats | None:
 
 # ----------------------------------------------------------------------------------------------------------- the table
 
+BESIDE = 3  # cells a column takes besides its text
 OPERANDS = ("Group", "Operation", "Input 1", "Size", "Input 2", "Size", "Output", "Size")
 
 
 def trace_document(
-    trace: Account, sizes: Mapping[str, int], *, all_layers: bool = False, results: Sequence[str] = ()
+    trace: Account,
+    sizes: Mapping[str, int],
+    *,
+    all_layers: bool = False,
+    width: int | None = None,
+    results: Sequence[str] = (),
 ) -> Document:
-    """A row for each step, as in the literature, identical layers once.
+    """The steps, with identical layers shown once; the `sizes` of symbols and the `results` are shown below.
 
-    Below are the `sizes` of symbols and the `results`.
+    `width` is the width of the terminal, None if unlimited.
     """
     found = folded(trace.steps, fold=not all_layers)
     numbers = _numbers(trace, trace.steps[0]) if trace.steps else {}
     columns = [*map(Column, OPERANDS), *(Column(name, number=name != "Formula") for name in numbers)]
-    rows = [row + [""] * (len(columns) - len(row)) for row in _rows(trace, found)]
+    rows = [row + [""] * (len(columns) - len(row)) for row in _wide(trace, found)]
+    texts = zip([column.name for column in columns], *rows, strict=True)
+    if width is not None and sum(max(map(len, column)) + BESIDE for column in texts) > width:
+        columns = [Column("Operation"), Column("Size and cost")]
+        rows = [row + [""] * (len(columns) - len(row)) for row in _narrow(trace, found)]
     lines = [_line(block, step) for block in found for step in block.steps]
     return Document(columns, rows, [*_totals(trace, sizes), *_folding(trace, found), *results], trace.record(), lines)
 
 
-def _rows(trace: Account, found: list[Folded]) -> Iterator[list[str]]:
+def _wide(trace: Account, found: list[Folded]) -> Iterator[list[str]]:
+    """A row for each op, as in the literature."""
     for block in found:
         if block.layers:
             yield [block.heading]
@@ -152,10 +163,39 @@ def _rows(trace: Account, found: list[Folded]) -> Iterator[list[str]]:
             yield [block.whole.operation, *[""] * (len(OPERANDS) - 1), *_numbers(trace, block.whole).values()]
 
 
+def _narrow(trace: Account, found: list[Folded]) -> Iterator[list[str]]:
+    """A row for each operand and result, below the op and its cost."""
+    for block in found:
+        if block.layers:
+            yield [block.heading]
+        for group, steps in groupby(block.steps, lambda step: step.group):
+            yield [group]
+            for step in steps:
+                costs, measures = _in_words(trace, step)
+                yield [f"  {step.operation}", costs]
+                yield from ([f"    {value.name}", _size(value)] for value in step.inputs)
+                yield [f"  → {step.output.name}", _size(step.output)]
+                yield from [["", measures]] if measures else []
+        if block.times > 1:
+            costs, measures = _in_words(trace, block.whole)
+            yield [block.whole.operation, costs]
+            yield from [["", measures]] if measures else []
+
+
 def _numbers(trace: Account, step: Step) -> dict[str, str]:
     """A step's costs and measurements by column."""
     found = {"Params": step.params, "MACs": step.macs, "Bytes": step.bytes}
     return {name: f"{count:,}" if count else "" for name, count in found.items()} | _measures(trace, step)
+
+
+def _in_words(trace: Account, step: Step) -> tuple[str, str]:
+    """A step's costs that are not 0, and its measurements."""
+    costs = {"params": step.params, "MACs": step.macs, "bytes": step.bytes}
+    measures = _measures(trace, step).items()
+    return (
+        ", ".join(f"{count:,} {name}" for name, count in costs.items() if count),
+        ", ".join(f"{name} {value}" for name, value in measures),
+    )
 
 
 def _measures(trace: Account, step: Step) -> dict[str, str]:
