@@ -36,26 +36,28 @@ class MaskedLM(Module):
         return linear(self.norm(self.transform(x, activation=self.activation)), self.decoder, self.bias)
 
 
+class LinearPrediction(Module):
+    """Logits by one linear layer"""
+
+    output: Linear
+
+    def forward(self, x: Array) -> Array:
+        """Pooled vectors or hidden states [row, hidden] -> logits [row, output]"""
+        return self.output(x)
+
+
 @dataclass(frozen=True, eq=False)
-class NextSentence(Module):
-    """Two logits from the pooled vector: 0 is next, 1 is not next"""
+class NextSentence(LinearPrediction):
+    """Two logits from the pooled vector [batch, 2]: 0 is next, 1 is not next"""
 
     output: Linear = part(outputs="2", inputs="H")
 
-    def forward(self, pooled: Array) -> Array:
-        """[batch, hidden] -> logits [batch, 2]"""
-        return self.output(pooled)
-
 
 @dataclass(frozen=True, eq=False)
-class Classifier(Module):
-    """One logit per label from the pooled vector"""
+class Classifier(LinearPrediction):
+    """One logit per label from the pooled vector [batch, label]"""
 
     output: Linear = part(outputs="C", inputs="H")
-
-    def forward(self, pooled: Array) -> Array:
-        """[batch, hidden] -> logits [batch, label]"""
-        return self.output(pooled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,33 +74,21 @@ class FirstTokenClassifier(Module):
 
 
 @dataclass(frozen=True, eq=False)
-class TokenClassifier(Module):
-    """One logit per label from every hidden state"""
+class TokenClassifier(LinearPrediction):
+    """One logit per label from every hidden state [token, label]"""
 
     output: Linear = part(outputs="C", inputs="H")
 
-    def forward(self, x: Array) -> Array:
-        """[token, hidden] -> logits [token, label]"""
-        return self.output(x)
-
 
 @dataclass(frozen=True, eq=False)
-class QuestionAnswering(Module):
-    """Two logits from every hidden state: 0 that an answer starts here, 1 that it ends here"""
+class QuestionAnswering(LinearPrediction):
+    """Two logits from every hidden state [token, 2]: 0 that an answer starts here, 1 that it ends here"""
 
     output: Linear = part(outputs="2", inputs="H")
 
-    def forward(self, x: Array) -> Array:
-        """[token, hidden] -> logits [token, 2]"""
-        return self.output(x)
-
 
 @dataclass(frozen=True, eq=False)
-class MultipleChoice(Module):
-    """One logit from the pooled vector: how well this choice fits"""
+class MultipleChoice(LinearPrediction):
+    """One logit from the pooled vector [batch, 1]: how well this choice fits"""
 
     output: Linear = part(outputs="1", inputs="H")
-
-    def forward(self, pooled: Array) -> Array:
-        """[batch, hidden] -> logits [batch, 1]"""
-        return self.output(pooled)
