@@ -162,6 +162,9 @@ def test_browser_follows_keys_and_links(browser: Any, tmp_path: Path) -> None:
     after = browser.find_element(By.ID, "worked").text
     assert before != after
     assert "row" in after
+    browser.find_element(By.CSS_SELECTOR, ".stop.open .picture details summary").click()
+    cells = browser.find_elements(By.CSS_SELECTOR, ".stop.open .picture details td[title]")
+    assert float(cells[0].get_attribute("title")) == pytest.approx(float(cells[0].text), rel=1e-3)
     pressed = browser.find_elements(By.CSS_SELECTOR, ".chip[aria-pressed=true]")
     assert len(pressed) == 1
     assert np.isfinite(float(browser.find_element(By.ID, "worked").get_attribute("data-shown")))

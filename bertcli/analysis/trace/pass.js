@@ -85,7 +85,7 @@ function picture(place) {
   const weights = isWeights(step), largest = largestOf(view);
   if (view.heads > 1) place.append(thumbnails(step, view.heads, weights));
   if (view.columns <= FEW && view.rows <= 2 * FEW) place.append(figures(step, view, largest, weights));
-  else place.append(board(step, view, largest, weights));
+  else place.append(board(step, view, largest, weights), numbers(step, view));
   const scale = make("i");
   const color = x => `rgb(${shade(x, 1, weights).join(" ")})`;
   scale.style.background = weights ? `linear-gradient(90deg, ${color(0)}, ${color(1)})` :
@@ -93,6 +93,20 @@ function picture(place) {
   const left = weights ? "0" : number(-largest), right = number(largest);
   place.append(make("div", {className: "legend"}, left, scale, right,
     view.array.features ? ` first ${view.columns} of ${step.output.shape[step.output.shape.length - 1]} columns` : ""));
+}
+
+// The numbers behind a picture, for screen readers and for copying; made when they are opened.
+function numbers(step, view) {
+  const place = make("details", {}, make("summary", {}, "Numbers"));
+  place.ontoggle = () => {
+    if (!place.open || place.querySelector("table")) return;
+    const names = rowNames(view), heads = square(step, view) ? tokens : Array.from({length: view.columns}, (_, j) => view.name(j));
+    const body = make("table", {}, make("tr", {}, make("td"), ...heads.map(name => make("th", {scope: "col"}, String(name)))));
+    for (let i = 0; i < view.rows; i++) body.append(make("tr", {}, make("th", {scope: "row"}, names[i]),
+      ...heads.map((_, j) => make("td", {title: String(view.at(i, j))}, number(view.at(i, j))))));
+    place.append(make("div", {className: "figures", tabIndex: 0}, body));
+  };
+  return place;
 }
 
 function thumbnails(step, heads, weights) {
