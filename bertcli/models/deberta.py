@@ -231,7 +231,7 @@ class DebertaConfig(Config):
         for term in self.pos_att_type:
             if term not in TERMS:
                 raise BertcliError(f"pos_att_type has {shown(term)}; known are {', '.join(TERMS)}.")
-        if self.has_convolution and self.conv_kernel_size % 2 == 0:
+        if self.conv_kernel_size > 0 and self.conv_kernel_size % 2 == 0:
             raise BertcliError(f"conv_kernel_size is {self.conv_kernel_size}; bertcli runs odd sizes.")
         if self.position_buckets == 1 or self.position_buckets // 2 >= self.farthest - 1:
             raise BertcliError(
@@ -279,14 +279,9 @@ class DebertaConfig(Config):
         return self.position_to_content and not self.share_att_key
 
     @property
-    def has_convolution(self) -> bool:
-        """Whether a convolution comes after the first layer."""
-        return self.conv_kernel_size > 0
-
-    @property
     def convolutions(self) -> tuple[bool, ...]:
         """Of every layer, whether a convolution comes after it."""
-        return tuple(self.has_convolution and n == 0 for n in range(self.num_hidden_layers))
+        return tuple(self.conv_kernel_size > 0 and n == 0 for n in range(self.num_hidden_layers))
 
 
 PUBLISHED: dict[str, Any] = {

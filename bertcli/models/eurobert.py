@@ -8,25 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from bertcli.engine.array import Array
-from bertcli.engine.packing import Packed
 from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, theta
 from bertcli.models.registry import Family, layer_names
+from bertcli.models.static import Embeddings
 from bertcli.network import heads, rotary
 from bertcli.network.heads import TokenClassifier
 from bertcli.network.module import Module, fixed, parameter, part, parts, setting
-from bertcli.network.ops import embed, linear
+from bertcli.network.ops import linear
 from bertcli.network.rotary import FeedForward, NormedNetwork, RMSNorm, SelfAttention
-
-
-@dataclass(frozen=True, eq=False)
-class Embeddings(Module):
-    """X = E_tok[ids]"""
-
-    token: Array = parameter("V H")
-
-    def forward(self, batch: Packed) -> Array:
-        """Token ids of a batch -> [token, hidden]"""
-        return embed(self.token, batch.ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +120,6 @@ FAMILY = Family(
     },
 )
 WORDS = """
-Embeddings
-  Embeddings.token embed  | token embedding | Token ids, E_tok -> Embedding output
 Masked language model
-  MaskedLM.decoder linear | decode          | Encoder output, Decoder -> Vocabulary logits
+  MaskedLM.decoder linear | decode | Encoder output, Decoder -> Vocabulary logits
 """

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
-from bertcli.models import eurobert
+from bertcli.models import eurobert, static
 from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, number, theta
 from bertcli.models.registry import Family, layer_names
 from bertcli.network import rotary
@@ -20,7 +20,7 @@ from bertcli.network.rotary import FeedForward, Linear, NormedNetwork
 
 
 @dataclass(frozen=True, eq=False)
-class Embeddings(eurobert.Embeddings):
+class Embeddings(static.Embeddings):
     """X = E_tok[ids] · sqrt(H)"""
 
     factor: float = setting("embedding_factor")

@@ -68,3 +68,7 @@ FAMILY = Family(
     names=((r"embeddings\.token", "embedding.weight"),),
     variants={},
 )
+WORDS = """
+Embeddings
+  Embeddings.token embed | token embedding | Token ids, E_tok -> Embedding output
+"""
