@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import Job, read_texts
@@ -81,10 +80,9 @@ def answer(job: _Job, wanted: Answer) -> None:
     """
     run = job.begin("answer", wanted, sample=None, endings=(*TABLES, PAGE))
     from bertcli.tasks.answer import plan
-    from bertcli.tasks.run import results
 
     table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Answers", model=run.model.name, lead=LEAD)
-    run.end(run.records(partial(results, plan(run.model, run.wanted)), table))
+    run.write(plan(run.model, run.wanted), table)
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from bertcli.cli.job import Job
@@ -38,9 +37,8 @@ def fill_mask(job: Job, wanted: FillMask) -> None:
     """
     run = job.begin("fill-mask", wanted, endings=TABLES)
     from bertcli.tasks.fill_mask import plan
-    from bertcli.tasks.run import results
 
-    run.end(run.records(partial(results, plan(run.model, run.wanted)), Table(COLUMNS, _rows)))
+    run.write(plan(run.model, run.wanted), Table(COLUMNS, _rows))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from bertcli.model import Model
     from bertcli.opened import Opened
     from bertcli.tasks.classify import Accuracy
-    from bertcli.tasks.task import Progress, Records, Result
+    from bertcli.tasks.task import Progress, Records, RecordTask, Result
 
 logger = logging.getLogger("bertcli")
 NO_MORE: Mapping[str, Any] = {}
@@ -129,6 +129,12 @@ class Run(Generic[W]):
     job: Job
     texts: Texts
     model: Opened
+
+    def write(self, task: RecordTask, table: Table) -> None:
+        """Write what a task makes of the texts, and end the run."""
+        from bertcli.tasks.run import results
+
+        self.end(self.records(partial(results, task), table))
 
     def records(self, begin: Begin[Records], table: Table, accuracy: Accuracy | None = None) -> Progress:
         """Write records to their destination; `accuracy` counts them all.

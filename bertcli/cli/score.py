@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from bertcli.cli.job import Job
@@ -33,10 +32,9 @@ def score(job: Job, wanted: Score) -> None:
     the pseudo-perplexity is exp(loss): the lower, the more likely the text.
     """
     run = job.begin("score", wanted)
-    from bertcli.tasks.run import results
     from bertcli.tasks.score import plan
 
-    run.end(run.records(partial(results, plan(run.model, run.wanted)), Table(COLUMNS, _rows)))
+    run.write(plan(run.model, run.wanted), Table(COLUMNS, _rows))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

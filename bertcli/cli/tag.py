@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from bertcli.cli.job import Job
@@ -59,11 +58,10 @@ def tag(job: _Job, wanted: Tag) -> None:
     rows of the table, a .html file the marked texts, too.
     """
     run = job.begin("tag", wanted, sample=None, endings=(*TABLES, PAGE))
-    from bertcli.tasks.run import results
     from bertcli.tasks.tag import plan
 
     table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Entities", model=run.model.name, lead=LEAD)
-    run.end(run.records(partial(results, plan(run.model, run.wanted)), table))
+    run.write(plan(run.model, run.wanted), table)
 
 
 def _label(entity: Mapping[str, Any]) -> str:

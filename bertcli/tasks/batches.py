@@ -256,15 +256,10 @@ def sigmoid(logits: Numbers) -> Numbers:
     return np.asarray(np.exp(-np.logaddexp(0.0, -logits)))
 
 
-ACTIVATIONS: dict[str, Callable[[Numbers], Numbers]] = {
+ACTIVATIONS: dict[str, Callable[[Numbers], Numbers]] = {  # scores from logits [label], or [text, label]
     "softmax": softmax,
     "sigmoid": sigmoid,
     "none": lambda logits: logits,
     "identity": lambda logits: logits,
     "tanh": np.tanh,
 }
-
-
-def activated(logits: Numbers, activation: str) -> Numbers:
-    """Scores from logits [label], or [text, label]."""
-    return ACTIVATIONS[activation](logits)

@@ -23,7 +23,7 @@ from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.files.texts import Text
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks.batches import FITTING, Numbers, activated, check_head, logits_of_each, softmax
+from bertcli.tasks.batches import ACTIVATIONS, FITTING, Numbers, check_head, logits_of_each, softmax
 from bertcli.tasks.options import Classify, Head
 from bertcli.tasks.task import Item, Record, RecordTask
 from bertcli.tokens import Tokens
@@ -130,7 +130,7 @@ class _Classify(_Labels):
         found = logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens)
         for item, logits in zip(items, found, strict=True):
             known = true_label(item.text, self.names)
-            record = self.record(item, activated(logits, self.activation))
+            record = self.record(item, ACTIVATIONS[self.activation](logits))
             yield record if known is None else {**record, "true_label": known}
 
 

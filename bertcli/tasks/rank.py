@@ -19,8 +19,8 @@ from bertcli.files.texts import Failure, Text, Texts, from_values
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.batches import (
+    ACTIVATIONS,
     Numbers,
-    activated,
     check_finite,
     check_head,
     hidden_states,
@@ -151,7 +151,7 @@ class RankTask(RecordTask):
         sentences = [item.tokens for item in items]
         found = logits_of_pairs(self.model, sentences, self.reading.batch_tokens)
         for item, logits in zip(items, found, strict=True):
-            score = float(activated(logits, self.activation)[0])
+            score = float(ACTIVATIONS[self.activation](logits)[0])
             record = {"query": item.text.text, "corpus_id": item.index, "score": score, "text": item.text.pair}
             yield {**record, LOGIT: float(logits[0])}
 

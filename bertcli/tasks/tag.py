@@ -17,7 +17,7 @@ import numpy as np
 from bertcli.errors import BertcliError, shown_object
 from bertcli.files.texts import Text
 from bertcli.opened import Opened
-from bertcli.tasks.batches import Numbers, activated, check_head, logits_of_each
+from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
 from bertcli.tasks.options import Aggregation, Tag
 from bertcli.tasks.task import Item, Record, RecordTask
 from bertcli.tokens import Tokens
@@ -71,7 +71,7 @@ class _Tag(RecordTask):
         found = iter(logits_of_each(self.model, "token_classifier", every, self.reading.batch_tokens))
         one_by_one = self.aggregation == "none"
         for item, parts in zip(items, of_items, strict=True):
-            windows = [self._entities(item.text.text, part, activated(next(found), "softmax")) for part in parts]
+            windows = [self._entities(item.text.text, part, softmax(next(found))) for part in parts]
             yield {
                 "index": item.index,
                 "text": item.text.text,
