@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, changed, wrong
+from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, refuse, wrong
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -80,9 +80,8 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
         return variant(
             analyzed.variant or "", config=analyzed.config, heads=analyzed.heads, weights=seed, **analyzed.changes
         )
-    for name in changed(analyzed):
-        if name in ("--vocab-size", "--num-labels", "--set"):
-            raise wrong(name, "this needs --variant or --config; a checkpoint's sizes are fixed.")
+    sizes = ("--vocab-size", "--num-labels", "--set")
+    refuse(analyzed, sizes, "this needs --variant or --config; a checkpoint's sizes are fixed.")
     wanted = options.wanted(MASKED_SAMPLE, "no model given (-m, --variant or --config); using the bundled %s.")
     return load(**wanted, heads=analyzed.heads, text=False)
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.cli.job import Job, Run, files_of, set_threads
-from bertcli.cli.options import SearchOptions, by_name, changed, id_column_option, wrong
+from bertcli.cli.options import SearchOptions, by_name, changed, id_column_option, refuse, wrong
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL
 from bertcli.files.shards import signature
@@ -66,11 +66,12 @@ class StorageOptions:
         """Wrong usage is a typer.BadParameter."""
         if self.tokens and not self.sparse:
             raise wrong("--tokens", "this is about the word pieces of sparse vectors (--sparse).")
-        for name in changed(wanted) + changed(self):
-            if self.sparse and name in NOT_SPARSE:
-                raise wrong(name, "a sparse vector has none of this: leave it out, or --sparse.")
+        if self.sparse:
+            why = "a sparse vector has none of this: leave it out, or --sparse."
+            refuse(wanted, NOT_SPARSE, why)
+            refuse(self, NOT_SPARSE, why)
         one_a_text = wanted.pooling != "none"
-        unfit = not one_a_text or self.stored_smaller or self.id_column is not None
+        unfit = not one_a_text or self.dtype != "float32" or self.id_column is not None
         if self.similarity and (unfit or changed(job.long) or wanted.keep_going):
             why = "it compares whole texts: no --pooling none, --resume, --shard, --keep-going, --dtype, --id-column."
             raise wrong("--similarity", why)
@@ -84,7 +85,7 @@ class StorageOptions:
             )
             raise wrong("--chunk", why)
         endings = self.array_endings(one_a_text)
-        if self.stored_smaller and job.ending not in endings:
+        if self.dtype != "float32" and job.ending not in endings:
             raise wrong("--dtype", f"this is only for files of arrays: {', '.join(endings)} (--output).")
 
     def array_endings(self, one_a_text: bool) -> tuple[str, ...]:
@@ -94,11 +95,6 @@ class StorageOptions:
         if self.similarity:
             return ARRAYS
         return (*ARRAYS, PARQUET) if one_a_text else SEVERAL
-
-    @property
-    def stored_smaller(self) -> bool:
-        """Whether numbers are stored in fewer bits than float32, which only files of arrays support."""
-        return self.dtype != "float32"
 
     def form(self, run: Run[Encode]) -> dict[str, Any]:
         """The arguments of a VectorForm about texts, file and model."""
@@ -137,10 +133,7 @@ def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOpti
     columns index, chunk, start and end say which characters of which text it is.
     With --sparse a .npz file holds data, indices and indptr, as scipy.sparse has
     them, and .parquet the lists indices and values. All but .npy say which model
-    made the vectors, and --against refuses those of another. In DuckDB:
-
-    SELECT b.text, list_cosine_similarity(a.embedding, b.embedding)
-    FROM 'vectors.parquet' a, 'vectors.parquet' b WHERE a.id = 0 ORDER BY 2 DESC
+    made the vectors, and --against refuses those of another.
 
     A file appears under its name only when it is complete. A run of ten seconds
     or more keeps its progress after a crash or Ctrl-C: repeat the command with

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Container
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal
 
@@ -47,6 +48,13 @@ def changed(group: Any) -> list[str]:
 def wrong(names: str, why: str) -> typer.BadParameter:
     """The error for wrong usage of options: the command ends with status 2."""
     return typer.BadParameter(why, param_hint=names)
+
+
+def refuse(group: Any, names: Container[str], why: str) -> None:
+    """Refuse those of a group's options that do not have their defaults. Wrong usage is a typer.BadParameter."""
+    for name in changed(group):
+        if name in names:
+            raise wrong(name, why)
 
 
 def model_option(help: str) -> Any:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bertcli.cli.analyzed import AnalyzedOptions, analyzed_model
-from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, wrong
+from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, refuse, wrong
 from bertcli.files.formats import PAGE
 from bertcli.tasks.options import option
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bertcli.model import Model
 
 logger = logging.getLogger("bertcli")
+OF_STEPS = ("--time", "--stats", "--all-layers")  # what the table of steps has
 TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and without
 
 
@@ -63,43 +64,30 @@ class TraceOptions:
 
     def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
         """Wrong usage is a typer.BadParameter."""
-        for name in changed(analyzed):
-            if self.text is not None and name in ("--seq-len", "--batch-size"):
-                raise wrong(name, "this is for random ids; a text has its own length.")
+        if self.text is not None:
+            refuse(analyzed, ("--seq-len", "--batch-size"), "this is for random ids; a text has its own length.")
         if self.text_pair is not None and self.text is None:
             raise wrong("--text-pair", "this needs a first text.")
-        if not self.estimate and (self.gflops, self.gbps) != (None, None):
-            raise wrong("--gflops" if self.gbps is None else "--gbps", "this is for --estimate.")
+        if not self.estimate:
+            refuse(self, ("--gflops", "--gbps"), "this is for --estimate.")
         if self.estimate and self.attention is not None:
             raise wrong("--estimate", "attention weights take no time: leave out --attention.")
         if self.seed is not None and not analyzed.without_weights:
             raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
-        for name in changed(self):
-            if name in ("--layer", "--full") and (self.output is None or self.estimate):
-                raise wrong(name, "this is for the page of a pass: give -o FILE.html.")
+        if self.output is None or self.estimate:
+            refuse(self, ("--layer", "--full"), "this is for the page of a pass: give -o FILE.html.")
         if self.output is not None and self.attention is not None:
             raise wrong("--attention", "the page shows the weights of every layer and head: leave this out.")
         if self.output is not None and not self.estimate and (analyzed.batch_size or 1) > 1:
             raise wrong("--batch-size", "the page shows one sentence.")
-        if self.attention is not None and self.of_steps and self.format in ("csv", "markdown"):
-            why = (
-                f"with --attention, {self.format} cannot show the steps as well: leave this out, or use --format json."
-            )
-            raise wrong(self.of_steps[0], why)
+        if self.attention is not None and self.format in ("csv", "markdown"):
+            why = f"with --attention, {self.format} cannot show the steps: leave this out, or use --format json."
+            refuse(self, OF_STEPS, why)
         if analyzed.without_weights and self.text is not None:
             raise wrong("TEXT", "a variant or a config has no tokenizer; give --seq-len instead.")
-        for name in changed(self):
-            if (
-                analyzed.without_weights
-                and self.seed is None
-                and name in ("--time", "--stats", "--save", "--attention")
-            ):
-                raise wrong(name, "nothing is computed without weights; give a checkpoint.")
-
-    @property
-    def of_steps(self) -> list[str]:
-        """The options given that concern the table of steps."""
-        return [name for name in changed(self) if name in ("--time", "--stats", "--all-layers")]
+        if analyzed.without_weights and self.seed is None:
+            of_numbers = ("--time", "--stats", "--save", "--attention")
+            refuse(self, of_numbers, "nothing is computed without weights; give a checkpoint.")
 
 
 def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) -> None:
@@ -186,7 +174,7 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
     if choice is None:
         _show(model, found, wanted)
         return
-    if wanted.of_steps and wanted.format == "table":
+    if any(name in OF_STEPS for name in changed(wanted)) and wanted.format == "table":
         _show(model, found, wanted)
         print()
     if len(given.ids) > 1:

@@ -135,12 +135,13 @@ class Windows(Reading):
     """How a text beyond the limit is read; it is never cut."""
 
     max_length: int | None = option(
-        None, "N", "Read in windows of N tokens. (default: the model's limit)", panel="Input"
+        None, "N", "Read in windows of N tokens. (default: the model's limit; answer: at most 384)", panel="Input"
     )
     truncation: Truncation = field(default="silent", init=False)
     stride: int | None = option(
-        None, "N", "How many tokens windows share. (default: a quarter)", panel="Input", least=0
-    )
+        None, "N", "How many tokens windows share. (default: a quarter; answer: half, at most 128)", panel="Input",
+        least=0,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -262,13 +263,6 @@ class Answer(Windows):
         "probability", "NAME",
         "probability (default), or logits: start + end minus those of no answer, comparable across windows.",
     )  # fmt: skip
-    _: KW_ONLY
-    max_length: int | None = option(
-        None, "N", "Read in windows of N tokens. (default: the model's limit, at most 384)", panel="Input"
-    )
-    stride: int | None = option(
-        None, "N", "How many tokens windows share. (default: half, at most 128)", panel="Input", least=0
-    )
 
 
 @dataclass(frozen=True, eq=False)
