@@ -38,22 +38,15 @@ def application(command: str = "") -> typer.Typer:
     return app
 
 
-def _print_version(context: typer.Context, wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"bertcli {bertcli.__version__}")
-        if context.params["verbose"]:
-            from bertcli.cli.doctor import print_findings
-
-            print_findings(without="bertcli")
         raise typer.Exit
 
 
 def bert(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, help="Print the version and exit.")
-    ] = False,
-    verbose: Annotated[  # eager, so that it is known before the version is printed, whichever comes first
-        bool, typer.Option("--verbose", is_eager=True, help="With --version: also show what doctor shows.")
     ] = False,
 ) -> None:
     """BERT in the terminal: vectors, labels, entities, answers, masked words.
@@ -69,5 +62,3 @@ def bert(
     Hugging Face Hub (-m bert-base-uncased).
     COMMAND --help has more examples.
     """
-    if verbose:
-        raise typer.BadParameter("--verbose is for --version, not for a command.")

@@ -22,21 +22,15 @@ def doctor(wanted: DoctorOptions) -> None:
     bertcli doctor
     bertcli doctor --format json
     """
-    if wanted.format == "table":
-        print_findings()
-        return
-    from bertcli.doctor import examine
-
-    print(json.dumps(examine(), indent=2))
-
-
-def print_findings(without: str = "") -> None:
-    """Print the table without the row of this name: `bertcli --version --verbose` has already printed the version."""
     from bertcli.doctor import examine
     from bertcli.report.tables import visible
 
-    for name, value in examine().items():
-        if name != without and value not in (None, []):
+    findings = examine()
+    if wanted.format == "json":
+        print(json.dumps(findings, indent=2))
+        return
+    for name, value in findings.items():
+        if value not in (None, []):
             if isinstance(value, bool):
                 value = "yes" if value else "no"
             shown = " ".join(value) if isinstance(value, list) else str(value)

@@ -295,13 +295,6 @@ def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None 
     return model
 
 
-def find_folder(options: ModelOptions, sample: str, weights: bool = True) -> Path:
-    """The folder of the model asked for, or of the bundled sample, with a note on standard error."""
-    from bertcli.checkpoint.hub import find_model
-
-    return find_model(**options.wanted(sample), weights=weights)
-
-
 def read_texts(
     options: InputOptions,
     output: OutputOptions,

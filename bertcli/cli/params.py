@@ -110,9 +110,9 @@ def _counted(models: list[Model], analyzed: AnalyzedOptions, wanted: ParamsOptio
 
 
 def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> Document:
-    from bertcli.cli.job import find_folder
+    from bertcli.checkpoint.hub import find_model
 
-    folder = find_folder(model, MASKED_SAMPLE)  # a name that is wrong is told at once
+    folder = find_model(**model.wanted(MASKED_SAMPLE))  # a name that is wrong is told at once
     from bertcli.analysis.params.summary import tensors_document
     from bertcli.checkpoint.loading import open_checkpoint
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bertcli.cli.job import find_folder, read_texts
+from bertcli.cli.job import read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
 from bertcli.errors import shown
 from bertcli.files.table import Cell, Table
@@ -47,7 +47,9 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
     from bertcli.files.records import record_output
 
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
-        folder = find_folder(model, MASKED_SAMPLE, weights=False)
+        from bertcli.checkpoint.hub import find_model
+
+        folder = find_model(**model.wanted(MASKED_SAMPLE), weights=False)
         from bertcli.checkpoint.loading import read_config
         from bertcli.checkpoint.sentence import network_place, read_preparation
         from bertcli.tasks.tokenize import tokenize

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from bertcli.order import ROUNDING, best_first
 
 R = TypeVar("R")
 Numbers = NDArray[np.float64]
-Activation = Literal["softmax", "sigmoid", "none"]  # those that can be chosen
 
 BATCH_TOKENS = 1536  # at 128 tokens a text 1.07 times as fast as 1,000, and 1.9 times as fast as 6,000
 NUMBERS_TOGETHER = 1 << 22  # logits over the vocabulary held at a time: 16 MB, 137 tokens at BERT's vocabulary

@@ -34,23 +34,6 @@ def test_doctor_table_and_the_record_say_the_same() -> None:
     assert record["threads"] <= (os.cpu_count() or 1)
 
 
-@pytest.mark.parametrize("arguments", [("--version", "--verbose"), ("--verbose", "--version")])
-def test_doctor_verbose_version_says_what_doctor_says(arguments: tuple[str, ...]) -> None:
-    version, *rows = run(*arguments).splitlines()
-    expected, *others = run("doctor").splitlines()
-    assert version.split() == expected.split()
-    names = [row[:26] for row in rows]
-    assert names == [row[:26] for row in others]
-    assert "matrix gflops" in map(str.strip, names)
-
-
-def test_doctor_verbose_without_version_is_refused() -> None:
-    with pytest.raises(subprocess.CalledProcessError) as failed:
-        run("--verbose", "doctor")
-    assert failed.value.returncode == 2
-    assert "--verbose is for --version" in failed.value.stderr
-
-
 @pytest.mark.skipif(blas.kernel() is None or not blas.processor()[1], reason="no OpenBLAS on x86-64 Linux")
 def test_doctor_slow_kernel_that_was_asked_for_stays_and_is_named() -> None:
     record = json.loads(run("doctor", "--format", "json", **AVX2))
