@@ -103,9 +103,9 @@ def _context(part: Tokens, rows: Numbers) -> ContextWindow:
         number, (start, end) = numbers[place], offsets[place]
         if number is not None:
             words[number] = (words[number][0] if number in words else start, end)
-    found = [ContextToken(*offsets[place], words.get(numbers[place])) for place in places]
+    tokens = [ContextToken(*offsets[place], words.get(numbers[place])) for place in places]
     start, end = rows[[0, *places]].T  # the first token, [CLS], stands for no answer
-    return ContextWindow(start, end, found)
+    return ContextWindow(start, end, tokens)
 
 
 # --------------------------------------------------------------------------------------------------- spans
@@ -155,21 +155,21 @@ def answers(windows: Sequence[ContextWindow], context: str, wanted: Selection) -
     A span is widened to whole words. Where several spans, perhaps of several windows, give the same text (ignoring
     case), their probabilities are added and the place is that of the first; of logits the best one counts.
     """
-    found: dict[str, Answer] = {}
+    by_text: dict[str, Answer] = {}
     scores = [_scores(window, wanted.scoring) for window in windows]
     for window, of_window in zip(windows, scores, strict=True):
         for first, last in _best_spans(of_window[1:, 1:], wanted):
             start, end = _widened(window.places[first], window.places[last])
-            one = Answer(float(of_window[1 + first, 1 + last]), start, end, context[start:end])
-            known = found.setdefault(one.answer.lower(), one)
-            if known is not one and wanted.scoring == "probability":
-                found[one.answer.lower()] = known._replace(score=known.score + one.score)
-            elif one.score > known.score:
-                found[one.answer.lower()] = one
-    every = list(found.values())
+            candidate = Answer(float(of_window[1 + first, 1 + last]), start, end, context[start:end])
+            earlier = by_text.setdefault(candidate.answer.lower(), candidate)
+            if earlier is not candidate and wanted.scoring == "probability":
+                by_text[candidate.answer.lower()] = earlier._replace(score=earlier.score + candidate.score)
+            elif candidate.score > earlier.score:
+                by_text[candidate.answer.lower()] = candidate
+    every = list(by_text.values())
     if wanted.no_answer:
         every.append(Answer(min(float(of_window[0, 0]) for of_window in scores), 0, 0, ""))
-    return [every[i] for i in best_first(np.array([one.score for one in every]), wanted.top_k)]
+    return [every[i] for i in best_first(np.array([candidate.score for candidate in every]), wanted.top_k)]
 
 
 def _scores(window: ContextWindow, scoring: Scoring) -> Numbers:

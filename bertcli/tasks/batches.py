@@ -151,9 +151,9 @@ def logits(model: Opened, head: str, batch: Packed) -> Array:
     BertcliError if it is not finite. That the model has the head is checked before (`check_head`).
     """
     network = model.network
-    found: Array = network.predict(head, hidden_states(model, batch, network.reads(head, batch)), batch)
-    check_finite(found)
-    return found
+    values: Array = network.predict(head, hidden_states(model, batch, network.reads(head, batch)), batch)
+    check_finite(values)
+    return values
 
 
 def logits_of_each(model: Opened, head: str, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
@@ -218,15 +218,15 @@ def _over_vocabulary(model: Opened, hidden: Array, packed: Packed) -> Iterator[t
     """For each hidden state its logits over the vocabulary and their log Σ exp; computed some at a time."""
     step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
     for start in range(0, len(hidden), step):
-        found = model.network.predict("mlm", hidden[start : start + step], packed)
-        largest = found.max(axis=1)
-        check_finite(found.min(axis=1))
+        logits = model.network.predict("mlm", hidden[start : start + step], packed)
+        largest = logits.max(axis=1)
+        check_finite(logits.min(axis=1))
         # Always row-major, however many rows there are: NumPy sums strided rows in another order.
-        below = np.subtract(found, largest[:, None], order="C")
+        below = np.subtract(logits, largest[:, None], order="C")
         totals = np.exp(below, out=below).sum(axis=1, dtype=np.float64)
         log_totals: Numbers = largest.astype(np.float64) + np.log(totals)
         check_finite(log_totals)
-        yield from zip(found, log_totals.tolist(), strict=True)
+        yield from zip(logits, log_totals.tolist(), strict=True)
 
 
 def _chosen(row: Array, log_total: float, wanted: int | Collection[int]) -> dict[int, float]:

@@ -106,8 +106,8 @@ def true_label(text: Text, labels: Sequence[str]) -> str | None:
         return text.label
     if text.label.isdecimal() and len(text.label) <= DIGITS and int(text.label) < len(labels):
         return labels[int(text.label)]
-    known = ", ".join(map(shown, labels[:20]))
-    raise BertcliError(f"{text.place}: the label {shown(text.label)} is not one of this model's: {known}.")
+    choices = ", ".join(map(shown, labels[:20]))
+    raise BertcliError(f"{text.place}: the label {shown(text.label)} is not one of this model's: {choices}.")
 
 
 @dataclass(frozen=True, eq=False)

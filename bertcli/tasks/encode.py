@@ -187,14 +187,14 @@ class EncodeTask(PreparedTask[Block]):
         """Hidden states [token, hidden] of the layers asked for; later ones are not run."""
         if self.plan.last_layer_only:
             return [hidden_states(self.model, packed)]
-        found = {}
+        states = {}
         for number, state in enumerate(self.model.network.states(packed)):
             if number in self.plan.layers:
                 check_finite(state)
-                found[number] = state
+                states[number] = state
             if number == max(self.plan.layers):
                 break
-        return [found[number] for number in self.plan.layers]
+        return [states[number] for number in self.plan.layers]
 
 
 @dataclass(frozen=True)
@@ -305,9 +305,9 @@ def _refuse_projection(model: Opened) -> None:
     """Raise BertcliError for a layer after the network that nothing here applies, as ColBERT's."""
     of = family(model.config.model_type)
     ours = [use.name for use in model.uses if use.use != "ignored"]
-    known = {name.partition(".")[0] for name in (*ours, *(of.begins(head) or "" for head in of.head_names))}
+    applied = {name.partition(".")[0] for name in (*ours, *(of.begins(head) or "" for head in of.head_names))}
     for name, shape in ((use.name, use.shape) for use in model.uses if use.note == UNUSED):
-        if name.partition(".")[0] not in known and len(shape) == 2 and shape[1] == model.config.hidden_size:
+        if name.partition(".")[0] not in applied and len(shape) == 2 and shape[1] == model.config.hidden_size:
             late = "colbert" in str(model.config.architectures).lower()
             raise BertcliError(
                 f"{model.name} ends in a layer {shown(name)}{' for late interaction' * late}, which bertcli does not "

@@ -101,11 +101,11 @@ class _FillMask(RecordTask):
         return self.targets[candidate.ids] if self.targets else tokenizer.spelling([tokenizer.piece(candidate.ids[0])])
 
     def _prediction(self, candidate: Candidate, word: str) -> Record:
-        found: Record = {"score": math.exp(candidate.log_probability)}
+        record: Record = {"score": math.exp(candidate.log_probability)}
         if len(candidate.ids) == 1:
-            return {**found, "token": candidate.ids[0], "token_str": word}
+            return {**record, "token": candidate.ids[0], "token_str": word}
         pieces = [self.model.tokenizer.piece(id) for id in candidate.ids]
-        return {**found, "token": list(candidate.ids), "token_str": word, "pieces": pieces}
+        return {**record, "token": list(candidate.ids), "token_str": word, "pieces": pieces}
 
 
 class MaskSpan(NamedTuple):
@@ -119,12 +119,12 @@ class MaskSpan(NamedTuple):
 def mask_spans(item: Item, positions: Sequence[int], mask: str) -> list[MaskSpan]:
     """Where the masks at these tokens are written, without the spaces around it that a mask token may include."""
     sides, offsets = item.tokens.sides, item.tokens.offsets
-    found = []
+    spans = []
     for position in positions:
         (start, end), side = offsets[position], sides[position]
         inside = ((item.text.pair if side == 1 else item.text.text) or "").find(mask, start, end)
-        found.append(MaskSpan(start, end, side) if inside < 0 else MaskSpan(inside, inside + len(mask), side))
-    return found
+        spans.append(MaskSpan(start, end, side) if inside < 0 else MaskSpan(inside, inside + len(mask), side))
+    return spans
 
 
 def put_in(item: Item, words: Sequence[tuple[MaskSpan, Spelling]], side: int | None) -> str:
@@ -236,10 +236,10 @@ def _chained(
                 wanted.setdefault(_Step(*place, len(target), target[:k]), []).append(id)
     opened = [step.opened(sentences[step.sentence]) for step in wanted]
     answers = log_probabilities(model, opened, list(wanted.values()), batch_tokens)
-    found = {step: answer for step, (answer,) in zip(wanted, answers, strict=True)}
+    log_probs = {step: answer for step, (answer,) in zip(wanted, answers, strict=True)}
     for place in places:
         yield [
-            Candidate(target, sum(found[_Step(*place, len(target), target[:k])][id] for k, id in enumerate(target)))
+            Candidate(target, sum(log_probs[_Step(*place, len(target), target[:k])][id] for k, id in enumerate(target)))
             for target in targets
         ]
 

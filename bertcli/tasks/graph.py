@@ -94,17 +94,17 @@ class GraphResults:
     def _metadata(self) -> dict[str, str]:
         """What a program that opens the file may want to know; a folder's name, not where it lies."""
         model = self.model
-        found = {"source": visible(model.path.name if Path(model.name).exists() and model.path else model.name)}
+        metadata = {"source": visible(model.path.name if Path(model.name).exists() and model.path else model.name)}
         if model.path is not None and (model.path / "config.json").exists():
-            found["config"] = (model.path / "config.json").read_text(encoding="utf-8")
+            metadata["config"] = (model.path / "config.json").read_text(encoding="utf-8")
         if self.head is not None:
-            found["head"] = self.head
+            metadata["head"] = self.head
         if self.head in ("classifier", "token_classifier"):
-            found["labels"] = json.dumps(model.config.labels)
+            metadata["labels"] = json.dumps(model.config.labels)
         if self.plan is not None:
             steps = [*self.plan.pooling, *("dense" for _ in self.plan.dense)]
-            found["pooling"] = ", ".join([*steps, "normalize"] if self.plan.normalize else steps)
-        return found
+            metadata["pooling"] = ", ".join([*steps, "normalize"] if self.plan.normalize else steps)
+        return metadata
 
 
 def _vector(exporter: Exporter, plan: Plan, hidden: Tensor, pooler: Tensor | None) -> Tensor:

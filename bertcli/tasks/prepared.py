@@ -63,8 +63,8 @@ def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
     if prompt is not None and prompt_name is not None:
         raise BertcliError("Give a prompt or the name of one, not both (prompt, prompt_name; --prompt, --prompt-name).")
     if prompt_name is not None and prompt_name not in own.prompts:
-        known = f"it has {', '.join(map(shown, own.prompts))}"
-        there = known if own.prompts else "it has none: give the words with --prompt"
+        names = f"it has {', '.join(map(shown, own.prompts))}"
+        there = names if own.prompts else "it has none: give the words with --prompt"
         raise BertcliError(f"{model.name} has no prompt {shown(prompt_name)} (--prompt-name); {there}.")
     if chunking is not None:
         if reading.max_length is not None:
@@ -106,10 +106,10 @@ def chunks(
     limit = size - len(tokenizer.encode([how.prepared("")])[0].ids)
     while limit > overlap:
         ranges = list(chunk_ranges(text.text, whole, limit, overlap))
-        found = tokenizer.encode([how.prepared(text.text[start:end]) for start, end in ranges], None, size)
-        lost = max(tokens.lost for tokens in found)
+        parts = tokenizer.encode([how.prepared(text.text[start:end]) for start, end in ranges], None, size)
+        lost = max(tokens.lost for tokens in parts)
         if not lost:
-            return [(Chunk(i, *span), tokens) for i, (span, tokens) in enumerate(zip(ranges, found, strict=True))]
+            return [(Chunk(i, *span), tokens) for i, (span, tokens) in enumerate(zip(ranges, parts, strict=True))]
         limit -= lost  # a part by itself, prompt and all, may have more tokens than its share of the whole
     raise BertcliError(
         f"Chunks of {size} tokens have no room for more than special tokens, prompt and an overlap of {overlap}: "

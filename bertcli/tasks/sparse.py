@@ -87,17 +87,17 @@ class SparseTask(PreparedTask[SparseBlock]):
     def _weights(self, hidden: Array, packed: Packed) -> Array:
         """The weight of each entry [vocabulary] from the hidden states of one text [token, hidden]."""
         step = max(1, NUMBERS_TOGETHER // self.model.config.vocab_size)
-        found = np.zeros(self.model.config.vocab_size, np.float64)
+        weights = np.zeros(self.model.config.vocab_size, np.float64)
         for first in range(0, len(hidden), step):
             logits = self.model.network.predict("mlm", hidden[first : first + step], packed)
             if self.pooling.strategy == "max":  # the logarithms keep the order: one a text is enough
                 highest = logits.max(axis=0)
                 check_finite(highest)
-                np.maximum(found, self._activated(highest), out=found)
+                np.maximum(weights, self._activated(highest), out=weights)
             else:
                 check_finite(logits.max(axis=0))
-                found += self._activated(logits).sum(axis=0, dtype=np.float64)
-        return found.astype(np.float32)
+                weights += self._activated(logits).sum(axis=0, dtype=np.float64)
+        return weights.astype(np.float32)
 
     def _activated(self, logits: Array) -> Array:
         once = np.log1p(np.maximum(logits, 0))

@@ -93,13 +93,13 @@ class _Tag(RecordTask):
         return entities(pieces, rows, labels, self.aggregation, self.ignore, tokenizer.spelled)
 
 
-def _piece(found: Entity) -> Record:
-    label, score, word, start, end, position = found
+def _piece(entity: Entity) -> Record:
+    label, score, word, start, end, position = entity
     return {"entity": label, "score": score, "index": position, "word": word, "start": start, "end": end}
 
 
-def _group(found: Entity) -> Record:
-    label, score, word, start, end, _ = found
+def _group(entity: Entity) -> Record:
+    label, score, word, start, end, _ = entity
     return {"entity_group": label, "score": score, "word": word, "start": start, "end": end}
 
 
@@ -172,10 +172,10 @@ def entities(
     average: the same for words, whose probabilities are those of the first piece, of the piece with the highest
     probability of all, or the mean. Those whose label or tag is in `ignore` are left out at the end.
     """
-    found = list(_labeled(pieces, probabilities, labels, aggregation))
+    labeled = list(_labeled(pieces, probabilities, labels, aggregation))
     alone = aggregation == "none"
-    begins = [i for i, one in enumerate(found) if alone or not i or not one.goes_on_from(found[i - 1])]
-    every = [_entity(found[begin:end], alone, spell) for begin, end in pairwise([*begins, len(found)])]
+    begins = [i for i, item in enumerate(labeled) if alone or not i or not item.goes_on_from(labeled[i - 1])]
+    every = [_entity(labeled[begin:end], alone, spell) for begin, end in pairwise([*begins, len(labeled)])]
     return [entity for entity in every if entity.label not in ignore]
 
 
@@ -210,19 +210,19 @@ def merged(windows: Sequence[Sequence[Entity]]) -> list[Entity]:
     """The entities of a text read in overlapping windows: of two that overlap the longer, then the likelier one."""
     if len(windows) == 1:
         return list(windows[0])
-    found: list[Entity] = []
+    kept: list[Entity] = []
     for entity in sorted((entity for window in windows for entity in window), key=lambda entity: entity.start):
-        if not found or not found[-1].start <= entity.start < found[-1].end:
-            found.append(entity)
-        elif (entity.end - entity.start, entity.score) > (found[-1].end - found[-1].start, found[-1].score):
-            found[-1] = entity
-    return found
+        if not kept or not kept[-1].start <= entity.start < kept[-1].end:
+            kept.append(entity)
+        elif (entity.end - entity.start, entity.score) > (kept[-1].end - kept[-1].start, kept[-1].score):
+            kept[-1] = entity
+    return kept
 
 
 def merged_pieces(windows: Sequence[Sequence[Entity]]) -> list[Entity]:
     """The same where every piece is an entity: of one that is in two windows, the likelier label."""
-    found: dict[int, Entity] = {}
+    likeliest: dict[int, Entity] = {}
     for entity in (entity for window in windows for entity in window):
-        if entity.position not in found or entity.score > found[entity.position].score:
-            found[entity.position] = entity
-    return [found[position] for position in sorted(found)]
+        if entity.position not in likeliest or entity.score > likeliest[entity.position].score:
+            likeliest[entity.position] = entity
+    return [likeliest[position] for position in sorted(likeliest)]
