@@ -199,8 +199,6 @@ def _candidates_task(model: Opened, wanted: Classify, candidates: Iterable[str] 
 
 
 def _names(what: str, option: str, given: Iterable[str] | str) -> tuple[str, ...]:
-    if not isinstance(given, Iterable):
-        raise BertcliError(f"{shown_object(given)} is no list to choose from ({option}).")
     names = tuple(name.strip() for name in given.split(",")) if isinstance(given, str) else tuple(given)
     for name in names:
         if not isinstance(name, str) or not name.strip():

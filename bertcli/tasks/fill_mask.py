@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.errors import BertcliError, check_kind, shown
+from bertcli.errors import BertcliError, shown
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
@@ -146,12 +146,11 @@ class Candidate(NamedTuple):
     log_probability: float
 
 
-def find_targets(model: Opened, words: Sequence[str] | str) -> dict[Target, Spelling]:
+def find_targets(model: Opened, words: Iterable[str] | str) -> dict[Target, Spelling]:
     """The ids and the spelling of every word of a list, or of a string of comma-separated words.
 
     Errors: BertcliError for a word that the vocabulary cannot spell.
     """
-    check_kind("targets", words, Iterable)
     found: dict[Target, Spelling] = {}
     separated = filter(None, map(str.strip, words.split(","))) if isinstance(words, str) else words
     for word in separated:

@@ -90,7 +90,7 @@ def _check(name: str, value: object, kinds: Sequence[Any], least: int | None) ->
     elif words:
         check_choice(name, value, words)  # type: ignore[arg-type]
     else:
-        check_kind(name, value, kinds[0])
+        check_kind(name, value, get_origin(kinds[0]) or kinds[0])
 
 
 # --------------------------------------------------------------------------------------------- options of several tasks
@@ -102,7 +102,7 @@ class Checked:
     def __post_init__(self) -> None:
         kind: Any = type(self)
         for one in fields(kind):
-            if one.metadata and one.metadata["read"] is None:
+            if one.metadata:
                 _check(one.name, getattr(self, one.name), kinds_of(hints_of(kind)[one.name]), one.metadata["least"])
 
 
@@ -222,7 +222,7 @@ class FillMask(Reading):
     """Which words are tried."""
 
     top_k: int | None = option(None, "K", "How many words per mask. (default: 5, or all targets)", least=1)
-    targets: Sequence[str] | str | None = option(
+    targets: Iterable[str] | str | None = option(
         None, "A,B,C", "Rank only these words; a word of several pieces is scored as a whole.", read=str
     )
     joint: bool = option(

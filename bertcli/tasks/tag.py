@@ -7,14 +7,14 @@ has split is put together again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.errors import BertcliError, shown_object
+from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
 from bertcli.opened import Opened
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
@@ -28,8 +28,6 @@ Spell = Callable[[Sequence[str]], str]  # what pieces spell together
 def plan(model: Opened, wanted: Tag) -> RecordTask:
     """What gives the records; BertcliError for a model without the head, and for windows that cannot be."""
     check_head(model, "token_classifier", "tag")
-    if not isinstance(wanted.ignore, Iterable):
-        raise BertcliError(f"ignore is {shown_object(wanted.ignore)}, which is no list of labels.")
     ignored = (wanted.ignore,) if isinstance(wanted.ignore, str) else tuple(wanted.ignore)
     return _Tag(model, wanted.reading, wanted.aggregation or "simple", ignored, wanted.stride)
 

@@ -71,7 +71,7 @@ def test_tag_results_do_not_depend_on_company(tagger: Model) -> None:
         ({"aggregation": "mean"}, "There is no aggregation 'mean'; choose from none, simple, first, max, average."),
         ({"stride": 8, "max_length": 10}, "a window of 10 tokens has 8 of the text"),
         ({"stride": -1}, "stride is -1"),
-        ({"ignore": 3}, "ignore is 3, which is no list of labels"),
+        ({"ignore": 3}, "ignore is 3, which is not a list"),
         ({"stride": 1.5}, "stride is 1.5, which is not a whole number."),
         ({"max_length": 100}, "more than the 48"),
         (
