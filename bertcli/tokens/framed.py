@@ -10,8 +10,6 @@ from tokenizers import Encoding
 
 from bertcli.errors import BertcliError
 
-NO_OFFSETS = (0, 0)  # for a token that stands for no text
-
 Cut = Literal["longest", "text", "pair"]  # what loses tokens: the longer side first, the text alone, the pair alone
 
 
@@ -24,16 +22,12 @@ class Slot(NamedTuple):
 
 
 class Original(NamedTuple):
-    """What tokens were made from: the texts, the most tokens there may be, and which side is cut.
-
-    A window begins at token `start` of the side that is cut; None for tokens that are no window.
-    """
+    """What tokens were made from: the texts, the most tokens there may be, and which side is cut."""
 
     text: str
     pair: str | None
     max_length: int | None
     cut: Cut = "longest"
-    start: int | None = None
 
 
 class Listed:
@@ -89,14 +83,14 @@ class Source(Protocol):
 class Tokens:
     """A tokenized text or pair after truncation; `lost` tokens did not fit, `lost_masks` of them were masks.
 
-    They pickle as their numbers and their text; `known_to(tokenizer)` restores all their properties.
+    They pickle as their numbers and their text; `known_to(tokenizer)` restores all their properties, but for windows.
     """
 
     ids: list[int]
     segments: list[int]
     lost: int
     lost_masks: int
-    _original: Original
+    _original: Original | None  # None for a window
     _tokenizer: Source | None = None
     _framing: Framing | None = None
 
@@ -113,8 +107,8 @@ class Tokens:
 
     @property
     def first(self) -> int:
-        """How many tokens of the text that is read in windows come before this one; 0 for tokens that are no window."""
-        return self._original.start or 0
+        """How many tokens of the text that is read in windows come before this one."""
+        return int(self._framed().kept[-1].start)
 
     @property
     def pieces(self) -> list[str]:
@@ -125,7 +119,7 @@ class Tokens:
     @property
     def offsets(self) -> list[tuple[int, int]]:
         """Start and end of each token in its own text, in characters, end exclusive; (0, 0) for special tokens."""
-        return [span or NO_OFFSETS for span in self._of_texts("offsets")]
+        return [span or (0, 0) for span in self._of_texts("offsets")]
 
     @property
     def words(self) -> list[int | None]:
@@ -163,9 +157,8 @@ class Tokens:
         found = []
         for start in range(0, max(cut - overlap, 1), max(room - overlap, 1)):
             kept = (*(slice(length) for length in whole), slice(start, start + room))
-            original = self._original._replace(max_length=size, cut="pair" if whole else "text", start=start)
             part = framing._replace(kept=kept)
-            found.append(Tokens(*part.numbers(), 0, 0, original, self._tokenizer, part))
+            found.append(Tokens(*part.numbers(), 0, 0, None, self._tokenizer, part))
         return found
 
     def _of_texts(self, attribute: str) -> list[Any]:
@@ -179,6 +172,7 @@ class Tokens:
         if self._framing is not None:
             return self._framing
         assert self._tokenizer is not None
+        assert self._original is not None
         return self._tokenizer.framing(self._original)
 
 
@@ -205,7 +199,4 @@ def kept_parts(lengths: list[int], room: int | None, original: Original, from_le
                     f"has {lengths[1 - side]:,} of {room:,} tokens. Shorten that, or raise --max-length."
                 )
     ends = lengths if from_left else counts
-    kept = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
-    if original.start is not None:
-        kept[-1] = slice(original.start, original.start + counts[-1])
-    return tuple(kept)
+    return tuple(slice(end - count, end) for end, count in zip(ends, counts, strict=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import pytest
@@ -68,13 +67,6 @@ def test_the_side_that_is_named_is_cut(folder: Path, text: str, pair: str, size:
     (tokens,) = tokenizer.encode([text], [pair], size, cut)  # type: ignore[arg-type]
     assert told(tokens) == expected(backend.encode(text, pair))
     assert tokens.lost == max(0, sum(lengths) + 3 - size)
-
-
-def test_windows_can_be_pickled(folder: Path) -> None:
-    tokenizer = Tokenizer.open(folder)
-    (tokens,) = tokenizer.encode(["hello world"], ["tea coffee water milk bread"])
-    for window in tokens.windows(8, 1):
-        assert told(pickle.loads(pickle.dumps(window)).known_to(tokenizer)) == told(window)
 
 
 @pytest.mark.parametrize(("size", "overlap", "room"), [(6, 1, 1), (4, 0, 0), (9, 4, 4)])
