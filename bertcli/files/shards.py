@@ -79,16 +79,17 @@ class Shards:
         self._held: list[tuple[dict[str, Any], State]] = []  # the next shard's blocks, each with the state after it
         self._bytes = 0  # of these
         self._published = False
+        self._lock: int | None = None
 
     def __enter__(self) -> Shards:
         self._begun = self._written = time.monotonic()
-        with writing(self.file):
-            self._lock = _locked(self._folder, self.file)
-            try:
+        try:  # from the first, since a signal may end the run anywhere
+            with writing(self.file):
+                self._lock = _locked(self._folder, self.file)
                 self._begin()
-            except BaseException:
-                os.close(self._lock)
-                raise
+        except BaseException:
+            self._leave()
+            raise
         return self
 
     @property
@@ -166,10 +167,8 @@ class Shards:
                 return
             with suppress(OSError):  # the result is in its place, or an error is on its way
                 self._remove(0)
-                (self._folder / "lock").unlink()
-                self._folder.rmdir()
         finally:
-            os.close(self._lock)
+            self._leave()
 
     # -------------------------------------------------------------------------------------------- beginning and end
 
@@ -190,6 +189,16 @@ class Shards:
         if self._resume and not self._kept.number:
             logger.info("nothing is kept of an earlier run of %s, so this one starts at the beginning.", self.file)
         self._remove(self._kept.number)
+
+    def _leave(self) -> None:
+        """Let go of the lock; the folder goes with it where it holds nothing else."""
+        with suppress(OSError):
+            if self._lock is not None and os.listdir(self._folder) == ["lock"]:
+                (self._folder / "lock").unlink()
+        if self._lock is not None:
+            os.close(self._lock)
+        with suppress(OSError):
+            self._folder.rmdir()
 
     def _check(self, earlier: Fingerprint) -> None:
         assert self._fingerprint is not None
