@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from bertcli.model import Model
 
 TOP_K = 5
+COLUMNS = (
+    Column("query", varying=True),
+    Column("row", number=True),
+    Column("score", number=True),
+    *(Column(name, number=True, optional=True) for name in ORIGIN),
+    Column("id", optional=True),
+    Column("text", optional=True),
+)
 logger = logging.getLogger("bertcli")
 
 
@@ -67,14 +75,7 @@ def search_stored(search: SearchOptions, job: Job, wanted: Encode, id_column: st
     _check_model(model, stored)
     found = nearest(encode(model, queries, wanted), stored, search.top_k or TOP_K)
     hits = _hits(found, stored, source, whole=bool(job.texts.input))
-    columns = [Column("query", varying=True), Column("row", number=True), Column("score", number=True)]
-    columns += [Column(name, number=True) for name in ORIGIN if any(name in hit for hit in hits.values())]
-    if any("id" in hit for hit in hits.values()):
-        columns.append(Column("id"))
-    if source is not None:
-        columns.append(Column("text"))
-    table = Table(tuple(columns), lambda record: _cells(record, [column.name for column in columns[1:]]))
-    with record_output(output.format, output.output, table) as write:
+    with record_output(output.format, output.output, Table(COLUMNS, _cells)) as write:
         for query, rows, scores in zip(queries, found.rows.tolist(), found.scores.tolist(), strict=True):
             best = [{"row": row, "score": score, **hits[row]} for row, score in zip(rows, scores, strict=True)]
             write({"query": query, "nearest": best})
@@ -131,6 +132,6 @@ def _texts(source: Texts, numbers: Collection[int], count: int, held: str) -> di
     return found
 
 
-def _cells(record: Mapping[str, Any], names: list[str]) -> Iterator[tuple[Cell, ...]]:
+def _cells(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     for hit in record["nearest"]:
-        yield record["query"], *(hit.get(name) for name in names)
+        yield record["query"], *(hit.get(column.name) for column in COLUMNS[1:])
