@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import Job, read_texts
 from bertcli.cli.marked import MarkedTable, Passage, mark
-from bertcli.cli.options import InputOptions, OwnModelOptions, argument, wrong
+from bertcli.cli.options import InputOptions, argument, wrong
 from bertcli.files.formats import PAGE, TABLES
 from bertcli.files.table import Cell, cell
 from bertcli.report.tables import Column
@@ -47,7 +47,6 @@ class _Questions(InputOptions):
 @dataclass(frozen=True)
 class _Job(Job):
     texts: _Questions
-    model: OwnModelOptions
 
     def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> Texts:
         from bertcli.files.inputs import takes_columns

@@ -57,11 +57,6 @@ def refuse(group: Any, names: Container[str], why: str) -> None:
             raise wrong(name, why)
 
 
-def model_option(help: str) -> Any:
-    """The option that names the model."""
-    return option(None, "DIR|HUB_ID", help, "-m", "--model", panel="Model", envvar="BERTCLI_MODEL", show_envvar=True)
-
-
 def id_column_option() -> Any:
     """The option that names the field of ids."""
     return option(None, "NAME", "The field that identifies a text; it is copied to the output.")
@@ -79,7 +74,10 @@ def _shard(text: str) -> tuple[int, int]:
 class ModelOptions:
     """Which model runs."""
 
-    model: str | None = model_option("A folder, or a name on the Hugging Face Hub (default: a small bundled model).")
+    model: str | None = option(
+        None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub. (default: a bundled model, if one fits)",
+        "-m", "--model", panel="Model", envvar="BERTCLI_MODEL", show_envvar=True,
+    )  # fmt: skip
     revision: str | None = option(None, "NAME", "Branch, tag or commit on the Hub.", panel="Model")
     cache_dir: str | None = option(None, "DIR", "Where downloaded models are kept.", panel="Model")
     offline: bool = option(False, "", "Never use the network: folder or cache only.", panel="Model")
@@ -94,13 +92,6 @@ class ModelOptions:
     def fetching(self) -> dict[str, Any]:
         """The arguments that say how any model is fetched."""
         return {"cache_dir": self.cache_dir, "offline": self.offline, "progress": True}
-
-
-@dataclass(frozen=True, eq=False)
-class OwnModelOptions(ModelOptions):
-    """Which model runs, for commands that no bundled model can do."""
-
-    model: str | None = model_option("A folder, or a name on the Hugging Face Hub; none is bundled.")
 
 
 @dataclass(frozen=True, eq=False)

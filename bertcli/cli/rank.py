@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import Job, read_texts
-from bertcli.cli.options import InputOptions, OwnModelOptions, argument, wrong
+from bertcli.cli.options import InputOptions, argument, wrong
 from bertcli.files.formats import TABLES
 from bertcli.files.table import Cell, Table
 from bertcli.report.tables import Column
@@ -51,7 +51,6 @@ class _Rows(InputOptions):
 @dataclass(frozen=True)
 class _Job(Job):
     texts: _Documents
-    model: OwnModelOptions
 
     def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> Texts:
         asked = self.texts

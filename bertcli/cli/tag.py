@@ -8,7 +8,7 @@ from typing import Any
 
 from bertcli.cli.job import Job
 from bertcli.cli.marked import MarkedTable, Passage, mark
-from bertcli.cli.options import InputOptions, OwnModelOptions
+from bertcli.cli.options import InputOptions
 from bertcli.files.formats import PAGE, TABLES
 from bertcli.files.table import Cell
 from bertcli.report.tables import Column
@@ -39,7 +39,6 @@ class _Texts(InputOptions):
 @dataclass(frozen=True)
 class _Job(Job):
     texts: _Texts
-    model: OwnModelOptions
 
 
 def tag(job: _Job, wanted: Tag) -> None:
