@@ -6,10 +6,9 @@ import logging
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from bertcli.cli.job import Job, Run, files_of, set_threads
+from bertcli.cli.job import Job, Run, set_threads
 from bertcli.cli.options import SearchOptions, by_name, changed, id_column_option, refuse, wrong
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL
@@ -197,18 +196,15 @@ def _compare(run: Run[Encode], vectors: Generator[Any, None, None]) -> None:
     from bertcli.tasks.encode import cosines, similarity, vectors_of
 
     output = run.job.output
-    many = BertcliError(f"The cosines of more than {MOST_SHOWN:,} texts are only written to a file: -o FILE.npy.")
-    if output.output is None:
-        again = run.job.texts.texts or (run.texts if files_of(run.texts) else ())  # can be read a second time
-        if sum(1 for _ in islice(again, MOST_SHOWN + 1)) > MOST_SHOWN:
-            raise many
     blocks, items = [], []
     with run.counted(vectors) as counted:
         for block in counted:
             blocks.append(block)
             items += block.items
             if output.output is None and len(items) > MOST_SHOWN:
-                raise many
+                raise BertcliError(
+                    f"The cosines of more than {MOST_SHOWN:,} texts are only written to a file: -o FILE.npy."
+                )
     count = len(items)
     if output.output is not None and run.job.ending in ARRAYS:
         from bertcli.files.arrays import Stored, save_stored
@@ -217,16 +213,19 @@ def _compare(run: Run[Encode], vectors: Generator[Any, None, None]) -> None:
         return
     from bertcli.files.records import record_output
 
-    names = [f"{item.index}.{item.chunk.number}" if item.chunk else str(item.index) for item in items]
-    numbers = [Column(name, number=True) for name in names]
-    which = iter(names)
+    numbers = [Column(_numbered(item.named), number=True) for item in items]
     table = Table(
         (Column("index", number=True), Column("text"), *numbers),
-        lambda record: [(next(which), record["text"], *record["cosine"])],
+        lambda record: [(_numbered(record), record["text"], *record["cosine"])],
     )
     with record_output(output.format, output.output, table) as write:
         for record in similarity(blocks):
             write(record)
+
+
+def _numbered(record: Mapping[str, Any]) -> str:
+    """A text's number, and after a dot that of the part of it."""
+    return f"{record['index']}.{record['chunk']}" if "chunk" in record else str(record["index"])
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
