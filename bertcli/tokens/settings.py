@@ -29,7 +29,8 @@ class Settings(NamedTuple):
     `kind` is that class in lower case without "Tokenizer" and "Fast", or where none is named the model's type without
     dashes: both are "xlmroberta". `named` holds the special tokens by role, `added` tokens by id, and `described` those
     special tokens of which a file says how they are recognized. `has_segments` is false where the model is given
-    no segments, and `framed` where no special tokens are put around a text.
+    no segments (`disputed` if transformers 4 and 5 do not agree), and `framed` where no special tokens are put around a
+    text.
     """
 
     kind: str = ""
@@ -41,6 +42,7 @@ class Settings(NamedTuple):
     max_length: int | None = None
     cut_left: bool = False
     has_segments: bool = True
+    disputed: bool = False
     framed: bool = True
 
     def flag(self, name: str, default: bool) -> bool:
@@ -76,6 +78,7 @@ def read_settings(folder: Path) -> Settings:
         max_length=_max_length(config.get("model_max_length"), file),
         cut_left=config.get("truncation_side") == "left",
         has_segments="token_type_ids" in inputs if isinstance(inputs, list) else not (disputed and written_by_5),
+        disputed=disputed,
     )
 
 

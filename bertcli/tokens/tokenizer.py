@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,8 @@ from bertcli.tokens.settings import Settings, read_settings
 SPACES = ("Ġ", "▁")
 LONGEST = 2_000_000  # characters of a text: the library takes 200 to 450 bytes for each
 
+logger = logging.getLogger("bertcli")
+
 
 class Spelling(NamedTuple):
     """How pieces read alone or after a space, and right after a letter, where they may bring a space of their own."""
@@ -36,7 +39,9 @@ class Tokenizer:
         self._backend = backend
         self._settings = settings
         self._special = special_tokens(backend, settings)
-        self._has_segments = settings.has_segments and (config is None or config.segment_count > 1)
+        takes_segments = config is None or config.segment_count > 1
+        self._has_segments = settings.has_segments and takes_segments
+        self._segments_disputed = settings.disputed and takes_segments
         self._rows = config.vocab_size if config else None
         self._check_vocabulary()
         alone = (Slot(0, 0, 0),), (Slot(0, 0, 0), Slot(1, 0, 0))
@@ -191,6 +196,13 @@ class Tokenizer:
         if max_length is not None:
             self.check_length(max_length, paired=pairs is not None and any(pair is not None for pair in pairs))
         partners = [None] * len(texts) if pairs is None else pairs
+        if self._segments_disputed and any(pair is not None for pair in partners):
+            self._segments_disputed = False  # said once
+            segment, version, other = (1, 4, 5) if self._has_segments else (0, 5, 4)
+            logger.info(
+                "The second text of a pair has segment %d, as in transformers %d, which wrote this tokenizer; "
+                "version %d does otherwise.", segment, version, other,
+            )  # fmt: skip
         sides = self._backend_batch([*texts, *(pair for pair in partners if pair is not None)])
         second = iter(sides[len(texts) :])
         return [

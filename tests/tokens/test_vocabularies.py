@@ -227,17 +227,25 @@ def test_vocabularies_overruled_by_tokenizer_config_say_so(tmp_path: Path, caplo
         ("TokenizersBackend", None, 0),
         ("AlbertTokenizer", "4.1.0", 1),
         ("AlbertTokenizer", "5.0.0", 0),
-        ("BertTokenizer", "5.0.0", 1),
+        ("BertTokenizer", "5.0.0", None),
     ],
 )
 def test_vocabularies_give_segments_as_the_version_that_wrote_them(
-    tokenizer_class: str, version: str | None, segment: int, tmp_path: Path
+    tokenizer_class: str, version: str | None, segment: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_folder(tmp_path, "bert, not overruled")
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": tokenizer_class}))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "transformers_version": version}))
-    (tokens,) = Tokenizer.open(tmp_path, BertConfig(vocab_size=1000)).encode(["tea"], ["hot"])
-    assert tokens.segments == [0, 0, 0, segment, segment]
+    caplog.set_level(logging.INFO, "bertcli")
+    tokenizer = Tokenizer.open(tmp_path, BertConfig(vocab_size=1000))
+    caplog.clear()
+    tokenizer.encode(["tea"])
+    assert not caplog.messages
+    for _ in range(2):
+        (tokens,) = tokenizer.encode(["tea"], ["hot"])
+        assert tokens.segments == [0, 0, 0, *[1 if segment is None else segment] * 2]
+    said = [f"The second text of a pair has segment {segment}" in message for message in caplog.messages]
+    assert said == ([] if segment is None else [True])
     (tmp_path / "tokenizer_config.json").write_text(
         json.dumps({"tokenizer_class": tokenizer_class, "model_input_names": ["input_ids", "token_type_ids"]})
     )
