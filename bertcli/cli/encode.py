@@ -132,7 +132,10 @@ def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOpti
     columns index, chunk, start and end say which characters of which text it is.
     With --sparse a .npz file holds data, indices and indptr, as scipy.sparse has
     them, and .parquet the lists indices and values. All but .npy say which model
-    made the vectors, and --against refuses those of another.
+    made the vectors, and --against refuses those of another. In DuckDB:
+
+    SELECT b.text, list_cosine_similarity(a.embedding, b.embedding)
+    FROM 'vectors.parquet' a, 'vectors.parquet' b WHERE a.id = 0 ORDER BY 2 DESC
 
     A file appears under its name only when it is complete. A run of ten seconds
     or more keeps its progress after a crash or Ctrl-C: repeat the command with
