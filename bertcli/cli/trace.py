@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from bertcli.cli.analyzed import AnalyzedOptions, analyzed_model
-from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, refuse, wrong
+from bertcli.cli.options import ModelOptions, TableFormat, argument, refuse, wrong
 from bertcli.files.formats import PAGE
 from bertcli.tasks.options import option
 
@@ -36,7 +36,6 @@ class TraceOptions:
         False, "",
         "Show minimum, maximum, mean and standard deviation of each output, and whether any is NaN or infinite.",
     )  # fmt: skip
-    formulas: bool = option(False, "", "Show the formula of each operation.")
     estimate: bool = option(
         False, "",
         "Say what each operation must take on this machine, and why: bytes read and written, arithmetic for each of "
@@ -62,6 +61,11 @@ class TraceOptions:
     )
     format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
 
+    @property
+    def draws_pass(self) -> bool:
+        """Whether the pass is written as a page, or as notes."""
+        return self.output is not None and not self.estimate
+
     def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
         """Wrong usage is a typer.BadParameter."""
         if self.text is not None:
@@ -78,11 +82,10 @@ class TraceOptions:
             refuse(self, ("--layer", "--full"), "this is for the page of a pass: give -o FILE.html.")
         if self.output is not None and self.attention is not None:
             raise wrong("--attention", "the page shows the weights of every layer and head: leave this out.")
-        if self.output is not None and not self.estimate and (analyzed.batch_size or 1) > 1:
+        if self.draws_pass and (analyzed.batch_size or 1) > 1:
             raise wrong("--batch-size", "the page shows one sentence.")
-        if self.attention is not None and self.format in ("csv", "markdown"):
-            why = f"with --attention, {self.format} cannot show the steps: leave this out, or use --format json."
-            refuse(self, OF_STEPS, why)
+        if self.attention is not None and self.format != "json":
+            refuse(self, OF_STEPS, "with --attention, only --format json shows the steps, too.")
         if analyzed.without_weights and self.text is not None:
             raise wrong("TEXT", "a variant or a config has no tokenizer; give --seq-len instead.")
         if analyzed.without_weights and self.seed is None:
@@ -118,14 +121,15 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
                 check_output(file, endings)
     opened = analyzed_model(model, analyzed, wanted.seed)
     length = min(TOKENS if opened.has_weights else SHAPES, opened.config.max_tokens)
-    size = _or(analyzed.batch_size, 1), _or(analyzed.seq_len, length)
+    batch, tokens = analyzed.batch_size, analyzed.seq_len
+    size = 1 if batch is None else batch, length if tokens is None else tokens
     if opened.has_weights:
         _run(opened, size, wanted)
         return
     from bertcli.analysis.trace.recorder import run_shapes
 
     shapes = run_shapes(opened, *size)
-    if wanted.output is not None and not wanted.estimate:
+    if wanted.draws_pass:
         from bertcli.analysis.trace.page import Pass
 
         _write(Pass(opened, shapes, [], [], None, str, False, None, []), wanted)
@@ -141,9 +145,9 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
 
     choice = None if wanted.attention is None else parse_choice(wanted.attention, model.config)
     given = random_pass(model, *size) if wanted.text is None else pass_of_text(model, wanted.text, wanted.text_pair)
-    page = wanted.output is not None and not wanted.estimate
+    page = wanted.draws_pass
     keep = (lambda path: True) if wanted.save or page else keeps_attention if choice else None
-    with traced(model, time=wanted.time or page, stats=wanted.stats or page, keep=keep) as found:
+    with traced(model, time=wanted.time or page, stats=wanted.stats or page, keep=keep) as trace:
         outputs = model.outputs(given.ids, given.segments)
     if wanted.save is not None:
         import numpy as np
@@ -153,73 +157,55 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
         pieces = {} if wanted.text is None else {"tokens": np.array([given.pieces])}
         ids, segments = (np.asarray(one, np.int64) for one in (given.ids, given.segments))
         inputs = {"input_ids": ids, "token_type_ids": segments, **pieces}
-        save_arrays(wanted.save, {**inputs, **found.arrays})
-        logger.info("%d outputs written to %s.", len(found.arrays), wanted.save)
-    if page or (wanted.text is not None and choice is None):
+        save_arrays(wanted.save, {**inputs, **trace.arrays})
+        logger.info("%d outputs written to %s.", len(trace.arrays), wanted.save)
+    if page:
         from bertcli.analysis.results import spelled
-        from bertcli.analysis.trace.page import Pass, read_lines, results_in_words
+        from bertcli.analysis.trace.page import Pass, read_lines
 
         mask: int | None = None
         spell: Callable[[int], str] = "#{}".format
         if wanted.text is not None:
             mask, spell = model.tokenizer.mask_id, partial(spelled, model)
-        lines = read_lines(model, given.ids, given.segments, spell) if page else []
-        paired, ids = wanted.text_pair is not None, given.ids[0].tolist()
-        whole = Pass(model, found, ids, given.pieces, mask, spell, paired, outputs, lines)
-        if page:
-            _write(whole, wanted)
-        else:
-            _show(model, found, wanted, results_in_words(whole))
-        return
-    if choice is None:
-        _show(model, found, wanted)
-        return
-    if any(name in OF_STEPS for name in changed(wanted)) and wanted.format == "table":
-        _show(model, found, wanted)
-        print()
-    if len(given.ids) > 1:
-        logger.info("of %d sentences only the first is shown.", len(given.ids))
-    _show_attention(found, given.pieces, choice, wanted)
+        lines = read_lines(model, given.ids, given.segments, spell)
+        paired, pieces_ids = wanted.text_pair is not None, given.ids[0].tolist()
+        _write(Pass(model, trace, pieces_ids, given.pieces, mask, spell, paired, outputs, lines), wanted)
+    elif choice is None:
+        _show(model, trace, wanted)
+    else:
+        if len(given.ids) > 1:
+            logger.info("of %d sentences only the first is shown.", len(given.ids))
+        _show_attention(trace, given.pieces, choice, wanted)
 
 
-def _write(found: Pass, wanted: TraceOptions) -> None:
+def _write(whole: Pass, wanted: TraceOptions) -> None:
     """The page of a pass, or its notes."""
     from bertcli.analysis.trace.page import pass_notes, pass_page
     from bertcli.files.shards import save
 
     assert wanted.output is not None
     notes = wanted.output.lower().endswith(".md")
-    text = pass_notes(found) if notes else pass_page(found, wanted.layer, wanted.full)
+    text = pass_notes(whole) if notes else pass_page(whole, wanted.layer, wanted.full)
     save(wanted.output, text.encode())
     logger.info("%s holds %.1f MB.", wanted.output, len(text) / 1e6)
 
 
-def _or(given: int | None, otherwise: int) -> int:
-    return otherwise if given is None else given
-
-
-def _show(model: Model, trace: Trace, wanted: TraceOptions, results: Sequence[str] = ()) -> None:
+def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
+    """Print the table of steps, or draw the roofline."""
     from bertcli.analysis.trace.tables import trace_document
     from bertcli.report.documents import print_document
     from bertcli.report.tables import terminal_width
 
-    if wanted.formulas:
-        from bertcli.analysis.trace.formulas import add_formulas
-
-        add_formulas(trace)
     if wanted.estimate:
-        from bertcli.analysis.trace.estimate import estimate, rates_of
+        from bertcli.analysis.trace.estimate import estimate, rates_of, roofline
+        from bertcli.files.shards import save
 
         estimate(trace, rates_of(wanted.gflops, wanted.gbps))
         if wanted.output is not None:
-            from bertcli.analysis.trace.estimate import roofline
-            from bertcli.files.shards import save
-
             save(wanted.output, roofline(trace).encode())
             return
     width = terminal_width() if wanted.format == "table" else None
-    document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, width=width, results=results)
-    print_document(document, wanted.format)
+    print_document(trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, width=width), wanted.format)
 
 
 def _show_attention(trace: Trace, pieces: list[str], choice: Choice, wanted: TraceOptions) -> None:

@@ -398,14 +398,6 @@ def _best(logits: Array, name: Any) -> list[tuple[str, float]]:
     return [(name(int(i)), float(chances[i])) for i in np.argsort(-chances, kind="stable")[:BEST]]
 
 
-def results_in_words(found: Pass) -> list[str]:
-    """`[MASK] at position 8: tea 0.1982, water 0.1629`, a line for each head that has something to say."""
-    return [
-        f"{title}: {', '.join(f'{visible(name)} {value:.4f}' for name, value in entries)}"
-        for title, entries in results(found)
-    ]
-
-
 def _result(found: Pass) -> Iterator[Markup]:
     for title, entries in results(found):
         items = [
@@ -421,7 +413,8 @@ def _result(found: Pass) -> Iterator[Markup]:
 def pass_notes(found: Pass) -> str:
     """The same column as Markdown, without pictures: formulas, shapes, statistics."""
     parts = [f"# {visible(found.model.name)}", " ".join(f"`{visible(piece)}`" for piece in found.pieces), ""]
-    parts += [line for result in results_in_words(found) for line in (result, "")]
+    for title, entries in results(found):
+        parts += [f"{title}: {', '.join(f'{visible(name)} {value:.4f}' for name, value in entries)}", ""]
     last, group = -1, ""
     for step in found.trace.steps:
         stop = stop_of(step, found.layers)

@@ -90,16 +90,14 @@ class Step(ByName):
     seconds: float | None = None
     stats: Stats | None = None
     estimate: Estimate | None = None
-    formula: str | None = None
 
     def record(self) -> dict[str, Any]:
         """The step as `bertcli trace --format json` prints it."""
-        found = {name: self[name] for name in RECORDED} | {"inputs": [asdict(value) for value in self.inputs]}
-        found["output"] = asdict(self.output)
-        seconds = {} if self.seconds is None else {"seconds": self.seconds}
-        estimate = {} if self.estimate is None else self.estimate._asdict()
-        estimate |= {} if self.formula is None else {"formula": self.formula}
-        return found | seconds | estimate | ({} if self.stats is None else {"stats": asdict(self.stats)})
+        record = {name: self[name] for name in RECORDED} | {"inputs": [asdict(value) for value in self.inputs]}
+        record["output"] = asdict(self.output)
+        record |= {} if self.seconds is None else {"seconds": self.seconds}
+        record |= {} if self.estimate is None else self.estimate._asdict()
+        return record if self.stats is None else record | {"stats": asdict(self.stats)}
 
 
 RECORDED = ("index", "path", "group", "operation", "inputs", "output", "params", "macs", "flops", "bytes")

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.trace.steps import Account, Estimate, Stats, Step, Value
+from bertcli.analysis.trace.steps import Account, Stats, Step, Value
 from bertcli.files.table import cell
 from bertcli.report.documents import Document
 from bertcli.report.tables import Column
@@ -38,45 +38,18 @@ class Folded(NamedTuple):
         """What stands above the steps."""
         return f"{self.name}{', each' if self.times > 1 else ''}:"
 
-    @property
-    def whole(self) -> Step:
-        """All layers together as a step, whose costs are their sums."""
-        return replace(
-            self.steps[0],
-            operation=f"{self.name}, all",
-            params=self.times * sum(step.params for step in self.steps),
-            macs=self.times * sum(step.macs for step in self.steps),
-            bytes=self.times * sum(step.bytes for step in self.steps),
-            seconds=self.times * sum(step.seconds or 0.0 for step in self.steps),
-            stats=None,
-            estimate=self._estimate,
-        )
-
-    @property
-    def _estimate(self) -> Estimate | None:
-        """The sums over all layers; what bounds them is not one thing."""
-        each = [step.estimate for step in self.steps if step.estimate is not None]
-        if not each:
-            return None
-        read, written, seconds = (
-            self.times * sum(column) for column in zip(*((one[0], one[1], one[4]) for one in each), strict=True)
-        )
-        flops = self.times * sum(step.flops for step in self.steps)
-        return Estimate(int(read), int(written), flops / max(1, read + written), "", seconds)
-
 
 def folded(steps: Sequence[Step], *, fold: bool) -> list[Folded]:
     """The steps of a pass in the order they ran; with `fold`, consecutive layers that do the same become one."""
-    found: list[list[tuple[Step, ...]]] = []  # runs of identical layers, or what lies between layers
+    runs: list[list[tuple[Step, ...]]] = []  # of identical layers, or what lies between layers
     for layer, several in groupby(steps, lambda step: _layer(step.path)):
         stretch = tuple(several)
-        same = fold and layer and found and [*map(_without_layer, found[-1][-1])] == [*map(_without_layer, stretch)]
-        if same:
-            found[-1].append(stretch)
+        if fold and layer and runs and [*map(_without_layer, runs[-1][-1])] == [*map(_without_layer, stretch)]:
+            runs[-1].append(stretch)
         else:
-            found.append([stretch])
-    alike = sum(bool(_layer(several[0][0].path)) for several in found) == 1
-    return [_joined(several, alike) for several in found]
+            runs.append([stretch])
+    alike = sum(bool(_layer(run[0][0].path)) for run in runs) == 1
+    return [_joined(run, alike) for run in runs]
 
 
 def _layer(path: str) -> str:
@@ -126,93 +99,75 @@ OPERANDS = ("Group", "Operation", "Input 1", "Size", "Input 2", "Size", "Output"
 
 
 def trace_document(
-    trace: Account,
-    sizes: Mapping[str, int],
-    *,
-    all_layers: bool = False,
-    width: int | None = None,
-    results: Sequence[str] = (),
+    trace: Account, sizes: Mapping[str, int], *, all_layers: bool = False, width: int | None = None
 ) -> Document:
-    """The steps, with identical layers shown once; the `sizes` of symbols and the `results` are shown below.
+    """The steps, with identical layers shown once, and below them the `sizes` of symbols and the totals.
 
     `width` is the width of the terminal, None if unlimited.
     """
-    found = folded(trace.steps, fold=not all_layers)
+    blocks = folded(trace.steps, fold=not all_layers)
     numbers = _numbers(trace, trace.steps[0]) if trace.steps else {}
-    columns = [*map(Column, OPERANDS), *(Column(name, number=name != "Formula") for name in numbers)]
-    rows = [row + [""] * (len(columns) - len(row)) for row in _wide(trace, found)]
+    columns = [*map(Column, OPERANDS), *(Column(name, number=True) for name in numbers)]
+    rows = [row + [""] * (len(columns) - len(row)) for row in _wide(trace, blocks)]
     texts = zip([column.name for column in columns], *rows, strict=True)
     if width is not None and sum(max(map(len, column)) + BESIDE for column in texts) > width:
         columns = [Column("Operation"), Column("Size and cost")]
-        rows = [row + [""] * (len(columns) - len(row)) for row in _narrow(trace, found)]
-    lines = [_line(block, step) for block in found for step in block.steps]
-    return Document(columns, rows, [*_totals(trace, sizes), *_folding(trace, found), *results], trace.record(), lines)
+        rows = [row + [""] * (len(columns) - len(row)) for row in _narrow(trace, blocks)]
+    lines = [_line(block, step) for block in blocks for step in block.steps]
+    return Document(columns, rows, [*_totals(trace, sizes), *_folding(trace, blocks)], trace.record(), lines)
 
 
-def _wide(trace: Account, found: list[Folded]) -> Iterator[list[str]]:
+def _wide(trace: Account, blocks: list[Folded]) -> Iterator[list[str]]:
     """A row for each op, as in the literature."""
-    for block in found:
+    for block in blocks:
         if block.layers:
             yield [block.heading]
         for group, steps in groupby(block.steps, lambda step: step.group):
             for number, step in enumerate(steps):
-                first, second = [*step.inputs, None, None][:2]
-                names = [text for one in (first, second, step.output) for text in (one.name if one else "", _size(one))]
-                yield ["" if number else group, step.operation, *names, *_numbers(trace, step).values()]
-        if block.times > 1:
-            yield [block.whole.operation, *[""] * (len(OPERANDS) - 1), *_numbers(trace, block.whole).values()]
+                values = [cell for value in _operands(step) for cell in (value.name if value else "", _size(value))]
+                yield ["" if number else group, step.operation, *values, *_numbers(trace, step).values()]
 
 
-def _narrow(trace: Account, found: list[Folded]) -> Iterator[list[str]]:
+def _narrow(trace: Account, blocks: list[Folded]) -> Iterator[list[str]]:
     """A row for each operand and result, below the op and its cost."""
-    for block in found:
+    for block in blocks:
         if block.layers:
             yield [block.heading]
         for group, steps in groupby(block.steps, lambda step: step.group):
             yield [group]
             for step in steps:
-                costs, measures = _in_words(trace, step)
-                yield [f"  {step.operation}", costs]
+                costs = {"params": step.params, "MACs": step.macs, "bytes": step.bytes}
+                yield [f"  {step.operation}", ", ".join(f"{count:,} {name}" for name, count in costs.items() if count)]
                 yield from ([f"    {value.name}", _size(value)] for value in step.inputs)
                 yield [f"  → {step.output.name}", _size(step.output)]
-                yield from [["", measures]] if measures else []
-        if block.times > 1:
-            costs, measures = _in_words(trace, block.whole)
-            yield [block.whole.operation, costs]
-            yield from [["", measures]] if measures else []
+                if measures := _measures(trace, step):
+                    yield ["", ", ".join(f"{name} {value}" for name, value in measures.items())]
+
+
+def _operands(step: Step) -> list[Value | None]:
+    """Two operands, of which either may be missing, and the result."""
+    return [*[*step.inputs, None, None][:2], step.output]
 
 
 def _numbers(trace: Account, step: Step) -> dict[str, str]:
     """A step's costs and measurements by column."""
-    found = {"Params": step.params, "MACs": step.macs, "Bytes": step.bytes}
-    return {name: f"{count:,}" if count else "" for name, count in found.items()} | _measures(trace, step)
-
-
-def _in_words(trace: Account, step: Step) -> tuple[str, str]:
-    """A step's costs that are not 0, and its measurements."""
-    costs = {"params": step.params, "MACs": step.macs, "bytes": step.bytes}
-    measures = _measures(trace, step).items()
-    return (
-        ", ".join(f"{count:,} {name}" for name, count in costs.items() if count),
-        ", ".join(f"{name} {value}" for name, value in measures),
-    )
+    costs = {"Params": step.params, "MACs": step.macs, "Bytes": step.bytes}
+    return {name: f"{count:,}" if count else "" for name, count in costs.items()} | _measures(trace, step)
 
 
 def _measures(trace: Account, step: Step) -> dict[str, str]:
-    found: dict[str, str] = {}
+    measures: dict[str, str] = {}
     if trace.timed:
         seconds, total = step.seconds or 0.0, trace.totals.seconds or 1.0
-        found = {"ms": f"{1000 * seconds:.3f}", "% of time": f"{100 * seconds / total:.1f}"}
+        measures = {"ms": f"{1000 * seconds:.3f}", "% of time": f"{100 * seconds / total:.1f}"}
     if step.estimate is not None:
         read, written, intensity, bound, seconds = step.estimate
-        found |= {"Read": f"{read:,}", "Written": f"{written:,}", "FLOP/byte": f"{intensity:.2f}", "Bound": bound}
-        found["Est. ms"] = f"{1000 * seconds:.3f}"
-    if step.formula is not None:
-        found["Formula"] = step.formula
+        measures |= {"Read": f"{read:,}", "Written": f"{written:,}", "FLOP/byte": f"{intensity:.2f}", "Bound": bound}
+        measures["Est. ms"] = f"{1000 * seconds:.3f}"
     if step.stats is not None:
-        found |= {name: cell(step.stats[name]) or "NaN" for name in ("min", "max", "mean", "std")}
-        found["NaN/Inf"] = "no" if step.stats.finite else "YES"
-    return found
+        measures |= {name: cell(step.stats[name]) or "NaN" for name in ("min", "max", "mean", "std")}
+        measures["NaN/Inf"] = "no" if step.stats.finite else "YES"
+    return measures
 
 
 def _size(value: Value | None) -> str:
@@ -245,9 +200,9 @@ def _totals(trace: Account, sizes: Mapping[str, int]) -> list[str]:
     return below
 
 
-def _folding(trace: Account, found: list[Folded]) -> list[str]:
+def _folding(trace: Account, blocks: list[Folded]) -> list[str]:
     """What measured numbers refer to, where layers are shown once."""
-    steps = [step for block in found for step in block.steps if block.times > 1]
+    steps = [step for block in blocks for step in block.steps if block.times > 1]
     times = ["times are averages per layer"] * (trace.timed and bool(steps))
     stats = ["statistics are over all layers"] * any(step.stats for step in steps)
     return [f"Where layers are shown once, {' and '.join(times + stats)}."] if times or stats else []
@@ -255,14 +210,12 @@ def _folding(trace: Account, found: list[Folded]) -> list[str]:
 
 def _line(block: Folded, step: Step) -> dict[str, Any]:
     """An op in CSV: `times` is how many layers do the same; costs and time are for one, statistics for all of them."""
-    line: dict[str, Any] = {"times": block.times, "path": step.path, "group": step.group, "operation": step.operation}
-    for i in (0, 1):
-        value = step.inputs[i] if i < len(step.inputs) else None
-        line |= {f"input_{i + 1}": value.name if value else "", f"size_{i + 1}": _size(value)}
-    line |= {"output": step.output.name, "size": _size(step.output)}
-    line |= {"params": step.params, "macs": step.macs, "flops": step.flops, "bytes": step.bytes}
-    if step.seconds is not None:
-        line["seconds"] = step.seconds
-    line |= {} if step.estimate is None else step.estimate._asdict()
-    line |= {} if step.formula is None else {"formula": step.formula}
-    return line | (asdict(step.stats) if step.stats is not None else {})
+    record = step.record()
+    line = {"times": block.times, **{name: record[name] for name in ("path", "group", "operation")}}
+    for name, size, value in zip(
+        ("input_1", "input_2", "output"), ("size_1", "size_2", "size"), _operands(step), strict=True
+    ):
+        line |= {name: value.name if value else "", size: _size(value)}
+    costs = {name: value for name, value in record.items() if name not in (*line, "index", "inputs", "stats")}
+    stats: dict[str, Any] = record.get("stats", {})
+    return line | costs | stats
