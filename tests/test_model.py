@@ -256,7 +256,9 @@ def test_model_that_was_changed_does_not_pickle_as_the_one_it_was(made: Made) ->
 
 
 def test_model_refuses_weights_of_no_parameter() -> None:
-    sizes = bertcli.BertConfig(9, 8, 1, 2, 8)
+    sizes = bertcli.BertConfig(
+        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+    )
     arrays = {path: np.zeros(shape, np.float32) for path, shape in shapes(sizes).items()}
     assert bertcli.variant(config=sizes, weights=arrays, heads="none").has_weights
     with pytest.raises(BertcliError, match="no_such_path"):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,7 +49,6 @@ UNSPECIFIED = "since the checkpoint specifies no pooling"
 UNASKED = "but nobody asked the Hub whether the model says otherwise"
 
 
-@dataclass(frozen=True, eq=False)
 class Dense(Module):
     """activation(x · weightᵀ + bias): bias may be None, activation is one of ACTIVATIONS' values."""
 
@@ -63,7 +61,6 @@ class Dense(Module):
         return linear(x, self.weight, self.bias, activation=None if self.activation == "identity" else self.activation)
 
 
-@dataclass(frozen=True, eq=False)
 class LayerNorm(Module):
     """(x - mean) / sqrt(variance + 1e-5) · weight + bias, as torch.nn.LayerNorm has it."""
 

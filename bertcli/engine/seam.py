@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from math import prod
-from typing import Any, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast, dataclass_transform
 
 from bertcli.engine.array import Array
 
@@ -47,10 +48,19 @@ def watched() -> bool:
     return _current.get() is not None
 
 
+@dataclass_transform(frozen_default=True, eq_default=False)
 class Module:
-    """Part of a model: a frozen dataclass of arrays, modules and settings, and a `forward` that uses them."""
+    """Part of a model: a frozen dataclass of arrays, modules and settings, and a `forward` that uses them.
 
-    forward: Callable[..., Array]
+    Subclasses become dataclasses by themselves; of an `abstract` one the annotations are no fields.
+    """
+
+    forward: ClassVar[Callable[..., Array]]
+
+    def __init_subclass__(cls, *, abstract: bool = False) -> None:
+        super().__init_subclass__()
+        if not abstract:
+            dataclass(frozen=True, eq=False)(cls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Array:
         watcher = _current.get()

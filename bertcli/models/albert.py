@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from bertcli.errors import BertcliError
@@ -18,33 +17,28 @@ from bertcli.network.module import part, parts, setting
 from bertcli.network.network import Network
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(electra.Embeddings):
     """BERT's with E numbers a token, projected to H"""
 
     projection: Linear = part(outputs="H", inputs="E")
 
 
-@dataclass(frozen=True, eq=False)
 class Encoder(encoder.Encoder):
     """L encoder layers, one after the other, of which most are the same"""
 
     layers: tuple[EncoderLayer[None], ...] = parts("L", shared="groups")
 
 
-@dataclass(frozen=True, eq=False)
 class MaskedLM(electra.MaskedLM):
     """LayerNorm(act(x Wᵀ + b)) E_tokᵀ + bias, back at the width of the embeddings"""
 
     activation: str = setting("hidden_act")
 
 
-@dataclass(frozen=True, eq=False)
 class SentenceOrder(NextSentence):
     """Two logits from the pooled vector: 0 is in order, 1 is swapped"""
 
 
-@dataclass(frozen=True, eq=False)
 class Albert(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -61,7 +55,6 @@ class Albert(Network):
     pooled: ClassVar = frozenset({"sop", "classifier", "multiple_choice"})
 
 
-@dataclass(frozen=True)
 class AlbertConfig(BertConfig):
     """An ALBERT configuration with config.json's own keys; the defaults are those of ALBERT's code."""
 
@@ -74,7 +67,7 @@ class AlbertConfig(BertConfig):
     embedding_size: int = count(128, "E")
     num_hidden_groups: int = count(1)
     inner_group_num: int = choice(1)
-    model_type: str = field(default="albert", kw_only=True)
+    model_type: str = "albert"
 
     title: ClassVar[str] = "ALBERT"
 

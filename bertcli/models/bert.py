@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from bertcli.models.config import Config, activation, count, eps, layers
@@ -21,7 +20,6 @@ from bertcli.network.module import part
 from bertcli.network.network import Network
 
 
-@dataclass(frozen=True, eq=False)
 class Bert(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -38,7 +36,6 @@ class Bert(Network):
     pooled: ClassVar = frozenset({"nsp", "classifier", "multiple_choice"})
 
 
-@dataclass(frozen=True)
 class BertConfig(Config):
     """A BERT configuration with config.json's own keys; the defaults are those of BERT-base uncased."""
 
@@ -50,7 +47,7 @@ class BertConfig(Config):
     layer_norm_eps: float = eps(1e-12)
     max_position_embeddings: int = count(512, "P")
     type_vocab_size: int = count(2, "T")
-    model_type: str = field(default="bert", kw_only=True)
+    model_type: str = "bert"
 
     title: ClassVar[str] = "BERT"
 

@@ -8,9 +8,9 @@ are not read; older files lack most of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, dataclass_transform
 
 from bertcli.engine.kernels import ACTIVATIONS
 from bertcli.engine.positions import rotary_rates
@@ -62,12 +62,12 @@ def eps(default: float) -> Any:
     return number(default, 1e-30, 0.1)
 
 
-@dataclass(frozen=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclass(frozen=True, kw_only=True)
 class Config:
     """The keys that all families have, and what the rest of the package asks any configuration for."""
 
     vocab_size: int = count(30522, "V", needed=True)
-    _: KW_ONLY
     pad_token_id: int = 0
     tie_word_embeddings: bool = True
     num_labels: int = count(2, "C")
@@ -79,6 +79,10 @@ class Config:
     title: ClassVar[str]  # the family's name, for messages
     absolute: ClassVar[bool] = True  # whether the key position_embedding_type means something
     contextual: ClassVar[bool] = True  # whether a token's vector depends on the tokens around it
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(frozen=True, kw_only=True)(cls)
 
     def __post_init__(self) -> None:
         axes = {item.metadata.get("axis"): item.name for item in fields(self)}
@@ -208,7 +212,6 @@ class Config:
             raise BertcliError(f"{', '.join(missing)} {verb} missing: this is not the config.json of {cls.title}.")
 
 
-@dataclass(frozen=True)
 class RotaryConfig(Config):
     """What families with rotary positions share. Their files may call positions "absolute" or "rope"; they are neither.
 
@@ -274,7 +277,6 @@ class RotaryConfig(Config):
         return dict(found)
 
 
-@dataclass(frozen=True)
 class OneRopeConfig(RotaryConfig):
     """What families have in common whose layers all turn alike."""
 
@@ -295,7 +297,6 @@ class OneRopeConfig(RotaryConfig):
 GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope_parameters
 
 
-@dataclass(frozen=True)
 class LocalConfig(RotaryConfig):
     """What families have in common of whose layers some see only tokens near by, and turn at another rate."""
 

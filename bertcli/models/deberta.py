@@ -6,7 +6,6 @@ A score has three terms: content to content, content to position, and position t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -34,7 +33,6 @@ from bertcli.network.ops import (
 )
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(Module):
     """X = LayerNorm(P(E_tok[ids] + E_pos[positions] + E_type[segments])): version 3 has the first term only"""
 
@@ -65,7 +63,6 @@ class Relative(NamedTuple):
     queries: Array | None = None  # [bucket, hidden]
 
 
-@dataclass(frozen=True, eq=False)
 class SelfAttention(encoder.SelfAttention[Relative]):
     """BERT's, with scores (Q_i·K_j + Q_i·PK_b + K_j·PQ_b) / sqrt(3D), where b is the bucket of i - j"""
 
@@ -97,7 +94,6 @@ class SelfAttention(encoder.SelfAttention[Relative]):
         return x
 
 
-@dataclass(frozen=True, eq=False)
 class Convolution(Module):
     """LayerNorm(x + act(w ∗ y + b)): to each token, something of those beside it"""
 
@@ -112,7 +108,6 @@ class Convolution(Module):
         return self.norm(add(x, around if rows is None else pick(around, rows)))
 
 
-@dataclass(frozen=True, eq=False)
 class EncoderLayer(encoder.EncoderLayer[Relative]):
     """BERT's, and in some models a convolution of its input after the first layer"""
 
@@ -125,7 +120,6 @@ class EncoderLayer(encoder.EncoderLayer[Relative]):
         return x if self.convolution is None else self.convolution(x, context, batch.first, shared.rows)
 
 
-@dataclass(frozen=True, eq=False)
 class Encoder(encoder.Layers[Relative]):
     """L encoder layers, one after the other, and what they share: an embedding of every relative position"""
 
@@ -143,7 +137,6 @@ class Encoder(encoder.Layers[Relative]):
         return batch, Relative(embeddings, queries, batch.positions, rows)
 
 
-@dataclass(frozen=True, eq=False)
 class MaskedLM(heads.MaskedLM):
     """BERT's, at the width of the embeddings"""
 
@@ -152,21 +145,18 @@ class MaskedLM(heads.MaskedLM):
     decoder: Array = parameter("V E", tied="embeddings.token")
 
 
-@dataclass(frozen=True, eq=False)
 class Classifier(heads.FirstTokenClassifier):
     """act(X[CLS] Wᵀ + b) W_cᵀ + b_c"""
 
     activation: str = setting("pooler_hidden_act")
 
 
-@dataclass(frozen=True, eq=False)
 class MultipleChoice(Classifier):
     """The same with one logit: how well this choice fits"""
 
     output: Linear = part(outputs="1", inputs="H")
 
 
-@dataclass(frozen=True, eq=False)
 class Deberta(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -182,7 +172,6 @@ class Deberta(Network):
 TERMS = ("c2p", "p2c")
 
 
-@dataclass(frozen=True)
 class DebertaConfig(Config):
     """A DeBERTa-v2 configuration with config.json's own keys; the defaults are those of DeBERTa-v2's code."""
 
@@ -209,7 +198,7 @@ class DebertaConfig(Config):
     pooler_hidden_act: str = activation()
     pooler_hidden_size: int | None = None
     attention_head_size: int | None = None
-    model_type: str = field(default="deberta-v2", kw_only=True)
+    model_type: str = "deberta-v2"
 
     title: ClassVar[str] = "DeBERTa"
 

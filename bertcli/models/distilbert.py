@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from bertcli.engine.array import Array
@@ -18,7 +17,6 @@ from bertcli.network.network import Network
 from bertcli.network.ops import add, embed
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(Module):
     """X = LayerNorm(E_tok[ids] + E_pos[positions])"""
 
@@ -32,21 +30,18 @@ class Embeddings(Module):
         return self.norm(add(embed(self.position, batch.positions), x))
 
 
-@dataclass(frozen=True, eq=False)
 class Classifier(heads.FirstTokenClassifier):
     """max(0, X[CLS] Wᵀ + b) W_cᵀ + b_c"""
 
     activation: str = fixed("relu")
 
 
-@dataclass(frozen=True, eq=False)
 class MultipleChoice(Classifier):
     """The same with one logit: how well this choice fits"""
 
     output: Linear = part(outputs="1", inputs="H")
 
 
-@dataclass(frozen=True, eq=False)
 class DistilBert(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -59,7 +54,6 @@ class DistilBert(Network):
     multiple_choice: MultipleChoice | None = part()
 
 
-@dataclass(frozen=True)
 class DistilBertConfig(Config):
     """A DistilBERT configuration with config.json's own keys; the defaults are those of distilbert-base-uncased."""
 
@@ -69,7 +63,7 @@ class DistilBertConfig(Config):
     hidden_dim: int = count(3072, "F", needed=True)
     activation: str = activation()
     max_position_embeddings: int = count(512, "P")
-    model_type: str = field(default="distilbert", kw_only=True)
+    model_type: str = "distilbert"
 
     title: ClassVar[str] = "DistilBERT"
     layer_norm_eps: ClassVar[float] = 1e-12  # not in config.json: the code has no other

@@ -5,7 +5,6 @@ Two models come out of its training: a generator, which fills masks, and a discr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from bertcli.engine.array import Array
@@ -21,7 +20,6 @@ from bertcli.network.module import Module, fixed, parameter, part, setting
 from bertcli.network.network import Network
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(encoder.Embeddings):
     """BERT's with E numbers a token, then projected to H where that is another number"""
 
@@ -37,7 +35,6 @@ class Embeddings(encoder.Embeddings):
         return x if self.projection is None else self.projection(x)
 
 
-@dataclass(frozen=True, eq=False)
 class MaskedLM(heads.MaskedLM):
     """The generator's: LayerNorm(gelu(x Wᵀ + b)) E_tokᵀ + bias, back at the width of the embeddings"""
 
@@ -47,7 +44,6 @@ class MaskedLM(heads.MaskedLM):
     activation: str = fixed("gelu")
 
 
-@dataclass(frozen=True, eq=False)
 class ReplacedTokens(Module):
     """The discriminator's: one logit for every token; above 0, it takes the token for a replaced one"""
 
@@ -60,21 +56,18 @@ class ReplacedTokens(Module):
         return self.output(self.dense(x, activation=self.activation))
 
 
-@dataclass(frozen=True, eq=False)
 class Classifier(heads.FirstTokenClassifier):
     """gelu(X[CLS] Wᵀ + b) W_cᵀ + b_c"""
 
     activation: str = fixed("gelu")
 
 
-@dataclass(frozen=True, eq=False)
 class MultipleChoice(Classifier):
     """The same with one logit: how well this choice fits"""
 
     output: Linear = part(outputs="1", inputs="H")
 
 
-@dataclass(frozen=True, eq=False)
 class Electra(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -88,7 +81,6 @@ class Electra(Network):
     multiple_choice: MultipleChoice | None = part()
 
 
-@dataclass(frozen=True)
 class ElectraConfig(BertConfig):
     """An ELECTRA configuration with config.json's own keys; the defaults are those of ELECTRA's code."""
 
@@ -100,7 +92,7 @@ class ElectraConfig(BertConfig):
     summary_type: str = choice("first")
     summary_use_proj: bool = choice(True)
     summary_activation: str = choice("gelu")
-    model_type: str = field(default="electra", kw_only=True)
+    model_type: str = "electra"
 
     title: ClassVar[str] = "ELECTRA"
 

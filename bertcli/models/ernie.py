@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from bertcli.engine.array import Array
@@ -17,7 +16,6 @@ from bertcli.network.module import parameter, part
 from bertcli.network.ops import add, add_row, embed
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(encoder.Embeddings):
     """X = LayerNorm(E_tok[ids] + E_type[segments] + E_pos[positions] + E_task[0])"""
 
@@ -31,20 +29,18 @@ class Embeddings(encoder.Embeddings):
         return self.norm(x if self.task is None else add_row(x, self.task))
 
 
-@dataclass(frozen=True, eq=False)
 class Ernie(Bert):
     """Token ids to hidden states, with heads to apply to them"""
 
     embeddings: Embeddings = part()
 
 
-@dataclass(frozen=True)
 class ErnieConfig(BertConfig):
     """An ERNIE configuration with config.json's own keys; the defaults are those of ERNIE's code."""
 
     task_type_vocab_size: int = count(3, "U")
     use_task_id: bool = False
-    model_type: str = field(default="ernie", kw_only=True)
+    model_type: str = "ernie"
 
     title: ClassVar[str] = "ERNIE"
 

@@ -6,7 +6,7 @@ Its masks are 0, and what is left is scaled as if as many tokens had been masked
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from bertcli.engine.array import Array
@@ -26,7 +26,6 @@ from bertcli.network.rotary import BiasedAttention, NewNorm, NormedNetwork
 MASKED = 0.15 * 0.8  # the share of tokens that were masked in training
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(Module):
     """X = E_tok[ids], or with token dropout 0 for masks and E_tok[ids] · (1 - 0.12) / (1 - masks / tokens)"""
 
@@ -40,7 +39,6 @@ class Embeddings(Module):
         return drop_masks(x, batch.ids, batch.first, mask=self.mask, trained=MASKED) if self.dropout else x
 
 
-@dataclass(frozen=True, eq=False)
 class EncoderLayer(rotary.EncoderLayer):
     """X = X + Attention(LayerNorm(X)), then X = X + FeedForward(LayerNorm(X))"""
 
@@ -50,7 +48,6 @@ class EncoderLayer(rotary.EncoderLayer):
     feed_forward: FeedForward = part()
 
 
-@dataclass(frozen=True, eq=False)
 class Encoder(rotary.Encoder):
     """L encoder layers, one after the other, then a norm"""
 
@@ -58,7 +55,6 @@ class Encoder(rotary.Encoder):
     norm: NewNorm = part(features="H")
 
 
-@dataclass(frozen=True, eq=False)
 class Esm(NormedNetwork):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -70,7 +66,6 @@ class Esm(NormedNetwork):
     token_classifier: TokenClassifier | None = part()
 
 
-@dataclass(frozen=True)
 class EsmConfig(OneRopeConfig):
     """An ESM configuration with config.json's own keys."""
 
@@ -84,8 +79,8 @@ class EsmConfig(OneRopeConfig):
     mask_token_id: int = 32
     is_folding_model: bool = choice(False)
     inverse_frequencies: tuple[float, ...] = ()  # of a head's pairs, where the file has them
-    pad_token_id: int = field(default=1, kw_only=True)
-    model_type: str = field(default="esm", kw_only=True)
+    pad_token_id: int = 1
+    model_type: str = "esm"
 
     title: ClassVar[str] = "ESM-2"
 

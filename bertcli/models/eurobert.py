@@ -4,7 +4,6 @@ feed-forward layers, no biases, and in the larger models fewer heads of keys tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from bertcli.engine.array import Array
@@ -18,7 +17,6 @@ from bertcli.network.ops import linear
 from bertcli.network.rotary import FeedForward, NormedNetwork, RMSNorm, SelfAttention
 
 
-@dataclass(frozen=True, eq=False)
 class EncoderLayer(rotary.EncoderLayer):
     """X = X + Attention(RMSNorm(X)), then X = X + FeedForward(RMSNorm(X))"""
 
@@ -28,7 +26,6 @@ class EncoderLayer(rotary.EncoderLayer):
     feed_forward: FeedForward = part()
 
 
-@dataclass(frozen=True, eq=False)
 class Encoder(rotary.Encoder):
     """L encoder layers, one after the other, then a norm"""
 
@@ -36,7 +33,6 @@ class Encoder(rotary.Encoder):
     norm: RMSNorm = part(features="H")
 
 
-@dataclass(frozen=True, eq=False)
 class MaskedLM(Module):
     """x Wᵀ"""
 
@@ -47,7 +43,6 @@ class MaskedLM(Module):
         return linear(x, self.decoder)
 
 
-@dataclass(frozen=True, eq=False)
 class Classifier(heads.FirstTokenClassifier):
     """gelu(x Wᵀ + b) W_cᵀ + b_c, of the first token, the mean of all, or every token, whose logits are then averaged"""
 
@@ -55,7 +50,6 @@ class Classifier(heads.FirstTokenClassifier):
     pooling: str = setting("classifier_pooling")
 
 
-@dataclass(frozen=True, eq=False)
 class EuroBert(NormedNetwork):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -66,7 +60,6 @@ class EuroBert(NormedNetwork):
     token_classifier: TokenClassifier | None = part()
 
 
-@dataclass(frozen=True)
 class EuroBertConfig(OneRopeConfig):
     """A EuroBERT configuration with config.json's own keys; the defaults are those of EuroBERT-210m."""
 
@@ -79,9 +72,9 @@ class EuroBertConfig(OneRopeConfig):
     attention_bias: bool = choice(False)
     mlp_bias: bool = choice(False)
     classifier_pooling: str = choice("late", "mean", "bos")
-    pad_token_id: int = field(default=128001, kw_only=True)
-    tie_word_embeddings: bool = field(default=False, kw_only=True)
-    model_type: str = field(default="eurobert", kw_only=True)
+    pad_token_id: int = 128001
+    tie_word_embeddings: bool = False
+    model_type: str = "eurobert"
 
     title: ClassVar[str] = "EuroBERT"
 

@@ -5,7 +5,6 @@ the rotation. Most layers see only tokens near by. Norms multiply by 1 + w.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from bertcli.engine.array import Array, Integers
@@ -19,7 +18,6 @@ from bertcli.network.ops import add, rms_norm, scale
 from bertcli.network.rotary import FeedForward, Linear, NormedNetwork
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(static.Embeddings):
     """X = E_tok[ids] · sqrt(H)"""
 
@@ -30,7 +28,6 @@ class Embeddings(static.Embeddings):
         return scale(super().forward(batch), factor=self.factor)
 
 
-@dataclass(frozen=True, eq=False)
 class RMSNorm(rotary.RMSNorm):
     """y = x / sqrt(mean of squares + eps) · (1 + weight), over the hidden axis or that of every head"""
 
@@ -39,7 +36,6 @@ class RMSNorm(rotary.RMSNorm):
         return rms_norm(x, self.weight, eps=self.eps, offset=1, heads=heads)
 
 
-@dataclass(frozen=True, eq=False)
 class SelfAttention(rotary.SelfAttention):
     """With a norm of every head of queries and of keys before the rotation"""
 
@@ -53,7 +49,6 @@ class SelfAttention(rotary.SelfAttention):
         return self.key_norm(super().keys(x), heads=self.key_heads)
 
 
-@dataclass(frozen=True, eq=False)
 class EncoderLayer(rotary.EncoderLayer):
     """X = X + RMSNorm(Attention(RMSNorm(X))), then X = X + RMSNorm(FeedForward(RMSNorm(X)))"""
 
@@ -72,7 +67,6 @@ class EncoderLayer(rotary.EncoderLayer):
         return add(x, self.feed_forward_output_norm(self.feed_forward(self.feed_forward_norm(x))))
 
 
-@dataclass(frozen=True, eq=False)
 class Encoder(rotary.Encoder):
     """L encoder layers, one after the other, then a norm"""
 
@@ -80,7 +74,6 @@ class Encoder(rotary.Encoder):
     norm: RMSNorm = part(features="H")
 
 
-@dataclass(frozen=True, eq=False)
 class Classifier(Module):
     """X[last] W_cᵀ"""
 
@@ -92,7 +85,6 @@ class Classifier(Module):
         return self.output(last)
 
 
-@dataclass(frozen=True, eq=False)
 class Gemma(NormedNetwork):
     """Token ids to hidden states, with a head to apply to them"""
 
@@ -101,7 +93,6 @@ class Gemma(NormedNetwork):
     classifier: Classifier | None = part()
 
 
-@dataclass(frozen=True)
 class GemmaConfig(LocalConfig):
     """A Gemma 3 configuration with config.json's own keys; the defaults are those of Gemma's code."""
 
@@ -119,7 +110,7 @@ class GemmaConfig(LocalConfig):
     use_bidirectional_attention: bool = choice(True)
     attention_bias: bool = choice(False)
     attn_logit_softcapping: float | None = choice(None)
-    model_type: str = field(default="gemma3_text", kw_only=True)
+    model_type: str = "gemma3_text"
 
     title: ClassVar[str] = "Gemma 3"
     theta_keys: ClassVar = {GLOBAL: "rope_theta", LOCAL: "rope_local_base_freq"}

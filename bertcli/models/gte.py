@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from bertcli.engine.array import Integers
@@ -18,7 +17,6 @@ from bertcli.network.network import Network
 from bertcli.network.rotary import BiasedAttention
 
 
-@dataclass(frozen=True, eq=False)
 class FeedForward(rotary.Gated):
     """(act(x W_1ᵀ) · x W_gᵀ) W_2ᵀ + b_2"""
 
@@ -27,7 +25,6 @@ class FeedForward(rotary.Gated):
     output: encoder.Linear = part(outputs="H", inputs="F")
 
 
-@dataclass(frozen=True, eq=False)
 class EncoderLayer(encoder.EncoderLayer[Integers]):
     """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
 
@@ -35,14 +32,12 @@ class EncoderLayer(encoder.EncoderLayer[Integers]):
     feed_forward: FeedForward = part()
 
 
-@dataclass(frozen=True, eq=False)
 class Encoder(rotary.Layers):
     """L encoder layers, one after the other"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
 
 
-@dataclass(frozen=True, eq=False)
 class Gte(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -56,7 +51,6 @@ class Gte(Network):
     pooled: ClassVar = frozenset({"classifier"})
 
 
-@dataclass(frozen=True)
 class GteConfig(OneRopeConfig):
     """A GTE configuration with config.json's own keys; the defaults are those of gte-multilingual-base."""
 
@@ -70,8 +64,8 @@ class GteConfig(OneRopeConfig):
     factor: float = number(1.0, 1, 1e6)
     logn_attention_scale: bool = choice(False)
     logn_attention_clip1: bool = choice(False)
-    pad_token_id: int = field(default=1, kw_only=True)
-    model_type: str = field(default="gte", kw_only=True)
+    pad_token_id: int = 1
+    model_type: str = "gte"
 
     title: ClassVar[str] = "GTE"
     rope_types: ClassVar[tuple[str, ...]] = ("default", "linear", "ntk")

@@ -6,7 +6,6 @@ Most layers see only tokens near by: with local_attention 128, those at most 64 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from bertcli.engine.array import Array
@@ -19,7 +18,6 @@ from bertcli.network.ops import embed, linear, new_norm
 from bertcli.network.rotary import FeedForward, Linear, NormedNetwork, SelfAttention
 
 
-@dataclass(frozen=True, eq=False)
 class LayerNorm(Module):
     """y = (x - mean) / sqrt(variance + eps) · weight, over the hidden axis; x stays as it is"""
 
@@ -31,7 +29,6 @@ class LayerNorm(Module):
         return new_norm(x, self.weight, eps=self.eps)
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(Module):
     """X = LayerNorm(E_tok[ids])"""
 
@@ -43,7 +40,6 @@ class Embeddings(Module):
         return self.norm(embed(self.token, batch.ids))
 
 
-@dataclass(frozen=True, eq=False)
 class EncoderLayer(rotary.EncoderLayer):
     """X = X + Attention(LayerNorm(X)), then X = X + FeedForward(LayerNorm(X)); the first layer has no first norm"""
 
@@ -53,7 +49,6 @@ class EncoderLayer(rotary.EncoderLayer):
     feed_forward: FeedForward = part()
 
 
-@dataclass(frozen=True, eq=False)
 class Encoder(rotary.Encoder):
     """L encoder layers, one after the other, then a norm"""
 
@@ -61,7 +56,6 @@ class Encoder(rotary.Encoder):
     norm: LayerNorm = part(features="H")
 
 
-@dataclass(frozen=True, eq=False)
 class Transform(Module):
     """P(x) = LayerNorm(act(x Wᵀ)), with which every head begins"""
 
@@ -74,7 +68,6 @@ class Transform(Module):
         return self.norm(self.dense(x, activation=self.activation))
 
 
-@dataclass(frozen=True, eq=False)
 class MaskedLM(Module):
     """P(x) E_tokᵀ + bias"""
 
@@ -87,7 +80,6 @@ class MaskedLM(Module):
         return linear(self.transform(x), self.decoder, self.bias)
 
 
-@dataclass(frozen=True, eq=False)
 class TokenClassifier(Module):
     """P(x) W_cᵀ + b_c: one logit per label from every hidden state"""
 
@@ -99,28 +91,24 @@ class TokenClassifier(Module):
         return self.output(self.transform(x))
 
 
-@dataclass(frozen=True, eq=False)
 class QuestionAnswering(TokenClassifier):
     """The same with two logits: 0 that an answer starts here, 1 that it ends here"""
 
     output: encoder.Linear = part(outputs="2", inputs="H")
 
 
-@dataclass(frozen=True, eq=False)
 class Classifier(TokenClassifier):
     """P(X[CLS]) W_cᵀ + b_c, or the same of the mean of all tokens: [batch, hidden] -> logits [batch, label]"""
 
     pooling: str = setting("classifier_pooling")
 
 
-@dataclass(frozen=True, eq=False)
 class MultipleChoice(Classifier):
     """The same with one logit: how well this choice fits"""
 
     output: encoder.Linear = part(outputs="1", inputs="H")
 
 
-@dataclass(frozen=True, eq=False)
 class ModernBert(NormedNetwork):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -133,7 +121,6 @@ class ModernBert(NormedNetwork):
     multiple_choice: MultipleChoice | None = part()
 
 
-@dataclass(frozen=True)
 class ModernBertConfig(LocalConfig):
     """A ModernBERT configuration with config.json's own keys; the defaults are those of ModernBERT-base."""
 
@@ -150,8 +137,8 @@ class ModernBertConfig(LocalConfig):
     mlp_bias: bool = choice(False)
     classifier_bias: bool = choice(False)
     decoder_bias: bool = choice(True)
-    pad_token_id: int = field(default=50283, kw_only=True)
-    model_type: str = field(default="modernbert", kw_only=True)
+    pad_token_id: int = 50283
+    model_type: str = "modernbert"
 
     title: ClassVar[str] = "ModernBERT"
     theta_keys: ClassVar = {GLOBAL: "global_rope_theta", LOCAL: "local_rope_theta"}

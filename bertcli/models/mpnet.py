@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from bertcli.engine.array import Array, Integers
@@ -20,7 +19,6 @@ from bertcli.network.network import Network
 from bertcli.network.ops import add, add_bias, embed, embed_counted, relative_bias
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(distilbert.Embeddings):
     """X = LayerNorm(E_tok[ids] + E_pos[positions]), with RoBERTa's positions"""
 
@@ -35,7 +33,6 @@ class Embeddings(distilbert.Embeddings):
 Biases = list[Array]  # of each group of sentences [head, query, key]
 
 
-@dataclass(frozen=True, eq=False)
 class SelfAttention(encoder.SelfAttention[Biases]):
     """Z = concat_h(softmax(Q_h K_hᵀ / sqrt(D) + bias_h) V_h) W_Oᵀ + b_O"""
 
@@ -46,14 +43,12 @@ class SelfAttention(encoder.SelfAttention[Biases]):
         )
 
 
-@dataclass(frozen=True, eq=False)
 class EncoderLayer(encoder.EncoderLayer[Biases]):
     """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
 
     attention: SelfAttention = part()
 
 
-@dataclass(frozen=True, eq=False)
 class Encoder(encoder.Layers[Biases]):
     """L encoder layers, one after the other; all add the same bias to their scores"""
 
@@ -67,7 +62,6 @@ class Encoder(encoder.Layers[Biases]):
         return batch, [relative_bias(self.relative, *pair) for pair in positions]
 
 
-@dataclass(frozen=True, eq=False)
 class MPNet(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -83,12 +77,11 @@ class MPNet(Network):
     pooled: ClassVar = frozenset({"multiple_choice"})
 
 
-@dataclass(frozen=True)
 class MPNetConfig(RobertaConfig):
     """An MPNet configuration with config.json's own keys; the defaults are those of MPNet's code."""
 
     vocab_size: int = count(30527, "V", needed=True)
-    model_type: str = field(default="mpnet", kw_only=True)
+    model_type: str = "mpnet"
 
     title: ClassVar[str] = "MPNet"
 

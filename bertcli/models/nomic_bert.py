@@ -5,7 +5,6 @@ layers have no biases.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from bertcli.engine.array import Array, Integers
@@ -22,7 +21,6 @@ from bertcli.network.ops import add, embed
 from bertcli.network.rotary import FeedForward, SelfAttention
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(Module):
     """X = LayerNorm(E_tok[ids] + E_type[segments]); there may be no E_type"""
 
@@ -36,7 +34,6 @@ class Embeddings(Module):
         return self.norm(x if self.segment is None else add(embed(self.segment, batch.segments), x))
 
 
-@dataclass(frozen=True, eq=False)
 class EncoderLayer(encoder.EncoderLayer[Integers]):
     """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
 
@@ -44,14 +41,12 @@ class EncoderLayer(encoder.EncoderLayer[Integers]):
     feed_forward: FeedForward = part()
 
 
-@dataclass(frozen=True, eq=False)
 class Encoder(rotary.Layers):
     """L encoder layers, one after the other"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
 
 
-@dataclass(frozen=True, eq=False)
 class NomicBert(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -73,7 +68,6 @@ OLD_KEYS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
 class NomicBertConfig(OneRopeConfig):
     """A NomicBERT configuration with config.json's own keys; the defaults are those of nomic-embed-text."""
 
@@ -94,7 +88,7 @@ class NomicBertConfig(OneRopeConfig):
     mlp_fc1_bias: bool = choice(False)
     mlp_fc2_bias: bool = choice(False)
     moe_every_n_layers: int = choice(0)
-    model_type: str = field(default="nomic_bert", kw_only=True)
+    model_type: str = "nomic_bert"
 
     title: ClassVar[str] = "NomicBERT"
     rope_types: ClassVar[tuple[str, ...]] = ("default", "dynamic")  # which differ for texts longer than are read here

@@ -6,7 +6,6 @@ tokens that a mask leaves out, are not counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from bertcli.engine.array import Array
@@ -23,7 +22,6 @@ from bertcli.network.network import Network
 from bertcli.network.ops import add, add_row, embed, embed_counted
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(encoder.Embeddings):
     """X = LayerNorm(E_tok[ids] + E_type[0] + E_pos[positions])"""
 
@@ -35,14 +33,12 @@ class Embeddings(encoder.Embeddings):
         return self.norm(add(embed_counted(self.position, batch.ids, batch.offsets, padding=self.padding), x))
 
 
-@dataclass(frozen=True, eq=False)
 class MaskedLM(heads.MaskedLM):
     """BERT's, with the exact GELU whatever the configuration says"""
 
     activation: str = fixed("gelu")
 
 
-@dataclass(frozen=True, eq=False)
 class Roberta(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -72,13 +68,12 @@ FINE_TUNED = (
 )
 
 
-@dataclass(frozen=True)
 class RobertaConfig(BertConfig):
     """A RoBERTa configuration with config.json's own keys; the defaults are those of RoBERTa's code."""
 
     vocab_size: int = count(50265, "V", needed=True)
-    pad_token_id: int = field(default=1, kw_only=True)
-    model_type: str = field(default="roberta", kw_only=True)
+    pad_token_id: int = 1
+    model_type: str = "roberta"
 
     title: ClassVar[str] = "RoBERTa"
 

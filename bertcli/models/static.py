@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
@@ -16,7 +15,6 @@ from bertcli.network.network import Network
 from bertcli.network.ops import embed, pick
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(Module):
     """X = E_tok[ids]"""
 
@@ -27,7 +25,6 @@ class Embeddings(Module):
         return embed(self.token, batch.ids)
 
 
-@dataclass(frozen=True, eq=False)
 class Static(Network):
     """Token ids to rows of a table"""
 
@@ -45,12 +42,11 @@ class Static(Network):
 LONGEST = 1_000_000  # tokens of a text; model2vec's own limit. There are no positions to run out of
 
 
-@dataclass(frozen=True)
 class StaticConfig(Config):
     """The sizes of the table; there is no config.json of which they could be read."""
 
     hidden_dim: int = count(256, "H")
-    model_type: str = field(default="model2vec", kw_only=True)
+    model_type: str = "model2vec"
 
     title: ClassVar[str] = "a static model"
     contextual: ClassVar[bool] = False

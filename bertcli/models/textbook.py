@@ -6,7 +6,6 @@ Weights are stored [in, out] and stacked by head; LayerNorm has no scale or shif
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from bertcli.engine.array import Array, Integers
@@ -35,7 +34,6 @@ from bertcli.network.ops import (
 EPS = 1e-5  # of the plain LayerNorm
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(Module):
     """X = E_tok[ids] + E_pos[positions]"""
 
@@ -47,7 +45,6 @@ class Embeddings(Module):
         return add(embed(self.token, batch.ids), embed(self.position, batch.positions))
 
 
-@dataclass(frozen=True, eq=False)
 class SelfAttention(Module):
     """Z = concat_h(softmax(Q_h K_hᵀ / sqrt(D)) V_h) with Q_h = X W_h^Q, K_h = X W_h^K, V_h = X W_h^V"""
 
@@ -67,7 +64,6 @@ class SelfAttention(Module):
         return z
 
 
-@dataclass(frozen=True, eq=False)
 class FeedForward(Module):
     """max(0, x W_1 + b_1) W_2 + b_2"""
 
@@ -82,7 +78,6 @@ class FeedForward(Module):
         return project(hidden, self.output, self.output_bias)
 
 
-@dataclass(frozen=True, eq=False)
 class EncoderLayer(Module):
     """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
 
@@ -95,7 +90,6 @@ class EncoderLayer(Module):
         return norm(add(x, self.feed_forward(x)), eps=EPS)
 
 
-@dataclass(frozen=True, eq=False)
 class Encoder(Module):
     """L encoder layers, one after the other"""
 
@@ -115,7 +109,6 @@ class Encoder(Module):
             yield x
 
 
-@dataclass(frozen=True, eq=False)
 class Pooler(Module):
     """softmax(tanh(X[0] W_final)), over the entries of the class vector"""
 
@@ -126,7 +119,6 @@ class Pooler(Module):
         return softmax(project(first, self.final, activation="tanh"))
 
 
-@dataclass(frozen=True, eq=False)
 class MaskedLM(Module):
     """W H_i + b, the logits of ŷ_i = softmax(W H_i + b)"""
 
@@ -138,7 +130,6 @@ class MaskedLM(Module):
         return linear(x, self.weight, self.bias)
 
 
-@dataclass(frozen=True, eq=False)
 class Textbook(Network):
     """The whole reduced model"""
 
@@ -153,13 +144,12 @@ def _by_sentence(x: Array, rows: slice, sentences: int) -> Array:
     return divided(x[:, rows], 1, sentences).transpose(1, 0, 2, 3)
 
 
-@dataclass(frozen=True)
 class TextbookConfig(BertConfig):
     """BERT's keys; a model without segments, whose activation and eps are fixed."""
 
     hidden_act: str = activation("relu")
     layer_norm_eps: float = eps(1e-5)
-    model_type: str = field(default="textbook", kw_only=True)
+    model_type: str = "textbook"
 
     title: ClassVar[str] = "the textbook model"
 

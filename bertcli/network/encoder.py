@@ -7,7 +7,6 @@ mask. Only attention needs to know where sentences begin and end; everything els
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from bertcli.engine.array import Array, Integers
@@ -18,7 +17,6 @@ from bertcli.network.ops import add, each, embed, empty_like, linear, mix, norm,
 S = TypeVar("S")  # what attention needs beside the batch, made once for all layers: BERT's needs nothing
 
 
-@dataclass(frozen=True, eq=False)
 class Linear(Module):
     """y = x Wᵀ + b"""
 
@@ -30,7 +28,6 @@ class Linear(Module):
         return linear(x, self.weight, self.bias, activation=activation)
 
 
-@dataclass(frozen=True, eq=False)
 class LayerNorm(Module):
     """y = (x - mean) / sqrt(variance + eps) · weight + bias, over the hidden axis"""
 
@@ -43,7 +40,6 @@ class LayerNorm(Module):
         return norm(x, self.weight, self.bias, eps=self.eps)
 
 
-@dataclass(frozen=True, eq=False)
 class Embeddings(Module):
     """X = LayerNorm(E_tok[ids] + E_type[segments] + E_pos[positions])"""
 
@@ -58,7 +54,6 @@ class Embeddings(Module):
         return self.norm(add(embed(self.position, batch.positions), x))
 
 
-@dataclass(frozen=True, eq=False)
 class SelfAttention(Module, Generic[S]):
     """Z = concat_h(softmax(Q_h K_hᵀ / sqrt(D)) V_h) W_Oᵀ + b_O"""
 
@@ -85,7 +80,6 @@ class SelfAttention(Module, Generic[S]):
         return scores(block.query_heads(q), block.key_heads(k))
 
 
-@dataclass(frozen=True, eq=False)
 class FeedForward(Module):
     """act(x W_1ᵀ + b_1) W_2ᵀ + b_2"""
 
@@ -98,7 +92,6 @@ class FeedForward(Module):
         return self.output(self.intermediate(x, activation=self.activation))
 
 
-@dataclass(frozen=True, eq=False)
 class EncoderLayer(Module, Generic[S]):
     """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
 
@@ -113,7 +106,7 @@ class EncoderLayer(Module, Generic[S]):
         return self.feed_forward_norm(add(x, self.feed_forward(x)))
 
 
-class Layers(Module, Generic[S]):
+class Layers(Module, Generic[S], abstract=True):
     """What the encoders of all families do: layer after layer, the last one for some rows only, if so asked"""
 
     layers: tuple[Any, ...]
@@ -140,7 +133,6 @@ class Layers(Module, Generic[S]):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, eq=False)
 class Encoder(Layers[None]):
     """L encoder layers, one after the other"""
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bertcli.engine.array import Array
 from bertcli.network.encoder import LayerNorm, Linear
 from bertcli.network.module import Module, fixed, parameter, part, setting
 from bertcli.network.ops import linear
 
 
-@dataclass(frozen=True, eq=False)
 class Pooler(Module):
     """tanh(X[CLS] W_pᵀ + b_p)"""
 
@@ -21,7 +18,6 @@ class Pooler(Module):
         return self.dense(first, activation="tanh")
 
 
-@dataclass(frozen=True, eq=False)
 class MaskedLM(Module):
     """LayerNorm(act(x Wᵀ + b)) E_tokᵀ + bias"""
 
@@ -36,7 +32,7 @@ class MaskedLM(Module):
         return linear(self.norm(self.transform(x, activation=self.activation)), self.decoder, self.bias)
 
 
-class LinearPrediction(Module):
+class LinearPrediction(Module, abstract=True):
     """Logits by one linear layer"""
 
     output: Linear
@@ -46,21 +42,18 @@ class LinearPrediction(Module):
         return self.output(x)
 
 
-@dataclass(frozen=True, eq=False)
 class NextSentence(LinearPrediction):
     """Two logits from the pooled vector [batch, 2]: 0 is next, 1 is not next"""
 
     output: Linear = part(outputs="2", inputs="H")
 
 
-@dataclass(frozen=True, eq=False)
 class Classifier(LinearPrediction):
     """One logit per label from the pooled vector [batch, label]"""
 
     output: Linear = part(outputs="C", inputs="H")
 
 
-@dataclass(frozen=True, eq=False)
 class FirstTokenClassifier(Module):
     """act(X[first] Wᵀ + b) W_cᵀ + b_c: what other families have instead of BERT's pooler and classifier"""
 
@@ -73,21 +66,18 @@ class FirstTokenClassifier(Module):
         return self.output(self.dense(first, activation=self.activation))
 
 
-@dataclass(frozen=True, eq=False)
 class TokenClassifier(LinearPrediction):
     """One logit per label from every hidden state [token, label]"""
 
     output: Linear = part(outputs="C", inputs="H")
 
 
-@dataclass(frozen=True, eq=False)
 class QuestionAnswering(LinearPrediction):
     """Two logits from every hidden state [token, 2]: 0 that an answer starts here, 1 that it ends here"""
 
     output: Linear = part(outputs="2", inputs="H")
 
 
-@dataclass(frozen=True, eq=False)
 class MultipleChoice(LinearPrediction):
     """One logit from the pooled vector [batch, 1]: how well this choice fits"""
 

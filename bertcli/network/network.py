@@ -13,14 +13,14 @@ from bertcli.network.ops import pick
 OF_TOKENS = frozenset({"mlm", "token_classifier", "qa", "rtd"})  # heads with an output for every token
 
 
-class Network(Module):
+class Network(Module, abstract=True):
     """Token ids to hidden states, with heads to apply to them.
 
     A family's root has the parts `embeddings` and `encoder`, and its heads as optional parts.
     """
 
-    embeddings: Any
-    encoder: Any
+    embeddings: Any = None
+    encoder: Any = None
     pooler: Any = None  # of the heads, a family declares those it has
     mlm: Any = None
     pooled: ClassVar[frozenset[str]] = frozenset()  # heads that read what the pooler makes of the first token

@@ -7,7 +7,6 @@ A key head may serve several query heads (Ainslie et al. 2023): there are M / D 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from bertcli.engine.array import Array, Integers
@@ -35,7 +34,6 @@ from bertcli.network.ops import (
 )
 
 
-@dataclass(frozen=True, eq=False)
 class Linear(Module):
     """y = x Wᵀ"""
 
@@ -46,7 +44,6 @@ class Linear(Module):
         return linear(x, self.weight, activation=activation)
 
 
-@dataclass(frozen=True, eq=False)
 class NewNorm(encoder.LayerNorm):
     """BERT's LayerNorm for an x that stays as it is"""
 
@@ -55,7 +52,6 @@ class NewNorm(encoder.LayerNorm):
         return new_norm(x, self.weight, self.bias, eps=self.eps)
 
 
-@dataclass(frozen=True, eq=False)
 class RMSNorm(Module):
     """y = x / sqrt(mean of squares + eps) · weight, over the hidden axis (Zhang & Sennrich 2019)"""
 
@@ -67,7 +63,6 @@ class RMSNorm(Module):
         return rms_norm(x, self.weight, eps=self.eps)
 
 
-@dataclass(frozen=True, eq=False)
 class Attention(encoder.SelfAttention[Integers]):
     """Z = concat_h(softmax(R(Q_h) R(K_h)ᵀ / sqrt(D)) V_h) W_Oᵀ, R the rotation by position"""
 
@@ -110,7 +105,6 @@ class Attention(encoder.SelfAttention[Integers]):
         return k
 
 
-@dataclass(frozen=True, eq=False)
 class SelfAttention(Attention):
     """The same without biases"""
 
@@ -120,7 +114,6 @@ class SelfAttention(Attention):
     output: Linear = part(outputs="H", inputs="Q")
 
 
-@dataclass(frozen=True, eq=False)
 class BiasedAttention(Attention):
     """The same with biases"""
 
@@ -130,7 +123,6 @@ class BiasedAttention(Attention):
     output: encoder.Linear = part(outputs="H", inputs="Q")
 
 
-@dataclass(frozen=True, eq=False)
 class Gated(encoder.FeedForward):
     """(act(x W_1ᵀ) · x W_gᵀ) W_2ᵀ"""
 
@@ -144,7 +136,6 @@ class Gated(encoder.FeedForward):
         return gated
 
 
-@dataclass(frozen=True, eq=False)
 class FeedForward(Gated):
     """The same without biases"""
 
@@ -161,7 +152,7 @@ class Layers(encoder.Layers[Integers]):
         return aligned(batch, rows)
 
 
-class EncoderLayer(Module):
+class EncoderLayer(Module, abstract=True):
     """X = X + Attention(Norm(X)), then X = X + FeedForward(Norm(X)); a first layer may have no first norm"""
 
     attention_norm: Any
@@ -177,7 +168,7 @@ class EncoderLayer(Module):
         return add(x, self.feed_forward(self.feed_forward_norm(x)))
 
 
-class Encoder(Layers):
+class Encoder(Layers, abstract=True):
     """L encoder layers, one after the other, then a norm"""
 
     norm: Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -334,7 +334,6 @@ def test_trace_another_model_is_no_part_of_the_trace() -> None:
         other.forward(np.zeros((1, 4), dtype=int))
 
 
-@dataclass(frozen=True, eq=False)
 class Views(encoder.Embeddings):
     """A page with every kind of view, and a buffer that an op fills."""
 
@@ -352,7 +351,7 @@ def with_page(page: type[Module]) -> Model:
     """A tiny model whose embeddings are this page."""
     model = bertcli.variant("tiny", weights=0)
     embeddings = page(**{name: getattr(model.network.embeddings, name) for name in encoder.Embeddings.__annotations__})
-    return replace(model, network=replace(model.network, embeddings=embeddings))  # type: ignore[type-var]
+    return replace(model, network=replace(model.network, embeddings=embeddings))
 
 
 def test_trace_views_and_buffers_that_ops_fill_are_known() -> None:
