@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bertcli.model import Model
 
 logger = logging.getLogger("bertcli")
-OF_STEPS = ("--time", "--stats", "--all-layers")  # what the table of steps has
+OF_STEPS = ("--time", "--stats", "--all-layers", "--formulas")  # what the table of steps has
 TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and without
 
 
@@ -36,6 +36,7 @@ class TraceOptions:
         False, "",
         "Show minimum, maximum, mean and standard deviation of each output, and whether any is NaN or infinite.",
     )  # fmt: skip
+    formulas: bool = option(False, "", "Show the formula of each operation.")
     estimate: bool = option(
         False, "",
         "Say what each operation must take on this machine, and why: bytes read and written, arithmetic for each of "
@@ -159,23 +160,27 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
         inputs = {"input_ids": ids, "token_type_ids": segments, **pieces}
         save_arrays(wanted.save, {**inputs, **trace.arrays})
         logger.info("%d outputs written to %s.", len(trace.arrays), wanted.save)
-    if page:
+    if choice is not None:
+        if len(given.ids) > 1:
+            logger.info("of %d sentences only the first is shown.", len(given.ids))
+        _show_attention(trace, given.pieces, choice, wanted)
+    elif page or wanted.text is not None:
         from bertcli.analysis.results import spelled
-        from bertcli.analysis.trace.page import Pass, read_lines
+        from bertcli.analysis.trace.page import Pass, read_lines, results_in_words
 
         mask: int | None = None
         spell: Callable[[int], str] = "#{}".format
         if wanted.text is not None:
             mask, spell = model.tokenizer.mask_id, partial(spelled, model)
-        lines = read_lines(model, given.ids, given.segments, spell)
+        lines = read_lines(model, given.ids, given.segments, spell) if page else []
         paired, pieces_ids = wanted.text_pair is not None, given.ids[0].tolist()
-        _write(Pass(model, trace, pieces_ids, given.pieces, mask, spell, paired, outputs, lines), wanted)
-    elif choice is None:
-        _show(model, trace, wanted)
+        whole = Pass(model, trace, pieces_ids, given.pieces, mask, spell, paired, outputs, lines)
+        if page:
+            _write(whole, wanted)
+        else:
+            _show(model, trace, wanted, results_in_words(whole))
     else:
-        if len(given.ids) > 1:
-            logger.info("of %d sentences only the first is shown.", len(given.ids))
-        _show_attention(trace, given.pieces, choice, wanted)
+        _show(model, trace, wanted)
 
 
 def _write(whole: Pass, wanted: TraceOptions) -> None:
@@ -190,12 +195,16 @@ def _write(whole: Pass, wanted: TraceOptions) -> None:
     logger.info("%s holds %.1f MB.", wanted.output, len(text) / 1e6)
 
 
-def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
+def _show(model: Model, trace: Trace, wanted: TraceOptions, results: Sequence[str] = ()) -> None:
     """Print the table of steps, or draw the roofline."""
     from bertcli.analysis.trace.tables import trace_document
     from bertcli.report.documents import print_document
     from bertcli.report.tables import terminal_width
 
+    if wanted.formulas:
+        from bertcli.analysis.trace.formulas import add_formulas
+
+        add_formulas(trace)
     if wanted.estimate:
         from bertcli.analysis.trace.estimate import estimate, rates_of, roofline
         from bertcli.files.shards import save
@@ -205,7 +214,8 @@ def _show(model: Model, trace: Trace, wanted: TraceOptions) -> None:
             save(wanted.output, roofline(trace).encode())
             return
     width = terminal_width() if wanted.format == "table" else None
-    print_document(trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, width=width), wanted.format)
+    document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, width=width, results=results)
+    print_document(document, wanted.format)
 
 
 def _show_attention(trace: Trace, pieces: list[str], choice: Choice, wanted: TraceOptions) -> None:

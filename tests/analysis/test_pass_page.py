@@ -153,10 +153,20 @@ def test_pass_notes_have_every_step(tmp_path: Path, made: Made) -> None:
     record = json.loads(bertcli("trace", TEXT, "-m", made(head="pretraining", seed=7), "--format", "json").out)
     assert text.count("\n$$") == len(record["steps"])
     assert "## Layer 0" in text
-    (mask,) = library.load(made(head="pretraining", seed=7)).fill_mask([TEXT], top_k=1)[0]["masks"]
-    (best,) = mask["predictions"]
-    assert f"[MASK] at position {mask['position']}: {best['token_str']} {best['score']:.4f}" in text
     assert r"= \frac{Q \cdot K^{T}}{\sqrt{D}}$$" in text
+
+
+def test_trace_shows_formulas_and_predictions(made: Made) -> None:
+    folder = made(head="pretraining", seed=7)
+    left = bertcli("trace", "The king drinks [MASK].", "-m", folder, "--formulas")
+    (record,) = library.load(folder).fill_mask(["The king drinks [MASK]."], top_k=1)
+    (best,) = record["masks"][0]["predictions"]
+    assert "Attention scores = (Q · Kᵀ) / √D" in left.out
+    assert "Norm 1 output = (Sub-layer sum − μ) / √(σ² + ε) ⊙ γ + β" in left.out
+    assert (
+        f"[MASK] at position {record['masks'][0]['position']}: {best['token_str']} {best['score']:.4f}"
+        in left.out.splitlines()[-1]
+    )
 
 
 def test_trace_says_which_of_debertas_queries_a_row_is(tmp_path: Path) -> None:

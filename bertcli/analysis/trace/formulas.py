@@ -1,4 +1,4 @@
-"""The formula of each op in the symbols of the step that ran it: as MathML, as LaTeX.
+"""The formula of each op in the symbols of the step that ran it: as MathML, as LaTeX, as plain text.
 
 A formula is a tree: a list is a row, ("sub", x, i) and ("sup", x, i) are x with an index, ("frac", a, b) is a fraction,
 ("root", x) a square root; any other text is a symbol, a number or an operator. Formulas are found by the op's name.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from bertcli.analysis.trace.steps import Account
 from bertcli.report.page import Markup, element
 
 Formula = Any  # str | list[Formula] | tuple[str, Formula, ...]
@@ -126,6 +128,33 @@ def formula(op: str, inputs: Sequence[str], output: str, settings: Mapping[str, 
         listed = [part for one in operands for part in (one, ",")]
         return [symbol(output), "=", op, "(", *listed[:-1], ")"]
     return [symbol(output), "=", *rule([*operands, "x"], settings)]
+
+
+def add_formulas(trace: Account) -> None:
+    """Give every step of a trace its formula, as plain text."""
+    trace.steps[:] = [
+        replace(
+            step, formula=plain(formula(step.op, [one.name for one in step.inputs], step.output.name, step.settings))
+        )
+        for step in trace.steps
+    ]
+
+
+def plain(tree: Formula) -> str:
+    """The same in one line: `Attention scores = (Q · Kᵀ) / √D`."""
+    if isinstance(tree, list):
+        return " ".join(map(plain, tree)).replace("( ", "(").replace(" )", ")").replace(" ,", ",")
+    if not isinstance(tree, tuple):
+        return str(tree)
+    kind, *inner = tree
+    parts = [f"({plain(part)})" if isinstance(part, list) and len(part) > 1 else plain(part) for part in inner]
+    if kind == "frac":
+        return f"{parts[0]} / {parts[1]}"
+    if kind == "root":
+        return f"√{parts[0]}"
+    if kind == "sub":
+        return f"{parts[0]}_{parts[1].strip('()')}" if len(parts[1]) < 4 else f"{parts[0]}_{parts[1]}"
+    return f"{parts[0]}{'ᵀ' if parts[1] == 'T' else '²' if parts[1] == '2' else f'^{parts[1]}'}"
 
 
 def mathml(tree: Formula) -> Markup:

@@ -90,6 +90,7 @@ class Step(ByName):
     seconds: float | None = None
     stats: Stats | None = None
     estimate: Estimate | None = None
+    formula: str | None = None
 
     def record(self) -> dict[str, Any]:
         """The step as `bertcli trace --format json` prints it."""
@@ -97,6 +98,7 @@ class Step(ByName):
         record["output"] = asdict(self.output)
         record |= {} if self.seconds is None else {"seconds": self.seconds}
         record |= {} if self.estimate is None else self.estimate._asdict()
+        record |= {} if self.formula is None else {"formula": self.formula}
         return record if self.stats is None else record | {"stats": asdict(self.stats)}
 
 

@@ -99,22 +99,27 @@ OPERANDS = ("Group", "Operation", "Input 1", "Size", "Input 2", "Size", "Output"
 
 
 def trace_document(
-    trace: Account, sizes: Mapping[str, int], *, all_layers: bool = False, width: int | None = None
+    trace: Account,
+    sizes: Mapping[str, int],
+    *,
+    all_layers: bool = False,
+    width: int | None = None,
+    results: Sequence[str] = (),
 ) -> Document:
-    """The steps, with identical layers shown once, and below them the `sizes` of symbols and the totals.
+    """The steps, with identical layers shown once, and below them the `sizes` of symbols, the totals and the `results`.
 
     `width` is the width of the terminal, None if unlimited.
     """
     blocks = folded(trace.steps, fold=not all_layers)
     numbers = _numbers(trace, trace.steps[0]) if trace.steps else {}
-    columns = [*map(Column, OPERANDS), *(Column(name, number=True) for name in numbers)]
+    columns = [*map(Column, OPERANDS), *(Column(name, number=name != "Formula") for name in numbers)]
     rows = [row + [""] * (len(columns) - len(row)) for row in _wide(trace, blocks)]
     texts = zip([column.name for column in columns], *rows, strict=True)
     if width is not None and sum(max(map(len, column)) + BESIDE for column in texts) > width:
         columns = [Column("Operation"), Column("Size and cost")]
         rows = [row + [""] * (len(columns) - len(row)) for row in _narrow(trace, blocks)]
     lines = [_line(block, step) for block in blocks for step in block.steps]
-    return Document(columns, rows, [*_totals(trace, sizes), *_folding(trace, blocks)], trace.record(), lines)
+    return Document(columns, rows, [*_totals(trace, sizes), *_folding(trace, blocks), *results], trace.record(), lines)
 
 
 def _wide(trace: Account, blocks: list[Folded]) -> Iterator[list[str]]:
@@ -164,6 +169,7 @@ def _measures(trace: Account, step: Step) -> dict[str, str]:
         read, written, intensity, bound, seconds = step.estimate
         measures |= {"Read": f"{read:,}", "Written": f"{written:,}", "FLOP/byte": f"{intensity:.2f}", "Bound": bound}
         measures["Est. ms"] = f"{1000 * seconds:.3f}"
+    measures |= {} if step.formula is None else {"Formula": step.formula}
     if step.stats is not None:
         measures |= {name: cell(step.stats[name]) or "NaN" for name in ("min", "max", "mean", "std")}
         measures["NaN/Inf"] = "no" if step.stats.finite else "YES"
