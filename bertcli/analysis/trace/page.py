@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from math import prod
@@ -40,8 +40,6 @@ LEAD = (
     "its number came about. Blue is below zero, red above; attention weights are darker the larger they are."
 )
 STOP = re.compile(r"\blayers\.(\d+)\b")
-
-
 Spell = Callable[[int], str]
 
 
@@ -132,93 +130,95 @@ def encoded_size(shape: Iterable[int]) -> int:
     return 4 * ((4 * prod(shape) + 2) // 3)
 
 
-class _Budget:
-    """What may still be put into the page."""
+class Selection:
+    """The numbers that fit into a page: `arrays` are results by the path of their step, `parameters` by their own."""
 
-    def __init__(self, bound: int) -> None:
-        self.left = bound
+    def __init__(self, results: Mapping[str, Array], weights: Mapping[str, Array], bound: int) -> None:
+        self.arrays: dict[str, Numbers] = {}
+        self.parameters: dict[str, Numbers] = {}
+        self._results, self._weights, self._left = results, weights, bound
 
-    def takes(self, shape: Iterable[int]) -> bool:
-        """Whether this much still fits; if so it is taken."""
-        size = encoded_size(shape)
-        if size > self.left:
+    def _take(self, kept: dict[str, Numbers], more: Mapping[str, Numbers]) -> bool:
+        """Whether all of these still fit; if so they are kept."""
+        size = sum(encoded_size(numbers.array.shape) for numbers in more.values())
+        if size > self._left:
             return False
-        self.left -= size
+        self._left -= size
+        kept |= more
         return True
 
+    def keep(self, steps: Iterable[Step]) -> None:
+        """The results of all these whole; else of each the same number of first features, as many as fit."""
+        more = {step.path: self._results[step.path] for step in steps if step.path not in self.arrays}
+        if self._take(self.arrays, {path: Numbers(array) for path, array in more.items()}):
+            return
+        flat = {path: array for path, array in more.items() if array.ndim < 3}
+        features = max((array.shape[-1] for array in flat.values()), default=0)
+        while features >= FEWEST:
+            if self._take(self.arrays, {path: _first(array, features) for path, array in flat.items()}):
+                return
+            features //= 2
 
-def choose(found: Pass, layer: int, full: bool) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
-    """(results by the path of their step, parameters by their path) that fit.
+    def keep_best(self, step: Step) -> None:
+        """Of logits those of the best entries of each row."""
+        logits = self._results[step.path]
+        best = sorted({int(i) for row in np.atleast_2d(logits) for i in np.argsort(-row)[:BEST]})
+        self._take(self.arrays, {step.path: Numbers(logits[..., best], best)})
 
-    `layer` is the one that is whole if that fits. With `full` everything is, or it is a BertcliError.
-    """
-    bound = FULL_BOUND if full else BOUND
-    arrays, steps = found.trace.arrays, [step for step in found.trace.steps if step.path in found.trace.arrays]
-    wanted = sum(encoded_size(array.shape) for array in arrays.values())
+    def keep_parameters(self, step: Step) -> None:
+        """A step's vectors, and of its matrix [outputs, inputs] the rows of features that are kept of its result."""
+        if step.path not in self.arrays or step.op.startswith("embed"):
+            return
+        features = self.arrays[step.path].features
+        for path in step.parameters:
+            array = self._weights.get(path)
+            if array is None or array.ndim > 2 or path in self.parameters:
+                continue
+            table = array.T if step.op == "project" else array
+            rows = [row for row in features or range(len(table)) if row < len(table)]
+            if array.ndim == 1:
+                self._take(self.parameters, {path: _rows(table, rows)})
+                continue
+            rows = rows[:MOST_ROWS]
+            while rows and not self._take(self.parameters, {path: _rows(table, rows)}):
+                rows = rows[: len(rows) // 2]
+
+
+def _first(array: Array, features: int) -> Numbers:
+    whole = features >= array.shape[-1]
+    return Numbers(array) if whole else Numbers(array[..., :features], list(range(features)))
+
+
+def _rows(table: Array, rows: list[int]) -> Numbers:
+    return Numbers(table[rows], None if len(rows) == len(table) else rows)
+
+
+def choose(found: Pass, layer: int, full: bool) -> Selection:
+    """The numbers that fit, those of the heads and of this layer first; with `full` all, or it is a BertcliError."""
+    results, bound = found.trace.arrays, FULL_BOUND if full else BOUND
+    wanted = sum(encoded_size(array.shape) for array in results.values())
     if full and wanted > bound:
         raise BertcliError(
             f"The whole pass needs {wanted / 1e6:,.0f} MB of numbers, above {bound // 1_000_000} MB: "
             "leave out --full, or give a shorter text."
         )
-    budget, kept = _Budget(bound), dict[str, Numbers]()
-    chosen = [step for step in steps if stop_of(step, found.layers) == layer + 1]
-    attention = [step for step in steps if step.op == "softmax"]
-    _keep([step for step in attention if step in chosen], arrays, kept, budget)
-    wide = [step for step in steps if arrays[step.path].shape[-1] == found.model.config.vocab_size]
-    for step in wide:
-        best = sorted({int(i) for row in np.atleast_2d(arrays[step.path]) for i in np.argsort(-row)[:BEST]})
-        part = arrays[step.path] if full else arrays[step.path][..., best]
-        if budget.takes(part.shape):
-            kept[step.path] = Numbers(part, None if full else best)
-    scores = [step for step in chosen if step.output.symbols.endswith("S × S")]
-    for group in (scores, attention, chosen, steps):
-        rest = [step for step in group if step.path not in kept and step not in wide]
-        _keep(rest, arrays, kept, budget)
     weights = {parameter.path: parameter.array for parameter in parameters(found.model.network)}
-    params: dict[str, Numbers] = {}
-    outside = [step for step in steps if stop_of(step, found.layers) in (0, found.layers + 1)]
-    for step in [*chosen, *outside, *steps]:
-        _keep_parameters(step, weights, kept, params, budget)
-    return kept, params
-
-
-def _keep(rest: Sequence[Step], arrays: dict[str, Array], kept: dict[str, Numbers], budget: _Budget) -> None:
-    """All of these whole; else of each the same number of first features, as many as fit, if that is worth it."""
-    if budget.takes([sum(prod(arrays[step.path].shape) for step in rest)]):
-        kept |= {step.path: Numbers(arrays[step.path]) for step in rest}
-        return
-    flat = [step for step in rest if arrays[step.path].ndim < 3]
-    features = max((arrays[step.path].shape[-1] for step in flat), default=0)
-    while features >= FEWEST:
-        parts = {step.path: arrays[step.path][..., :features] for step in flat}
-        if budget.takes([sum(part.size for part in parts.values())]):
-            kept |= {path: Numbers(part, list(range(part.shape[-1]))) for path, part in parts.items()}
-            return
-        features //= 2
-
-
-def _keep_parameters(
-    step: Step, weights: dict[str, Array], kept: dict[str, Numbers], params: dict[str, Numbers], budget: _Budget
-) -> None:
-    """Vectors whole; of a matrix [outputs, inputs] the rows of the first features that are on the page."""
-    for path in step.parameters:
-        if path in params or path not in weights or step.path not in kept or step.op.startswith("embed"):
-            continue
-        array, features = weights[path], kept[step.path].features
-        if array.ndim == 1:
-            chosen = array if features is None else array[features] if len(array) > max(features) else array
-            if budget.takes(chosen.shape):
-                params[path] = Numbers(chosen, features if chosen is not array else None)
-            continue
-        if array.ndim != 2:
-            continue
-        by_rows = array.T if step.op == "project" else array
-        rows = list(range(min(len(by_rows), MOST_ROWS))) if features is None else features[:MOST_ROWS]
-        while rows:
-            if max(rows) < len(by_rows) and budget.takes((len(rows), by_rows.shape[1])):
-                params[path] = Numbers(np.asarray(by_rows[rows]), rows)
-                break
-            rows = rows[: len(rows) // 2]
+    kept = Selection(results, weights, bound)
+    ran = [step for step in found.trace.steps if step.path in results]
+    logits = [step for step in ran if results[step.path].shape[-1] == found.model.config.vocab_size]
+    steps = [step for step in ran if step not in logits]
+    chosen = [step for step in steps if stop_of(step, found.layers) == layer + 1]
+    kept.keep(ran if full else [step for step in chosen if step.op == "softmax"])
+    for step in [] if full else logits:
+        kept.keep_best(step)
+    kept.keep(step for step in chosen if step.output.symbols.endswith("S × S"))
+    kept.keep(step for step in steps if step.op == "softmax")
+    kept.keep(chosen)
+    kept.keep(steps)
+    outside = [step for step in ran if stop_of(step, found.layers) in (0, found.layers + 1)]
+    for step in [*chosen, *outside, *ran]:
+        kept.keep_parameters(step)
+    return kept
 
 
 # ---------------------------------------------------------------------------------------------------------- the page
@@ -232,7 +232,7 @@ def pass_page(found: Pass, layer: int | None = None, full: bool = False) -> str:
     layer = found.layers - 1 if layer is None else layer + found.layers * (layer < 0)
     if not 0 <= layer < found.layers:
         raise BertcliError(f"There is no such layer: this model has layers 0 to {found.layers - 1}.")
-    arrays, params = choose(found, layer, full) if found.trace.arrays else ({}, {})
+    kept = choose(found, layer, full)
     steps = found.trace.steps
     data = {
         "model": visible(found.model.name),
@@ -244,15 +244,15 @@ def pass_page(found: Pass, layer: int | None = None, full: bool = False) -> str:
         "heads": found.model.config.num_attention_heads,
         "steps": [{**step.record(), **_beside(step, found.layers)} for step in steps],
         "lines": [line._asdict() for line in found.lines],
-        "arrays": {path: numbers.record() for path, numbers in arrays.items()},
-        "parameters": {path: numbers.record() for path, numbers in params.items()},
+        "arrays": {path: numbers.record() for path, numbers in kept.arrays.items()},
+        "parameters": {path: numbers.record() for path, numbers in kept.parameters.items()},
     }
     title = f"{found.model.name} reads a text" if found.pieces else f"A pass through {found.model.name}"
     stops = range(found.layers + 2)
     sections = [_section(stop, [s for s in steps if stop_of(s, found.layers) == stop], found) for stop in stops]
     here = files(__package__)
     style, script = (here.joinpath(f"pass.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    note = element("p", _note(found, arrays, layer), class_="note")
+    note = element("p", _note(found, kept.arrays, layer), class_="note")
     top = element("div", _chips(found), element("section", *_result(found), id="result"), id="top")
     body = element(
         "div",
@@ -303,16 +303,14 @@ def _note(found: Pass, arrays: dict[str, Numbers], layer: int) -> str:
     if not found.trace.arrays:
         return "This model has no weights: the page shows shapes and formulas, and no numbers."
     size = sum(encoded_size(numbers.array.shape) for numbers in arrays.values())
-    whole = sum(numbers.features is None for numbers in arrays.values())
-    count = len(found.trace.arrays)
+    whole, count = sum(numbers.features is None for numbers in arrays.values()), len(found.trace.arrays)
     text = f"On this page are {size / 1e6:.2f} MB of numbers: {whole} of {count} results whole"
+    if whole == count:
+        return f"{text}."
     cut = [numbers.features for numbers in arrays.values() if numbers.features is not None]
-    first = [len(features) for features in cut if features[-1] == len(features) - 1]
-    text += f", of others the first {max(first)} features at most" if first else ""
-    text += ", of the vocabulary's logits those of the best tokens" if len(first) < len(cut) else ""
-    missing = count - len(arrays)
-    text += f", {missing} only as statistics" if missing else ""
-    return text + ("." if whole == count else f". Layer {layer} is the one with most (--layer).")
+    first = max((len(features) for features in cut if features[-1] == len(features) - 1), default=0)
+    part = f"the first {first} features" if first else "the best tokens"
+    return f"{text}, of {len(cut)} {part}. Layer {layer} is the one with most (--layer)."
 
 
 def _section(stop: int, steps: Sequence[Step], found: Pass) -> Markup:
@@ -337,8 +335,7 @@ def _alike(steps: Sequence[Step]) -> bool:
 
 def _card(step: Step, width: str) -> Markup:
     inputs = [one.name for one in step.inputs]
-    shapes = [f"{one.name} {sized(one.symbols, one.shape)}" for one in step.inputs]
-    after = sized(step.output.symbols, step.output.shape)
+    shapes = [f"{one.name} {one.size}" for one in step.inputs]
     facts = [("Parameters", f"{step.params:,}"), ("MACs", f"{step.macs:,}"), ("Bytes", f"{step.bytes:,}")]
     if step.seconds is not None:
         facts.append(("Milliseconds", f"{1000 * step.seconds:.3f}"))
@@ -353,7 +350,7 @@ def _card(step: Step, width: str) -> Markup:
         element("p", "NaN or infinite values", class_="damaged") if damaged else Markup(""),
         mathml(formula(step.op, inputs, step.output.name, step.settings)),
         element("div", class_="picture", data_step=str(step.index)),
-        element("p", " · ".join(shapes), f" → {step.output.name} {after}", class_="shapes"),
+        element("p", " · ".join(shapes), f" → {step.output.name} {step.output.size}", class_="shapes"),
         element("details", element("summary", "Statistics and costs"), element("dl", *listed)),
         class_=f"card {width}",
         id=step.path,
@@ -362,11 +359,6 @@ def _card(step: Step, width: str) -> Markup:
 
 def _short(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.4g}"
-
-
-def sized(symbols: str, shape: Sequence[int]) -> str:
-    """`S × H (6 × 256)`."""
-    return f"{symbols} ({' × '.join(map(str, shape))})"
 
 
 # --------------------------------------------------------------------------------------------------------- the result
@@ -431,7 +423,7 @@ def pass_notes(found: Pass) -> str:
         if step.group != group:
             parts += [f"### {step.group}", ""]
             group = step.group
-        shapes = [sized(one.symbols, one.shape) for one in (*step.inputs, step.output)]
+        shapes = [one.size for one in (*step.inputs, step.output)]
         tree = formula(step.op, [one.name for one in step.inputs], step.output.name, step.settings)
         parts += [f"**{step.operation}** {', '.join(shapes[:-1])} → {shapes[-1]}", "", f"$${latex(tree)}$$", ""]
         if step.stats is not None:

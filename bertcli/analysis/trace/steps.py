@@ -26,6 +26,11 @@ class Value(ByName):
     shape: tuple[int, ...]
     symbols: str
 
+    @property
+    def size(self) -> str:
+        """`S × H (512 × 768)`"""
+        return f"{self.symbols} ({' × '.join(map(str, self.shape))})"
+
 
 @dataclass(frozen=True)
 class Stats(ByName):

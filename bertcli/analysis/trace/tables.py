@@ -129,7 +129,9 @@ def _wide(trace: Account, blocks: list[Folded]) -> Iterator[list[str]]:
             yield [block.heading]
         for group, steps in groupby(block.steps, lambda step: step.group):
             for number, step in enumerate(steps):
-                values = [cell for value in _operands(step) for cell in (value.name if value else "", _size(value))]
+                values = [
+                    cell for value in _operands(step) for cell in ((value.name, value.size) if value else ("", ""))
+                ]
                 yield ["" if number else group, step.operation, *values, *_numbers(trace, step).values()]
 
 
@@ -143,8 +145,8 @@ def _narrow(trace: Account, blocks: list[Folded]) -> Iterator[list[str]]:
             for step in steps:
                 costs = {"params": step.params, "MACs": step.macs, "bytes": step.bytes}
                 yield [f"  {step.operation}", ", ".join(f"{count:,} {name}" for name, count in costs.items() if count)]
-                yield from ([f"    {value.name}", _size(value)] for value in step.inputs)
-                yield [f"  → {step.output.name}", _size(step.output)]
+                yield from ([f"    {value.name}", value.size] for value in step.inputs)
+                yield [f"  → {step.output.name}", step.output.size]
                 if measures := _measures(trace, step):
                     yield ["", ", ".join(f"{name} {value}" for name, value in measures.items())]
 
@@ -174,11 +176,6 @@ def _measures(trace: Account, step: Step) -> dict[str, str]:
         measures |= {name: cell(step.stats[name]) or "NaN" for name in ("min", "max", "mean", "std")}
         measures["NaN/Inf"] = "no" if step.stats.finite else "YES"
     return measures
-
-
-def _size(value: Value | None) -> str:
-    """`S × H (512 × 768)`"""
-    return f"{value.symbols} ({' × '.join(map(str, value.shape))})" if value else ""
 
 
 # ------------------------------------------------------------------------------------------ what stands below, and CSV
@@ -221,7 +218,7 @@ def _line(block: Folded, step: Step) -> dict[str, Any]:
     for name, size, value in zip(
         ("input_1", "input_2", "output"), ("size_1", "size_2", "size"), _operands(step), strict=True
     ):
-        line |= {name: value.name if value else "", size: _size(value)}
+        line |= {name: value.name if value else "", size: value.size if value else ""}
     costs = {name: value for name, value in record.items() if name not in (*line, "index", "inputs", "stats")}
     stats: dict[str, Any] = record.get("stats", {})
     return line | costs | stats
