@@ -16,7 +16,7 @@ from bertcli.errors import BertcliError, shown
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
 from bertcli.models.config import Config, activation, choice, count, eps, layers, texts
 from bertcli.models.registry import Family
-from bertcli.network import encoder, heads, rotary
+from bertcli.network import encoder, heads
 from bertcli.network.encoder import LayerNorm, Linear, aligned
 from bertcli.network.heads import QuestionAnswering, TokenClassifier
 from bertcli.network.module import Module, parameter, part, parts, setting
@@ -31,6 +31,7 @@ from bertcli.network.ops import (
     pick,
     scores,
 )
+from bertcli.network.rotary import NewNorm
 
 
 class Embeddings(Module):
@@ -39,7 +40,7 @@ class Embeddings(Module):
     token: Array = parameter("V E")
     position: Array | None = parameter("P E", when="position_biased_input")
     segment: Array | None = parameter("T E", when="has_segments")
-    projection: rotary.Linear | None = part(when="has_projection", outputs="H", inputs="E")
+    projection: Linear | None = part(when="has_projection", bias=False, outputs="H", inputs="E")
     norm: LayerNorm = part(features="H")
 
     def forward(self, batch: Packed) -> Array:
@@ -125,7 +126,7 @@ class Encoder(encoder.Layers[Relative]):
 
     layers: tuple[EncoderLayer, ...] = parts("L")
     relative: Array = parameter("K H")
-    relative_norm: rotary.NewNorm | None = part(when="has_relative_norm", features="H")
+    relative_norm: NewNorm | None = part(when="has_relative_norm", features="H")
     buckets: int = setting("position_buckets")
     farthest: int = setting("farthest")
 
@@ -151,12 +152,6 @@ class Classifier(heads.FirstTokenClassifier):
     activation: str = setting("pooler_hidden_act")
 
 
-class MultipleChoice(Classifier):
-    """The same with one logit: how well this choice fits"""
-
-    output: Linear = part(outputs="1", inputs="H")
-
-
 class Deberta(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -166,7 +161,7 @@ class Deberta(Network):
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
     qa: QuestionAnswering | None = part()
-    multiple_choice: MultipleChoice | None = part()
+    multiple_choice: Classifier | None = part(C="1")
 
 
 TERMS = ("c2p", "p2c")
@@ -310,9 +305,6 @@ Convolution
   Convolution.bias add                | c) residual            | Encoder layer output, Convolution -> Convolution sum
   Convolution.weight add              | c) residual            | Encoder layer output, Convolution -> Convolution sum
   Convolution.norm norm               | d) layer normalization | Convolution sum -> Encoder layer output
-Multiple choice
-  MultipleChoice.dense linear         | a) linear + {act}      | First vector, W -> Transform
-  MultipleChoice.output linear        | b) linear              | Transform, W_m -> Choice logit
 """  # noqa: E501
 
 FAMILY = Family(

@@ -10,7 +10,7 @@ from bertcli.models.bert import EMBEDDINGS, FINE_TUNED
 from bertcli.models.config import Config, activation, count, layers
 from bertcli.models.registry import Family
 from bertcli.network import heads
-from bertcli.network.encoder import Encoder, LayerNorm, Linear
+from bertcli.network.encoder import Encoder, LayerNorm
 from bertcli.network.heads import MaskedLM, QuestionAnswering, TokenClassifier
 from bertcli.network.module import Module, fixed, parameter, part
 from bertcli.network.network import Network
@@ -36,12 +36,6 @@ class Classifier(heads.FirstTokenClassifier):
     activation: str = fixed("relu")
 
 
-class MultipleChoice(Classifier):
-    """The same with one logit: how well this choice fits"""
-
-    output: Linear = part(outputs="1", inputs="H")
-
-
 class DistilBert(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -51,7 +45,7 @@ class DistilBert(Network):
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
     qa: QuestionAnswering | None = part()
-    multiple_choice: MultipleChoice | None = part()
+    multiple_choice: Classifier | None = part(C="1")
 
 
 class DistilBertConfig(Config):
@@ -80,9 +74,6 @@ Embeddings
   Embeddings.position embed           | b) position embedding  | Positions, E_pos -> Position embeddings
   Embeddings.position add             | c) sum                 | Position embeddings, Token embeddings -> Embedding sum
   Embeddings.norm norm                | d) layer normalization | Embedding sum -> Embedding output
-Multiple choice
-  MultipleChoice.dense linear         | a) linear + {act}      | First vector, W -> Transform
-  MultipleChoice.output linear        | b) linear              | Transform, W_m -> Choice logit
 """
 
 FAMILY = Family(

@@ -62,12 +62,6 @@ class Classifier(heads.FirstTokenClassifier):
     activation: str = fixed("gelu")
 
 
-class MultipleChoice(Classifier):
-    """The same with one logit: how well this choice fits"""
-
-    output: Linear = part(outputs="1", inputs="H")
-
-
 class Electra(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -78,7 +72,7 @@ class Electra(Network):
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
     qa: QuestionAnswering | None = part()
-    multiple_choice: MultipleChoice | None = part()
+    multiple_choice: Classifier | None = part(C="1")
 
 
 class ElectraConfig(BertConfig):
@@ -103,9 +97,6 @@ Embeddings
 Replaced tokens
   ReplacedTokens.dense linear         | a) linear + {act}      | Encoder output, W -> Transform
   ReplacedTokens.output linear        | b) linear              | Transform, W_r -> Replaced-token logit
-Multiple choice
-  MultipleChoice.dense linear         | a) linear + {act}      | First vector, W -> Transform
-  MultipleChoice.output linear        | b) linear              | Transform, W_m -> Choice logit
 """
 
 FAMILY = Family(

@@ -21,7 +21,7 @@ from bertcli.network.encoder import FeedForward
 from bertcli.network.heads import FirstTokenClassifier, Pooler, TokenClassifier
 from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import drop_masks, embed
-from bertcli.network.rotary import BiasedAttention, NewNorm, NormedNetwork
+from bertcli.network.rotary import Attention, NewNorm, NormedNetwork
 
 MASKED = 0.15 * 0.8  # the share of tokens that were masked in training
 
@@ -43,7 +43,7 @@ class EncoderLayer(rotary.EncoderLayer):
     """X = X + Attention(LayerNorm(X)), then X = X + FeedForward(LayerNorm(X))"""
 
     attention_norm: NewNorm = part(features="H")
-    attention: BiasedAttention = part()
+    attention: Attention = part()
     feed_forward_norm: NewNorm = part(features="H")
     feed_forward: FeedForward = part()
 

@@ -14,16 +14,16 @@ from bertcli.network import heads, rotary
 from bertcli.network.heads import TokenClassifier
 from bertcli.network.module import Module, fixed, parameter, part, parts, setting
 from bertcli.network.ops import linear
-from bertcli.network.rotary import FeedForward, NormedNetwork, RMSNorm, SelfAttention
+from bertcli.network.rotary import Attention, Gated, NormedNetwork, RMSNorm
 
 
 class EncoderLayer(rotary.EncoderLayer):
     """X = X + Attention(RMSNorm(X)), then X = X + FeedForward(RMSNorm(X))"""
 
     attention_norm: RMSNorm = part(features="H")
-    attention: SelfAttention = part()
+    attention: Attention = part(bias=False)
     feed_forward_norm: RMSNorm = part(features="H")
-    feed_forward: FeedForward = part()
+    feed_forward: Gated = part(bias=False)
 
 
 class Encoder(rotary.Encoder):

@@ -13,9 +13,11 @@ from bertcli.models import eurobert, static
 from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, number, theta
 from bertcli.models.registry import Family, layer_names
 from bertcli.network import rotary
-from bertcli.network.module import Module, fixed, part, parts, setting
+from bertcli.network.encoder import Linear
+from bertcli.network.heads import LinearPrediction
+from bertcli.network.module import fixed, part, parts, setting
 from bertcli.network.ops import add, rms_norm, scale
-from bertcli.network.rotary import FeedForward, Linear, NormedNetwork
+from bertcli.network.rotary import Gated, NormedNetwork
 
 
 class Embeddings(static.Embeddings):
@@ -36,7 +38,7 @@ class RMSNorm(rotary.RMSNorm):
         return rms_norm(x, self.weight, eps=self.eps, offset=1, heads=heads)
 
 
-class SelfAttention(rotary.SelfAttention):
+class SelfAttention(rotary.Attention):
     """With a norm of every head of queries and of keys before the rotation"""
 
     query_norm: RMSNorm = part(features="D")
@@ -53,10 +55,10 @@ class EncoderLayer(rotary.EncoderLayer):
     """X = X + RMSNorm(Attention(RMSNorm(X))), then X = X + RMSNorm(FeedForward(RMSNorm(X)))"""
 
     attention_norm: RMSNorm = part(features="H")
-    attention: SelfAttention = part()
+    attention: SelfAttention = part(bias=False)
     attention_output_norm: RMSNorm = part(features="H")
     feed_forward_norm: RMSNorm = part(features="H")
-    feed_forward: FeedForward = part()
+    feed_forward: Gated = part(bias=False)
     feed_forward_output_norm: RMSNorm = part(features="H")
 
     def forward(self, x: Array, context: Array, batch: Packed, positions: Integers) -> Array:
@@ -74,15 +76,11 @@ class Encoder(rotary.Encoder):
     norm: RMSNorm = part(features="H")
 
 
-class Classifier(Module):
-    """X[last] W_cᵀ"""
+class Classifier(LinearPrediction):
+    """X[last] W_cᵀ: one logit per label from the last hidden state [batch, label]"""
 
-    output: Linear = part(outputs="C", inputs="H")
+    output: Linear = part(outputs="C", inputs="H", bias=False)
     pooling: str = fixed("last")
-
-    def forward(self, last: Array) -> Array:
-        """Last rows [batch, hidden] -> logits [batch, label]"""
-        return self.output(last)
 
 
 class Gemma(NormedNetwork):

@@ -4,51 +4,34 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from bertcli.engine.array import Integers
+from bertcli.models import nomic_bert
 from bertcli.models.bert import EMBEDDINGS, POOLER
 from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, number, theta
-from bertcli.models.nomic_bert import Embeddings
+from bertcli.models.nomic_bert import NomicBert
 from bertcli.models.registry import Family, layer_names
 from bertcli.models.roberta import LM_HEAD, MaskedLM
-from bertcli.network import encoder, rotary
-from bertcli.network.heads import Classifier, Pooler, TokenClassifier
 from bertcli.network.module import part, parts
-from bertcli.network.network import Network
-from bertcli.network.rotary import BiasedAttention
+from bertcli.network.rotary import Attention, Gated
 
 
-class FeedForward(rotary.Gated):
-    """(act(x W_1ᵀ) · x W_gᵀ) W_2ᵀ + b_2"""
-
-    intermediate: rotary.Linear = part(outputs="F", inputs="H")
-    gate: rotary.Linear = part(outputs="F", inputs="H")
-    output: encoder.Linear = part(outputs="H", inputs="F")
-
-
-class EncoderLayer(encoder.EncoderLayer[Integers]):
+class EncoderLayer(nomic_bert.EncoderLayer):
     """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
 
-    attention: BiasedAttention = part()
-    feed_forward: FeedForward = part()
+    attention: Attention = part()
+    feed_forward: Gated = part()
 
 
-class Encoder(rotary.Layers):
+class Encoder(nomic_bert.Encoder):
     """L encoder layers, one after the other"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
 
 
-class Gte(Network):
+class Gte(NomicBert):
     """Token ids to hidden states, with heads to apply to them"""
 
-    embeddings: Embeddings = part()
     encoder: Encoder = part()
-    pooler: Pooler | None = part()
     mlm: MaskedLM | None = part()
-    classifier: Classifier | None = part()
-    token_classifier: TokenClassifier | None = part()
-
-    pooled: ClassVar = frozenset({"classifier"})
 
 
 class GteConfig(OneRopeConfig):

@@ -12,28 +12,18 @@ from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
 from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, theta
 from bertcli.models.registry import Family
-from bertcli.network import encoder, rotary
+from bertcli.network import rotary
+from bertcli.network.encoder import Linear
 from bertcli.network.module import Module, parameter, part, parts, setting
-from bertcli.network.ops import embed, linear, new_norm
-from bertcli.network.rotary import FeedForward, Linear, NormedNetwork, SelfAttention
-
-
-class LayerNorm(Module):
-    """y = (x - mean) / sqrt(variance + eps) · weight, over the hidden axis; x stays as it is"""
-
-    weight: Array = parameter("features")
-    eps: float = setting("norm_eps")
-
-    def forward(self, x: Array) -> Array:
-        """[token, hidden] -> [token, hidden]"""
-        return new_norm(x, self.weight, eps=self.eps)
+from bertcli.network.ops import embed, linear
+from bertcli.network.rotary import Attention, Gated, NewNorm, NormedNetwork
 
 
 class Embeddings(Module):
     """X = LayerNorm(E_tok[ids])"""
 
     token: Array = parameter("V H")
-    norm: LayerNorm = part(features="H")
+    norm: NewNorm = part(features="H", bias=False)
 
     def forward(self, batch: Packed) -> Array:
         """Token ids [token] -> [token, hidden]"""
@@ -43,24 +33,24 @@ class Embeddings(Module):
 class EncoderLayer(rotary.EncoderLayer):
     """X = X + Attention(LayerNorm(X)), then X = X + FeedForward(LayerNorm(X)); the first layer has no first norm"""
 
-    attention_norm: LayerNorm | None = part(when="attention_norms", features="H")
-    attention: SelfAttention = part()
-    feed_forward_norm: LayerNorm = part(features="H")
-    feed_forward: FeedForward = part()
+    attention_norm: NewNorm | None = part(when="attention_norms", features="H", bias=False)
+    attention: Attention = part(bias=False)
+    feed_forward_norm: NewNorm = part(features="H", bias=False)
+    feed_forward: Gated = part(bias=False)
 
 
 class Encoder(rotary.Encoder):
     """L encoder layers, one after the other, then a norm"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
-    norm: LayerNorm = part(features="H")
+    norm: NewNorm = part(features="H", bias=False)
 
 
 class Transform(Module):
     """P(x) = LayerNorm(act(x Wᵀ)), with which every head begins"""
 
-    dense: Linear = part(outputs="H", inputs="H")
-    norm: LayerNorm = part(features="H")
+    dense: Linear = part(outputs="H", inputs="H", bias=False)
+    norm: NewNorm = part(features="H", bias=False)
     activation: str = setting("classifier_activation")
 
     def forward(self, x: Array) -> Array:
@@ -84,29 +74,17 @@ class TokenClassifier(Module):
     """P(x) W_cᵀ + b_c: one logit per label from every hidden state"""
 
     transform: Transform = part()
-    output: encoder.Linear = part(outputs="C", inputs="H")
+    output: Linear = part(outputs="C", inputs="H")
 
     def forward(self, x: Array) -> Array:
         """[token, hidden] -> logits [token, label]"""
         return self.output(self.transform(x))
 
 
-class QuestionAnswering(TokenClassifier):
-    """The same with two logits: 0 that an answer starts here, 1 that it ends here"""
-
-    output: encoder.Linear = part(outputs="2", inputs="H")
-
-
 class Classifier(TokenClassifier):
     """P(X[CLS]) W_cᵀ + b_c, or the same of the mean of all tokens: [batch, hidden] -> logits [batch, label]"""
 
     pooling: str = setting("classifier_pooling")
-
-
-class MultipleChoice(Classifier):
-    """The same with one logit: how well this choice fits"""
-
-    output: encoder.Linear = part(outputs="1", inputs="H")
 
 
 class ModernBert(NormedNetwork):
@@ -117,8 +95,8 @@ class ModernBert(NormedNetwork):
     mlm: MaskedLM | None = part()
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
-    qa: QuestionAnswering | None = part()
-    multiple_choice: MultipleChoice | None = part()
+    qa: TokenClassifier | None = part(C="2")
+    multiple_choice: Classifier | None = part(C="1")
 
 
 class ModernBertConfig(LocalConfig):
@@ -158,6 +136,11 @@ class ModernBertConfig(LocalConfig):
         return self.local_attention // 2
 
     @property
+    def layer_norm_eps(self) -> float:
+        """What BERT calls `norm_eps`."""
+        return self.norm_eps
+
+    @property
     def attention_norms(self) -> tuple[bool, ...]:
         """Of every layer, whether a norm comes before its attention."""
         return tuple(n > 0 for n in range(self.num_hidden_layers))
@@ -177,10 +160,6 @@ Classifier
   Classifier.output linear                | linear                | Transform norm, W_c -> Label logits
 Token classifier
   TokenClassifier.output linear           | linear                | Transform norm, W_c -> Label logits
-Question answering
-  QuestionAnswering.output linear         | linear                | Transform norm, W_qa -> Start and end logits
-Multiple choice
-  MultipleChoice.output linear            | linear                | Transform norm, W_m -> Choice logit
 """
 
 FAMILY = Family(

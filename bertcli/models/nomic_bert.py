@@ -18,7 +18,7 @@ from bertcli.network.heads import Classifier, MaskedLM, Pooler, TokenClassifier
 from bertcli.network.module import Module, parameter, part, parts
 from bertcli.network.network import Network
 from bertcli.network.ops import add, embed
-from bertcli.network.rotary import FeedForward, SelfAttention
+from bertcli.network.rotary import Attention, Gated
 
 
 class Embeddings(Module):
@@ -37,8 +37,8 @@ class Embeddings(Module):
 class EncoderLayer(encoder.EncoderLayer[Integers]):
     """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
 
-    attention: SelfAttention = part()
-    feed_forward: FeedForward = part()
+    attention: Attention = part(bias=False)
+    feed_forward: Gated = part(bias=False)
 
 
 class Encoder(rotary.Layers):

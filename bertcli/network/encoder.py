@@ -21,7 +21,7 @@ class Linear(Module):
     """y = x Wᵀ + b"""
 
     weight: Array = parameter("outputs inputs")
-    bias: Array = parameter("outputs")
+    bias: Array | None = parameter("outputs")
 
     def forward(self, x: Array, activation: str | None = None) -> Array:
         """[…, in] -> […, out]"""
@@ -32,7 +32,7 @@ class LayerNorm(Module):
     """y = (x - mean) / sqrt(variance + eps) · weight + bias, over the hidden axis"""
 
     weight: Array = parameter("features")
-    bias: Array = parameter("features")
+    bias: Array | None = parameter("features")
     eps: float = setting("layer_norm_eps")
 
     def forward(self, x: Array) -> Array:

@@ -6,8 +6,9 @@
     eps: float = setting("layer_norm_eps")                  a number or string from config.json
 
 `build` makes the tree from these fields and `walk` reads it back, so each shape is written only once. A part or
-parameter `X | None` is there if its `when`, a key of the configuration, says so; without `when` it is a head, which is
-there if it is asked for. Where the configuration has a tuple, each layer has a value of its own.
+parameter `X | None` is there if its `when`, a key of the configuration, says so; without `when` a part is a head, which
+is there if it is asked for, and a parameter a bias, which is there unless a part around it says `bias=False`. Where the
+configuration has a tuple, each layer has a value of its own.
 
 Glossary of axes: B batch, S token, H hidden, A head, D head size, F feed-forward, L layer, V vocabulary, P position,
 T token type, C label, E embedding, K relative position, W width of a convolution; a plain number stands for itself.
@@ -35,14 +36,14 @@ def parameter(axes: str, *, tied: str | None = None, when: str | None = None) ->
     return field(metadata={"kind": "parameter", "axes": tuple(axes.split()), "tied": tied, "when": when})
 
 
-def part(*, when: str | None = None, **axes: str) -> Any:
-    """Field: a module, with what its axis names stand for here."""
-    return field(metadata={"kind": "part", "names": axes, "when": when})
+def part(*, when: str | None = None, bias: bool | None = None, **axes: str) -> Any:
+    """Field: a module, with what its axis names stand for here, and whether it has biases (None: as around it)."""
+    return field(metadata={"kind": "part", "names": axes, "when": when, "bias": bias})
 
 
 def parts(count: str, *, shared: str | None = None, **axes: str) -> Any:
     """Field: `count` modules of one type; those with the same number in the config's `shared` are one module."""
-    return field(metadata={"kind": "parts", "count": count, "names": axes, "when": None, "shared": shared})
+    return field(metadata={"kind": "parts", "count": count, "names": axes, "bias": None, "shared": shared})
 
 
 def setting(key: str) -> Any:
@@ -91,6 +92,7 @@ class _Builder(NamedTuple):
     heads: frozenset[str]
     path: str = ""
     names: Mapping[str, str] = MappingProxyType({})
+    bias: bool = True
     layer: int = 0
 
     def made(self, cls: type[M]) -> M:
@@ -101,13 +103,14 @@ class _Builder(NamedTuple):
         name, meta = item.name, item.meta
         if meta["kind"] == "setting":
             return meta["value"] if "value" in meta else self._of_config(meta["key"])
-        if item.optional and not (self._of_config(meta["when"]) if meta["when"] else name in self.heads):
+        if item.optional and not self._is_there(name, meta):
             return None
         if meta["kind"] == "parameter":
             shape = tuple(size(self.names.get(axis, axis), self.config.sizes) for axis in meta["axes"])
             tied = meta["tied"] if self.config.tie_word_embeddings else None
             return self.source(Request(self.path + name, shape, tied))
-        inner = self._replace(names=_renamed(meta["names"], self.names))
+        bias = self.bias if meta["bias"] is None else meta["bias"]
+        inner = self._replace(names=_renamed(meta["names"], self.names), bias=bias)
         if meta["kind"] == "part":
             return inner._replace(path=f"{self.path}{name}.").made(item.type)
         numbers = getattr(self.config, meta["shared"]) if meta["shared"] else range(self.config.sizes[meta["count"]])
@@ -116,6 +119,11 @@ class _Builder(NamedTuple):
             if number not in made:
                 made[number] = inner._replace(path=f"{self.path}{name}.{i}.", layer=i).made(item.type)
         return tuple(made[number] for number in numbers)
+
+    def _is_there(self, name: str, meta: Mapping[str, Any]) -> bool:
+        if meta["when"]:
+            return bool(self._of_config(meta["when"]))
+        return self.bias if meta["kind"] == "parameter" else name in self.heads
 
     def _of_config(self, key: str) -> Any:
         value = getattr(self.config, key)

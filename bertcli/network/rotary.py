@@ -12,7 +12,7 @@ from typing import Any
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.network import encoder
-from bertcli.network.encoder import aligned
+from bertcli.network.encoder import LayerNorm, Linear, aligned
 from bertcli.network.module import Module, parameter, part, setting
 from bertcli.network.network import Network
 from bertcli.network.ops import (
@@ -20,7 +20,6 @@ from bertcli.network.ops import (
     each,
     empty_like,
     last_tokens,
-    linear,
     mean_tokens,
     mix,
     multiply,
@@ -34,17 +33,7 @@ from bertcli.network.ops import (
 )
 
 
-class Linear(Module):
-    """y = x Wᵀ"""
-
-    weight: Array = parameter("outputs inputs")
-
-    def forward(self, x: Array, activation: str | None = None) -> Array:
-        """[…, in] -> […, out]"""
-        return linear(x, self.weight, activation=activation)
-
-
-class NewNorm(encoder.LayerNorm):
+class NewNorm(LayerNorm):
     """BERT's LayerNorm for an x that stays as it is"""
 
     def forward(self, x: Array) -> Array:
@@ -66,10 +55,10 @@ class RMSNorm(Module):
 class Attention(encoder.SelfAttention[Integers]):
     """Z = concat_h(softmax(R(Q_h) R(K_h)ᵀ / sqrt(D)) V_h) W_Oᵀ, R the rotation by position"""
 
-    query: Any = part(outputs="Q", inputs="H")
-    key: Any = part(outputs="M", inputs="H")
-    value: Any = part(outputs="M", inputs="H")
-    output: Any = part(outputs="H", inputs="Q")
+    query: Linear = part(outputs="Q", inputs="H")
+    key: Linear = part(outputs="M", inputs="H")
+    value: Linear = part(outputs="M", inputs="H")
+    output: Linear = part(outputs="H", inputs="Q")
     key_heads: int = setting("key_heads")
     rates: tuple[float, ...] = setting("rates")  # how fast the pairs of a head turn
     window: int | None = setting("windows")  # how far a layer sees; None: as far as the text goes
@@ -91,57 +80,27 @@ class Attention(encoder.SelfAttention[Integers]):
             mix(softmax(weights), block.key_heads(v), into=block.query_heads(z))
 
         each(attend, batch.blocks(self.heads, self.window, positions))
-        output: Array = self.output(z)
-        return output
+        return self.output(z)
 
     def queries(self, x: Array) -> Array:
         """[query, hidden] -> [query, head·size], before the rotation"""
-        q: Array = self.query(x)
-        return q
+        return self.query(x)
 
     def keys(self, x: Array) -> Array:
         """[key, hidden] -> [key, key head·size], before the rotation"""
-        k: Array = self.key(x)
-        return k
-
-
-class SelfAttention(Attention):
-    """The same without biases"""
-
-    query: Linear = part(outputs="Q", inputs="H")
-    key: Linear = part(outputs="M", inputs="H")
-    value: Linear = part(outputs="M", inputs="H")
-    output: Linear = part(outputs="H", inputs="Q")
-
-
-class BiasedAttention(Attention):
-    """The same with biases"""
-
-    query: encoder.Linear = part(outputs="Q", inputs="H")
-    key: encoder.Linear = part(outputs="M", inputs="H")
-    value: encoder.Linear = part(outputs="M", inputs="H")
-    output: encoder.Linear = part(outputs="H", inputs="Q")
+        return self.key(x)
 
 
 class Gated(encoder.FeedForward):
     """(act(x W_1ᵀ) · x W_gᵀ) W_2ᵀ"""
 
-    intermediate: Any = part(outputs="F", inputs="H")
-    gate: Any = part(outputs="F", inputs="H")
-    output: Any = part(outputs="H", inputs="F")
+    intermediate: Linear = part(outputs="F", inputs="H", bias=False)
+    gate: Linear = part(outputs="F", inputs="H", bias=False)
+    output: Linear = part(outputs="H", inputs="F")
 
     def forward(self, x: Array) -> Array:
         """[token, hidden] -> [token, hidden]"""
-        gated: Array = self.output(multiply(self.gate(x), self.intermediate(x, activation=self.activation)))
-        return gated
-
-
-class FeedForward(Gated):
-    """The same without biases"""
-
-    intermediate: Linear = part(outputs="F", inputs="H")
-    gate: Linear = part(outputs="F", inputs="H")
-    output: Linear = part(outputs="H", inputs="F")
+        return self.output(multiply(self.gate(x), self.intermediate(x, activation=self.activation)))
 
 
 class Layers(encoder.Layers[Integers]):
@@ -171,12 +130,11 @@ class EncoderLayer(Module, abstract=True):
 class Encoder(Layers, abstract=True):
     """L encoder layers, one after the other, then a norm"""
 
-    norm: Any
+    norm: NewNorm | RMSNorm
 
     def forward(self, x: Array, batch: Packed, rows: Integers | None = None) -> Array:
         """The last layer's output [token, hidden], normed; with `rows` (ascending) only those: [row, hidden]."""
-        normed: Array = self.norm(super().forward(x, batch, rows))
-        return normed
+        return self.norm(super().forward(x, batch, rows))
 
     def states(self, x: Array, batch: Packed) -> Iterator[Array]:
         """The embeddings' output, then each layer's, the last one normed."""
