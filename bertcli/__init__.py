@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from bertcli.analysis.lens import lens as lens
     from bertcli.analysis.params import params as params
     from bertcli.analysis.trace import trace as trace
+    from bertcli.columns import Answer as Answer
+    from bertcli.columns import Classify as Classify
+    from bertcli.columns import Encode as Encode
+    from bertcli.columns import EncodeSparse as EncodeSparse
+    from bertcli.columns import FillMask as FillMask
+    from bertcli.columns import Score as Score
+    from bertcli.columns import Tag as Tag
     from bertcli.errors import BertcliError as BertcliError
     from bertcli.model import Model as Model
     from bertcli.model import load as load
@@ -30,7 +37,9 @@ if TYPE_CHECKING:
 choose_kernel()
 choose_threads()
 
+_TASKS = ("Answer", "Classify", "Encode", "EncodeSparse", "FillMask", "Score", "Tag")
 _HOMES = {
+    **dict.fromkeys(_TASKS, "bertcli.columns"),
     "BertConfig": "bertcli.models.bert",
     "BertcliError": "bertcli.errors",
     "Model": "bertcli.model",
@@ -45,6 +54,7 @@ _HOMES = {
 }
 __all__ = [
     *("BertConfig", "BertcliError", "Model"),
+    *_TASKS,
     *("diff", "explain", "functional", "heads", "lens", "load", "params", "trace", "variant"),
 ]
 

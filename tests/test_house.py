@@ -18,7 +18,7 @@ FILES = sorted(HOME.rglob("*.py"))
 # From the ground up; a file may import from its own folder and from those before it, never from those after it.
 ORDER = [
     *("_version", "errors", "order", "report", "engine", "network", "functional", "models", "checkpoint", "tokens"),
-    *("opened", "files", "doctor", "tasks", "model", "analysis", "cli"),
+    *("opened", "files", "doctor", "tasks", "model", "columns", "analysis", "cli"),
 ]
 ALONE: dict[str, set[str]] = {
     "rich": {"report"},

@@ -85,7 +85,7 @@ class ParquetRows:
                 stack.callback(opened.close)
                 together = PREFIXED_READ if prefixed & {*names} else ROWS_READ
                 for batch in opened.iter_batches(together, columns=list(dict.fromkeys(names)), use_threads=False):
-                    for values in zip(*(map(_value, batch.column(name)) for name in names), strict=True):
+                    for values in zip(*(map(value_of, batch.column(name)) for name in names), strict=True):
                         self._row += 1
                         yield self._text(wanted, dict(zip(names, values, strict=True)))
             except (arrow.ArrowException, OSError, ValueError) as error:
@@ -136,7 +136,7 @@ def _check_columns(schema: Any, wanted: Wanted, file: str, types: Any) -> None:
             )
 
 
-def _value(scalar: Any) -> Any:
+def value_of(scalar: Any) -> Any:
     """A Python value; of a string that is not UTF-8 its bytes."""
     try:
         return scalar.as_py()

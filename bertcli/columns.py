@@ -1,0 +1,278 @@
+"""The tasks as functions of batches of columns, which Ray Data, Spark, Dask and datasets map over data of any size.
+
+What such an object was made of is all that is pickled. The first batch in a process opens the model, memory-mapped, so
+that the processes of a machine share its weights; the objects of a process that name the same model share all of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from importlib import import_module
+from inspect import Parameter, Signature, signature
+from math import isnan
+from pathlib import Path
+from threading import Lock
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bertcli.engine.threads import use_granted_threads
+from bertcli.errors import PATH, BertcliError, check_kind, shown, shown_object
+from bertcli.files.parquet import value_of
+from bertcli.files.rows import Field, Wanted
+from bertcli.files.texts import Texts
+from bertcli.model import Model, load
+from bertcli.tasks import answer, classify, encode, fill_mask, options, score, sparse, tag
+from bertcli.tasks.run import results
+from bertcli.tasks.task import Records, Task
+
+Plan = Callable[[Any, Any], Task[Any]]  # a task's, of a model and its options
+Columns = Mapping[str, tuple[Any, list[Any]]]  # the type of a column, as `_type` has it, and its values
+OPENING = {name for name, one in signature(load).parameters.items() if one.kind is one.KEYWORD_ONLY}
+UNFIT = {"chunk", "keep_going", "workers"}  # a row has one result, there is `strict`, and engines have workers
+
+
+class Mapped:
+    """A task on batches, which get a column `output` of vectors, or of records without what the row says already.
+
+    model, and options of `bertcli.load`: what to open. column: the texts. pair_column: second texts, for tasks that
+    take pairs (one for all rows: pairs, or contexts). Beside the output are `truncated` (<output>_truncated where the
+    batch has that name) and <output>_error: why a text cannot be used, whose result is null, or NaN in a NumPy array
+    of vectors. strict: such a text is an error. All other options are the task's, see `bertcli.tasks.options`.
+
+    Errors: BertcliError; TypeError for an option that does not exist.
+    """
+
+    _make: ClassVar[Callable[..., options.Reading]]  # the task's options
+    _plan: ClassVar[Plan]
+    _usual: ClassVar[tuple[str, str, str | None]]  # output, column, pair_column
+
+    def __init_subclass__(cls, kind: Any, plan: Plan, usual: tuple[str, str, str | None]) -> None:
+        """A task; help() and notebooks show its options."""
+        quiet = {"truncation": "silent"} if "truncation" in signature(kind).parameters else {}  # a column says so
+        make = partial(kind, **quiet)
+        cls._make, cls._plan, cls._usual = staticmethod(make), staticmethod(plan), usual
+        own = [one for one in signature(Mapped).parameters.values() if one.kind is not one.VAR_KEYWORD]
+        more = [one for name, one in signature(make).parameters.items() if name not in UNFIT]
+        whole = Signature([*own, *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in more)])
+        cls.__signature__ = whole  # type: ignore[attr-defined]
+
+    def __init__(
+        self,
+        model: str | Path | None = None,
+        column: str | None = None,
+        output: str | None = None,
+        *,
+        pair_column: str | None = None,
+        strict: bool = False,
+        **more: Any,
+    ) -> None:
+        check_kind("model", model, PATH)
+        for name in sorted(UNFIT & {*more}) or ["pooling"] * (more.get("pooling") == "none"):
+            raise BertcliError(f"Rows of batches cannot have {name} {shown_object(more[name])}: leave it out.")
+        self._model = Path(model).resolve() if model and Path(model).is_dir() else model
+        self._opening = tuple((name, more.pop(name)) for name in sorted(OPENING & {*more}))
+        usual_output, usual_column, usual_pair = self._usual
+        second = more.pop("contexts" if usual_pair else "pairs", None)
+        check_kind("the second text of all rows", second, str)
+        pair = pair_column or (usual_pair if second is None else None)
+        text = Field(column or usual_column, "column")
+        self._row = Wanted(text, Field(pair, "pair_column") if pair else None, fixed_pair=second)
+        self._output = output or usual_output
+        lists = {name: tuple(value) for name, value in more.items() if isinstance(value, Iterator)}
+        self._wanted = self._make(**more | lists | {"keep_going": not strict})
+
+    def __call__(self, batch: Any) -> Any:
+        """The batch with columns more: a dict of arrays, a pandas DataFrame, an Arrow table or record batch.
+
+        Errors: BertcliError for a column that is missing or holds no texts, for an output that is there already, and
+        whatever the task raises.
+        """
+        names = _names(batch)
+        for field in self._row.fields:
+            if names.count(field.name) != 1:
+                raise BertcliError(f"In the batch {field.lacking(names)}")
+        columns = {field.name: _texts(batch, field.name) for field in self._row.fields}
+        rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        texts = [self._row.row(f"row {number}", row) for number, row in enumerate(rows)]
+        task = type(self)._plan(_opened(self._model, self._opening), self._wanted)
+        found = sorted(_results(task, Texts(texts, at_hand=True)), key=lambda one: one.number)
+        kind, name = _type(task, self._wanted), self._output
+        more: Columns = {
+            name: (kind, [None if one.error else _fitted(kind, one.value) for one in found]),
+            f"{name}_truncated" if "truncated" in names else "truncated": (bool, [one.truncated for one in found]),
+            f"{name}_error": (str, [one.error for one in found]),
+        }
+        for name in more:
+            if name in names:
+                raise BertcliError(f"The batch has a column {shown(name)} already: choose another output.")
+        return _joined(batch, more)
+
+
+class Encode(Mapped, kind=options.Encode, plan=encode.plan, usual=("embedding", "text", None)):
+    """Vectors: float32 [row, width] among NumPy arrays, fixed-size lists in Arrow, a column of arrays in pandas."""
+
+
+class EncodeSparse(Mapped, kind=options.EncodeSparse, plan=sparse.plan, usual=("sparse", "text", None)):
+    """Sparse vectors: records of indices and values."""
+
+
+class Classify(Mapped, kind=options.Classify, plan=classify.plan, usual=("classify", "text", None)):
+    """Labels with scores, best first; by a cross-encoder the score of each pair, which an engine can rank rows by."""
+
+
+class FillMask(Mapped, kind=options.FillMask, plan=fill_mask.plan, usual=("fill_mask", "text", None)):
+    """Words for each mask; with targets, which may have several pieces, every `token` is a list."""
+
+
+class Score(Mapped, kind=options.Score, plan=score.plan, usual=("score", "text", None)):
+    """The probability of each token."""
+
+
+class Tag(Mapped, kind=options.Tag, plan=tag.plan, usual=("tag", "text", None)):
+    """Entities."""
+
+
+class Answer(Mapped, kind=options.Answer, plan=answer.plan, usual=("answer", "question", "context")):
+    """Answers to the questions in `column` from the contexts in `pair_column`, best first."""
+
+
+# ---------------------------------------------------------------------------------------------------- opening a model
+
+_lock = Lock()
+
+
+def _opened(model: str | Path | None, opening: tuple[tuple[str, Any], ...]) -> Model:
+    """The model, opened once in a process, with as many threads as the process was granted."""
+    with _lock:
+        return _loaded(model, opening)
+
+
+@cache
+def _loaded(model: str | Path | None, opening: tuple[tuple[str, Any], ...]) -> Model:
+    use_granted_threads()
+    return load(model, **dict(opening))
+
+
+# a child forked while a thread opens a model would wait for that thread, which it does not have
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+# ------------------------------------------------------------------------------------------------------------ results
+
+
+class _Result(NamedTuple):
+    """Of a row: its number in the batch, its vector or record, and what is beside it."""
+
+    number: int
+    value: Any = None
+    truncated: bool = False
+    error: str | None = None
+
+
+def _results(task: Task[Any], texts: Texts) -> Iterator[_Result]:
+    for block in results(task, texts):
+        if isinstance(block, Records):
+            for record in block.records:
+                yield _Result(record["index"], record, record.get("truncated", False), record.get("error"))
+        else:
+            values = block.vectors if isinstance(block, encode.Block) else block.values()
+            for item, value in zip(block.items, values, strict=True):
+                yield _Result(item.index, value, item.tokens.truncated)
+            for failure in block.failures:
+                yield _Result(failure.index, error=failure.error)
+
+
+def _type(task: Task[Any], wanted: object) -> Any:
+    """What results are: the number of floats of a vector, or the fields of a record with their types."""
+    match wanted:
+        case options.EncodeSparse():
+            return {"indices": [int], "values": [float]} | ({"words": [str]} if wanted.words else {})
+        case options.Classify():
+            return {"labels": [{"label": str, "score": float}]}
+        case options.FillMask():
+            several = {} if wanted.targets is None else {"token": [int], "pieces": [str]}
+            word = {"score": float, "token": int, "token_str": str, "sequence": str} | several
+            return {"masks": [{"position": int, "predictions": [word]}]}
+        case options.Score():
+            return {"tokens": [{"token": str, "log_prob": float}], "loss": float, "pseudo_perplexity": float}
+        case options.Tag():
+            label = {"entity": str, "index": int} if wanted.aggregation == "none" else {"entity_group": str}
+            return {"entities": [{**label, "score": float, "word": str, "start": int, "end": int}]}
+        case options.Answer():
+            return {"answers": [{"score": float, "start": int, "end": int, "answer": str}]}
+    return task.plan.width  # type: ignore[attr-defined]
+
+
+def _fitted(kind: Any, value: Any) -> Any:
+    """A value with the fields of its type alone; one where there may be several is a list."""
+    if value is None or not isinstance(kind, dict | list):
+        return value
+    if isinstance(kind, dict):
+        return {name: _fitted(of_field, value.get(name)) for name, of_field in kind.items()}
+    return [_fitted(kind[0], one) for one in (value if isinstance(value, list) else [value])]
+
+
+# ------------------------------------------------------------------------------------------------------------ batches
+
+
+def _names(batch: Any) -> list[str]:
+    """The names of a batch's columns. Errors: BertcliError for what is no batch."""
+    if isinstance(batch, Mapping) or hasattr(batch, "assign"):
+        return [*batch]
+    if hasattr(batch, "append_column"):
+        return list(batch.schema.names)
+    kind = type(batch).__name__
+    raise BertcliError(f"A batch is a dict of arrays, a pandas DataFrame or an Arrow table, not {kind}.")
+
+
+def _texts(batch: Any, name: str) -> list[Any]:
+    """The values of a column, None for null. Errors: BertcliError for a column of something else than texts."""
+    if hasattr(batch, "append_column"):
+        values = [value_of(scalar) for scalar in batch.column(name)]
+    else:
+        column = batch[name].to_numpy(dtype=object, na_value=None) if hasattr(batch, "assign") else batch[name]
+        if isinstance(column, str):
+            raise BertcliError(f"The column {shown(name)} is one text: pass batches of rows (batched=True).")
+        values = column.tolist() if isinstance(column, np.ndarray) else [*column]
+        values = [None if isinstance(value, float) and isnan(value) else value for value in values]
+    other = next((value for value in values if value is not None), "")
+    if not isinstance(other, str) and not any(isinstance(value, str) for value in values):
+        raise BertcliError(f"The column {shown(name)} holds {shown_object(other)}, which is not a text.")
+    return values
+
+
+def _joined(batch: Any, more: Columns) -> Any:
+    """The batch with more columns."""
+    if isinstance(batch, Mapping):
+        return {**batch, **{name: _array(*column) for name, column in more.items()}}
+    if hasattr(batch, "assign"):
+        return batch.assign(
+            **{name: _array(bool if kind is bool else object, values) for name, (kind, values) in more.items()}
+        )
+    arrow = import_module("pyarrow")
+    for name, (kind, values) in more.items():
+        batch = batch.append_column(name, arrow.array(values, _arrow(arrow, kind)))
+    return batch
+
+
+def _array(kind: Any, values: list[Any]) -> Any:
+    if isinstance(kind, int):
+        missing = np.full(kind, np.nan, np.float32)
+        return np.array([missing if one is None else one for one in values], np.float32).reshape(-1, kind)
+    cells = np.empty(len(values), bool if kind is bool else object)
+    cells[:] = values
+    return cells
+
+
+def _arrow(arrow: Any, kind: Any) -> Any:
+    """The type of Arrow."""
+    if isinstance(kind, dict):
+        return arrow.struct([(name, _arrow(arrow, of_field)) for name, of_field in kind.items()])
+    if isinstance(kind, list):
+        return arrow.list_(_arrow(arrow, kind[0]))
+    if isinstance(kind, int):
+        return arrow.list_(arrow.float32(), kind)
+    return {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}[kind]

@@ -1,0 +1,302 @@
+"""The tasks on batches of columns, as engines pass them: what comes back, and what becomes of rows without a text."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Made
+from numpy.typing import NDArray
+
+import bertcli
+from bertcli.errors import BertcliError
+
+pa: Any = pytest.importorskip("pyarrow")
+TEXTS = ["The cat sat.", "A dog [MASK] tea.", "", "tea " * 60]
+
+
+class Series:
+    """Of a pandas column what is used, with a missing value as pandas has it."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = [*values]
+
+    def to_numpy(self, dtype: type, na_value: object) -> Any:
+        cells: NDArray[Any] = np.empty(len(self.values), dtype)
+        cells[:] = [na_value if value != value else value for value in self.values]
+        return cells
+
+
+class Frame:
+    """Of a DataFrame what is used."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self.columns = {name: Series(values) for name, values in columns.items()}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __getitem__(self, name: str) -> Series:
+        return self.columns[name]
+
+    def assign(self, **columns: Any) -> Frame:
+        return Frame({**{name: series.values for name, series in self.columns.items()}, **columns})
+
+
+def frame(columns: dict[str, Any]) -> Frame:
+    return Frame({name: [float("nan") if one is None else one for one in values] for name, values in columns.items()})
+
+
+def listed(batch: Any, name: str) -> list[Any]:
+    """A column of a batch."""
+    if isinstance(batch, pa.Table | pa.RecordBatch):
+        return list(batch.column(name).to_pylist())
+    return list(batch[name].values if isinstance(batch, Frame) else batch[name])
+
+
+BATCHES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "lists": dict,
+    "arrays": lambda columns: {name: np.array(values, dtype=object) for name, values in columns.items()},
+    "frame": frame,
+    "table": pa.table,
+    "record_batch": pa.RecordBatch.from_pydict,
+    "dictionaries": lambda columns: pa.table(
+        {name: pa.array(one).dictionary_encode() for name, one in columns.items()}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BATCHES)
+def test_columns_gain_the_vectors_of_the_model(kind: str, made: Made) -> None:
+    expected = bertcli.load(made()).encode(TEXTS)
+    batch = BATCHES[kind]({"text": [*TEXTS, None], "id": ["a", "b", "c", "d", "e"]})
+    found = bertcli.Encode(made())(batch)
+    assert type(found) is type(batch)
+    assert listed(found, "id") == ["a", "b", "c", "d", "e"]
+    assert np.abs(np.stack(listed(found, "embedding")[:4]) - expected).max() < 1e-6
+    assert listed(found, "truncated") == [False, False, False, True, False]
+    errors = listed(found, "embedding_error")
+    assert errors == [*[None] * 4, "row 4: the field 'text' is null, which is not a text."]
+
+
+def test_columns_of_vectors_have_one_type_whatever_they_hold(made: Made) -> None:
+    encode = bertcli.Encode(made())
+    for texts in ([], ["tea"], [None], ["tea", None]):
+        found = encode(pa.table({"text": pa.array(texts, pa.string())}))
+        assert found.schema.field("embedding").type == pa.list_(pa.float32(), 32)
+        assert found.schema.field("embedding_error").type == pa.string()
+        assert found["embedding"].null_count == found.num_rows - found["embedding_error"].null_count
+        arrays = encode({"text": np.array(texts, dtype=object)})
+        assert (arrays["embedding"].dtype, arrays["embedding"].shape) == (np.float32, (len(texts), 32))
+        assert np.isnan(arrays["embedding"]).all(axis=1).tolist() == [text is None for text in texts]
+        assert arrays["truncated"].dtype == bool
+
+
+def records(found: Any, name: str) -> list[Any]:
+    """The records of a column after all their strings and numbers went through JSON."""
+    return list(json.loads(json.dumps(listed(found, name))))
+
+
+def test_columns_of_records_are_structs(made: Made) -> None:
+    paired = made(head="nsp")
+    cases: list[tuple[Any, Any, str]] = [
+        (
+            bertcli.Classify(made(head="classifier"), top_k=2),
+            bertcli.load(made(head="classifier")).classify,
+            "classify",
+        ),
+        (bertcli.Classify(paired, pairs="And tea."), bertcli.load(paired).classify, "classify"),
+        (bertcli.Score(made(head="mlm")), bertcli.load(made(head="mlm")).score, "score"),
+        (bertcli.Tag(made(head="token_classifier")), bertcli.load(made(head="token_classifier")).tag, "tag"),
+    ]
+    options: list[dict[str, Any]] = [{"top_k": 2}, {"pairs": "And tea."}, {}, {}]
+    for (task, method, name), more in zip(cases, options, strict=True):
+        for make in BATCHES.values():
+            found = task(make({"text": [*TEXTS[:3], None]}))
+            expected = method(TEXTS[:3], **more)
+            *computed, failed = records(found, name)
+            assert failed is None
+            assert computed == [{field: record[field] for field in computed[0]} for record in expected]
+            assert {*expected[0]} - {*computed[0]} == {"index", "text", "truncated"} | {*expected[0]} & {"text_pair"}
+        empty = task(pa.table({"text": pa.array([], pa.string())}))
+        assert empty.schema == task(pa.table({"text": ["tea"]})).schema
+
+
+@pytest.mark.parametrize("aggregation", ["simple", "none"])
+def test_columns_of_entities_have_the_fields_of_their_aggregation(aggregation: str, made: Made) -> None:
+    task = bertcli.Tag(made(head="token_classifier"), aggregation=aggregation)
+    (record,) = records(task(pa.table({"text": TEXTS[:1]})), "tag")
+    (expected,) = bertcli.load(made(head="token_classifier")).tag(TEXTS[:1], aggregation=aggregation)  # type: ignore[arg-type]
+    assert record["entities"] == expected["entities"]
+    assert record["entities"]
+
+
+@pytest.mark.parametrize("targets", [None, "cat,catdog"])
+def test_columns_of_words_for_masks(targets: str | None, made: Made) -> None:
+    folder = made(head="mlm")
+    (expected,) = bertcli.load(folder).fill_mask(TEXTS[1:2], targets=targets)
+    for make in (BATCHES["lists"], BATCHES["table"]):
+        found = bertcli.FillMask(folder, targets=targets)(make({"text": TEXTS[1::-1]}))
+        record, none = records(found, "fill_mask")
+        assert none is None
+        assert "There is no [MASK]" in listed(found, "fill_mask_error")[1]
+        for word, one in zip(record["masks"][0]["predictions"], expected["masks"][0]["predictions"], strict=True):
+            several = isinstance(one["token"], list)
+            listing = {} if targets is None else {"token": one["token"] if several else [one["token"]]}
+            assert word == {**one, **listing, **({"pieces": one.get("pieces")} if targets else {})}
+
+
+def test_columns_of_sparse_vectors(made: Made) -> None:
+    folder = made(head="mlm")
+    expected = bertcli.load(folder).encode_sparse(TEXTS)
+    found = listed(bertcli.EncodeSparse(folder, words=True)(pa.table({"text": TEXTS})), "sparse")
+    for record, vector in zip(found, expected, strict=True):
+        assert record["indices"] == vector.indices.tolist()
+        assert record["values"] == vector.values.tolist()
+        assert len(record["words"]) == len(vector.indices)
+
+
+def test_columns_of_questions_and_contexts(made: Made) -> None:
+    folder = made(head="qa")
+    expected = bertcli.load(folder).answer(["Who?", "What?"], ["The cat sat.", "A dog."])
+    table = pa.table({"question": ["Who?", "What?", "Where?"], "context": ["The cat sat.", "A dog.", None]})
+    found = bertcli.Answer(folder)(table)
+    assert listed(found, "answer") == [*({"answers": record["answers"]} for record in expected), None]
+    assert listed(found, "answer_error")[2] == "row 2: the field 'context' is null, which is not a text."
+    again = bertcli.Answer(folder, column="q", contexts="The cat sat.")({"q": ["Who?"]})
+    best, wanted = again["answer"][0]["answers"][0], expected[0]["answers"][0]
+    assert best == {**wanted, "score": pytest.approx(wanted["score"], rel=1e-5)}
+
+
+def test_columns_of_pairs(made: Made) -> None:
+    folder = made(head="nsp")
+    found = bertcli.Classify(folder, column="a", pair_column="b", output="follows")({"a": TEXTS[:1], "b": TEXTS[1:2]})
+    (expected,) = bertcli.load(folder).classify(TEXTS[:1], TEXTS[1:2])
+    assert found["follows"][0] == {"labels": expected["labels"]}
+    assert found["follows_error"].tolist() == [None]
+
+
+def test_columns_of_two_tasks_stand_side_by_side(made: Made) -> None:
+    folder = made(head="classifier")
+    table = bertcli.Classify(folder)(bertcli.Encode(folder, truncate_dim=8)(pa.table({"text": TEXTS})))
+    added = ["embedding", "truncated", "embedding_error", "classify", "classify_truncated", "classify_error"]
+    assert table.column_names == ["text", *added]
+    assert table["truncated"] == table["classify_truncated"]
+    with pytest.raises(BertcliError, match="has a column 'embedding' already: choose another output"):
+        bertcli.Encode(folder)(table)
+    assert (
+        bertcli.Encode(folder, output="other")(table)["other"] == bertcli.Encode(folder)(table.select([0]))["embedding"]
+    )
+
+
+def test_columns_need_texts(made: Made) -> None:
+    encode = bertcli.Encode(made())
+    for batch in ({"text": [1, None]}, {"text": np.array([1.5, 2])}, {"text": [b"tea"]}, frame({"text": [7]})):
+        with pytest.raises(BertcliError, match=r"The column 'text' holds .*, which is not a text"):
+            encode(batch)
+    for typed in (pa.array([1]), pa.array([b"tea"]), pa.array([["tea"]])):
+        with pytest.raises(BertcliError, match=r"The column 'text' holds .*, which is not a text"):
+            encode(pa.table({"text": typed}))
+    for lacking in ({"txt": ["tea"]}, frame({"txt": ["tea"]}), pa.table({"txt": ["tea"]})):
+        with pytest.raises(BertcliError, match=r"there is no field 'text'; fields are 'txt' .choose one with column"):
+            encode(lacking)
+    with pytest.raises(BertcliError, match="more than one field 'text'"):
+        encode(pa.table([["tea"], ["tea"]], names=["text", "text"]))
+    with pytest.raises(BertcliError, match="is one text: pass batches"):
+        encode({"text": "tea"})
+    with pytest.raises(BertcliError, match=r"A batch is a dict of arrays, .* not list"):
+        encode([{"text": "tea"}])
+
+
+def test_columns_keep_rows_that_cannot_be_used_unless_strict(made: Made) -> None:
+    broken = pa.array([b"tea", b"\xff"]).cast(pa.string(), safe=False)
+    for batch, reason in (
+        ({"text": ["tea", 5]}, "row 1: the field 'text' is 5, which is not a text."),
+        ({"text": ["tea", "\ud800"]}, "row 1: the field 'text' is '\\ud800', which is not a text."),
+        (pa.table({"text": broken}), "row 1: the field 'text' is b'\\xff', which is not a text."),
+        ({"text": np.array(["tea", np.nan], dtype=object)}, "row 1: the field 'text' is null, which is not a text."),
+    ):
+        assert listed(bertcli.Encode(made())(batch), "embedding_error") == [None, reason]
+        with pytest.raises(BertcliError) as caught:
+            bertcli.Encode(made(), strict=True)(batch)
+        assert str(caught.value) == reason
+    cut = {"text": ["tea", "tea " * 60]}
+    none, error = bertcli.Encode(made(), truncation="error")(cut)["embedding_error"]
+    assert none is None
+    assert "has 62 tokens, more than 48" in error
+    with pytest.raises(BertcliError, match="more than 48"):
+        bertcli.Encode(made(), truncation="error", strict=True)(cut)
+
+
+def test_columns_take_the_options_of_their_task(made: Made) -> None:
+    assert bertcli.Encode(made(), pooling="max", layer=[0, 1])({"text": ["tea"]})["embedding"].shape == (1, 64)
+    of_method, of_class = (inspect.signature(one).parameters for one in (bertcli.Model.classify, bertcli.Classify))
+    assert {*of_method} - {*of_class} == {"self", "texts", "keep_going", "workers"}
+    assert {*of_class} - {*of_method} == {"model", "column", "output", "pair_column", "strict"}
+    words = bertcli.FillMask(made(head="mlm"), targets=iter(["cat", "dog"]))
+    for _ in range(2):  # an iterator would be at its end
+        assert len(words({"text": TEXTS[1:2]})["fill_mask"][0]["masks"][0]["predictions"]) == 2
+    for wrong in ({"workers": 2}, {"keep_going": True}, {"chunk": 8}, {"pooling": "none"}):
+        with pytest.raises(BertcliError, match=f"Rows of batches cannot have {next(iter(wrong))}"):
+            bertcli.Encode(made(), **wrong)
+    with pytest.raises(BertcliError, match=r"There is no pooling 'mode'"):
+        bertcli.Encode(made(), pooling="mode")
+    with pytest.raises(BertcliError, match="the second text of all rows is"):
+        bertcli.Encode(made(), pairs=["tea"])
+    with pytest.raises(BertcliError, match="which is not a path"):
+        bertcli.Encode(bertcli.load(made()))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="poling"):
+        bertcli.Encode(made(), poling="max")
+    assert bertcli.Encode(made(), engine="onnx")({"text": ["tea"]})["embedding"].shape == (1, 32)
+
+
+ELSEWHERE = """
+import json, os, pickle, sys
+task, again = (pickle.loads(bytes.fromhex(one)) for one in sys.argv[1:])
+import bertcli.model
+from bertcli.engine import threads
+opened, load = [], bertcli.model.Model.at
+bertcli.model.Model.at = lambda *given, **more: (opened.append(given[0]), load(*given, **more))[1]
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(4) as pool:
+    found = list(pool.map(lambda _: task({"text": ["tea"]})["embedding"][0].tolist(), range(4)))
+again({"text": ["tea"]})
+print(json.dumps([len(opened), threads.thread_count(), found]))
+"""
+
+
+def test_columns_travel_without_the_model_and_open_it_once_in_a_process(made: Made, tmp_path: Path) -> None:
+    folder = made(head="classifier")
+    sent = [pickle.dumps(task) for task in (bertcli.Encode(os.path.relpath(folder)), bertcli.Classify(folder))]
+    assert max(map(len, sent)) < 1500
+    command = [sys.executable, "-W", "error", "-c", ELSEWHERE, *(one.hex() for one in sent)]
+    for variable in ("OMP_NUM_THREADS", "SLURM_CPUS_PER_TASK"):
+        done = subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, variable: "1"}, capture_output=True, text=True, check=True
+        )
+        opened, threads, found = json.loads(done.stdout)
+        assert (opened, threads) == (1, 1)
+        expected = bertcli.load(folder).encode(["tea"])
+        assert np.abs(np.array(found) - expected).max() < 1e-6
+
+
+def test_columns_are_made_without_opening_anything() -> None:
+    task = bertcli.Encode("no/such-model", offline=True)
+    with pytest.raises(BertcliError, match="no/such-model"):
+        pickle.loads(pickle.dumps(task))({"text": ["tea"]})
+
+
+def test_columns_are_imported_when_they_are_first_used() -> None:
+    code = "import sys, bertcli; print('bertcli.columns' in sys.modules, 'numpy' in sys.modules); bertcli.Encode()"
+    code += "; print('bertcli.columns' in sys.modules, {'pyarrow', 'pandas'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["False False", "True set()"]
