@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import Job, read_texts
+from bertcli.cli.marked import MarkedTable, Passage, mark
 from bertcli.cli.options import InputOptions, argument, wrong
-from bertcli.files.formats import TABLES
-from bertcli.files.table import Cell, Table
+from bertcli.files.formats import PAGE, TABLES
+from bertcli.files.table import Cell, cell
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Answer, option
 
@@ -23,6 +24,10 @@ COLUMNS = (
     Column("answer"),
     Column("start", number=int),
     Column("end", number=int),
+)
+LEAD = (
+    "Each question with its context, where the answers are marked: the stronger, the higher the score, which says how "
+    "sure the model is, not that it is right."
 )
 
 
@@ -62,19 +67,30 @@ def answer(job: _Job, wanted: Answer) -> None:
     bertcli answer -m my-model "Who?" "When?" --context "$(cat story.txt)"
     bertcli answer -m my-model -i questions.jsonl --no-answer -o answers.jsonl
     bertcli answer -m my-model -i asked.csv --column q --context-column story
+    bertcli answer -m my-model -i questions.jsonl --top-k 3 -o answers.html
 
-    A file holds a question and its context in each row. start and end count
-    characters of the context. A .csv or .parquet file has the rows of the table.
+    A file holds a question and its context in each row. Shows the context with
+    the answers marked; in a pipe, and without color, a table of them. start and
+    end count characters of the context.
 
     A model that finds answers is needed (-m). Long contexts are read in windows
-    of at most 384 tokens that overlap, so nothing is cut.
+    of at most 384 tokens that overlap, so nothing is cut. A .csv or .parquet file
+    has the rows of the table, a .html file the marked contexts, too.
     """
-    run = job.begin("answer", wanted, sample=None, endings=TABLES)
+    run = job.begin("answer", wanted, sample=None, endings=(*TABLES, PAGE))
     from bertcli.tasks.answer import plan
 
-    run.write(plan(run.model, run.wanted), Table(COLUMNS, _rows))
+    table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Answers", model=run.model.name, lead=LEAD)
+    run.write(plan(run.model, run.wanted), table)
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     for found in record["answers"]:
         yield record["index"], record["question"], found["score"], found["answer"], found["start"], found["end"]
+
+
+def _passage(record: Mapping[str, Any]) -> Passage:
+    answers = record.get("answers", ())
+    marks = [mark(one["start"], one["end"], "", one["score"]) for one in answers]
+    notes = [f"{cell(one['score'])}  {one['answer'] or 'no answer'}" for one in answers]
+    return Passage(record["question"] or "", record["context"] or "", marks, notes)

@@ -13,6 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from bertcli.cli.marked import MarkedTable
 from bertcli.cli.options import (
     MASKED_SAMPLE,
     EngineOptions,
@@ -28,7 +29,7 @@ from bertcli.cli.options import (
 )
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
-from bertcli.files.formats import PARQUET, RECORDS, check_output, ending_of
+from bertcli.files.formats import PAGE, PARQUET, RECORDS, check_output, ending_of
 from bertcli.tasks.options import Reading
 
 if TYPE_CHECKING:
@@ -100,6 +101,9 @@ class Job:
                 raise BertcliError(
                     f"A pipe cannot be read a second time, so {name} needs the texts in a file (--input)."
                 )
+            if self.ending == PAGE:
+                works = ", ".join(endings[:-1])
+                raise wrong(name, f"a {PAGE} page is written at the end; {name} works with {works}.")
         wanted = replace(wanted, workers=wanted.workers or "auto")
         model = open_model(self.model, sample or MASKED_SAMPLE, self.engine)
         return Run(command, wanted, {**by_name(wanted), **options}, job, source, model)
@@ -137,10 +141,14 @@ class Run(Generic[W]):
         from bertcli.tasks.task import Progress
 
         output = self.job.output
-        if output.output is not None:
+        if output.output is not None and self.job.ending != PAGE:
             return self._into_file(self._record_form(table), begin, attrgetter("records"))
+        if isinstance(table, MarkedTable) and output.output is not None:
+            direct = table.page_in(output.output)
+        else:
+            direct = record_output(output.format, None, table)
         progress = Progress()
-        with record_output(output.format, None, table) as write, self.counted(begin(self.texts, progress)) as blocks:
+        with direct as write, self.counted(begin(self.texts, progress)) as blocks:
             for block in blocks:
                 progress = block.progress
                 for record in block.records:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -43,22 +43,27 @@ def _attributes(attributes: dict[str, str | bool | None]) -> Iterator[str]:
             yield f" {known}" if value is True else f' {known}="{escape(visible(value, lines=True))}"'
 
 
-def marked(text: str, marks: Sequence[Mark]) -> Markup:
-    """A text in its own writing direction with marks in it, which are in order and do not overlap (else ValueError)."""
+def marked(text: str, marks: Sequence[Mark], hues: Mapping[str, int] | None = None) -> Markup:
+    """A text in its own writing direction with marks in it, which are in order and do not overlap (else ValueError).
+
+    `hues`: the hue of a label's marks, in degrees.
+    """
     parts: list[str] = []
     done = 0
     for mark in marks:
         if not done <= mark.start <= mark.end <= len(text):
             raise ValueError(f"the mark {mark.start}–{mark.end} overlaps another one, or ends after the text")
-        parts += [text[done : mark.start], shaded(text[mark.start : mark.end], *mark[2:])]
+        hue = (hues or {}).get(mark.label)
+        parts += [text[done : mark.start], shaded(text[mark.start : mark.end], *mark[2:], hue=hue)]
         done = mark.end
     return element("p", *parts, text[done:], class_="text", dir="auto")
 
 
-def shaded(words: str, shade: float, label: str = "", title: str = "") -> Markup:
-    """Words on a ground whose color says the sign of `shade`, and whose strength its size (1: full)."""
+def shaded(words: str, shade: float, label: str = "", title: str = "", hue: int | None = None) -> Markup:
+    """Words on a ground whose color says the sign of `shade`, or has a hue, and whose strength its size (1: full)."""
     inner = [element("small", label)] if label else []
-    side, style = "against" if shade < 0 else "for", f"--shade: {min(1.0, abs(shade)):.3f}"
+    side = "of-hue" if hue is not None else "against" if shade < 0 else "for"
+    style = f"--shade: {min(1.0, abs(shade)):.3f}" + (f"; --hue: {hue}" if hue is not None else "")
     return element("mark", words, *inner, class_=side, style=style, title=title or None)
 
 

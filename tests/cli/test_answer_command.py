@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,28 @@ def test_answer_passes_its_options_on(option: list[str], reader: Path) -> None:
     assert found == expected
 
 
-def test_answer_prints_a_table(reader: Path) -> None:
+def test_answer_prints_a_table_or_marks(reader: Path) -> None:
     (record,) = library.load(reader).answer(QUESTIONS[:1], CONTEXT)
     (best,) = record["answers"]
     arguments: list[str | Path] = ["answer", "-m", reader, QUESTIONS[0], "--context", CONTEXT]
     table = bertcli(*arguments).out
     assert table.splitlines()[0].split() == ["question", "score", "answer", "start", "end"]
     assert best["answer"] in table
+    marked = bertcli(*arguments, environment={"FORCE_COLOR": "1", "COLORTERM": "truecolor"}).out
+    assert f"\x1b[1m{QUESTIONS[0]}\x1b[0m\n" in marked
+    assert re.search(rf"\x1b\[[0-9;]+m{re.escape(best['answer'])}\x1b\[0m", marked)
+    assert marked.endswith(f"{best['score']:.4f}  {best['answer']}\n")
+
+
+def test_answer_writes_a_page(reader: Path, tmp_path: Path) -> None:
+    file = tmp_path / "answers.html"
+    assert bertcli("answer", "-m", reader, "<i>?", "--context", CONTEXT, "--top-k", "9", "-o", file).status == 0
+    text = file.read_text(encoding="utf-8")
+    assert "<h2>&lt;i&gt;?</h2>" in text
+    assert "<mark" in text
+    assert f"<p>Model: {reader}</p>" in text
+    best = library.load(reader).answer(["<i>?"], CONTEXT)[0]["answers"][0]
+    assert text.count(f">{best['score']:.4f}<") == 1  # in the table alone
 
 
 def test_answer_keeps_going(reader: Path, tmp_path: Path) -> None:

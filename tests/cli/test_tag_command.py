@@ -14,7 +14,6 @@ from reference import task_cases as cases
 from terminal import bertcli
 
 import bertcli as library
-from bertcli.cli.tag import _marks
 
 COLORS = {"FORCE_COLOR": "1", "COLORTERM": "truecolor"}
 TEXTS = ("The king of France.", "unbelievable <b>&amp; queen", "")
@@ -87,12 +86,25 @@ def test_tag_marks_keep_lines_and_escape_other_controls(tagger: Path) -> None:
     assert out.count("\n") == 2
 
 
-def test_tag_marks_characters_once() -> None:
-    entities = [
-        {"entity": "X", "score": 0.5, "start": start, "end": end} for start, end in ((0, 2), (1, 2), (2, 2), (2, 3))
-    ]
-    assert [(mark.start, mark.end) for mark in _marks({"entities": entities})] == [(0, 2), (2, 3)]
-    assert not [*_marks({"text": None, "error": "no"})]
+def test_tag_writes_a_page_that_is_safe(tagger: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tags.html"
+    result = bertcli("tag", "-m", tagger, *TEXTS, '<script>alert("x")</script>', "-o", file)
+    assert (result.status, result.out) == (0, "")
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert "<script>" not in text
+    assert "<b>" not in text
+    assert "&lt;" in text
+    assert text.count('<p class="text"') == 4
+    (record, *_) = library.load(tagger).tag(TEXTS)
+    assert text.count("<mark") >= len(record["entities"])
+    assert f">{record['entities'][0]['score']:.4f}</td>" in text
+    assert "://" not in text
+    assert f"<p>Model: {tagger}</p>" in text
+    marks = re.findall(r'--hue: (\d+)"[^>]*>[^<]*<small>([^<]*)</small>', text)
+    hues = {label: hue for hue, label in marks}
+    assert len(hues) > 1
+    assert len({hue for hue, _ in marks}) == len(hues)  # a color for each label
 
 
 def test_tag_resumes_and_shares_its_work(tagger: Path, source: Path, tmp_path: Path) -> None:
@@ -148,8 +160,9 @@ def test_tag_ignores_labels_as_asked(tagger: Path) -> None:
         (["tag", "-m", "bert-mini-mlm", "king"], 1, "Choose a model that has one, such as -m dslim/bert-base-NER."),
         (["tag", "-m", "TAGGER", "king", "--stride", "46"], 1, "stride (--stride) is 46"),
         (["tag", "-m", "TAGGER", "king", "--aggregation", "mean"], 2, "--aggregation"),
-        (["tag", "-m", "TAGGER", "king", "-o", "tags.html"], 1, "the ending must be one of .json"),
+        (["tag", "-m", "TAGGER", "king", "-o", "tags.tsv"], 1, ".html"),
         (["tag", "-m", "TAGGER", "king", "--text-pair", "queen"], 2, "No such option"),
+        (["tag", "-m", "TAGGER", "-i", "SOURCE", "-o", "tags.html", "--resume"], 2, "--resume works with .json"),
     ],
 )
 def test_tag_refuses_in_a_line(

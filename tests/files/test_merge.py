@@ -157,8 +157,10 @@ def test_shard_that_is_none_is_wrong_usage(shard: str, model: Path, tmp_path: Pa
     assert "0 ≤ I < N" in result.err
 
 
-def test_shard_of_a_pipe_is_refused(model: Path) -> None:
+def test_shard_of_a_pipe_or_a_page_is_refused(model: Path, source: Path, made: Made, tmp_path: Path) -> None:
     assert "so --shard needs the texts" in bertcli("encode", "-m", model, "--shard", "0/2", stdin="tea\n").error
+    page = ("tag", "-m", made(head="token_classifier"), "-i", source, "-o", tmp_path / "x.html", "--shard", "0/2")
+    assert bertcli(*page).status == 2
 
 
 def test_merge_names_what_is_wrong_and_writes_nothing(model: Path, made: Made, source: Path, tmp_path: Path) -> None:

@@ -1,0 +1,35 @@
+"""Which of what was found in a text is marked, and how dark."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertcli.cli.marked import MarkedTable, Passage, apart, mark
+from bertcli.report.tables import Mark
+
+founds = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6), st.sampled_from("AB")), max_size=20).map(
+    lambda drawn: [mark(start, start + length, label, 0.5) for start, length, label in drawn]
+)
+
+
+@given(founds)
+def test_marked_are_the_first_that_overlap_none_before_them(found: list[Mark]) -> None:
+    expected: list[Mark] = []
+    for one in found:
+        if one.start < one.end and all(one.end <= other.start or other.end <= one.start for other in expected):
+            expected.append(one)
+    assert apart(found) == sorted(expected)
+
+
+def test_marked_on_a_page_can_be_seen_whatever_the_score() -> None:
+    def passage(record: Any) -> Passage:
+        return Passage("", "abcd", [mark(i, i + 1, "X", score) for i, score in enumerate((-7.0, 0.0, 0.5, 9.0))])
+
+    table = MarkedTable((), lambda record: (), passage_of=passage, title="Title", model="M", lead="Lead.")
+    table.add({})
+    text = table.page()
+    assert re.findall(r"--shade: ([0-9.]+)", text.partition("<body>")[2]) == ["0.250", "0.250", "0.625", "1.000"]
