@@ -92,9 +92,9 @@ class Model(Opened):
     def classify(self, texts: Values, wanted: Classify) -> list[Record]:
         """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first.
 
-        The head is "classifier" if there is one, else "nsp", whose labels are is_next and not_next and which needs
-        pairs. Activations by default: softmax; sigmoid for a multi-label or single-label classifier; none for
-        regression; a cross-encoder's own.
+        The record of a text whose true label is given also has `true_label`. The head is "classifier" if there is one,
+        else "nsp", whose labels are is_next and not_next and which needs pairs. Activations by default: softmax;
+        sigmoid for a multi-label or single-label classifier; none for regression; a cross-encoder's own.
         """
         from bertcli.tasks.classify import plan
 

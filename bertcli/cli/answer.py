@@ -48,7 +48,7 @@ class _Questions(InputOptions):
 class _Job(Job):
     texts: _Questions
 
-    def read(self, keep_going: bool, id_column: str | None = None) -> Texts:
+    def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> Texts:
         from bertcli.files.inputs import takes_columns
 
         asked = self.texts
@@ -57,7 +57,7 @@ class _Job(Job):
             asked = replace(asked, column=asked.column or "question", pair_column=context)
         elif asked.text_pair is None and asked.pair_column is None and not (asked.texts and asked.input):
             raise wrong("--context", "give the text that holds the answer.")
-        return read_texts(asked, self.output, id_column, keep_going, called="question")
+        return read_texts(asked, self.output, id_column, label_column, keep_going, called="question")
 
 
 def answer(job: _Job, wanted: Answer) -> None:

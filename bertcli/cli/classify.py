@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import Job
 from bertcli.cli.options import MASKED_SAMPLE, SENTIMENT_SAMPLE, by_name, id_column_option, wrong
 from bertcli.files.formats import TABLES
-from bertcli.files.table import Cell, Table
+from bertcli.files.table import Cell, Table, cell
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Classify, option
+
+if TYPE_CHECKING:
+    from bertcli.tasks.classify import Accuracy
 
 COLUMNS = (
     Column("index", number=int, varying=True),
@@ -21,7 +27,15 @@ COLUMNS = (
     Column("score", number=float),
 )
 
-PRINTED = (COLUMNS[0], Column("id", optional=True), *COLUMNS[1:])
+PRINTED = (COLUMNS[0], Column("id", optional=True), *COLUMNS[1:], Column("true label", optional=True))
+
+REPORT = (
+    Column("label"),
+    Column("precision", number=True),
+    Column("recall", number=True),
+    Column("F1", number=True),
+    Column("support", number=True),
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +46,9 @@ class FieldOptions:
         False, "", "The arguments after the text (with --input: all) are choices: score which is right."
     )
     id_column: str | None = id_column_option()
+    label_column: str | None = option(
+        None, "NAME", "The field with the true label (name or index); also report accuracy, precision, recall and F1."
+    )
 
 
 def classify(job: Job, wanted: Classify, given: FieldOptions) -> None:
@@ -40,6 +57,7 @@ def classify(job: Job, wanted: Classify, given: FieldOptions) -> None:
     bertcli classify "I loved every minute of it."
     bertcli classify -i reviews.csv --column review -o labels.jsonl
     cat reviews.txt | bertcli classify --format jsonl
+    bertcli classify -i test.csv --label-column label -o labels.jsonl
     bertcli classify -i reviews.csv --id-column id -o labels.csv --resume
     bertcli classify --head nsp "It began to rain." --text-pair "She ran inside."
     bertcli classify -m my-model --top-k 1 "How do I get my money back?"
@@ -54,18 +72,28 @@ def classify(job: Job, wanted: Classify, given: FieldOptions) -> None:
     these is bundled (-m).
 
     A .csv or .parquet file has a row for each label of a text: index, id (with
-    --id-column), text, text_pair, label, score, and error (of a text that could
-    not be used, with --keep-going).
+    --id-column), text, text_pair, label, score, true_label (with --label-column),
+    and error (of a text that could not be used, with --keep-going).
+
+    With --label-column each record has "true_label", and a report follows the
+    table, or is printed on stdout with -o; with --format json or jsonl on stderr.
     """
     own = "choices" if given.choices else "candidates" if wanted.candidates is not None else ""
     sample = None if own else MASKED_SAMPLE if wanted.head == "nsp" else SENTIMENT_SAMPLE
+    if own and given.label_column is not None:
+        raise wrong("--label-column", "accuracy is for the model's own labels.")
     job, choices = _choices(job) if given.choices else (job, None)
     wanted, options = replace(wanted, choices=choices), {**by_name(given), "--choices": choices}
     run = job.begin(f"classify --{own}" if own else "classify", wanted, options, sample=sample, endings=TABLES)
-    from bertcli.tasks.classify import plan
+    from bertcli.tasks.classify import Accuracy, plan
+    from bertcli.tasks.run import results
 
+    accuracy = Accuracy.of(run.model, wanted.head) if given.label_column else None
     table = Table(PRINTED, _printed_rows) if job.output.output is None else Table(COLUMNS, _rows)
-    run.write(plan(run.model, run.wanted), table)
+    progress = run.records(partial(results, plan(run.model, run.wanted)), table, accuracy)
+    if accuracy:
+        _print_report(accuracy, to_stdout=job.output.format == "table")
+    run.end(progress)
 
 
 def _choices(job: Job) -> tuple[Job, list[str]]:
@@ -78,6 +106,15 @@ def _choices(job: Job) -> tuple[Job, list[str]]:
     return replace(job, texts=replace(job.texts, texts=texts)), choices
 
 
+def _print_report(accuracy: Accuracy, to_stdout: bool) -> None:
+    from bertcli.report.tables import print_table  # brings rich
+
+    rows = [[cell(value) for value in score] for score in accuracy.scores()]
+    with redirect_stdout(sys.stdout if to_stdout else sys.stderr):
+        print()
+        print_table(REPORT, rows)
+
+
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     for label in record["labels"]:
         yield record["index"], record["text"], record["text_pair"], label["label"], label["score"]
@@ -85,4 +122,4 @@ def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
 
 def _printed_rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     for index, *cells in _rows(record):
-        yield index, record.get("id"), *cells
+        yield index, record.get("id"), *cells, record.get("true_label")

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from bertcli.files.vectors import VectorForm
     from bertcli.model import Model
     from bertcli.opened import Opened
+    from bertcli.tasks.classify import Accuracy
     from bertcli.tasks.task import Progress, Records, RecordTask, Result
 
 logger = logging.getLogger("bertcli")
@@ -80,7 +81,7 @@ class Job:
 
             fitting = FITTING[command]
             raise wrong("--model", f"there is no bundled model for {command}; give one that fits, such as {fitting}.")
-        source = self.read(wanted.keep_going, options.get("--id-column"))
+        source = self.read(wanted.keep_going, options.get("--id-column"), options.get("--label-column"))
         source.shard = self.long.shard
         job = self
         if self.output.output is not None:
@@ -108,9 +109,9 @@ class Job:
         model = open_model(self.model, sample or MASKED_SAMPLE, self.engine)
         return Run(command, wanted, {**by_name(wanted), **options}, job, source, model)
 
-    def read(self, keep_going: bool, id_column: str | None = None) -> Texts:
+    def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> Texts:
         """The texts to work on."""
-        return read_texts(self.texts, self.output, id_column, keep_going)
+        return read_texts(self.texts, self.output, id_column, label_column, keep_going)
 
     @property
     def ending(self) -> str:
@@ -135,14 +136,17 @@ class Run(Generic[W]):
 
         self.end(self.records(partial(results, task), table))
 
-    def records(self, begin: Begin[Records], table: Table) -> Progress:
-        """Write records to their destination; `begin(texts, progress)` gives them, from where `progress` has got to."""
+    def records(self, begin: Begin[Records], table: Table, accuracy: Accuracy | None = None) -> Progress:
+        """Write records to their destination; `accuracy` counts them all.
+
+        `begin(texts, progress)` gives them, from where `progress` has got to.
+        """
         from bertcli.files.records import record_output
         from bertcli.tasks.task import Progress
 
         output = self.job.output
         if output.output is not None and self.job.ending != PAGE:
-            return self._into_file(self._record_form(table), begin, attrgetter("records"))
+            return self._into_file(self._record_form(table), begin, attrgetter("records"), accuracy)
         if isinstance(table, MarkedTable) and output.output is not None:
             direct = table.page_in(output.output)
         else:
@@ -151,6 +155,8 @@ class Run(Generic[W]):
         with direct as write, self.counted(begin(self.texts, progress)) as blocks:
             for block in blocks:
                 progress = block.progress
+                if accuracy:
+                    accuracy.add(block.records)
                 for record in block.records:
                     write(record)
         return progress
@@ -161,8 +167,9 @@ class Run(Generic[W]):
         file = str(self.job.output.output)
         if self.job.ending in RECORDS:
             return RecordForm(file)
-        keys = ["error"] if self.options.get("--id-column") is None else ["id", "error"]
-        return TableForm(file, table, keys)  # with "error", as --keep-going may come with --resume
+        given = {"id": "--id-column", "true_label": "--label-column"}
+        keys = [key for key, option in given.items() if self.options.get(option) is not None]
+        return TableForm(file, table, [*keys, "error"])  # always there, as --keep-going may come with --resume
 
     def vectors(self, form: VectorForm, begin: Begin[Any]) -> None:
         """Write blocks of vectors to a file of arrays, and end the run; `begin` as in `records`."""
@@ -181,6 +188,7 @@ class Run(Generic[W]):
         form: RecordForm | TableForm | VectorForm,
         begin: Begin[Any],
         part: Callable[[Any], Any] = lambda block: block,
+        accuracy: Accuracy | None = None,
     ) -> Progress:
         """Write blocks to a file from where an earlier run of it got to; the form takes a `part` of each."""
         from bertcli.files.shards import Shards
@@ -189,11 +197,18 @@ class Run(Generic[W]):
         files = files_of(self.texts)
         fingerprint = None if files is None else cache(partial(self._fingerprint, files))  # which reads the files
         with Shards(str(self.job.output.output), fingerprint, self.job.long.resume) as shards:
-            progress = Progress(**shards.state or {})
+            state = shards.state or {}
+            progress = Progress(**{key: value for key, value in state.items() if key in Progress._fields})
+            if accuracy and state:
+                accuracy.counts = state["accuracy"]
             with self.counted(begin(self.texts, progress)) as blocks:
                 for block in blocks:
                     progress = block.progress
-                    shards.add(form.arrays(part(block)), progress._asdict())
+                    state = progress._asdict()
+                    if accuracy:
+                        accuracy.add(block.records)
+                        state["accuracy"] = [list(row) for row in accuracy.counts]
+                    shards.add(form.arrays(part(block)), state)
             with shards.result() as stream:
                 form.write(stream, shards)
         if self.texts.shard and fingerprint:
@@ -284,6 +299,7 @@ def read_texts(
     options: InputOptions,
     output: OutputOptions,
     id_column: str | None = None,
+    label_column: str | None = None,
     keep_going: bool = False,
     called: str = "text",
 ) -> Texts:
@@ -306,6 +322,7 @@ def read_texts(
         column: options.column,
         pair_column: options.pair_column,
         "--id-column": id_column,
+        "--label-column": label_column,
     }
     if options.format_in != "txt" and (options.texts or STANDARD_INPUT not in (files or [STANDARD_INPUT])):
         raise wrong("--format-in", "this is for standard input; a file's ending says it.")
@@ -323,7 +340,7 @@ def read_texts(
         raise wrong(called.upper(), f"give a {called}, a file with --input, or pipe {called}s in, one per line.")
     found = from_files(
         files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,
-        id_column=id_column, keep_going=keep_going, options=(column, pair_column),
+        id_column=id_column, label_column=label_column, keep_going=keep_going, options=(column, pair_column),
         format_in=options.format_in,
     )  # fmt: skip
     if output.output is not None and any(_is_same(file, output.output) for file in found.files or ()):

@@ -28,6 +28,7 @@ def from_files(
     pair: str | None = None,
     *,
     id_column: str | None = None,
+    label_column: str | None = None,
     keep_going: bool = False,
     options: tuple[str, str] = ("--column", "--pair-column"),
     format_in: str = "txt",
@@ -36,15 +37,16 @@ def from_files(
 
     Endings: .txt, .jsonl, .csv, .tsv, .fasta, .fa, each perhaps with .gz, and .parquet. A name with `*`, `?` or `[…]`
     that is not a file stands for all files it matches, sorted. `column` (default "text") and the other columns name
-    fields; `pair` is paired with every text; ids may be whole numbers. `options` are what a command calls its options
-    for the first two columns. Errors: BertcliError naming file and line for a row that cannot be used, raised when it
-    is reached; with `keep_going` such a row is a Text with an `error` instead.
+    fields; `pair` is paired with every text; ids and labels may be numbers. `options` are what a command calls its
+    options for the first two columns. Errors: BertcliError naming file and line for a row that cannot be used, raised
+    when it is reached; with `keep_going` such a row is a Text with an `error` instead.
     """
     names = [name for file in files for name in _matching(file)]
     wanted = Wanted(
         Field("text" if column is None else column, options[0]),
         None if pair_column is None else Field(pair_column, options[1]),
-        None if id_column is None else Field(id_column, "--id-column", whole=True),
+        None if id_column is None else Field(id_column, "--id-column", "whole number"),
+        None if label_column is None else Field(label_column, "--label-column", "number"),
         pair,
     )
     found = _InputFiles([_open(name, format_in) for name in names], wanted, keep_going)

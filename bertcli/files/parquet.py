@@ -129,7 +129,8 @@ def _check_columns(schema: Any, wanted: Wanted, file: str, types: Any) -> None:
         kind = schema.field(field.name).type
         kind = kind.value_type if types.is_dictionary(kind) else kind
         textual = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-        if not textual and not (field.whole and types.is_integer(kind)):
+        number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+        if not textual and not (number and field.numbers):
             raise BertcliError(
                 f"{file}: the column {shown(field.name)} is of type {kind}, which is not {field.kind} "
                 f"(see {field.option})."

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from bertcli.errors import BertcliError, shown
 from bertcli.files.lines import LONGEST, Line, LineFile
@@ -21,19 +22,24 @@ KNOWN = 20  # names of fields that a message lists
 
 
 class Field(NamedTuple):
-    """A named field of a row: the option that chooses it, and whether it may hold whole numbers besides texts."""
+    """A named field of a row: the option that chooses it, and which numbers it may hold besides texts."""
 
     name: str
     option: str
-    whole: bool = False
+    numbers: Literal["", "whole number", "number"] = ""
 
     @property
     def kind(self) -> str:
-        return "a text or whole number" if self.whole else "a text"
+        return f"a text or {self.numbers}" if self.numbers else "a text"
 
     def holds(self, value: object) -> bool:
-        """Whether this is a value of the kind."""
-        return is_unicode(value) if isinstance(value, str) else self.whole and type(value) is int
+        """Whether this is a value of the kind; true and false are numbers, as labels may be."""
+        if isinstance(value, str):
+            return is_unicode(value)
+        if self.numbers == "whole number":
+            return type(value) is int
+        finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+        return self.numbers == "number" and finite
 
     def lacking(self, names: Sequence[str]) -> str:
         """What is wrong where there is no field of this name among others, or more than one."""
@@ -43,17 +49,18 @@ class Field(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The fields to read: the text, perhaps its pair and id; `fixed_pair` is a pair for every text."""
+    """The fields to read: the text, perhaps its pair, id and label; `fixed_pair` is a pair for every text."""
 
     text: Field
     pair: Field | None = None
     id: Field | None = None
+    label: Field | None = None
     fixed_pair: str | None = None
 
     @property
     def fields(self) -> list[Field]:
         """Those to look up, the text's first."""
-        return [field for field in self[:3] if field is not None]
+        return [field for field in self[:4] if field is not None]
 
     def row(self, place: str, values: Mapping[str, Any]) -> Text:
         """A row from its fields by name; a Text with an error for one that is missing or cannot be used."""
@@ -66,7 +73,14 @@ class Wanted(NamedTuple):
             if not field.holds(values[field.name]):
                 why = f"the field {shown(field.name)} is {shown(values[field.name])}, which is not {field.kind}."
                 return unusable(place, why, id)
-        return Text(values[self.text.name], values[self.pair.name] if self.pair else self.fixed_pair, place, id)
+        label = values[self.label.name] if self.label else None
+        return Text(
+            values[self.text.name],
+            values[self.pair.name] if self.pair else self.fixed_pair,
+            place,
+            id,
+            label if label is None or isinstance(label, str) else json.dumps(label),
+        )
 
 
 def unusable(place: str, why: str, id: str | int | None = None) -> Text:

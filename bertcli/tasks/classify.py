@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from bertcli.tasks.task import Item, Record, RecordTask
 from bertcli.tokens import Tokens
 
 NEXT_SENTENCE = ("is_next", "not_next")
+DIGITS = 9  # at most, of a label's index
 TEMPLATE = "This example is {}."
 PLACE = "{}"
 
@@ -99,6 +100,16 @@ def own_activation(model: Opened) -> str:
     return "sigmoid" if model.path is None else read_cross_encoder(model.path)
 
 
+def true_label(text: Text, labels: Sequence[str]) -> str | None:
+    """The known label of a text, given by name or by index; BertcliError for one that is not the model's."""
+    if text.label is None or text.label in labels:
+        return text.label
+    if text.label.isdecimal() and len(text.label) <= DIGITS and int(text.label) < len(labels):
+        return labels[int(text.label)]
+    choices = ", ".join(map(shown, labels[:20]))
+    raise BertcliError(f"{text.place}: the label {shown(text.label)} is not one of this model's: {choices}.")
+
+
 @dataclass(frozen=True, eq=False)
 class _Classify(_Labels):
     head: Head
@@ -106,6 +117,7 @@ class _Classify(_Labels):
     by_default: bool  # the head was not asked for
 
     def check(self, item: Item) -> None:
+        true_label(item.text, self.names)
         if self.head == "nsp" and item.text.pair is None:
             whose = "There is no classifier, and the" if self.by_default else "The"
             raise BertcliError(
@@ -117,7 +129,9 @@ class _Classify(_Labels):
         sentences = [item.tokens for item in items]
         found = logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens)
         for item, logits in zip(items, found, strict=True):
-            yield self.record(item, ACTIVATIONS[self.activation](logits))
+            known = true_label(item.text, self.names)
+            record = self.record(item, ACTIVATIONS[self.activation](logits))
+            yield record if known is None else {**record, "true_label": known}
 
 
 # -------------------------------------------------------------------------------------------------------- alternatives
@@ -196,3 +210,68 @@ def _names(what: str, option: str, given: Iterable[str] | str) -> tuple[str, ...
     if not names:
         raise BertcliError(f"There is no {what} to score ({option}).")
     return names
+
+
+# ---------------------------------------------------------------------------------------------------------- accuracy
+
+
+class Score(NamedTuple):
+    """A row of the report: for a label, or an average over all; `support` is the number of texts it is about."""
+
+    name: str
+    precision: float | None
+    recall: float | None
+    f1: float
+    support: int
+
+
+class Accuracy:
+    """How well a classifier does on texts whose labels are known: precision, recall and F1 of every label.
+
+        precision = TP / (TP + FP),   recall = TP / (TP + FN),   F1 = 2 · TP / (2 · TP + FP + FN)
+
+    A ratio 0 / 0 counts as 0. Labels that are never true and never predicted are left out; both as scikit-learn's
+    classification_report has it. `counts` holds [correct, predicted, true] for each label.
+    """
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self._labels = labels
+        self.counts = [[0, 0, 0] for _ in labels]
+
+    @classmethod
+    def of(cls, model: Opened, head: Head | None) -> Accuracy:
+        """For a model that gives every text one label; BertcliError for any other."""
+        chosen = chosen_head(model, head)
+        if chosen == "classifier" and own_activation(model) != "softmax":
+            raise BertcliError(
+                f"{model.name} does not choose one label per text, so there is no accuracy: leave out --label-column."
+            )
+        return cls(labels_of(model, chosen))
+
+    def add(self, records: Iterable[dict[str, Any]]) -> None:
+        """Count records, whose best label comes first; those with an error do not count."""
+        place = {label: index for index, label in enumerate(self._labels)}
+        for record in records:
+            if "true_label" in record:
+                true, chosen = place[record["true_label"]], place[record["labels"][0]["label"]]
+                self.counts[true][0] += true == chosen
+                self.counts[chosen][1] += 1
+                self.counts[true][2] += 1
+
+    def scores(self) -> list[Score]:
+        """One for every label, then accuracy, the mean over labels, and the mean weighted by support."""
+        used = [place for place, (_, chosen, true) in enumerate(self.counts) if chosen or true]
+        right, chosen, true = np.array([self.counts[place] for place in used]).reshape(-1, 3).T
+        ratios = np.array([right / np.maximum(chosen, 1), right / np.maximum(true, 1), 2 * right / (chosen + true)])
+        total = int(true.sum())
+
+        def row(name: str, ratios: Iterable[float], support: int) -> Score:
+            precision, recall, f1 = map(float, ratios)
+            return Score(name, precision, recall, f1, int(support))
+
+        return [
+            *map(row, (self._labels[place] for place in used), ratios.T, true),
+            Score("accuracy", None, None, int(right.sum()) / max(1, total), total),
+            row("macro avg", ratios.sum(axis=1) / max(1, len(used)), total),
+            row("weighted avg", ratios @ true / max(1, total), total),
+        ]

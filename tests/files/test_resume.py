@@ -16,7 +16,7 @@ import pytest
 from conftest import Made
 from crashes import crashing, full_disk
 from deadlines import started
-from terminal import bertcli
+from terminal import Result, bertcli
 
 from bertcli.files import shards
 from bertcli.files.shards import Shards, State
@@ -285,6 +285,28 @@ def test_resume_after_a_full_disk(model: Path, source: Path, tmp_path: Path) -> 
     bertcli(*arguments)
     assert target.read_bytes() == again
     assert len(again.splitlines()) == 24
+
+
+def test_resume_goes_on_with_accuracy(made: Made, tmp_path: Path) -> None:
+    model = made(head="classifier", id2label={0: "bad", 1: "good"})
+    source, target = tmp_path / "in.csv", tmp_path / "v.jsonl"
+    rows = "".join(f"{' '.join(WORDS[i % 7 :])},{i % 2}\n" for i in range(30))
+    source.write_text(f"text,label\n{rows}", encoding="utf-8")
+    arguments: list[str | Path] = [
+        "classify", "-m", model, "-i", source, "-o", target, "--label-column", "label",
+        "--batch-tokens", "20", "--resume",
+    ]  # fmt: skip
+
+    def run() -> Result:
+        return bertcli(*arguments)
+
+    expected = run()
+    whole = target.read_bytes()
+    for last in (16, 19, 26):
+        with crashing(last):
+            run()
+        assert run()[:2] == expected[:2]
+        assert target.read_bytes() == whole
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

@@ -163,14 +163,25 @@ def test_rows_have_a_text_or_a_whole_number_as_id(tmp_path: Path) -> None:
         assert "which is not a text or whole number" in refusal(tmp_path / "t.jsonl", id_column="id")
 
 
-@pytest.mark.parametrize("options", [{}, {"id_column": "other"}])
+def test_rows_may_have_a_label(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    values = ["good", 1, 0.5, True]
+    file.write_text("".join(json.dumps({"text": "a", "is": value}) + "\n" for value in values), encoding="utf-8")
+    assert [row.label for row in from_files([str(file)], label_column="is")] == ["good", "1", "0.5", "true"]
+    file.write_text('{"text": "a", "is": null}', encoding="utf-8")
+    assert "the field 'is' is null, which is not a text or number" in refusal(file, label_column="is")
+    file.write_text('{"text": 5}', encoding="utf-8")
+    assert "which is not a text." in refusal(file, label_column="text")
+
+
+@pytest.mark.parametrize("options", [{}, {"id_column": "other"}, {"label_column": "other"}])
 def test_rows_may_hold_a_number_beyond_every_float(options: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"text": ' + "9" * 400 + ', "other": 1}', encoding="utf-8")
     with pytest.raises(BertcliError, match=r"line 1: the field 'text' is 9999.*, which is not a text"):
         list(from_files([str(tmp_path / "t.jsonl")], None, None, None, **options))  # type: ignore[arg-type]
     (tmp_path / "t.jsonl").write_text('{"text": "a", "other": ' + "9" * 400 + "}", encoding="utf-8")
     (row,) = from_files([str(tmp_path / "t.jsonl")], **options)  # type: ignore[arg-type]
-    assert row.id == (int("9" * 400) if options else None)
+    assert [value for value in (row.id, row.label) if value is not None] in ([], [int("9" * 400)], ["9" * 400])
 
 
 BAD = {
