@@ -30,7 +30,7 @@ from bertcli.errors import BertcliError, first_line, shown, shown_object
 from bertcli.files.texts import from_values
 from bertcli.model import Model, expect_model
 from bertcli.network.module import parameters
-from bertcli.report.documents import ByName, Document, Documented
+from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import element, page, shaded, table
 from bertcli.report.tables import Column
 from bertcli.tasks.task import length_limit
@@ -71,7 +71,7 @@ class WeightDiff(ByName):
 
 
 @dataclass(frozen=True)
-class Diff(ByName, Documented):
+class Diff(View):
     """Two models step by step: `first` is the path of the first step beyond the tolerance, None if there is none."""
 
     names: tuple[str, str]

@@ -7,28 +7,24 @@ n + 1 passes for n words, computed in batches. Contributions are not shares of a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.results import Asked, Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
-from bertcli.errors import check_choice, check_count
+from bertcli.analysis.options import Explain
+from bertcli.analysis.results import Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
 from bertcli.files.table import cell
-from bertcli.files.texts import Texts, from_values
-from bertcli.model import expect_model
-from bertcli.report.documents import ByName, Document, Documented
+from bertcli.files.texts import Texts, Values, from_values
+from bertcli.model import Model, expect_model, takes
+from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import Markup, element, marked, page, shaded, table
 from bertcli.report.tables import Column, Mark
 from bertcli.tasks.batches import in_micro_batches
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens
 
-if TYPE_CHECKING:
-    from bertcli.model import Model
-
-By = Literal["mask", "delete"]
 MEANING = (
     "A word's contribution is the result for the text less the result for the text without the word: blue words speak "
     "for it, red ones against it. It says what the model does when that one word is missing, not why; words that only "
@@ -58,7 +54,7 @@ class Contribution(ByName):
 
 
 @dataclass(frozen=True)
-class Explanation(ByName, Documented):
+class Explanation(View):
     """The result for a text (`value`), what it is (`meaning`), and what each word contributes, in order."""
 
     index: int
@@ -119,18 +115,8 @@ class Explanation(ByName, Documented):
         return [(text, [one for one in both if one[0].side == side]) for side, text in enumerate(sides)]
 
 
-def explain(
-    model: Model,
-    texts: str | Iterable[str],
-    pairs: Iterable[str | None] | str | None = None,
-    *,
-    label: str | None = None,
-    word: str | None = None,
-    other: str | None = None,
-    by: By = "mask",
-    max_length: int | None = None,
-    batch_tokens: int | None = None,
-) -> list[Explanation]:
+@takes(Explain)
+def explain(model: Model, texts: Values, wanted: Explain) -> list[Explanation]:
     """What each word of each text contributes to a result: `explanation.words`, `.value`, `.target`, `.record`.
 
     The result is the log-odds of `label` (default: the label predicted), the log-probability of `word` (default: the
@@ -138,32 +124,22 @@ def explain(
     "delete" leaves it out. Errors: BertcliError for a missing head, an unknown label or word, and a text that has no
     mask, or several, where a word is asked about.
     """
-    asked = Asked(label, word, other)
-    return list(explanations(model, from_values(texts, pairs), asked, by, max_length, batch_tokens))
+    return list(explanations(model, from_values(texts, wanted.pairs), wanted))
 
 
-def explanations(
-    model: Model,
-    texts: Texts,
-    asked: Asked,
-    by: By = "mask",
-    max_length: int | None = None,
-    batch_tokens: int | None = None,
-) -> Iterator[Explanation]:
+def explanations(model: Model, texts: Texts, wanted: Explain) -> Iterator[Explanation]:
     """The same, one after the other."""
     expect_model(model)
-    check_choice("way to leave words out", by, By)
-    check_count("batch_tokens", batch_tokens)
-    limit = length_limit(model, max_length)
+    limit = length_limit(model, wanted.max_length)
     for index, (text, pair, *_) in enumerate(texts):
-        whole = prepared(model, text, asked)
+        whole = prepared(model, text, wanted)
         tokens = tokens_of(model, whole, pair, limit)
-        sentence = sentence_of(model, tokens, text, asked)
-        result = result_of(model, sentence, asked)
+        sentence = sentence_of(model, tokens, text, wanted)
+        result = result_of(model, sentence, wanted)
         words = _words(model, tokens, [whole, pair or ""], len(whole) - len(text))
         value = float(result.of([sentence])[0])
-        changed = [_without(model, sentence, one, by) for one in words]
-        contributions = value - _values(result, changed, batch_tokens)
+        changed = [_without(model, sentence, one, wanted.by == "mask") for one in words]
+        contributions = value - _values(result, changed, wanted.batch_tokens)
         contributed = (
             Contribution(one.word, one.start, one.end, float(number), one.side)
             for one, number in zip(words, contributions, strict=True)
@@ -193,9 +169,9 @@ def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> l
     return words
 
 
-def _without(model: Model, sentence: Sentence, word: Word, by: By) -> Sentence:
+def _without(model: Model, sentence: Sentence, word: Word, masked: bool) -> Sentence:
     """The sentence with a word's tokens replaced by the mask token, or left out."""
-    if by == "mask":
+    if masked:
         mask, places = model.tokenizer.mask_id, set(word.positions)
         return sentence._replace(ids=[mask if i in places else id for i, id in enumerate(sentence.ids)])
     kept = [i for i in range(len(sentence.ids)) if i not in word.positions]

@@ -10,33 +10,30 @@ Each but `change` is a mean over all query tokens of all texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.analysis.results import Asked, Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
+from bertcli.analysis import options
+from bertcli.analysis.results import Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
 from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import pack
 from bertcli.engine.seam import Module, Op, watching
-from bertcli.errors import BertcliError, check_choice, check_count, check_kind
-from bertcli.files.texts import from_values
-from bertcli.model import expect_model
+from bertcli.errors import BertcliError
+from bertcli.files.texts import Values, from_values
+from bertcli.model import Model, expect_model, takes
 from bertcli.network.module import walk
-from bertcli.report.documents import ByName, Document, Documented
+from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import page, shaded, table
 from bertcli.report.tables import Column
 from bertcli.tasks.batches import BATCH_TOKENS, check_finite
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens
 
-if TYPE_CHECKING:
-    from bertcli.model import Model
-
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
-Sort = Literal["layer", "entropy", "distance", "special", "self", "next", "previous", "change"]
 WEIGHTS = 4  # axes of attention weights: [batch, head, query, key]
 MEANING = (
     "Where each head looks: the entropy of its weights (in nats; 0 is one token only), the mean distance it looks "
@@ -73,7 +70,7 @@ class HeadRow(ByName):
 
 
 @dataclass(frozen=True)
-class Heads(ByName, Documented):
+class Heads(View):
     """The attention heads of a model over some texts; `meaning` is the result that was asked about, if one was."""
 
     model: str
@@ -85,17 +82,6 @@ class Heads(ByName, Documented):
     def record(self) -> dict[str, Any]:
         """The rows as a JSON record."""
         return {"heads": [head.record for head in self.heads]}
-
-    def sorted(self, by: Sort | None = None, top: int | None = None) -> Heads:
-        """The same, largest first (a change by its size), or by layer and head, and only the first `top`."""
-        by = by or ("layer" if self.meaning is None else "change")
-        check_choice("number to sort by", by, Sort)
-        if by == "change" and self.meaning is None:
-            raise BertcliError("There are no changes to sort by without ablation (--ablate).")
-        rows = sorted(self.heads, key=lambda row: (row.layer, row.head))
-        if by != "layer":
-            rows = sorted(rows, key=lambda row: -abs(row.record[by]))
-        return Heads(self.model, self.texts, tuple(rows[:top]), self.meaning)
 
     def document(self) -> Document:
         """The table that `bertcli heads` prints."""
@@ -113,52 +99,39 @@ class Heads(ByName, Documented):
         return Document(columns, rows, below, self.record, self.record["heads"])
 
 
-def heads(
-    model: Model,
-    texts: str | Iterable[str],
-    pairs: Iterable[str | None] | str | None = None,
-    *,
-    ablate: bool = False,
-    label: str | None = None,
-    word: str | None = None,
-    other: str | None = None,
-    max_length: int | None = None,
-    batch_tokens: int | None = None,
-) -> Heads:
+@takes(options.Heads)
+def heads(model: Model, texts: Values, wanted: options.Heads) -> Heads:
     """Every attention head's entropy, distance and shares over texts; `ablate` adds the change of a result without it.
 
-    The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. Errors:
-    BertcliError for no text, and as in `explain`.
+    The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. Heads are in
+    the order of layers, with `ablate` those first that change most; `top` of them. Errors: BertcliError for no text,
+    and as in `explain`.
     """
     expect_model(model)
-    check_kind("ablate", ablate, bool)
-    check_count("batch_tokens", batch_tokens)
-    asked = Asked(label, word, other)
-    if not ablate and asked != Asked():
-        raise BertcliError("A label, a word or another text is only asked about with ablate (--ablate).")
     if not model.config.num_hidden_layers:
         raise BertcliError(f"{model.name} has no attention heads: its vectors come from a table of words alone.")
-    limit = length_limit(model, max_length)
+    limit = length_limit(model, wanted.max_length)
     queries = 0
     sums: list[Numbers] = []
     changes: list[Numbers] = []
     meanings: list[str] = []
-    for text, pair, *_ in from_values(texts, pairs):
-        tokens = tokens_of(model, prepared(model, text, asked), pair, limit)
+    for text, pair, *_ in from_values(texts, wanted.pairs):
+        tokens = tokens_of(model, prepared(model, text, wanted), pair, limit)
         queries += len(tokens.ids)
         sums.append(_sums(model, tokens))
-        if ablate:
-            sentence = sentence_of(model, tokens, text, asked)
-            result = result_of(model, sentence, asked)
+        if wanted.ablate:
+            sentence = sentence_of(model, tokens, text, wanted)
+            result = result_of(model, sentence, wanted)
             meanings.append(result.meaning)
-            changes.append(changes_without(model, result, sentence, batch_tokens or BATCH_TOKENS))
+            changes.append(changes_without(model, result, sentence, wanted.batch_tokens or BATCH_TOKENS))
     if not sums:
         raise BertcliError("There is no text to look at the heads with: give at least one.")
     means = np.sum(sums, axis=0) / queries
     check_finite(means)
-    numbers = np.dstack([means, np.mean(changes, axis=0)]) if ablate else means
-    rows = tuple(HeadRow(layer, head, *numbers[layer, head].tolist()) for layer, head in np.ndindex(numbers.shape[:2]))
-    return Heads(model.name, len(sums), rows, _one_meaning(meanings) if ablate else None)
+    numbers = np.dstack([means, np.mean(changes, axis=0)]) if wanted.ablate else means
+    rows = [HeadRow(layer, head, *numbers[layer, head].tolist()) for layer, head in np.ndindex(numbers.shape[:2])]
+    rows.sort(key=lambda row: -abs(row.change or 0))
+    return Heads(model.name, len(sums), tuple(rows[: wanted.top]), _one_meaning(meanings) if wanted.ablate else None)
 
 
 def _one_meaning(meanings: Sequence[str]) -> str:

@@ -8,29 +8,26 @@ an early layer that predicts nonsense may know more than it can say through that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from bertcli.analysis import options
 from bertcli.analysis.results import Numbers, spelled, tokens_of
 from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed, pack
-from bertcli.errors import BertcliError, check_count, check_kind, shown
-from bertcli.files.texts import Texts, from_values
-from bertcli.model import expect_model
+from bertcli.errors import BertcliError, shown
+from bertcli.files.texts import Texts, Values, from_values
+from bertcli.model import Model, expect_model, takes
 from bertcli.order import best_first
-from bertcli.report.documents import ByName, Document, Documented
+from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import Markup, element, page, shaded, table
 from bertcli.report.tables import Column
 from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head
 from bertcli.tasks.task import length_limit
 
-if TYPE_CHECKING:
-    from bertcli.model import Model
-
-TOP_K = 3
 MEANING = (
     "What the prediction head makes of each layer's state; layer 0 is the embeddings' output. The head was trained on "
     "the last layer only, so an early layer may know more than it can say through it."
@@ -76,7 +73,7 @@ class TokenView(ByName):
 
 
 @dataclass(frozen=True)
-class Lens(ByName, Documented):
+class Lens(View):
     """A text's masks (or all its tokens) through the layers."""
 
     index: int
@@ -113,43 +110,28 @@ def _layer(layer: LayerView) -> dict[str, Any]:
     return {**vars(layer), "predictions": [dict(vars(one)) for one in layer.predictions]}
 
 
-def lens(
-    model: Model,
-    texts: str | Iterable[str],
-    pairs: Iterable[str | None] | str | None = None,
-    *,
-    top_k: int = TOP_K,
-    all_tokens: bool = False,
-    max_length: int | None = None,
-) -> list[Lens]:
+@takes(options.Lens)
+def lens(model: Model, texts: Values, wanted: options.Lens) -> list[Lens]:
     """What each layer would predict for each mask of each text, or for every token of it (`all_tokens`).
 
     Errors: BertcliError for a model without a masked-language-model head, and for a text without a mask.
     """
-    return list(lenses(model, from_values(texts, pairs), top_k, all_tokens, max_length))
+    return list(lenses(model, from_values(texts, wanted.pairs), wanted))
 
 
-def lenses(
-    model: Model,
-    texts: Texts,
-    top_k: int = TOP_K,
-    all_tokens: bool = False,
-    max_length: int | None = None,
-) -> Iterator[Lens]:
+def lenses(model: Model, texts: Texts, wanted: options.Lens) -> Iterator[Lens]:
     """The same, one after the other."""
     expect_model(model)
-    check_count("top_k", top_k)
-    check_kind("all_tokens", all_tokens, bool)
     check_head(model, "mlm", "lens")
-    limit, tokenizer = length_limit(model, max_length), model.tokenizer
+    limit, tokenizer = length_limit(model, wanted.max_length), model.tokenizer
     for index, (text, pair, *_) in enumerate(texts):
         tokens = tokens_of(model, text, pair, limit)
-        masks = [i for i, id in enumerate(tokens.ids) if all_tokens or id == tokenizer.mask_id]
+        masks = [i for i, id in enumerate(tokens.ids) if wanted.all_tokens or id == tokenizer.mask_id]
         if not masks:
             raise BertcliError(
                 f"There is no {tokenizer.mask_token} in {shown(text)}: write one, or look at every token (--all)."
             )
-        views = _views(model, pack([tokens]), masks, top_k)
+        views = _views(model, pack([tokens]), masks, wanted.top_k)
         pieces = tokens.pieces
         yield Lens(
             index, text, tuple(TokenView(i, pieces[i], tuple(layers)) for i, layers in zip(masks, views, strict=True))

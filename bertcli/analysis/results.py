@@ -10,15 +10,15 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.analysis.options import Asked
 from bertcli.engine.array import Array
 from bertcli.engine.packing import pack
-from bertcli.errors import BertcliError, check_kind, shown
+from bertcli.errors import BertcliError, shown
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, logits, sigmoid
 from bertcli.tasks.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.encode import plan, unit
@@ -40,26 +40,6 @@ class Sentence(NamedTuple):
     ids: list[int]
     segments: list[int]
     mask: int | None = None
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Which result is asked about; at most one of these. None of them: the predicted label, or the word at the mask.
-
-    Errors: BertcliError for several of them, and for one that is no text.
-    """
-
-    label: str | None = None
-    word: str | None = None
-    other: str | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            check_kind(name, value, str)
-        if sum(value is not None for value in vars(self).values()) > 1:
-            raise BertcliError(
-                "Ask about one result: a label, a word, or the cosine with a text (--label, --word, --with)."
-            )
 
 
 class Result(NamedTuple):

@@ -16,7 +16,7 @@ from bertcli.engine.array import Array
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError, damaged
 from bertcli.model import Model
-from bertcli.report.documents import ByName, Document, Documented
+from bertcli.report.documents import Document, View
 from bertcli.report.page import element, page, shaded, table
 from bertcli.report.tables import Column
 from bertcli.tokens import Tokens
@@ -30,7 +30,7 @@ OF_CKA = (
 
 
 @dataclass(frozen=True)
-class Similarity(ByName, Documented):
+class Similarity(View):
     """Linear CKA of the layers of two models over `rows` tokens: [layer of the first, layer of the second]."""
 
     names: tuple[str, str]

@@ -88,7 +88,10 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
             found[one.name] = _gathered(hints[one.name], values)
         elif one.metadata:
             found[one.name] = _value(one, values[one.name])
-    return group(**found)
+    try:
+        return group(**found)
+    except BertcliError as error:  # options that contradict each other
+        raise typer.BadParameter(str(error)) from None
 
 
 def _value(one: Field[Any], value: Any) -> Any:

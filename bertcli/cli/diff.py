@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertcli.cli.options import InputOptions, ModelOptions, argument, wrong
-from bertcli.cli.views import DocumentOptions, PassOptions, begin, show_document
+from bertcli.analysis.options import Cut
+from bertcli.cli.options import InputOptions, ModelOptions, ThreadOptions, argument, wrong
+from bertcli.cli.views import DocumentOptions, begin, show_document
 from bertcli.errors import BertcliError
 from bertcli.files.formats import PAGE
 from bertcli.tasks.options import option
@@ -21,11 +22,10 @@ class BothModels(ModelOptions):
     model: str = argument(..., "MODEL", "A folder, or a name on the Hugging Face Hub.")
     other: str = argument(..., "OTHER", "Another model, or a .npz or .safetensors file of arrays (trace --save).")
     revision: str | None = option(None, "NAME", "Branch, tag or commit of MODEL on the Hub.", panel="Model")
-    other_revision: str | None = option(None, "NAME", "Branch, tag or commit of OTHER on the Hub.", panel="Model")
 
 
 @dataclass(frozen=True)
-class DiffOptions:
+class DiffOptions(Cut):
     """How much may differ."""
 
     tolerance: float = option(1e-4, "T", "How much of a step's largest number may differ. (default: 0.0001)", least=0)
@@ -33,7 +33,7 @@ class DiffOptions:
 
 
 def diff(
-    models: BothModels, texts: InputOptions, passes: PassOptions, wanted: DiffOptions, shown: DocumentOptions
+    models: BothModels, texts: InputOptions, threads: ThreadOptions, wanted: DiffOptions, shown: DocumentOptions
 ) -> None:
     """Show what differs between two models on a text, step by step, and where it begins.
 
@@ -53,7 +53,7 @@ def diff(
     different architectures are compared layer by layer (linear CKA over all
     tokens; give many).
     """
-    given = list(begin(texts, passes, shown.output, (PAGE, ".json")))
+    given = list(begin(texts, threads, shown.output, (PAGE, ".json")))
     if any(pair is not None for _, pair, *_ in given):
         raise wrong("--text-pair", "texts are compared one by one, without pairs.")
     from bertcli.analysis import diff as views
@@ -63,9 +63,9 @@ def diff(
 
     model = load(models.model, revision=models.revision, **models.fetching)
     are_arrays = Path(models.other).suffix.lower() in ARRAYS and not Path(models.other).is_dir()
-    other = models.other if are_arrays else load(models.other, revision=models.other_revision, **models.fetching)
+    other = models.other if are_arrays else load(models.other, **models.fetching)
     several = counted([text.text for text in given], "diff", "texts", len(given))
-    found = views.diff(model, other, several, tolerance=wanted.tolerance, max_length=passes.max_length)
+    found = views.diff(model, other, several, tolerance=wanted.tolerance, max_length=wanted.max_length)
     if wanted.check and isinstance(found, Similarity):
         raise BertcliError(f"{model.name} and {models.other} have different steps, which --check cannot compare.")
     show_document(found, shown, views.diff_page)

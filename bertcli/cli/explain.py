@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from bertcli.analysis.options import Explain
 from bertcli.cli.job import open_model
-from bertcli.cli.options import MASKED_SAMPLE, SENTIMENT_SAMPLE, InputOptions, ModelOptions, OutputOptions
-from bertcli.cli.views import AskedOptions, PassOptions, begin, show_each
+from bertcli.cli.options import (
+    MASKED_SAMPLE,
+    SENTIMENT_SAMPLE,
+    InputOptions,
+    ModelOptions,
+    OutputOptions,
+    ThreadOptions,
+)
+from bertcli.cli.views import begin, show_each, wants_masked_sample
 from bertcli.files.formats import PAGE, RECORDS
-from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.analysis.explain import Explanation
 
 
-@dataclass(frozen=True)
-class ExplainOptions:
-    """How words are left out."""
-
-    by: Literal["mask", "delete"] = option(
-        "mask", "HOW", "mask (default): put [MASK] in a word's place; delete: leave the word out."
-    )
-
-
 def explain(
-    texts: InputOptions,
-    model: ModelOptions,
-    output: OutputOptions,
-    passes: PassOptions,
-    asked: AskedOptions,
-    wanted: ExplainOptions,
+    texts: InputOptions, model: ModelOptions, output: OutputOptions, threads: ThreadOptions, wanted: Explain
 ) -> None:
     """Show which words of a text speak for a result, and which against it.
 
@@ -53,14 +45,11 @@ def explain(
     are never replaced. On a terminal words are blue for, red against; a .html
     file is a page of all texts.
     """
-    asked.check()
-    given = begin(texts, passes, output.output, (*RECORDS, PAGE))
-    opened = open_model(model, MASKED_SAMPLE if asked.wants_masked_sample(texts) else SENTIMENT_SAMPLE)
+    given = begin(texts, threads, output.output, (*RECORDS, PAGE))
+    opened = open_model(model, MASKED_SAMPLE if wants_masked_sample(wanted, texts) else SENTIMENT_SAMPLE)
     from bertcli.analysis import explain as views
-    from bertcli.analysis.results import Asked
 
-    result = Asked(asked.label, asked.word, asked.other)
-    found = views.explanations(opened, given, result, wanted.by, passes.max_length, passes.batch_tokens)
+    found = views.explanations(opened, given, wanted)
     show_each(found, "explain", given, output, _show, partial(views.explain_page, model=opened.name))
 
 

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bertcli.analysis import options
 from bertcli.cli.job import open_model
-from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
-from bertcli.cli.views import PassOptions, begin, show_each
+from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, ThreadOptions
+from bertcli.cli.views import begin, show_each
 from bertcli.files.formats import PAGE, RECORDS
-from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.analysis.lens import Lens
 
 
-@dataclass(frozen=True)
-class LensOptions:
-    """What is looked at, and how much of it is shown."""
-
-    top_k: int = option(3, "K", "Predictions shown for each layer. (default: 3)", least=1)
-    all_tokens: bool = option(False, "", "Look at every token of the text, not only at its masks.", "--all")
-
-
 def lens(
-    texts: InputOptions, model: ModelOptions, output: OutputOptions, passes: PassOptions, wanted: LensOptions
+    texts: InputOptions, model: ModelOptions, output: OutputOptions, threads: ThreadOptions, wanted: options.Lens
 ) -> None:
     """Show what each layer would predict for a mask: when does the answer appear?
 
@@ -40,11 +31,11 @@ def lens(
     early layer may know more than it can say through it. A .html file is a page
     of all texts.
     """
-    given = begin(texts, passes, output.output, (*RECORDS, PAGE))
+    given = begin(texts, threads, output.output, (*RECORDS, PAGE))
     opened = open_model(model, MASKED_SAMPLE)
     from bertcli.analysis import lens as views
 
-    found = views.lenses(opened, given, wanted.top_k, wanted.all_tokens, passes.max_length)
+    found = views.lenses(opened, given, wanted)
     show_each(found, "lens", given, output, _show, partial(views.lens_page, model=opened.name))
 
 

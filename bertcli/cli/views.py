@@ -4,46 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from bertcli.cli.job import read_texts, set_threads
-from bertcli.cli.options import InputOptions, OutputOptions, TableFormat, ThreadOptions, changed, wrong
-from bertcli.errors import BertcliError
-from bertcli.files.formats import PAGE, check_output
+from bertcli.cli.options import InputOptions, OutputOptions, TableFormat, ThreadOptions
+from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
+    from bertcli.analysis.options import Asked
     from bertcli.files.texts import Texts
-    from bertcli.report.documents import Document
+    from bertcli.report.documents import View
 
 MASK = "[MASK]"  # in an argument: the bundled model for masks is meant
-
-
-@dataclass(frozen=True)
-class PassOptions(ThreadOptions):
-    """How texts are cut, and how the work is done."""
-
-    batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536)", panel="Work", least=1)
-    max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: the model's own limit)", panel="Input")
-
-
-@dataclass(frozen=True)
-class AskedOptions:
-    """Which result of a text is asked about."""
-
-    label: str | None = option(None, "LABEL", "A label's log-odds. (default: the predicted label)")
-    word: str | None = option(None, "WORD", "A word's log-probability at the mask. (default: the best word)")
-    other: str | None = option(None, "TEXT", "The cosine of the text's vector with this text's.", "--with")
-
-    def check(self) -> None:
-        """Wrong usage is a typer.BadParameter."""
-        if len(given := changed(self)) > 1:
-            raise wrong(", ".join(given), "ask about one result.")
-
-    def wants_masked_sample(self, texts: InputOptions) -> bool:
-        """Whether the bundled model without labels is meant: for a mask, or for vectors."""
-        return self.word is not None or self.other is not None or any(MASK in text for text in texts.texts or ())
 
 
 @dataclass(frozen=True)
@@ -54,23 +27,19 @@ class DocumentOptions:
     output: str | None = option(None, "FILE", "Write a .html page or a .json file.", "-o", "--output")
 
 
-class View(Protocol):
-    """What can be shown."""
-
-    @property
-    def record(self) -> dict[str, Any]: ...
-
-    def document(self) -> Document: ...
+V = TypeVar("V", bound="View")
 
 
-V = TypeVar("V", bound=View)
+def wants_masked_sample(asked: Asked, texts: InputOptions) -> bool:
+    """Whether the bundled model without labels is meant: for a mask, or for vectors."""
+    return asked.word is not None or asked.other is not None or any(MASK in text for text in texts.texts or ())
 
 
-def begin(texts: InputOptions, passes: PassOptions, output: str | None, endings: tuple[str, ...]) -> Texts:
+def begin(texts: InputOptions, threads: ThreadOptions, output: str | None, endings: tuple[str, ...]) -> Texts:
     """The texts asked for, counted if they are at hand. A file that cannot be written is refused before any work."""
     from bertcli.files.texts import Texts
 
-    set_threads(passes)
+    set_threads(threads)
     source = read_texts(texts, OutputOptions(output=output))
     if output is not None:
         check_output(output, endings)
@@ -96,12 +65,10 @@ def show_each(
         from bertcli.report.progress import counted
 
         found = counted(found, task, "texts", texts.count)
-    ending = Path(output.output or "").suffix.lower()
-    if ending == PAGE:
-        several = list(found)
-        if not several:
-            raise BertcliError(f"A {PAGE} file needs a text: give it.")
-        _write(output.output or "", page(several))
+    if ending_of(output.output or "") == PAGE:
+        from bertcli.files.shards import save
+
+        save(str(output.output), page(list(found)).encode())
     elif output.output is not None or output.format != "table":
         from bertcli.files.records import record_output
         from bertcli.files.table import Table
@@ -120,17 +87,10 @@ def show_document(found: V, wanted: DocumentOptions, page: Callable[[V], str]) -
     """One view of everything as a page or a JSON file, or printed."""
     from bertcli.report.documents import as_json, print_document
 
-    ending = Path(wanted.output or "").suffix.lower()
     if wanted.output is None:
         print_document(found.document(), wanted.format)
-    elif ending == ".json":
-        _write(wanted.output, as_json(found.record).decode() + "\n")
     else:
-        _write(wanted.output, page(found))
+        from bertcli.files.shards import save
 
-
-def _write(file: str, text: str) -> None:
-    """Write a whole file; on an error what was there stays."""
-    from bertcli.files.shards import save
-
-    save(file, text.encode())
+        draws = ending_of(wanted.output) == PAGE
+        save(wanted.output, page(found).encode() if draws else as_json(found.record) + b"\n")

@@ -76,6 +76,15 @@ class Documented:
         return _markdown(self.document())
 
 
+class View(ByName, Documented):
+    """A result to look at, and its record."""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The result as a JSON record."""
+        raise NotImplementedError
+
+
 def print_document(document: Document, format: Format) -> None:
     """Print to standard output: a table folded to the terminal (unfolded in a pipe), everything else as UTF-8."""
     if format == "table":

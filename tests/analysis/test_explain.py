@@ -129,7 +129,7 @@ def test_explain_says_what_it_cannot_do(made: Made) -> None:
         (masks, "[MASK] [MASK]", {}, r"has 2 \[MASK\]"),
         (masks, "[MASK]", {"word": "unbelievably"}, "not one piece"),
         (masks, "x", {"word": "tea", "other": "y"}, "one result"),
-        (labels, "x", {"by": "magic"}, "no way to leave words out 'magic'"),
+        (labels, "x", {"by": "magic"}, "no by 'magic'; choose from mask, delete"),
     )
     for model, text, options, message in cases:
         with pytest.raises(BertcliError, match=message):

@@ -13,7 +13,8 @@ from vocabulary import pieces, write_vocabulary
 import bertcli
 from bertcli.analysis.diff import Diff
 from bertcli.analysis.heads import LayerWatcher, Silenced
-from bertcli.analysis.results import Asked, Sentence, result_of, sentence_of, tokens_of
+from bertcli.analysis.options import Asked
+from bertcli.analysis.results import Sentence, result_of, sentence_of, tokens_of
 from bertcli.engine.packing import pack
 from bertcli.engine.seam import watching
 from bertcli.model import Model

@@ -16,7 +16,7 @@ from bertcli.analysis.params.flow import Flow, Input, nearest
 from bertcli.analysis.params.formula import expanded, factored, sum_of, with_numbers
 from bertcli.model import Model
 from bertcli.network.module import Module, Parameter, parameters, walk
-from bertcli.report.documents import ByName, Document, Documented
+from bertcli.report.documents import ByName, Document, View
 from bertcli.report.tables import Column
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Totals(ByName):
 
 
 @dataclass(frozen=True)
-class Summary(ByName, Documented):
+class Summary(View):
     """A model's name, its rows and their totals; prints as a table."""
 
     model: str

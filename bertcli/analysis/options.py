@@ -1,0 +1,73 @@
+"""What the views of a model at work can be asked for: said once, as `bertcli.tasks.options` says it for the tasks."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
+
+from bertcli.errors import BertcliError
+from bertcli.files.texts import Pairs
+from bertcli.tasks.options import Checked, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut(Checked):
+    """Where texts are cut."""
+
+    max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: the model's own limit)", panel="Input")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked(Cut):
+    """Which result is asked about; at most one of these. None of them: the predicted label, or the word at the mask.
+
+    Errors: BertcliError for several of them.
+    """
+
+    label: str | None = option(None, "LABEL", "A label's log-odds. (default: the predicted label)")
+    word: str | None = option(None, "WORD", "A word's log-probability at the mask. (default: the best word)")
+    other: str | None = option(None, "TEXT", "The cosine of the text's vector with this text's.", "--with")
+    batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536)", panel="Work", least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if sum(result is not None for result in (self.label, self.word, self.other)) > 1:
+            raise BertcliError(
+                "Ask about one result: a label, a word, or the cosine with a text (--label, --word, --with)."
+            )
+
+
+@dataclass(frozen=True)
+class Explain(Asked):
+    """How words are left out."""
+
+    pairs: Pairs = None
+    _: KW_ONLY
+    by: Literal["mask", "delete"] = option(
+        "mask", "HOW", "mask (default): put [MASK] in a word's place; delete: leave the word out."
+    )
+
+
+@dataclass(frozen=True)
+class Lens(Cut):
+    """What is looked at, and how much of it is shown."""
+
+    pairs: Pairs = None
+    _: KW_ONLY
+    top_k: int = option(3, "K", "Predictions shown for each layer. (default: 3)", least=1)
+    all_tokens: bool = option(False, "", "Look at every token of the text, not only at its masks.", "--all")
+
+
+@dataclass(frozen=True)
+class Heads(Asked):
+    """What is measured. Errors: BertcliError for a result that is asked about without `ablate`."""
+
+    pairs: Pairs = None
+    _: KW_ONLY
+    ablate: bool = option(False, "", "Also set each head's output to zero, and show what that changes, most first.")
+    top: int | None = option(None, "N", "Show only the first N heads.", least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.ablate and (self.label, self.word, self.other) != (None, None, None):
+            raise BertcliError("A label, a word or another text is only asked about with ablate (--ablate).")
