@@ -18,7 +18,7 @@ from bertcli.files.search import nearest, open_vectors
 
 WIDTH = 6
 VECTORS = np.arange(-30, 30, dtype=np.float32).reshape(10, WIDTH)
-ARRAYS = (VECTORS, VECTORS.astype(np.float16), VECTORS.astype(np.int8))
+ARRAYS = (VECTORS, VECTORS.astype(np.float16), VECTORS.astype(np.int8), np.packbits(VECTORS > 0, axis=1))
 
 
 def read_vectors(folder: Path) -> None:
@@ -26,7 +26,7 @@ def read_vectors(folder: Path) -> None:
     (file,) = folder.iterdir()
     stored = open_vectors(str(file))
     first = next(stored.blocks(1), np.empty((0, 1)))
-    width = first.shape[1]
+    width = first.shape[1] * (8 if first.dtype == np.uint8 else 1)
     if not 0 < width < 10_000:
         raise BertcliError("too large for a case")
     found = nearest(np.ones((1, width)), stored, 3)

@@ -50,9 +50,10 @@ logger = logging.getLogger("bertcli")
 class StorageOptions:
     """What is made of the vectors, and how they are stored."""
 
-    dtype: Literal["float32", "float16"] = option(
-        "float32", "TYPE", "How arrays are stored: float32 (default), or float16: half the size."
-    )
+    dtype: Literal["float32", "float16", "int8", "binary"] = option(
+        "float32", "TYPE",
+        "How arrays are stored: float32 (default), float16, int8 with one scale per row, binary: one bit per number.",
+    )  # fmt: skip
     id_column: str | None = id_column_option()
     sparse: bool = option(False, "", "A weight for each word piece of the vocabulary instead, most of them 0 (SPLADE).")
     tokens: bool = option(False, "", "With --sparse: also write the word pieces, not only their numbers.")
@@ -126,9 +127,9 @@ def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOpti
     Files: .json and .jsonl hold records; .npy, .npz and .safetensors hold an
     array "embeddings", one row per text; .parquet (needs pyarrow) holds the
     vectors next to id and text. With --pooling none there is one row per token,
-    and an array "offsets" says where each text begins. With --chunk a long text
-    has a row for each of its parts; arrays or columns index, chunk, start and end
-    say which characters of which text it is.
+    and an array "offsets" says where each text begins; int8 adds an array
+    "scales". With --chunk a long text has a row for each of its parts; arrays or
+    columns index, chunk, start and end say which characters of which text it is.
     With --sparse a .npz file holds data, indices and indptr, as scipy.sparse has
     them, and .parquet the lists indices and values. All but .npy say which model
     made the vectors, and --against refuses those of another. In DuckDB:
@@ -173,6 +174,8 @@ def _dense(run: Run[Encode], storage: StorageOptions) -> tuple[PreparedTask[Any]
     from bertcli.tasks.encode import plan
 
     task = plan(run.model, run.wanted)
+    if storage.dtype == "int8" and run.job.ending == ".npy":
+        logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
     ragged = not task.plan.pooling
     form = VectorForm(task.plan.width, storage.dtype, ragged=ragged, **storage.form(run))
     return task, form, Table(TOKEN_COLUMNS, _token_rows) if ragged else Table(COLUMNS, _rows)

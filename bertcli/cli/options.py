@@ -154,7 +154,7 @@ class SearchOptions:
         panel="Search",
     )  # fmt: skip
     against: str | None = option(
-        None, "FILE", "Vectors made with the same options: .npy, .npz, .safetensors or .parquet, of either --dtype.",
+        None, "FILE", "Vectors made with the same options: .npy, .npz, .safetensors or .parquet, of any --dtype.",
         panel="Search",
     )  # fmt: skip
     top_k: int | None = option(None, "K", "How many rows per query. (default: 5)", panel="Search", least=1)

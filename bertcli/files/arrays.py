@@ -19,7 +19,7 @@ from bertcli.checkpoint.tensors import StoredTensor, open_file
 from bertcli.files.formats import SEVERAL, check_output, ending_of, loaded
 from bertcli.files.shards import Shards
 
-SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "<i8": "I64", "<i4": "I32"}
+SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
 TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # of others a view has other numbers
 PACKED = 1 << 30  # bytes that a compressed array may have: it is unpacked in memory
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}

@@ -24,7 +24,7 @@ ROWS_WRITTEN = 4096  # in a row group: 12 MB with 768 float32 numbers each
 BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group might not fit in memory
 UNPACKED, RATIO = 1 << 26, 1000  # bytes that a column of a row group may unpack to from less than a RATIOth
 LENGTHS = "lengths"  # the array of a shard that says how many rows of the others, or entries, each text has
-TYPES = {"<f4": "float32", "<f2": "float16", "<i8": "int64", "<i4": "int32"}
+TYPES = {"<f4": "float32", "<f2": "float16", "|i1": "int8", "|u1": "uint8", "<i8": "int64", "<i4": "int32"}
 
 PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dictionary
 NONE = {"null"}  # the kinds of a column without values

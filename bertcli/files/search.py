@@ -20,13 +20,13 @@ from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, first_line, shown
 from bertcli.files.formats import PARQUET, endings, loaded
 from bertcli.files.parquet import check_sizes, note, pyarrow
-from bertcli.files.vectors import MODEL, ORIGIN
+from bertcli.files.vectors import MODEL, ORIGIN, quantize, stored_width
 from bertcli.order import best_first
 
 NAME = "embeddings"  # of the array, if a file has several
 SINGULAR = "embedding"  # of the column of a table
 ENDS = "offsets"  # an array stored with vectors of tokens: where each text ends
-TYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", "float64", "int8")]
+TYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", "float64", "int8", "uint8")]
 WHOLE = np.dtype(np.int64)  # of ORIGIN
 NUMBERS = 1 << 22  # in a block: 32 MiB in float64
 BAD_ZIP = (zipfile.BadZipFile, RuntimeError, ValueError, OSError)
@@ -53,7 +53,7 @@ class StoredVectors(NamedTuple):
     model: str | None = None  # the signature of the one that made them, where the file says it
 
     def blocks(self, count: int) -> Iterator[Numbers]:
-        """The vectors [row, width], so many rows at a time."""
+        """The vectors [row, width], or (uint8) rows of bits, eight in a byte; so many rows at a time."""
         for block in self.arrays[self.name](count):
             if block.ndim != 2:
                 shape = shown(block.shape[1:])
@@ -74,19 +74,23 @@ class StoredVectors(NamedTuple):
 def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: int) -> Nearest:
     """The rows with the largest cosine(query, row); queries [query, width].
 
-    A zero vector has cosine 0 with everything. Errors: BertcliError if the widths differ, and for rows that are NaN or
-    infinite.
+    A zero vector has cosine 0 with everything. int8 rows are compared as stored: a scale per row changes no cosine.
+    Rows of bits are compared with the signs of the query: 1 − 2 · (bits that differ) / width, the cosine of vectors of
+    ±1. Errors: BertcliError if the widths differ, and for rows that are NaN or infinite.
     """
     width, count = queries.shape[1], 0
-    directions = queries / _lengths(queries.astype(np.float64))[:, None]
+    directions, signs = queries.astype(np.float64), quantize(queries, "binary").values
+    directions /= _lengths(directions)[:, None]
     rows, scores = np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0))
     for block in stored.blocks(max(1, NUMBERS // max(1, width))):
-        if block.shape[1] != width:
+        binary, held = block.dtype == np.uint8, block.shape[1]
+        if held != stored_width(width, "binary" if binary else "float32"):
+            what = f"{8 * held} bits" if binary else f"{held} numbers"
             raise BertcliError(
-                f"{stored.file} has vectors of {block.shape[1]} numbers, but this model gives {width}: use the model "
-                "and the settings that made them (layer, pooling, truncated dimensions)."
+                f"{stored.file} has vectors of {what}, but this model gives {width}: use the model and the settings "
+                "that made them (layer, pooling, truncated dimensions)."
             )
-        found = _cosines(directions, block)
+        found = _same_signs(signs, block, width) if binary else _cosines(directions, block)
         bad = np.flatnonzero(~np.isfinite(found).all(axis=0))
         if bad.size:
             raise BertcliError(f"{stored.file}, row {count + bad[0]}: NaN or infinite numbers; create the file again.")
@@ -114,6 +118,12 @@ def _lengths(vectors: Scores) -> Scores:
     """|x| of every row, 1 where that is 0."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     return np.where(lengths == 0, 1.0, lengths)
+
+
+def _same_signs(signs: NDArray[np.uint8], block: NDArray[np.uint8], width: int) -> Scores:
+    """The same [query, row] of vectors of ±1 whose bits are given."""
+    different = [np.bitwise_count(block ^ query).sum(axis=1, dtype=np.int64) for query in signs]
+    return 1 - 2 * np.array(different, np.float64).reshape(len(signs), len(block)) / width
 
 
 # ----------------------------------------------------------------------------------------------------- stored vectors

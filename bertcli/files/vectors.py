@@ -4,13 +4,19 @@ There is a row for every text of the input (with --chunk, for every chunk), in i
 has zeros for its row (nothing, where there is a row a token, or the vectors are sparse; null in Parquet), and
 FILE.errors.jsonl (in Parquet the column "error") says why.
 
-    one a text        embeddings [text, width]
+    one a text        embeddings [text, width], and of int8 scales [text]
     one a token       embeddings [token, width]; offsets [text + 1]: text i has the rows offsets[i] to offsets[i + 1]
     sparse            data, indices, indptr as in the CSR form of scipy.sparse, which can load the .npz
     of a model        model: its name and a digest of its weights; metadata in .safetensors and Parquet, not in .npy
     chunks            also index (of the text), chunk (its number), start, end (its characters in the text)
 
-As float16 each number is the nearest: its relative error is at most 2⁻¹¹ (below 2⁻¹⁴ the absolute one at most 2⁻²⁵).
+They may be quantized, each vector on its own, so a stream gives the same result as one array:
+
+    float16           the nearest value: relative error at most 2⁻¹¹ (absolute error at most 2⁻²⁵ below 2⁻¹⁴)
+    int8              x ≈ scale · q with scale = max|x| / 127: off by at most scale / 2 in every number (and 2⁻¹⁴³ where
+                      float32 has few digits for the scale); cosines need no scale
+    binary            one bit per number, 1 where x > 0; eight in a byte, the first in its highest bit (`np.packbits`,
+                      called ubinary in sentence-transformers); zeros fill the last byte
 """
 
 from __future__ import annotations
@@ -18,7 +24,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +37,11 @@ from bertcli.files.shards import ERRORS, LINES, Shards
 from bertcli.files.texts import Chunk, Failure, Text
 from bertcli.report.documents import as_json
 
-TYPES = {"float32": "<f4", "float16": "<f2"}
+TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
 MODEL = "model"  # where a file says which model made its vectors
+LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
 ORIGIN = ("index", "chunk", "start", "end")  # what a chunk is called in a file
-COLUMNS = {"embeddings": "embedding", "data": "values"}  # what a row of a table has
+COLUMNS = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what a row of a table has
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -62,13 +69,37 @@ class VectorBlock(Protocol):
     def vectors(self) -> Any: ...
 
 
-def rounded(vectors: NDArray[np.floating[Any]], dtype: str) -> NDArray[Any]:
-    """Vectors [row, width] as `dtype`; BertcliError for numbers beyond float16's 65504."""
-    with np.errstate(over="ignore"):
-        stored = vectors.astype(TYPES[dtype])
-    if not np.isfinite(stored).all():
-        raise BertcliError("A vector has numbers that float16 cannot hold (above 65504): leave out --dtype.")
-    return stored
+class Quantized(NamedTuple):
+    """`values` [row, width], or (binary) uint8 [row, ⌈width / 8⌉]; `scales` float32 [row] for int8, else None."""
+
+    values: NDArray[Any]
+    scales: NDArray[np.float32] | None = None
+
+
+def quantize(vectors: NDArray[np.floating[Any]], dtype: str) -> Quantized:
+    """Vectors [row, width] as `dtype`; BertcliError for numbers beyond float16's 65504 and for an unknown dtype."""
+    if dtype == "float32":
+        return Quantized(np.asarray(vectors, np.float32))
+    if dtype == "float16":
+        with np.errstate(over="ignore"):
+            halves = vectors.astype(np.float16)
+        if not np.isfinite(halves).all():
+            raise BertcliError(
+                "A vector has numbers that float16 cannot hold (above 65504): use another dtype (--dtype)."
+            )
+        return Quantized(halves)
+    if dtype == "binary":
+        return Quantized(np.packbits(vectors > 0, axis=1))
+    if dtype == "int8":
+        largest = np.abs(vectors.astype(np.float64)).max(axis=1, keepdims=True, initial=0)
+        steps = vectors * (LEVELS / np.where(largest > 0, largest, 1))
+        return Quantized(np.rint(steps).astype(np.int8), (largest[:, 0] / LEVELS).astype(np.float32))
+    raise BertcliError(f"There is no dtype '{dtype}'; choose from {', '.join(TYPES)}.")
+
+
+def stored_width(width: int, dtype: str) -> int:
+    """How many numbers, or (binary) bytes, a vector of this width takes."""
+    return -(-width // 8) if dtype == "binary" else width
 
 
 @dataclass(frozen=True)
@@ -128,7 +159,8 @@ class VectorForm:
         """The arrays of numbers: the type of each, and the shape of a row."""
         if self.sparse:
             return {"indices": ("<i4", ()), "data": ("<f4", ())}
-        return {"embeddings": (TYPES[self.dtype], (self.width,))}
+        scales: dict[str, Any] = {"scales": ("<f4", ())} if self.dtype == "int8" and self.ending != ".npy" else {}
+        return {"embeddings": (TYPES[self.dtype], (stored_width(self.width, self.dtype),)), **scales}
 
     def _columns(self) -> list[Column]:
         return [
@@ -155,7 +187,8 @@ class VectorForm:
             indices = np.concatenate([np.empty(0, np.int32), *(vector.indices for vector in vectors)])
             return {"data": data, "indices": indices}, [len(vector.indices) for vector in vectors]
         flat = np.concatenate([np.empty((0, self.width), np.float32), *vectors]) if self.ragged else np.asarray(vectors)
-        return {"embeddings": rounded(flat, self.dtype)}, [len(v) for v in vectors]
+        values, scales = quantize(flat, self.dtype)
+        return {"embeddings": values, **({} if scales is None else {"scales": scales})}, [len(v) for v in vectors]
 
     def _rows(self, block: VectorBlock) -> list[dict[str, Any]]:
         """The rows of a table beside the numbers: id (the text's own, else its number), text, text_pair and error."""

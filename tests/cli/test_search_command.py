@@ -30,7 +30,7 @@ def corpus(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "binary"])
 @pytest.mark.parametrize("ending", ["npy", "npz", "safetensors", "parquet"])
 def test_search_text_finds_itself(ending: str, dtype: str, model: Path, corpus: Path, tmp_path: Path) -> None:
     if ending == "parquet":
@@ -118,7 +118,7 @@ def _other(folder: Path) -> Path:
         ["--top-k", "3", "a text"],
         ["--query", "a", "--against", "v.npy", "a text"],
         ["--query", "a", "--against", "v.npy", "--pooling", "none"],
-        ["--query", "a", "--against", "v.npy", "--dtype", "float16"],
+        ["--query", "a", "--against", "v.npy", "--dtype", "int8"],
         ["--query", "a", "--against", "v.npy", "--similarity"],
         ["--query", "a", "--against", "v.npy", "--resume"],
         ["--query", "a", "--against", "v.npy", "--top-k", "0"],

@@ -60,11 +60,11 @@ def same_as_whole(arguments: Arguments, folder: Path, ending: str, count: int = 
     ("ending", "command"),
     [
         ("npy", "encode"),
-        ("npz", "encode --dtype float16 --pooling none"),
+        ("npz", "encode --dtype int8 --pooling none"),
         ("npz", "encode --sparse"),
         ("npz", "encode --chunk 8,2"),
         ("safetensors", "encode --pooling none"),
-        ("parquet", "encode --id-column id --dtype float16"),
+        ("parquet", "encode --id-column id --dtype int8"),
         ("parquet", "encode --chunk 8,2"),
         ("parquet", "encode --sparse"),
         ("json", "score"),

@@ -24,9 +24,9 @@ from bertcli.files.shards import Shards, State
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
 FORMS = {
     "npy": ["encode"],
-    "npz": ["encode", "--pooling", "none", "--dtype", "float16"],
+    "npz": ["encode", "--pooling", "none", "--dtype", "int8"],
     "safetensors": ["encode", "--pooling", "none"],
-    "parquet": ["encode", "--id-column", "id", "--dtype", "float16"],
+    "parquet": ["encode", "--id-column", "id", "--dtype", "int8"],
     "json": ["encode", "--keep-going"],
     "jsonl": ["fill-mask", "--keep-going", "--top-k", "2"],
 }

@@ -18,11 +18,12 @@ from safetensors.numpy import save_file
 
 from bertcli.errors import BertcliError
 from bertcli.files.search import Nearest, StoredVectors, in_memory, nearest, open_vectors
+from bertcli.files.vectors import quantize
 
 Array = NDArray[Any]
 VECTORS = np.random.default_rng(3).normal(size=(200, 20)).astype(np.float32)
 QUERIES = VECTORS[[7, 50]] + np.random.default_rng(4).normal(size=(2, 20)) / 20
-DTYPES = ("float32", "float16", "float64", "int8")
+DTYPES = ("float32", "float16", "int8", "binary")
 
 
 def save(folder: Path, ending: str, array: Array, name: str = "embeddings") -> str:
@@ -60,8 +61,9 @@ def by_hand(queries: Array, rows: Array, count: int) -> Nearest:
 def test_search_finds_the_nearest_rows_of_every_file(
     ending: str, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    values = (VECTORS * 30).astype(dtype)
-    expected = by_hand(QUERIES, values, 200)
+    values = quantize(VECTORS, dtype).values
+    signs = [np.where(x > 0, 1.0, -1.0) for x in (QUERIES, VECTORS)]
+    expected = by_hand(signs[0], signs[1], 200) if dtype == "binary" else by_hand(QUERIES, values, 200)
     for together in (1 << 22, 20 * 64, 1):
         monkeypatch.setattr("bertcli.files.search.NUMBERS", together)
         stored = open_vectors(save(tmp_path, ending, values))
@@ -143,6 +145,7 @@ def test_search_names_a_row_that_is_no_vector(bad: float, tmp_path: Path) -> Non
 def test_search_names_another_width(tmp_path: Path) -> None:
     message = refusal(save(tmp_path, ".npy", VECTORS[:, :8]))
     assert message.startswith("vectors.npy has vectors of 8 numbers, but this model gives 20: use the model")
+    assert "has vectors of 8 bits" in refusal(save(tmp_path, ".npy", quantize(VECTORS[:, :8], "binary").values))
 
 
 @pytest.mark.parametrize(

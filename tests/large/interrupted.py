@@ -36,7 +36,7 @@ COMMAND = (
 FORMS = {
     "npy": ["encode"],
     "safetensors": ["encode", "--pooling", "none"],
-    "npz": ["encode", "--dtype", "float16", "--pooling", "none"],
+    "npz": ["encode", "--dtype", "int8", "--pooling", "none"],
     "jsonl": ["encode"],
     "json": ["fill-mask", "--top-k", "3"],
     "parquet": ["encode", "--id-column", "id"],

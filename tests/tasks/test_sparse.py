@@ -114,7 +114,7 @@ def test_sparse_table_shows_the_heaviest_words(tmp_path: Path) -> None:
         ["--layer", "0"],
         ["--normalize"],
         ["--truncate-dim", "3"],
-        ["--dtype", "float16"],
+        ["--dtype", "int8"],
         ["--similarity"],
         ["--query", "tea", "--against", "x.npy"],
     ],
