@@ -8,19 +8,11 @@ import re
 import warnings
 from pathlib import Path
 
-from bertcli.checkpoint.cache import cache_folder, missing, snapshot
-from bertcli.checkpoint.sentence import asked
 from bertcli.errors import BertcliError, nearest, shown
 
 logger = logging.getLogger("bertcli")
 
 SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment")
-
-# The first models were on the Hub without an organization; a cache may have them under the old name or the new.
-HOMES = {
-    "bert": "google-bert", "roberta": "FacebookAI", "xlm": "FacebookAI", "distilbert": "distilbert",
-    "distilroberta": "distilbert", "albert": "albert", "camembert": "almanach",
-}  # fmt: skip
 
 # The Hub's own rule for names: words, dots and dashes, beginning and ending with a word, without "--", ".." or ".git".
 HUB_ID = re.compile(r"(?!.*(?:--|\.\.))(?!.*\.git$)(?:\b[\w.-]{1,96}\b/)?\b[\w.-]{1,96}\b", re.ASCII)
@@ -54,6 +46,9 @@ def find_model(
     _check_name(model)
     if revision is not None and not REVISION.fullmatch(revision):
         raise BertcliError(f"{shown(revision)} cannot be a revision: give a branch, a tag or a commit of {model}.")
+    from bertcli.checkpoint.cache import cache_folder, missing, snapshot  # what a folder does not need
+    from bertcli.checkpoint.sentence import asked
+
     repos = _names(model)
     cache = cache_folder(cache_dir)
     snapshots = [found for repo in repos if (found := snapshot(cache, repo, revision or "main")) is not None]
@@ -109,12 +104,11 @@ def _check_name(model: str) -> None:
 
 
 def _names(model: str) -> list[str]:
-    """The names under which the Hub may know the model, the given one first."""
-    organization, _, bare = model.rpartition("/")
-    home = HOMES.get(bare.partition("-")[0])
-    if home is None or organization not in ("", home):
+    """The names under which a cache may have the model, the given one first: BERT's own had no organization once."""
+    bare = model.removeprefix("google-bert/")
+    if not bare.startswith("bert-"):
         return [model]
-    return [model, bare if organization else f"{home}/{bare}"]
+    return [model, f"google-bert/{bare}" if bare == model else bare]
 
 
 def _offline_by_environment() -> bool:
