@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from numpy.typing import ArrayLike
 
-from bertcli.engine.array import Array
+from bertcli.engine.seam import Array
 from bertcli.errors import PATH, BertcliError, check_choice, check_kind, shown, shown_object
 from bertcli.files.texts import Pairs, Values, from_values
 from bertcli.models.config import Config

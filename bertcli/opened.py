@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli.engine.array import Array, Integers, is_shape_only
 from bertcli.engine.packing import Limits, MicroBatch, Packed, Padded
 from bertcli.engine.products import scatter_rows
-from bertcli.engine.seam import watched
+from bertcli.engine.seam import Array, Integers, is_shape_only, watched
 from bertcli.engine.threads import each_or_whole
 from bertcli.errors import BertcliError
 from bertcli.models.config import Config
-from bertcli.network.network import OF_TOKENS, Network, Outputs, outputs
+from bertcli.network.heads import OF_TOKENS, Network, Outputs, outputs
 
 if TYPE_CHECKING:
     from bertcli.checkpoint.loading import TensorUse
@@ -75,7 +74,7 @@ class Opened:
         config, there, network = found.config, found.heads, found.network
         session = None
         if engine.name == "onnx":
-            from bertcli.network.graph import open_session
+            from bertcli.network.exporter import open_session
 
             session = open_session(network, path, config, engine.precision, engine.device)
         stored = (config, there, network, name)

@@ -26,10 +26,10 @@ except SystemExit as ended:
     assert not ended.code, ended.code
 """
 MOST = {
-    "params --variant large": 47,
-    "fill-mask king": 69,
-    "encode king": 73,
-    "import bertcli.models.bert": 22,
+    "params --variant large": 45,
+    "fill-mask king": 62,
+    "encode king": 66,
+    "import bertcli.models.bert": 20,
 }
 
 

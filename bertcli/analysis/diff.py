@@ -25,7 +25,7 @@ from bertcli.analysis.similarity import NO_TEXT, Similarity, similarity, similar
 from bertcli.analysis.trace.recorder import Trace, run_shapes, trace
 from bertcli.checkpoint.tensors import FLOATS, open_file
 from bertcli.checkpoint.untrusted import open_regular
-from bertcli.engine.array import Array
+from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, first_line, shown, shown_object
 from bertcli.files.texts import from_values
 from bertcli.model import Model, expect_model

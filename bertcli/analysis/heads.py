@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from bertcli.analysis import options
 from bertcli.analysis.results import Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
-from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import pack
-from bertcli.engine.seam import Module, Op, watching
+from bertcli.engine.seam import Array, Integers, Module, Op, watching
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Values, from_values
 from bertcli.model import Model, expect_model, takes

@@ -16,8 +16,8 @@ import numpy as np
 
 from bertcli.analysis import options
 from bertcli.analysis.results import Numbers, spelled, tokens_of
-from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed, pack
+from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Texts, Values, from_values
 from bertcli.model import Model, expect_model, takes

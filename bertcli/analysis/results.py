@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.analysis.options import Asked
-from bertcli.engine.array import Array
 from bertcli.engine.packing import pack
+from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, logits, sigmoid
 from bertcli.tasks.classify import chosen_head, labels_of, own_activation

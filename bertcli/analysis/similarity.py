@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.engine.array import Array
 from bertcli.engine.packing import pack
+from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, damaged
 from bertcli.model import Model
 from bertcli.report.documents import Document, View

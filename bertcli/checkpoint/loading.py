@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertcli.checkpoint.lacking import ADVICE, lacks_weights
 from bertcli.checkpoint.sentence import network_place
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors, weights_file
 from bertcli.checkpoint.untrusted import read_object, read_optional
-from bertcli.engine.array import Array, shape_only
-from bertcli.errors import BertcliError
+from bertcli.engine.seam import Array, shape_only
+from bertcli.errors import BertcliError, shown
 from bertcli.models.config import Config
 from bertcli.models.registry import Family, Place, family, named_heads, parse_config, parse_heads
+from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
-from bertcli.network.network import Network
 
 UNUSED = "not part of this model"
 OWN_CODE = "it has code of its own (auto_map in config.json), which bertcli does not run, so use another model"
@@ -37,6 +38,10 @@ CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_emb
 # is, it is the first of the network's.
 FINE_TUNED = ("classifier", "token_classifier", "multiple_choice", "qa")
 BASE = ("embeddings", "encoder", "pooler")  # parts of a network whose tensors have the family's prefix
+
+
+# What files call the table of a static model: sentence-transformers' StaticEmbedding, and model2vec.
+TABLE, MODEL2VEC = "embedding.weight", "embeddings"
 
 
 class TensorUse(NamedTuple):
@@ -109,9 +114,7 @@ def _open(folder: Path) -> tuple[Config, Mapping[str, StoredTensor]]:
     """The configuration and the tensors in a folder."""
     folder, static = network_place(folder)
     if static:
-        from bertcli.checkpoint.static import open_static  # few checkpoints are of that kind
-
-        return open_static(folder)
+        return _open_static(folder)
     names = [path.relative_to(folder).as_posix() for path in (*folder.glob("*"), *folder.glob("onnx/*"))]
     if "config.json" not in names:
         within = sorted(folder.glob("*/config.json"), key=os.path.getmtime)  # of a training run the last
@@ -248,3 +251,44 @@ def _with_stored_labels(config: Config, stored: Mapping[str, StoredTensor], head
     if config.id2label or config.num_labels != Config.num_labels:
         return config
     return replace(config, num_labels=weight.shape[0])
+
+
+# ----------------------------------------------------------------------------------------------- static models
+
+
+def _open_static(folder: Path) -> tuple[Config, dict[str, StoredTensor]]:
+    """The configuration and the tensors of the table in a folder: row i is the vector of token i.
+
+    model2vec may store fewer rows, which of them each token has (`mapping`), and a factor for each token (`weights`):
+    then the table is computed, as sentence-transformers does it. Errors: BertcliError naming file and tensor.
+    """
+    stored = open_tensors(folder)
+    name = next((name for name in (TABLE, MODEL2VEC) if name in stored), None)
+    if name is None:
+        raise BertcliError(f"{folder} has neither a tensor {TABLE} nor {MODEL2VEC}: it holds no table of vectors.")
+    table = stored[name]
+    if len(table.shape) != 2:
+        raise BertcliError(f"{table.file} has tensor {name} of shape {table.shape}, which is no table of vectors.")
+    if name == MODEL2VEC and {"mapping", "weights"} & stored.keys():
+        stored = {name: table._replace(dtype="F32", array=_folded(table, stored))}
+    rows, width = stored[name].shape
+    return family("model2vec").config.parse({"vocab_size": rows, "hidden_dim": width}), stored
+
+
+def _folded(table: StoredTensor, stored: Mapping[str, StoredTensor]) -> NDArray[np.float32]:
+    """embeddings[mapping] · weights"""
+    values = table.float32()
+    if "mapping" in stored:
+        rows = stored["mapping"].array
+        if rows.dtype.kind not in "iu" or rows.ndim != 1 or not np.isin(rows, np.arange(len(values))).all():
+            raise BertcliError(f"{table.file} has a mapping that is not one of tokens to rows: fetch the model again.")
+        values = values[rows]
+    if "weights" in stored:
+        factors = stored["weights"].float32()
+        if factors.shape != (len(values),):
+            raise BertcliError(
+                f"{table.file} has weights of shape {shown(factors.shape)} for {len(values)} tokens: fetch it again."
+            )
+        values = values * factors[:, None]
+    values.setflags(write=False)
+    return values

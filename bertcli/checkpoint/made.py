@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli.engine.array import Array, shape_only
+from bertcli.engine.seam import Array, shape_only
 from bertcli.errors import BertcliError, check_count, shown
 from bertcli.network.module import Request
 

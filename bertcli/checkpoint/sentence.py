@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from bertcli.checkpoint.tensors import SINGLE_FILE, open_tensors, weights_file
 from bertcli.checkpoint.untrusted import flag, is_plain, positive, read_json, read_object, read_optional
-from bertcli.engine.array import Array
+from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.network.module import Module, parameter, setting
 from bertcli.network.ops import linear, norm

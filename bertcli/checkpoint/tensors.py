@@ -21,7 +21,6 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.state_dict import Refused, read_state_dict
 from bertcli.checkpoint.untrusted import is_plain, open_regular, read_bytes, read_object
 from bertcli.errors import BertcliError, shown
 
@@ -153,6 +152,8 @@ def _mapped(file: BinaryIO, path: Path) -> NDArray[np.uint8]:
 
 
 def _open_state_dict(path: Path, data: NDArray[np.uint8]) -> dict[str, StoredTensor]:
+    from bertcli.checkpoint.state_dict import Refused, read_state_dict  # most weights are safetensors
+
     try:
         arrays = read_state_dict(data.data)
     except Refused as error:

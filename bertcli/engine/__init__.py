@@ -1,9 +1,9 @@
 """How NumPy is made fast, and `onnx/`: the same description run by ONNX Runtime.
 
-    array     what an array is here                 products  a weight as it is stored, times few or many tokens
+    seam      where a pass can be watched           products  a weight as it is stored, times few or many tokens
     kernels   softmax, norms, activations in place  packing   no padding; attention and batches in pieces for the cache
-    threads   how many, and how they share a pass   seam      where a pass can be watched
-    blas      the library behind NumPy's products   positions where tokens stand, and how far apart
+    threads   how many, and how they share a pass   positions where tokens stand, and how far apart
+    blas      the library behind NumPy's products   tracer    what every op of a pass is given and gives
 
 A pass is limited by the rate of OpenBLAS's products: at 8 × 128 tokens of BERT-base they are 88 % of the time and run
 at the rate that large products alone reach. What is done about the rest, and what it gains:

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bertcli.engine.array import Array, Integers
-from bertcli.engine.seam import divided, untraced, watched
+from bertcli.engine.seam import Array, Integers, divided, untraced, watched
 from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError
 

@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 
 from bertcli.engine import kernels
-from bertcli.engine.array import Array, Integers
 from bertcli.engine.blas import avx512, can_be_set
+from bertcli.engine.seam import Array, Integers
 from bertcli.engine.threads import each, sharing, thread_count
 
 TILE = 24  # outputs: a multiple of the kernels' tiles, so that dividing them leaves no incomplete tile

@@ -18,7 +18,6 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.engine.array import Array, shape_only
 from bertcli.engine.packing import Packed, SameLength
 from bertcli.engine.seam import (
     ALL,
@@ -27,6 +26,7 @@ from bertcli.engine.seam import (
     STARTS,
     UNKNOWN,
     UNNAMED,
+    Array,
     Axes,
     Axis,
     Factor,
@@ -36,6 +36,7 @@ from bertcli.engine.seam import (
     Traced,
     View,
     extent,
+    shape_only,
     unknown,
     untraced,
 )

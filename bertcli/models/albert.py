@@ -12,9 +12,16 @@ from bertcli.models.config import activation, choice, count, layers
 from bertcli.models.registry import Family
 from bertcli.network import encoder
 from bertcli.network.encoder import EncoderLayer, Linear
-from bertcli.network.heads import Classifier, MultipleChoice, NextSentence, Pooler, QuestionAnswering, TokenClassifier
+from bertcli.network.heads import (
+    Classifier,
+    MultipleChoice,
+    Network,
+    NextSentence,
+    Pooler,
+    QuestionAnswering,
+    TokenClassifier,
+)
 from bertcli.network.module import part, parts, setting
-from bertcli.network.network import Network
 
 
 class Embeddings(electra.Embeddings):

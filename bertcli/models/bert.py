@@ -11,13 +11,13 @@ from bertcli.network.heads import (
     Classifier,
     MaskedLM,
     MultipleChoice,
+    Network,
     NextSentence,
     Pooler,
     QuestionAnswering,
     TokenClassifier,
 )
 from bertcli.network.module import part
-from bertcli.network.network import Network
 
 
 class Bert(Network):

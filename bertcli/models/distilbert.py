@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED
 from bertcli.models.config import Config, activation, count, layers
 from bertcli.models.registry import Family
 from bertcli.network import heads
 from bertcli.network.encoder import Encoder, LayerNorm
-from bertcli.network.heads import MaskedLM, QuestionAnswering, TokenClassifier
+from bertcli.network.heads import MaskedLM, Network, QuestionAnswering, TokenClassifier
 from bertcli.network.module import Module, fixed, parameter, part
-from bertcli.network.network import Network
 from bertcli.network.ops import add, embed
 
 

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array
 from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, BertConfig
 from bertcli.models.config import choice, count, layers
 from bertcli.models.registry import Family
 from bertcli.models.roberta import FINE_TUNED
 from bertcli.network import encoder, heads
 from bertcli.network.encoder import Encoder, LayerNorm, Linear
-from bertcli.network.heads import QuestionAnswering, TokenClassifier
+from bertcli.network.heads import Network, QuestionAnswering, TokenClassifier
 from bertcli.network.module import Module, fixed, parameter, part, setting
-from bertcli.network.network import Network
 
 
 class Embeddings(encoder.Embeddings):

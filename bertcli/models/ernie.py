@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array
 from bertcli.models import bert
 from bertcli.models.bert import Bert, BertConfig
 from bertcli.models.config import count

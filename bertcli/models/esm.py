@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
 from bertcli.models.bert import ATTENTION, LAYER, POOLER
 from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, renamed

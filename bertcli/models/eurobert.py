@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from bertcli.engine.array import Array
+from bertcli.engine.seam import Array
 from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, theta
 from bertcli.models.registry import Family, layer_names
 from bertcli.models.static import Embeddings

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array, Integers
 from bertcli.models import eurobert, static
 from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, number, theta
 from bertcli.models.registry import Family, layer_names

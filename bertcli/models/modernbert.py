@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array
 from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, theta
 from bertcli.models.registry import Family
 from bertcli.network import rotary

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import AttentionBlock, Packed
+from bertcli.engine.seam import Array, Integers
 from bertcli.models import distilbert
 from bertcli.models.bert import EMBEDDINGS, LAYER, POOLER
 from bertcli.models.config import count
@@ -13,9 +13,15 @@ from bertcli.models.registry import Family
 from bertcli.models.roberta import FINE_TUNED, LM_HEAD, MaskedLM, RobertaConfig
 from bertcli.network import encoder
 from bertcli.network.encoder import aligned
-from bertcli.network.heads import FirstTokenClassifier, MultipleChoice, Pooler, QuestionAnswering, TokenClassifier
+from bertcli.network.heads import (
+    FirstTokenClassifier,
+    MultipleChoice,
+    Network,
+    Pooler,
+    QuestionAnswering,
+    TokenClassifier,
+)
 from bertcli.network.module import fixed, parameter, part, parts
-from bertcli.network.network import Network
 from bertcli.network.ops import add, add_bias, embed, embed_counted, relative_bias
 
 

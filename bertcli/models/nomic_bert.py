@@ -7,16 +7,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array, Integers
 from bertcli.models.bert import EMBEDDINGS, MLM, POOLER
 from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, renamed, theta
 from bertcli.models.registry import Family, layer_names
 from bertcli.network import encoder, rotary
 from bertcli.network.encoder import LayerNorm
-from bertcli.network.heads import Classifier, MaskedLM, Pooler, TokenClassifier
+from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
 from bertcli.network.module import Module, parameter, part, parts
-from bertcli.network.network import Network
 from bertcli.network.ops import add, embed
 from bertcli.network.rotary import Attention, Gated
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, nearest, shown
 from bertcli.models.config import Config, texts
+from bertcli.network.heads import Network
 from bertcli.network.module import optional_parts
-from bertcli.network.network import Network
 
 ARCHITECTURES = {  # how the names of transformers' classes with a head end
     "pooler": ("Model",), "mlm": ("ForMaskedLM", "ForPreTraining"), "rtd": ("ForPreTraining",),

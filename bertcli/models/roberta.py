@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
 from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, POOLER, BertConfig
 from bertcli.models.config import count
 from bertcli.models.registry import Family
 from bertcli.network import encoder, heads
 from bertcli.network.encoder import Encoder
-from bertcli.network.heads import FirstTokenClassifier, MultipleChoice, Pooler, QuestionAnswering, TokenClassifier
+from bertcli.network.heads import (
+    FirstTokenClassifier,
+    MultipleChoice,
+    Network,
+    Pooler,
+    QuestionAnswering,
+    TokenClassifier,
+)
 from bertcli.network.module import fixed, part, setting
-from bertcli.network.network import Network
 from bertcli.network.ops import add, add_row, embed, embed_counted
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import ClassVar
 
-from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array, Integers
 from bertcli.models.config import Config, count
 from bertcli.models.registry import Family
+from bertcli.network.heads import Network
 from bertcli.network.module import Module, parameter, part
-from bertcli.network.network import Network
 from bertcli.network.ops import embed, pick
 
 

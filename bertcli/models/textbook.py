@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import divided
+from bertcli.engine.seam import Array, Integers, divided
 from bertcli.models.bert import BertConfig
 from bertcli.models.config import activation, eps
 from bertcli.models.registry import Family
+from bertcli.network.heads import Network
 from bertcli.network.module import Module, parameter, part, parts
-from bertcli.network.network import Network
 from bertcli.network.ops import (
     add,
     concat,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import AttentionBlock, Packed
+from bertcli.engine.seam import Array, Integers
 from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import add, each, embed, empty_like, linear, mix, norm, pick, scores, softmax, take
 

@@ -1,11 +1,94 @@
-"""The heads for pre-training and fine-tuning: modules that turn hidden states into predictions."""
+"""What every family's root is, hidden states from a batch, and the heads that turn them into predictions."""
 
 from __future__ import annotations
 
-from bertcli.engine.array import Array
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
+
+from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array, Integers
 from bertcli.network.encoder import LayerNorm, Linear
-from bertcli.network.module import Module, fixed, parameter, part, setting
-from bertcli.network.ops import linear
+from bertcli.network.module import Module, fixed, optional_parts, parameter, part, setting
+from bertcli.network.ops import linear, pick
+
+OF_TOKENS = frozenset({"mlm", "token_classifier", "qa", "rtd"})  # heads with an output for every token
+
+
+class Network(Module, abstract=True):
+    """Token ids to hidden states, with heads to apply to them.
+
+    A family's root has the parts `embeddings` and `encoder`, and its heads as optional parts.
+    """
+
+    embeddings: Any = None
+    encoder: Any = None
+    pooler: Any = None  # of the heads, a family declares those it has
+    mlm: Any = None
+    pooled: ClassVar[frozenset[str]] = frozenset()  # heads that read what the pooler makes of the first token
+
+    def forward(self, batch: Packed, rows: Integers | None = None) -> Array:
+        """Hidden states [token, hidden] of the last layer; with `rows` (ascending packed rows) only those."""
+        hidden: Array = self.encoder(self.embeddings(batch), batch, rows)
+        return hidden
+
+    def states(self, batch: Packed) -> Iterator[Array]:
+        """Hidden states after the embeddings and after each layer; a layer runs only when its output is asked for."""
+        states: Iterator[Array] = self.encoder.states(self.embeddings(batch), batch)
+        return states
+
+    def finish(self, state: Array) -> Array:
+        """What a layer's state goes through before a head reads it."""
+        return state
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The heads there are."""
+        return tuple(head for head in optional_parts(type(self)) if getattr(self, head) is not None)
+
+    def reads(self, head: str, batch: Packed) -> Integers | None:
+        """The packed rows of the hidden states that a head needs, whatever it gives; None for all."""
+        return None if head in OF_TOKENS else batch.first
+
+    def predict(self, head: str, hidden: Array, batch: Packed) -> Array:
+        """A head's logits from the hidden states that it reads.
+
+        mlm [row, vocabulary] for whatever rows are given; token_classifier [token, label]; qa [token, 2], the start and
+        the end of an answer; rtd [token, 1]; nsp and sop [batch, 2]; classifier [batch, label]; multiple_choice
+        [batch, 1]; pooler [batch, hidden], which are no logits.
+        """
+        if head in self.pooled:
+            hidden = self.pooler(hidden)
+        logits: Array = getattr(self, head)(hidden)
+        return logits
+
+
+class Outputs(NamedTuple):
+    """Hidden states and the output of each head; None for a head the model does not have"""
+
+    hidden: Array  # [token, hidden]
+    pooled: Array | None = None  # [batch, hidden]
+    mlm: Array | None = None  # logits [token, vocabulary]
+    nsp: Array | None = None  # logits [batch, 2]
+    sop: Array | None = None  # logits [batch, 2]
+    classifier: Array | None = None  # logits [batch, label]
+    token_classifier: Array | None = None  # logits [token, label]
+    qa: Array | None = None  # logits [token, 2]
+    multiple_choice: Array | None = None  # logits [batch, 1]
+    rtd: Array | None = None  # logits [token, 1]
+
+
+def outputs(network: Network, batch: Packed) -> Outputs:
+    """A whole pass: the encoder, then every head the model has; the pooler runs once for all heads that read it."""
+    hidden = network(batch)
+    found: dict[str, Array] = {}
+    for head in network.heads:
+        if head in network.pooled:
+            found[head] = getattr(network, head)(found["pooled"])
+            continue
+        rows = network.reads(head, batch)
+        logits = network.predict(head, hidden if rows is None else pick(hidden, rows), batch)
+        found["pooled" if head == "pooler" else head] = logits
+    return Outputs(hidden, **found)
 
 
 class Pooler(Module):

@@ -24,9 +24,8 @@ from dataclasses import field, fields
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
-from bertcli.engine.array import Array
+from bertcli.engine.seam import Array, Traced, Weight, plain
 from bertcli.engine.seam import Module as Module
-from bertcli.engine.seam import Traced, Weight, plain
 
 M = TypeVar("M", bound=Module)
 

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from bertcli.engine import kernels, positions
-from bertcli.engine.array import Array, Integers, is_shape_only, shape_only
 from bertcli.engine.products import empty_tokens, product, token_blocks
-from bertcli.engine.seam import op, refilled, untraced
+from bertcli.engine.seam import Array, Integers, is_shape_only, op, refilled, shape_only, untraced
 from bertcli.engine.threads import each as each
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import AttentionBlock, Packed
+from bertcli.engine.seam import Array, Integers
 from bertcli.network import encoder
 from bertcli.network.encoder import LayerNorm, Linear, aligned
+from bertcli.network.heads import Network
 from bertcli.network.module import Module, parameter, part, setting
-from bertcli.network.network import Network
 from bertcli.network.ops import (
     add,
     each,

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from bertcli.checkpoint.loading import UNUSED
 from bertcli.checkpoint.sentence import Dense, SentenceConfig
-from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array, Integers
 from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Text, Values, from_values
 from bertcli.models.registry import family

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from bertcli.engine.array import Array
 from bertcli.engine.onnx import pooling
-from bertcli.engine.onnx.exporter import Exporter
 from bertcli.engine.onnx.file import Export
 from bertcli.engine.onnx.graph import Tensor
 from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
-from bertcli.network.graph import HIDDEN, exporter_of
+from bertcli.network.exporter import HIDDEN, Exporter, exporter_of
 from bertcli.network.ops import pick
 from bertcli.opened import Opened
 from bertcli.report.tables import visible

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.checkpoint.sentence import SparsePooling
-from bertcli.engine.array import Array
 from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array
 from bertcli.opened import Opened
 from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.encode import PreparedBlock, PreparedTask

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import math
+import re
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tokenizers import AddedToken, processors
 from tokenizers import Tokenizer as Backend
 
-from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, read_whole
+from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, parse_json, read_whole
 from bertcli.errors import BertcliError, shown
-from bertcli.tokens.refused import refuse_growth, refuse_merges
 from bertcli.tokens.settings import ROLES, Settings
-from bertcli.tokens.vocabularies import open_vocabulary
 
 PANIC = "PanicException"  # a Rust panic; pyo3 does not derive it from Exception, and it cannot be imported
 
@@ -24,6 +27,12 @@ NAMES = (
     {"mask": "<mask>", "cls": "<s>", "sep": "</s>", "pad": "<pad>", "unk": "<unk>"},
     {"mask": "<mask>", "cls": "<cls>", "sep": "<eos>", "pad": "<pad>", "unk": "<unk>"},
 )
+
+# A tokenizer.json that would end the process, or take all memory, is refused before it sees a text.
+GROWTH_LIMIT = 10_000
+MERGES = re.compile(rb'"merges"\s*:\s*\[')  # a vocabulary may have the word, but gives it a number
+PREFIX = re.compile(rb'"continuing_subword_prefix"\s*:\s*"(?!")')
+ESCAPED = re.compile(rb"\\(?<!\\\\)(?:u00[2-7]|/)")  # letters that need not be escaped: they may hide a key
 
 logger = logging.getLogger("bertcli")
 
@@ -41,9 +50,11 @@ def open_backend(folder: Path, settings: Settings) -> Backend:
         if settings.framed:
             _overrule(backend, settings, file)
     else:
+        from bertcli.tokens.vocabularies import open_vocabulary  # most folders have a tokenizer.json
+
         with library_errors(f"The tokenizer in {folder} cannot be made of its files"):
             backend = open_vocabulary(folder, settings)
-        refuse_growth(backend, folder)
+        _refuse_growth(backend, folder)
         _append_tokens(backend, settings, folder)
     if settings.framed:
         _add_special_tokens(backend, settings)
@@ -85,10 +96,10 @@ def library_errors(what: str) -> Iterator[None]:
 
 def _from_json(file: Path) -> Backend:
     data = read_whole(file, VOCABULARY_LIMIT)
-    refuse_merges(data, file)
+    _refuse_merges(data, file)
     with library_errors(f"{file} cannot be read as a tokenizer"):
         backend = Backend.from_buffer(data)
-    refuse_growth(backend, file)
+    _refuse_growth(backend, file)
     if getattr(backend.model, "dropout", None):  # of merges, at random: for training, too
         backend.model.dropout = None
     backend.no_truncation()  # the stored settings are those of its training run; the limit is set at every encode
@@ -172,3 +183,42 @@ def _frame(backend: Backend, special: Mapping[str, str], folder: Path) -> None:
         pair=[f"{first}:0", "$A:0", f"{last}:0", *second],
         special_tokens=ids,
     )
+
+
+def _refuse_merges(data: bytes, file: Path) -> None:
+    """Raise BertcliError for a tokenizer.json with both merges and a mark of pieces that continue a word.
+
+    The library cuts the mark off every merge unseen and, in the middle of a character, ends the process.
+    """
+    if ESCAPED.search(data):
+        data = json.dumps(parse_json(data, file)).encode()
+    if MERGES.search(data) and PREFIX.search(data):
+        raise BertcliError(f"{file} merges pieces and has a continuing_subword_prefix, too: use another model.")
+
+
+def _refuse_growth(backend: Backend, file: Path) -> None:
+    """Raise BertcliError for a normalizer that makes texts so long that they fill the memory."""
+    if math.prod(map(_growth, _steps(backend.normalizer))) > GROWTH_LIMIT:
+        raise BertcliError(f"{file} makes texts more than {GROWTH_LIMIT:,} times as long: do not use this model.")
+
+
+def _steps(normalizer: Any) -> list[dict[str, Any]]:
+    """The steps of a normalizer, as in tokenizer.json; or none."""
+
+    def flat(step: dict[str, Any]) -> list[dict[str, Any]]:
+        return [one for part in step["normalizers"] for one in flat(part)] if step["type"] == "Sequence" else [step]
+
+    return [] if normalizer is None else flat(json.loads(normalizer.__getstate__()))
+
+
+def _growth(step: Mapping[str, Any]) -> float:
+    """How many letters a normalizer may turn one into by replacing and prepending: a → aa, 40 times, makes 10¹²."""
+    if step["type"] == "Prepend":
+        return 1 + len(step["prepend"])
+    if step["type"] == "Replace":
+        literal = step["pattern"].get("String")
+        return max(1, len(step["content"]) / len(literal)) if literal else 1 + len(step["content"])  # at every letter
+    if step["type"] == "Precompiled":  # a trie, whose size comes first, and what characters are replaced with
+        data = b64decode(step["precompiled_charsmap"])
+        return max(map(len, data[4 + int.from_bytes(data[:4], "little") :].split(b"\0")), default=1) or 1
+    return 1

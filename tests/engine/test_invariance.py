@@ -14,7 +14,7 @@ from reference import cases
 from vocabulary import WORDS
 
 import bertcli
-from bertcli.engine.array import Array
+from bertcli.engine.seam import Array
 from bertcli.engine.threads import set_thread_count
 from bertcli.tasks.options import Pooling
 

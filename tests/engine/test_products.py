@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertcli.engine import products, threads
-from bertcli.engine.array import Array
 from bertcli.engine.products import empty_tokens, product, scatter_rows
+from bertcli.engine.seam import Array
 
 SIZES = st.sampled_from([1, 2, 11, 12, 24, 36, 50, 96, 100, 384, 768, 1200])
 

@@ -14,8 +14,8 @@ from reference.family_cases import CASES, COLUMNS, Case, recorded_rows
 import bertcli
 from bertcli.engine.packing import Packed, pack
 from bertcli.model import Model
+from bertcli.network.heads import outputs
 from bertcli.network.module import parameters
-from bertcli.network.network import outputs
 
 RECORDED = Path(__file__).parents[1] / "reference" / "families"
 

@@ -9,8 +9,8 @@ from bertcli.engine.seam import Axes, Module, Traced, Weight, extent, watching
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.model import Model
 from bertcli.models.config import Config
+from bertcli.network.heads import outputs
 from bertcli.network.module import twins
-from bertcli.network.network import outputs
 
 SENTENCES, TOKENS = 2, 3  # of the pass, which computes no numbers
 

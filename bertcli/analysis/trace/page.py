@@ -19,11 +19,11 @@ import numpy as np
 
 from bertcli.analysis.trace.formulas import formula, latex, mathml
 from bertcli.analysis.trace.steps import Step
-from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Limits, Packed, Padded
+from bertcli.engine.seam import Array, Integers
 from bertcli.errors import BertcliError
+from bertcli.network.heads import Outputs
 from bertcli.network.module import parameters
-from bertcli.network.network import Outputs
 from bertcli.report.page import Markup, element, page
 from bertcli.report.tables import visible
 

@@ -13,14 +13,13 @@ from bertcli.analysis.trace.labels import Place, Words, chosen_words, words_for
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, multiplied, show, stats_of
 from bertcli.analysis.trace.tables import trace_document
 from bertcli.checkpoint.sentence import Dense
-from bertcli.engine.array import Array, Integers
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Module, Op, Traced, Weight, plain, watched, watching
+from bertcli.engine.seam import Array, Integers, Module, Op, Traced, Weight, plain, watched, watching
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.errors import BertcliError
 from bertcli.model import Model, expect_model
+from bertcli.network.heads import outputs
 from bertcli.network.module import twins
-from bertcli.network.network import outputs
 from bertcli.report.documents import Document, Documented
 from bertcli.report.tables import terminal_width
 

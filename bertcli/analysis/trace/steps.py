@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.engine.array import Array
-from bertcli.engine.seam import BATCH, ONE, Axes, Signature, extent
+from bertcli.engine.seam import BATCH, ONE, Array, Axes, Signature, extent
 from bertcli.report.documents import ByName
 
 ITEM = np.dtype(np.float32).itemsize

@@ -19,8 +19,8 @@ from tempfile import mkdtemp
 
 import numpy as np
 
-from bertcli.engine.array import Array
 from bertcli.engine.onnx.session import Session
+from bertcli.engine.seam import Array
 from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError
 

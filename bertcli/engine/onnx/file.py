@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import numpy as np
 
 import bertcli
-from bertcli.engine.array import Array
 from bertcli.engine.onnx.graph import FLOAT, INPUTS, Graph, Tensor
 from bertcli.engine.onnx.session import runtime
+from bertcli.engine.seam import Array
 
 if TYPE_CHECKING:
     import onnx

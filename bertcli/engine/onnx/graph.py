@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.engine.array import Array
+from bertcli.engine.seam import Array
 
 IDS, SEGMENTS, MASK = INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # the names that every tool expects
 FLOAT, INT64 = 1, 7  # of onnx.TensorProto

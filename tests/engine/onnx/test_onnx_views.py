@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bertcli.engine.onnx.exporter import BATCH, SEQUENCE, Exporter
 from bertcli.engine.onnx.file import Export, check, write
 from bertcli.engine.onnx.graph import FLOAT, IDS, Graph
 from bertcli.engine.seam import Traced, divided, plain
+from bertcli.network.exporter import BATCH, SEQUENCE, Exporter
 
 HEADS, SIZE = 2, 4
 WIDTH = HEADS * SIZE

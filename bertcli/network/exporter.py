@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bertcli.engine.array import Array
+import bertcli
+from bertcli.engine.onnx import file as onnx_file
 from bertcli.engine.onnx import rules
+from bertcli.engine.onnx.cache import key_of, open_cached
 from bertcli.engine.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Tensor
+from bertcli.engine.onnx.session import Session, check_device, require, runtime
 from bertcli.engine.packing import Packed, pack_padded
-from bertcli.engine.seam import Axes, Traced, View, Weight, plain, watching
+from bertcli.engine.seam import Array, Axes, Traced, View, Weight, plain, watching
 from bertcli.engine.tracer import Ran, Tracer, argument_names
+from bertcli.network.heads import Network
+from bertcli.network.module import Module, Parameter, parameters, twins
 
+logger = logging.getLogger("bertcli")
+
+OPSET = 20  # the first with Gelu
+HIDDEN = "last_hidden_state"
 SYMBOLS = {"B": "batch", "S": "sequence"}  # of the dimensions that may have any size
 BATCH, SEQUENCE = 2, 3  # of the pass; any sizes above 1 would do
 
@@ -125,3 +136,37 @@ def _order(axes: tuple[Axis, ...], order: Iterable[int]) -> list[int]:
     """The order of dimensions for an order of axes."""
     first = [len(_flat(axes[:number])) for number in range(len(axes))]
     return [first[number] + i for number in order for i in range(len(axes[number]))]
+
+
+def exporter_of(network: Network, after: Sequence[Module] = (), *, opset: int, half: bool) -> Exporter:
+    """A watcher that makes a graph of this network's passes, and of Dense layers that come `after` its pooling."""
+    trees: dict[str, Module] = {"": network, **{f"dense.{number}": layer for number, layer in enumerate(after)}}
+    places = [place for path, tree in trees.items() for place in twins(tree, path)]
+    known = {path: one.array for path, one, _ in places if isinstance(one, Parameter)}
+    return Exporter(Graph(known, opset, half=half), places)
+
+
+def open_session(network: Network, folder: Path, settings: object, precision: str, device: str) -> Session:
+    """ONNX Runtime with a graph in the cache that gives the hidden states of a network's last layer.
+
+    `folder` has the weights; `settings` is what the network was built from besides them. Errors: BertcliError if ONNX
+    Runtime is not installed, or cannot use this device.
+    """
+    require("onnx", "onnxruntime")
+    check_device(device)
+    known = {one.path: one.array for one in parameters(network) if one.path.split(".")[0] not in network.heads}
+    key = key_of(known, settings, bertcli.__version__, runtime().__version__, OPSET)
+    model = key_of({}, str(folder), precision)
+    if precision == "int8":
+        logger.info(onnx_file.MEASURED)
+    return open_cached(model, key, lambda file: _make(network, precision, file), device)
+
+
+def _make(network: Network, precision: str, file: Path) -> None:
+    """Write the graph, its weights apart, so that they are mapped into memory."""
+    exporter = exporter_of(network, opset=OPSET, half=False)
+    outputs = exporter.watch(lambda batch: {HIDDEN: network(batch)})
+    made = onnx_file.Export(exporter.graph, outputs, {})
+    onnx_file.write_parts(made, file, apart=True)
+    if precision == "int8":
+        onnx_file.quantize(file)
