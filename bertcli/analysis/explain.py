@@ -15,7 +15,7 @@ import numpy as np
 
 from bertcli.analysis.options import Explain
 from bertcli.analysis.results import Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
-from bertcli.files.table import cell
+from bertcli.files.records import cell
 from bertcli.files.texts import Texts, Values, from_values
 from bertcli.model import Model, expect_model, takes
 from bertcli.report.documents import ByName, Document, View

@@ -1,12 +1,11 @@
-"""The command line. Of it only this file, signals.py and streams.py run before Ctrl-C and closed pipes are handled."""
+"""The command line. Of it only this file and process.py run before Ctrl-C and closed pipes are handled."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
-from bertcli.cli.signals import INTERRUPTED, asked_to_end, heed_signals
-from bertcli.cli.streams import leave_streams, open_closed_streams
+from bertcli.cli.process import INTERRUPTED, asked_to_end, heed_signals, leave_streams, open_closed_streams
 
 
 def main() -> None:

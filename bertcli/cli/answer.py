@@ -10,7 +10,7 @@ from bertcli.cli.job import Job, read_texts
 from bertcli.cli.marked import MarkedTable, Passage, mark
 from bertcli.cli.options import InputOptions, argument, wrong
 from bertcli.files.formats import PAGE, TABLES
-from bertcli.files.table import Cell, cell
+from bertcli.files.records import Cell, cell
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Answer, option
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bertcli.cli.job import Job
 from bertcli.cli.options import MASKED_SAMPLE, SENTIMENT_SAMPLE, by_name, id_column_option, wrong
 from bertcli.files.formats import TABLES
-from bertcli.files.table import Cell, Table, cell
+from bertcli.files.records import Cell, Table, cell
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Classify, option
 

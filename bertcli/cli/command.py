@@ -16,8 +16,7 @@ import typer
 from typer.core import TyperCommand
 
 from bertcli.cli.options import DebugOptions, name_of, wrong
-from bertcli.cli.signals import INTERRUPTED, asked_to_end
-from bertcli.cli.streams import leave_streams
+from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
 from bertcli.errors import BertcliError
 from bertcli.report.tables import visible
 from bertcli.tasks.options import hints_of, kinds_of

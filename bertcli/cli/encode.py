@@ -12,8 +12,7 @@ from bertcli.cli.job import Job, Run, set_threads
 from bertcli.cli.options import SearchOptions, by_name, changed, id_column_option, refuse, wrong
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL
-from bertcli.files.shards import signature
-from bertcli.files.table import Cell, Table
+from bertcli.files.records import Cell, Table
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Encode, EncodeSparse, Prepared, option
 
@@ -95,17 +94,26 @@ class StorageOptions:
             return ARRAYS
         return (*ARRAYS, PARQUET) if one_a_text else SEVERAL
 
-    def form(self, run: Run[Encode]) -> dict[str, Any]:
-        """The arguments of a VectorForm about texts, file and model."""
+    def form(self, run: Run[Encode], width: int) -> VectorForm:
+        """How vectors of this width are stored."""
+        from bertcli.files.shards import signature
+        from bertcli.files.vectors import VectorForm
+
         job, wanted = run.job, run.wanted
-        return {
-            "chunked": wanted.chunk is not None,
-            "paired": job.texts.text_pair is not None or job.texts.pair_column is not None,
-            "own_ids": self.id_column is not None,
-            "keep_going": wanted.keep_going,
-            "ending": job.ending,
-            "model": signature(run.model.name, run.model.path),
-        }
+        if self.dtype == "int8" and job.ending == ".npy":
+            logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
+        return VectorForm(
+            width,
+            self.dtype,
+            ragged=wanted.pooling == "none",
+            sparse=self.sparse,
+            chunked=wanted.chunk is not None,
+            paired=job.texts.text_pair is not None or job.texts.pair_column is not None,
+            own_ids=self.id_column is not None,
+            keep_going=wanted.keep_going,
+            ending=job.ending,
+            model=signature(run.model.name, run.model.path),
+        )
 
 
 def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOptions) -> None:
@@ -155,7 +163,7 @@ def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOpti
     storage.refuse_contradictions(job, wanted)
     arrays = storage.array_endings(wanted.pooling != "none")
     run = job.begin("encode", wanted, by_name(storage), endings=RECORDS + arrays)
-    task, form, table = _sparse(run, storage) if storage.sparse else _dense(run, storage)
+    task, width, table = _sparse(run, storage) if storage.sparse else _dense(run)
     logger.info("%s.", task.summary)
     from bertcli.tasks.encode import record_blocks
     from bertcli.tasks.run import results
@@ -163,35 +171,28 @@ def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOpti
     if storage.similarity:
         _compare(run, results(task, run.texts))
     elif job.ending in arrays:
-        run.vectors(form, partial(results, task))
+        run.vectors(storage.form(run, width), partial(results, task))
     else:
         run.end(run.records(lambda texts, start: record_blocks(results(task, texts, start)), table))
 
 
-def _dense(run: Run[Encode], storage: StorageOptions) -> tuple[PreparedTask[Any], VectorForm, Table]:
-    """The task, and how its vectors are stored and shown."""
-    from bertcli.files.vectors import VectorForm
+def _dense(run: Run[Encode]) -> tuple[PreparedTask[Any], int, Table]:
+    """The task, how many numbers its vectors have, and how they are shown."""
     from bertcli.tasks.encode import plan
 
     task = plan(run.model, run.wanted)
-    if storage.dtype == "int8" and run.job.ending == ".npy":
-        logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
-    ragged = not task.plan.pooling
-    form = VectorForm(task.plan.width, storage.dtype, ragged=ragged, **storage.form(run))
-    return task, form, Table(TOKEN_COLUMNS, _token_rows) if ragged else Table(COLUMNS, _rows)
+    return task, task.plan.width, Table(COLUMNS, _rows) if task.plan.pooling else Table(TOKEN_COLUMNS, _token_rows)
 
 
-def _sparse(run: Run[Encode], storage: StorageOptions) -> tuple[PreparedTask[Any], VectorForm, Table]:
+def _sparse(run: Run[Encode], storage: StorageOptions) -> tuple[PreparedTask[Any], int, Table]:
     """The same for sparse vectors."""
-    from bertcli.files.vectors import VectorForm
     from bertcli.tasks.sparse import plan
 
     output = run.job.output
     words = storage.tokens or (output.output is None and output.format == "table")
     shared = {one.name: getattr(run.wanted, one.name) for one in fields(Prepared)}
     task = plan(run.model, EncodeSparse(**shared, words=words))
-    form = VectorForm(run.model.config.vocab_size, sparse=True, **storage.form(run))
-    return task, form, Table(SPARSE_COLUMNS, _sparse_rows)
+    return task, run.model.config.vocab_size, Table(SPARSE_COLUMNS, _sparse_rows)
 
 
 def _compare(run: Run[Encode], vectors: Generator[Any, None, None]) -> None:
@@ -214,7 +215,7 @@ def _compare(run: Run[Encode], vectors: Generator[Any, None, None]) -> None:
 
         save_stored(output.output, Stored("cosine", "<f4", (count, count), cosines(vectors_of(blocks))))
         return
-    from bertcli.files.records import record_output
+    from bertcli.files.forms import record_output
 
     numbers = [Column(_numbered(item.named), number=True) for item in items]
     table = Table(

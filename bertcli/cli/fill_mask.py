@@ -7,7 +7,7 @@ from typing import Any
 
 from bertcli.cli.job import Job
 from bertcli.files.formats import TABLES
-from bertcli.files.table import Cell, Table
+from bertcli.files.records import Cell, Table
 from bertcli.report.tables import Column
 from bertcli.tasks.options import FillMask
 

@@ -13,7 +13,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from bertcli.cli.marked import MarkedTable
 from bertcli.cli.options import (
     MASKED_SAMPLE,
     EngineOptions,
@@ -33,9 +32,9 @@ from bertcli.files.formats import PAGE, PARQUET, RECORDS, check_output, ending_o
 from bertcli.tasks.options import Reading
 
 if TYPE_CHECKING:
-    from bertcli.files.records import RecordForm, TableForm
+    from bertcli.files.forms import RecordForm, TableForm
+    from bertcli.files.records import Table
     from bertcli.files.shards import Fingerprint
-    from bertcli.files.table import Table
     from bertcli.files.texts import Texts
     from bertcli.files.vectors import VectorForm
     from bertcli.model import Model
@@ -141,16 +140,13 @@ class Run(Generic[W]):
 
         `begin(texts, progress)` gives them, from where `progress` has got to.
         """
-        from bertcli.files.records import record_output
+        from bertcli.files.records import printed
         from bertcli.tasks.task import Progress
 
         output = self.job.output
         if output.output is not None and self.job.ending != PAGE:
             return self._into_file(self._record_form(table), begin, attrgetter("records"), accuracy)
-        if isinstance(table, MarkedTable) and output.output is not None:
-            direct = table.page_in(output.output)
-        else:
-            direct = record_output(output.format, None, table)
+        direct = printed(output.format, table) if output.output is None else table.page_in(output.output)
         progress = Progress()
         with direct as write, self.counted(begin(self.texts, progress)) as blocks:
             for block in blocks:
@@ -162,7 +158,7 @@ class Run(Generic[W]):
         return progress
 
     def _record_form(self, table: Table) -> RecordForm | TableForm:
-        from bertcli.files.records import RecordForm, TableForm
+        from bertcli.files.forms import RecordForm, TableForm
 
         file = str(self.job.output.output)
         if self.job.ending in RECORDS:
@@ -307,9 +303,7 @@ def read_texts(
 
     `called` is the word for a text in messages. Wrong usage is a typer.BadParameter.
     """
-    from bertcli.files.inputs import from_files, takes_columns
-    from bertcli.files.lines import STANDARD_INPUT
-    from bertcli.files.texts import from_arguments
+    from bertcli.files.texts import STANDARD_INPUT, from_arguments
 
     files = options.input or []
     if options.texts and files:
@@ -326,10 +320,12 @@ def read_texts(
     }
     if options.format_in != "txt" and (options.texts or STANDARD_INPUT not in (files or [STANDARD_INPUT])):
         raise wrong("--format-in", "this is for standard input; a file's ending says it.")
-    for name, value in columns.items():
-        if value is not None and (options.texts or not takes_columns(files, options.format_in)):
+    if names := [name for name, value in columns.items() if value is not None]:
+        from bertcli.files.inputs import takes_columns
+
+        if options.texts or not takes_columns(files, options.format_in):
             why = "this needs named fields: an --input file .jsonl, .csv, .tsv or .parquet, or a pipe and --format-in."
-            raise wrong(name, why)
+            raise wrong(names[0], why)
     if options.texts:
         for text in filter(os.path.isfile, (*options.texts, options.text_pair or "")):
             logger.info("%r is read as a text; for the file of that name: -i %s", text, text)
@@ -338,6 +334,8 @@ def read_texts(
         return from_arguments(options.texts, options.text_pair)
     if not files and (sys.stdin is None or sys.stdin.isatty()):
         raise wrong(called.upper(), f"give a {called}, a file with --input, or pipe {called}s in, one per line.")
+    from bertcli.files.inputs import from_files
+
     found = from_files(
         files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,
         id_column=id_column, label_column=label_column, keep_going=keep_going, options=(column, pair_column),

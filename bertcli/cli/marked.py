@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bertcli.files.table import Table, cell
+from bertcli.files.records import Table, cell
 from bertcli.report.tables import Mark, print_marked, shows_shades, takes_escapes, visible
 
 PALEST = 0.25  # of a mark, from 0 to 1: that of a score of 0

@@ -8,7 +8,7 @@ from typing import Any
 
 from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, argument
-from bertcli.files.table import Cell, Table
+from bertcli.files.records import Cell, Table
 from bertcli.report.tables import Column
 from bertcli.tasks.options import option
 
@@ -44,7 +44,7 @@ def neighbors(model: ModelOptions, output: OutputOptions, wanted: NeighborsOptio
     source = read_texts(
         InputOptions(texts=wanted.words, input=[wanted.input] if wanted.input else None), output, called="word"
     )
-    from bertcli.files.records import record_output
+    from bertcli.files.forms import record_output
 
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
         opened = open_model(model, MASKED_SAMPLE)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bertcli.cli.job import Job, read_texts
 from bertcli.cli.options import InputOptions, argument, wrong
 from bertcli.files.formats import TABLES
-from bertcli.files.table import Cell, Table
+from bertcli.files.records import Cell, Table
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Rank, option
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertcli.cli.job import Job
-from bertcli.files.table import Cell, Table
+from bertcli.files.records import Cell, Table
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Score
 

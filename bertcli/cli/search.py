@@ -12,11 +12,11 @@ from bertcli.cli.job import Job, open_model, read_texts
 from bertcli.cli.options import MASKED_SAMPLE, SearchOptions, changed, wrong
 from bertcli.errors import BertcliError, shown
 from bertcli.files.formats import RECORDS, check_output
+from bertcli.files.forms import record_output
 from bertcli.files.inputs import from_files
-from bertcli.files.records import record_output
+from bertcli.files.records import Cell, Table
 from bertcli.files.search import Nearest, StoredVectors, nearest, open_vectors
 from bertcli.files.shards import signature
-from bertcli.files.table import Cell, Table
 from bertcli.files.texts import Text, Texts
 from bertcli.files.vectors import ORIGIN
 from bertcli.report.tables import Column

@@ -10,7 +10,7 @@ from bertcli.cli.job import Job
 from bertcli.cli.marked import MarkedTable, Passage, mark
 from bertcli.cli.options import InputOptions
 from bertcli.files.formats import PAGE, TABLES
-from bertcli.files.table import Cell
+from bertcli.files.records import Cell
 from bertcli.report.tables import Column
 from bertcli.tasks.options import Tag
 

@@ -10,7 +10,7 @@ from typing import Any
 from bertcli.cli.job import read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
 from bertcli.errors import shown
-from bertcli.files.table import Cell, Table
+from bertcli.files.records import Cell, Table
 from bertcli.report.tables import Column
 from bertcli.tasks.options import option
 
@@ -44,7 +44,7 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
     tells a text from its pair, for models that know segments; else it is 0.
     """
     source = read_texts(texts, output)
-    from bertcli.files.records import record_output
+    from bertcli.files.forms import record_output
 
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
         from bertcli.checkpoint.hub import find_model

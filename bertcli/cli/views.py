@@ -70,8 +70,8 @@ def show_each(
 
         save(str(output.output), page(list(found)).encode())
     elif output.output is not None or output.format != "table":
-        from bertcli.files.records import record_output
-        from bertcli.files.table import Table
+        from bertcli.files.forms import record_output
+        from bertcli.files.records import Table
 
         with record_output(output.format, output.output, Table((), lambda record: ())) as add:
             for one in found:
@@ -85,7 +85,8 @@ def show_each(
 
 def show_document(found: V, wanted: DocumentOptions, page: Callable[[V], str]) -> None:
     """One view of everything as a page or a JSON file, or printed."""
-    from bertcli.report.documents import as_json, print_document
+    from bertcli.report.documents import print_document
+    from bertcli.report.tables import as_json
 
     if wanted.output is None:
         print_document(found.document(), wanted.format)

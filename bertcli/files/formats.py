@@ -23,8 +23,8 @@ class Format(NamedTuple):
 FORMATS = {
     ".txt": Format(texts="rows.text_lines"),
     ".json": Format(records="records.write_array"),
-    ".jsonl": Format(texts="rows.json_lines", records="records.write_lines"),
-    ".csv": Format(texts="rows.comma_separated", rows="records.write_csv"),
+    ".jsonl": Format(texts="rows.json_lines", records="forms.write_lines"),
+    ".csv": Format(texts="rows.comma_separated", rows="forms.write_csv"),
     ".tsv": Format(texts="rows.tab_separated"),
     ".fasta": Format(texts="rows.sequences"),
     ".fa": Format(texts="rows.sequences"),

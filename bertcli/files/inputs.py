@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.files.formats import PARQUET, endings, loaded
-from bertcli.files.lines import STANDARD_INPUT, LineFile
+from bertcli.files.lines import LineFile
 from bertcli.files.rows import Field, Wanted
-from bertcli.files.texts import Text, Texts
+from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 
 if TYPE_CHECKING:
     from bertcli.files.parquet import ParquetRows  # brings NumPy, which few inputs need

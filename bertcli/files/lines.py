@@ -14,8 +14,8 @@ from contextlib import nullcontext
 from typing import BinaryIO, NamedTuple, cast
 
 from bertcli.errors import BertcliError
+from bertcli.files.texts import STANDARD_INPUT
 
-STANDARD_INPUT = "-"
 CHUNK = 1 << 18  # bytes
 LONGEST = 1 << 25  # bytes of a line: a longer one is not text, and a file without lines must not fill the memory
 PAUSE = 0.02  # seconds without input after which a pipe counts as waiting

@@ -1,108 +1,88 @@
-"""Records as JSON lines, one JSON array or a table: on standard output, or in a file."""
+"""A table of records under construction, and records on standard output: as a table, JSON lines or one JSON array."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from typing import IO, Any
 
-from bertcli.files.formats import RECORDS, check_output, ending_of, loaded
-from bertcli.files.shards import LINES, Shards
-from bertcli.files.table import Table
-from bertcli.report.documents import as_json
+from bertcli.report.tables import Column, as_json, print_table
 
 Record = Mapping[str, Any]
+Cell = str | int | float | bool | None
 IN_MEMORY = 1 << 24  # bytes of a JSON array kept in memory before a temporary file takes over
 
 
-def write_lines(stream: IO[bytes], lines: Iterable[bytes]) -> None:
-    """Records as JSON lines."""
-    stream.writelines(lines)
+@dataclass(frozen=True)
+class Table:
+    """Columns, the rows so far, and `rows_of`, which makes rows of a record.
 
-
-def write_array(stream: IO[bytes], lines: Iterable[bytes]) -> None:
-    """Records as one JSON array, one a line."""
-    between = b"[\n"
-    for line in lines:
-        stream.write(between + line.removesuffix(b"\n"))
-        between = b",\n"
-    stream.write(b"[]\n" if between == b"[\n" else b"\n]\n")
-
-
-def write_csv(stream: IO[bytes], shards: Shards, names: Sequence[str], numbers: Mapping[str, object]) -> None:
-    """Rows separated by commas, below a header; `numbers` say nothing here."""
-    stream.write(_csv_row(names))
-    stream.writelines(_csv_row(row[name] for name in names) for row in map(json.loads, shards.lines()))
-
-
-def _csv_row(cells: Iterable[Any]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text).writerow(cells)  # ended by \r\n: only then a lone \r, which ends rows, too, is quoted
-    return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"
-
-
-class RecordForm:
-    """How records stand in a .json or .jsonl file."""
-
-    def __init__(self, file: str) -> None:
-        self._write = loaded(ending_of(file), "records")
-
-    def arrays(self, records: Iterable[Record]) -> dict[str, bytes]:
-        """What a shard holds of records."""
-        return {LINES: b"".join(as_json(record) + b"\n" for record in records)}
-
-    def write(self, stream: IO[bytes], shards: Shards) -> None:
-        """Write the whole file."""
-        self._write(stream, shards.lines())
-
-
-class TableForm:
-    """How records stand in a .csv or .parquet file: the rows of their table, its numbers in full.
-
-    `keys` of a record stand in each of its rows, too, "id" as the second column and others as the last.
+    A record with an "error" has one row: what it has of the columns, and the error in a column of its own.
     """
 
-    def __init__(self, file: str, table: Table, keys: Sequence[str]) -> None:
-        self._write = loaded(ending_of(file), "rows")
-        self._table = table
-        self._keys = keys
+    columns: tuple[Column, ...]
+    rows_of: Callable[[Record], Iterable[tuple[Cell, ...]]]
+    rows: list[tuple[str, ...]] = field(default_factory=list)
 
-    def arrays(self, records: Iterable[Record]) -> dict[str, bytes]:
-        """What a shard holds of records: their rows as JSON lines."""
-        return {LINES: b"".join(json.dumps(row).encode() + b"\n" for record in records for row in self._rows(record))}
+    def add(self, record: Record) -> None:
+        """Append the rows of a record."""
+        self.rows.extend(tuple(map(cell, row)) for row in self.cells(record))
 
-    def _rows(self, record: Record) -> Iterator[dict[str, Any]]:
-        more = {key: record.get(key) for key in self._keys}
-        for cells in self._table.cells(record):
-            yield dict(zip(self._table.keys, cells[:-1], strict=True)) | more
+    @property
+    def keys(self) -> list[str]:
+        """The columns' names as a record or a file has them."""
+        return [column.name.replace(" ", "_") for column in self.columns]
 
-    def write(self, stream: IO[bytes], shards: Shards) -> None:
-        """Write the whole file."""
-        table, (first, *others) = self._table, self._table.keys
-        names = [first, *(["id"] if "id" in self._keys else []), *others, *(key for key in self._keys if key != "id")]
-        numbers = {key: column.number for key, column in zip(table.keys, table.columns, strict=True)}
-        self._write(stream, shards, names, numbers)
+    def cells(self, record: Record) -> Iterator[tuple[Cell, ...]]:
+        """The values in the rows of a record; the last is the error, if there is one."""
+        if "error" in record:
+            yield *map(record.get, self.keys), record["error"]
+        else:
+            yield from ((*row, None) for row in self.rows_of(record))
+
+    def shown(self) -> tuple[list[Column], list[list[str]]]:
+        """The columns that are not omitted, and the rows under them."""
+        columns = [*self.columns, Column("error", optional=True)]
+        kept = []
+        for i, column in enumerate(columns):
+            cells = {row[i] for row in self.rows}
+            if not (column.varying and not self.varies(cells)) and not (column.optional and cells <= {""}):
+                kept.append(i)
+        return [columns[i] for i in kept], [[row[i] for i in kept] for row in self.rows]
+
+    def varies(self, cells: set[str]) -> bool:
+        """Whether a column of these cells tells rows apart."""
+        return len(cells) > 1
+
+    def print(self) -> None:
+        """Print the table to standard output."""
+        print_table(*self.shown())
+
+    def page_in(self, file: str) -> AbstractContextManager[Callable[[Record], object]]:
+        """What takes the records of a web page, which is written at the end; for a table that can be one."""
+        raise NotImplementedError
+
+
+def cell(value: Cell) -> str:
+    """A value as a cell shows it: floats with four decimals, or in scientific notation if very small or large."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4f}" if value == 0 or 0.001 <= abs(value) < 1e6 else f"{value:.3e}"
+    return str(value)
 
 
 @contextmanager
-def record_output(format: str, file: str | None, table: Table) -> Iterator[Callable[[Record], object]]:
-    """`with record_output(…) as write:` — call `write(record)` for each; complete once the block succeeds.
+def printed(format: str, table: Table) -> Iterator[Callable[[Record], object]]:
+    """`with printed(…) as write:` — call `write(record)` for each; `format` is "table", "json" or "jsonl".
 
-    The ending of `file` decides the format; without one, `format` ("table", "json", "jsonl") goes to standard output.
-    After an error nothing has been printed and no file is left, except for the lines of a "jsonl" stream.
+    After an error nothing has been printed, except for the lines of "jsonl".
     """
-    if file is not None:
-        check_output(file, RECORDS)
-        form = RecordForm(file)
-        with Shards(file) as shards:
-            yield lambda record: shards.add(form.arrays([record]), {})
-            with shards.result() as stream:
-                form.write(stream, shards)
-    elif format == "jsonl":
+    if format == "jsonl":
         yield _at_once
     elif format == "json":
         from tempfile import SpooledTemporaryFile
@@ -120,3 +100,12 @@ def _at_once(record: Record) -> None:
     """Print a record as a line that a reader at the end of the pipe has now, not when a buffer is full."""
     sys.stdout.buffer.write(as_json(record) + b"\n")
     sys.stdout.buffer.flush()
+
+
+def write_array(stream: IO[bytes], lines: Iterable[bytes]) -> None:
+    """Records as one JSON array, one a line."""
+    between = b"[\n"
+    for line in lines:
+        stream.write(between + line.removesuffix(b"\n"))
+        between = b",\n"
+    stream.write(b"[]\n" if between == b"[\n" else b"\n]\n")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from bertcli.errors import BertcliError, shown, shown_object
 
 Pairs = Iterable[str | None] | str | None  # second texts: one for each text, or a single one for all
+STANDARD_INPUT = "-"  # where a file is named
 END = object()
 CHARACTERS_A_TOKEN = 4  # roughly, in English; it only affects how many texts are processed together
 

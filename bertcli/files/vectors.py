@@ -35,7 +35,7 @@ from bertcli.files.formats import PARQUET, ending_of, loaded
 from bertcli.files.parquet import LENGTHS, Column, write_parquet
 from bertcli.files.shards import ERRORS, LINES, Shards
 from bertcli.files.texts import Chunk, Failure, Text
-from bertcli.report.documents import as_json
+from bertcli.report.tables import as_json
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
 MODEL = "model"  # where a file says which model made its vectors

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bertcli.errors import damaged
 from bertcli.report.tables import (
-    CONTROL_BUT_LINES,
     Column,
+    as_json,
     folded,
     print_table,
     table_lines,
@@ -126,12 +125,3 @@ def _markdown(document: Document) -> str:
 def _in_markdown(text: str) -> str:
     """Text escaped for a Markdown table: it ends no column, emphasizes nothing and opens no tag."""
     return visible(" ".join(re.sub(r"[\\|*<`]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text).splitlines()))
-
-
-def as_json(value: Any, indent: int | None = None) -> bytes:
-    """A value as UTF-8, with what a terminal obeys as `\\u009b`; BertcliError for NaN and infinite numbers."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
-    except ValueError:  # JSON has no such numbers
-        raise damaged() from None
-    return CONTROL_BUT_LINES.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()

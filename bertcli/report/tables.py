@@ -6,6 +6,7 @@ import. rich is imported where it is needed.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from io import TextIOWrapper
 from itertools import zip_longest
 from typing import Any, NamedTuple
+
+from bertcli.errors import damaged
 
 BESIDE = 3  # cells a column takes besides its text: a space on either side, and the gap to the next column
 NARROWEST = 12  # a column of text is not folded below this
@@ -266,3 +269,12 @@ def take_any_text() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def as_json(value: Any, indent: int | None = None) -> bytes:
+    """A value as UTF-8, with what a terminal obeys as `\\u009b`; BertcliError for NaN and infinite numbers."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    except ValueError:  # JSON has no such numbers
+        raise damaged() from None
+    return CONTROL_BUT_LINES.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from bertcli.errors import BertcliError
-from bertcli.files.records import TableForm, record_output
+from bertcli.files.forms import TableForm, record_output
+from bertcli.files.records import Table
 from bertcli.files.shards import Shards
-from bertcli.files.table import Table
-from bertcli.report.documents import as_json
-from bertcli.report.tables import Column
+from bertcli.report.tables import Column, as_json
 
 RECORDS: list[dict[str, Any]] = [{"text": "é\n"}, {"text": "b", "score": 1e-7}, {"text": None}]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.analysis.trace.steps import Account, Stats, Step, Value
-from bertcli.files.table import cell
+from bertcli.files.records import cell
 from bertcli.report.documents import Document
 from bertcli.report.tables import Column
 

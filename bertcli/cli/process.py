@@ -1,0 +1,55 @@
+"""The process around a command: signals that ask it to end (Ctrl-C, SIGTERM, a closed terminal), and closed streams."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+INTERRUPTED = 130
+_asked: list[int] = []
+
+
+def heed_signals() -> None:
+    """From now on they end the process as an error does, so that half-written files are removed."""
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:  # not in the background
+        signal.signal(signal.SIGINT, _end)
+    signal.signal(signal.SIGTERM, _end)
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # not under nohup
+        signal.signal(signal.SIGHUP, _end)
+
+
+def asked_to_end() -> int | None:
+    """The exit status if one came: whatever error follows (an import that fails half-way) follows from it."""
+    return _asked[0] if _asked else None
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    _asked.append(128 + number)
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+
+# ----------------------------------------------------------------------------------------------------------- streams
+
+
+def open_closed_streams() -> None:
+    """Replace closed standard streams (`>&-`): writing a result to stdout fails, notes to stderr are discarded.
+
+    A stream to which nothing is written may be closed, as with -o.
+    """
+    if sys.stdout is None:
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
+def leave_streams() -> None:
+    """Discard what a closed stream no longer takes: Python would try again at exit, and complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

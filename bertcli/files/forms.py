@@ -1,0 +1,94 @@
+"""How records stand in a file: as JSON lines, one JSON array, or the rows of their table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
+
+from bertcli.files.formats import RECORDS, check_output, ending_of, loaded
+from bertcli.files.records import Record, Table, printed
+from bertcli.files.shards import LINES, Shards
+from bertcli.report.tables import as_json
+
+
+def write_lines(stream: IO[bytes], lines: Iterable[bytes]) -> None:
+    """Records as JSON lines."""
+    stream.writelines(lines)
+
+
+def write_csv(stream: IO[bytes], shards: Shards, names: Sequence[str], numbers: Mapping[str, object]) -> None:
+    """Rows separated by commas, below a header; `numbers` say nothing here."""
+    stream.write(_csv_row(names))
+    stream.writelines(_csv_row(row[name] for name in names) for row in map(json.loads, shards.lines()))
+
+
+def _csv_row(cells: Iterable[Any]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerow(cells)  # ended by \r\n: only then a lone \r, which ends rows, too, is quoted
+    return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"
+
+
+class RecordForm:
+    """How records stand in a .json or .jsonl file."""
+
+    def __init__(self, file: str) -> None:
+        self._write = loaded(ending_of(file), "records")
+
+    def arrays(self, records: Iterable[Record]) -> dict[str, bytes]:
+        """What a shard holds of records."""
+        return {LINES: b"".join(as_json(record) + b"\n" for record in records)}
+
+    def write(self, stream: IO[bytes], shards: Shards) -> None:
+        """Write the whole file."""
+        self._write(stream, shards.lines())
+
+
+class TableForm:
+    """How records stand in a .csv or .parquet file: the rows of their table, its numbers in full.
+
+    `keys` of a record stand in each of its rows, too, "id" as the second column and others as the last.
+    """
+
+    def __init__(self, file: str, table: Table, keys: Sequence[str]) -> None:
+        self._write = loaded(ending_of(file), "rows")
+        self._table = table
+        self._keys = keys
+
+    def arrays(self, records: Iterable[Record]) -> dict[str, bytes]:
+        """What a shard holds of records: their rows as JSON lines."""
+        return {LINES: b"".join(json.dumps(row).encode() + b"\n" for record in records for row in self._rows(record))}
+
+    def _rows(self, record: Record) -> Iterator[dict[str, Any]]:
+        more = {key: record.get(key) for key in self._keys}
+        for cells in self._table.cells(record):
+            yield dict(zip(self._table.keys, cells[:-1], strict=True)) | more
+
+    def write(self, stream: IO[bytes], shards: Shards) -> None:
+        """Write the whole file."""
+        table, (first, *others) = self._table, self._table.keys
+        names = [first, *(["id"] if "id" in self._keys else []), *others, *(key for key in self._keys if key != "id")]
+        numbers = {key: column.number for key, column in zip(table.keys, table.columns, strict=True)}
+        self._write(stream, shards, names, numbers)
+
+
+@contextmanager
+def record_output(format: str, file: str | None, table: Table) -> Iterator[Callable[[Record], object]]:
+    """`with record_output(…) as write:` — call `write(record)` for each; complete once the block succeeds.
+
+    The ending of `file` decides the format; without one, `format` goes to standard output, as in `printed`. After an
+    error no file is left.
+    """
+    if file is None:
+        with printed(format, table) as write:
+            yield write
+        return
+    check_output(file, RECORDS)
+    form = RecordForm(file)
+    with Shards(file) as shards:
+        yield lambda record: shards.add(form.arrays([record]), {})
+        with shards.result() as stream:
+            form.write(stream, shards)
