@@ -57,7 +57,6 @@ def diff(
     if any(pair is not None for _, pair, *_ in given):
         raise wrong("--text-pair", "texts are compared one by one, without pairs.")
     from bertcli.analysis import diff as views
-    from bertcli.analysis.similarity import Similarity
     from bertcli.model import load
     from bertcli.report.progress import counted
 
@@ -66,7 +65,7 @@ def diff(
     other = models.other if are_arrays else load(models.other, **models.fetching)
     several = counted([text.text for text in given], "diff", "texts", len(given))
     found = views.diff(model, other, several, tolerance=wanted.tolerance, max_length=wanted.max_length)
-    if wanted.check and isinstance(found, Similarity):
+    if wanted.check and isinstance(found, views.Similarity):
         raise BertcliError(f"{model.name} and {models.other} have different steps, which --check cannot compare.")
     show_document(found, shown, views.diff_page)
     if wanted.check and isinstance(found, views.Diff) and found.first is not None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bertcli.cli.analyzed import AnalyzedOptions, analyzed_model
-from bertcli.cli.options import ModelOptions, TableFormat, argument, refuse, wrong
+from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, refuse, wrong
+from bertcli.cli.params import AnalyzedOptions, analyzed_model
 from bertcli.files.formats import PAGE
 from bertcli.tasks.options import option
 
@@ -85,8 +85,9 @@ class TraceOptions:
             raise wrong("--attention", "the page shows the weights of every layer and head: leave this out.")
         if self.draws_pass and (analyzed.batch_size or 1) > 1:
             raise wrong("--batch-size", "the page shows one sentence.")
-        if self.attention is not None and self.format != "json":
-            refuse(self, OF_STEPS, "with --attention, only --format json shows the steps, too.")
+        if self.attention is not None and self.format in ("csv", "markdown"):
+            why = f"with --attention, {self.format} cannot show the steps: leave this out, or use --format json."
+            refuse(self, OF_STEPS, why)
         if analyzed.without_weights and self.text is not None:
             raise wrong("TEXT", "a variant or a config has no tokenizer; give --seq-len instead.")
         if analyzed.without_weights and self.seed is None:
@@ -161,6 +162,9 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
         save_arrays(wanted.save, {**inputs, **trace.arrays})
         logger.info("%d outputs written to %s.", len(trace.arrays), wanted.save)
     if choice is not None:
+        if any(name in OF_STEPS for name in changed(wanted)) and wanted.format == "table":
+            _show(model, trace, wanted)
+            print()
         if len(given.ids) > 1:
             logger.info("of %d sentences only the first is shown.", len(given.ids))
         _show_attention(trace, given.pieces, choice, wanted)

@@ -17,8 +17,7 @@ from hypothesis.extra import numpy as arrays_of
 from reference.view_cases import TEXTS, VECTORS
 
 import bertcli
-from bertcli.analysis.diff import Diff, diff_page, step_diff
-from bertcli.analysis.similarity import Similarity, linear_cka
+from bertcli.analysis.diff import Diff, Similarity, diff_page, linear_cka, step_diff
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import save_arrays

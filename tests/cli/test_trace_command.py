@@ -272,6 +272,11 @@ def test_trace_every_output_is_saved_under_its_path(ending: str, model: Path, tm
     assert not np.array_equal(arrays["encoder.layers.0.attention.scores"], weights)  # copied before it was worked on
 
 
+def test_trace_attention_may_be_shown_beside_the_steps(model: Path) -> None:
+    steps, weights = trace("-m", model, "--stats").out, trace("-m", model, "--attention", "0").out
+    assert trace("-m", model, "--stats", "--attention", "0").out == f"{steps}\n{weights}"
+
+
 # ------------------------------------------------------------------------------------------------------------- errors
 
 
