@@ -15,13 +15,16 @@ import numpy as np
 
 from bertcli.analysis.options import Explain
 from bertcli.analysis.results import Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
+from bertcli.errors import BertcliError
 from bertcli.files.records import cell
-from bertcli.files.texts import Texts, Values, from_values
+from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.model import Model, expect_model, takes
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import Markup, element, marked, page, shaded, table
 from bertcli.report.tables import Column, Mark
 from bertcli.tasks.batches import in_micro_batches
+from bertcli.tasks.options import Rank
+from bertcli.tasks.rank import LateRankTask
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens
 
@@ -51,6 +54,7 @@ class Contribution(ByName):
     end: int
     contribution: float
     side: int = 0  # 1: a word of the second text
+    match: str | None = None  # in late interaction: the token of the document that this one of the query found
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class Explanation(View):
     def record(self) -> dict[str, Any]:
         """The explanation as a JSON record; a pair's words have a `side`, 0 or 1."""
         names = ("word", "start", "end", "contribution", *(("side",) if self.text_pair is not None else ()))
+        names += ("match",) if self.late else ()
         pair = {} if self.text_pair is None else {"text_pair": self.text_pair}
         words = [{name: getattr(word, name) for name in names} for word in self.words]
         return {
@@ -80,6 +85,11 @@ class Explanation(View):
             "value": self.value,
             "words": words,
         }
+
+    @property
+    def late(self) -> bool:
+        """Whether words are the tokens of a query that found those of a document."""
+        return any(word.match is not None for word in self.words)
 
     @property
     def result(self) -> str:
@@ -102,15 +112,16 @@ class Explanation(View):
     def document(self) -> Document:
         """The table that `bertcli explain` prints below the shaded text."""
         columns = [Column("Word"), Column("Contribution", number=True), Column("Share", number=True)]
+        columns += [Column("Match")] * self.late
         rows = [
-            [word.word, f"{word.contribution:+.4f}", f"{share:+.1%}"]
+            [word.word, f"{word.contribution:+.4f}", f"{share:+.1%}", *[word.match or ""] * self.late]
             for word, share in zip(self.words, self.shares, strict=True)
         ]
         return Document(columns, rows, [self.result], self.record, self.record["words"])
 
     def texts(self) -> list[tuple[str, list[tuple[Contribution, float]]]]:
         """The text, and its pair if there is one, each with its words and their shades."""
-        both = list(zip(self.words, self.shades, strict=True))
+        both = [one for one in zip(self.words, self.shades, strict=True) if one[0].end > one[0].start]
         sides = [self.text] if self.text_pair is None else [self.text, self.text_pair]
         return [(text, [one for one in both if one[0].side == side]) for side, text in enumerate(sides)]
 
@@ -120,9 +131,10 @@ def explain(model: Model, texts: Values, wanted: Explain) -> list[Explanation]:
     """What each word of each text contributes to a result: `explanation.words`, `.value`, `.target`, `.record`.
 
     The result is the log-odds of `label` (default: the label predicted), the log-probability of `word` (default: the
-    best one) at the text's mask, or the cosine with the text `other`. by: "mask" puts [MASK] in a word's place,
-    "delete" leaves it out. Errors: BertcliError for a missing head, an unknown label or word, and a text that has no
-    mask, or several, where a word is asked about.
+    best one) at the text's mask, or the cosine with the text `other`; in late interaction the score of text and pair,
+    to which each token of the text adds its product with its `match`, the pair's token that it is nearest to. by:
+    "mask" puts [MASK] in a word's place, "delete" leaves it out. Errors: BertcliError for a missing head, an unknown
+    label or word, and a text that has no mask, or several, where a word is asked about.
     """
     return list(explanations(model, from_values(texts, wanted.pairs), wanted))
 
@@ -130,6 +142,10 @@ def explain(model: Model, texts: Values, wanted: Explain) -> list[Explanation]:
 def explanations(model: Model, texts: Texts, wanted: Explain) -> Iterator[Explanation]:
     """The same, one after the other."""
     expect_model(model)
+    late = None if model.path is None else model.sentence.late
+    if late is not None and wanted.other is None:
+        yield from _matched(LateRankTask.of(model, Rank(max_length=wanted.max_length), late), texts, wanted)
+        return
     limit = length_limit(model, wanted.max_length)
     for index, (text, pair, *_) in enumerate(texts):
         whole = prepared(model, text, wanted)
@@ -146,6 +162,25 @@ def explanations(model: Model, texts: Texts, wanted: Explain) -> Iterator[Explan
         )
         probability = None if result.probability is None else result.probability(value)
         yield Explanation(index, text, pair, result.target, result.meaning, value, tuple(contributed), probability)
+
+
+def _matched(task: LateRankTask, texts: Texts, wanted: Explain) -> Iterator[Explanation]:
+    """A ranking by late interaction: its score is the sum of what each token of the query finds in the document."""
+    if (wanted.label, wanted.word) != (None, None):
+        raise BertcliError("Late interaction gives one score for a query and a document: leave out label and word.")
+    for index, text in enumerate(texts):
+        if text.pair is None:
+            raise BertcliError("Give a query and a document to explain how they match (--text-pair).")
+        (found,) = task.matching(task.items([(index, text)]))
+        (query,) = task.queries.items([(index, Text(text.text))])
+        vectors, prompt, spans = task.queries.token_vectors, len(task.queries.preparation.prompt), query.tokens.offsets
+        assert vectors is not None
+        filled = vectors.filled(query.tokens)
+        words = []
+        for place, product, piece in zip(vectors.scored(filled), *found, strict=True):
+            start, end = (max(0, i - prompt) for i in (spans[place] if place < len(spans) else (0, 0)))
+            words.append(Contribution(filled.pieces[place], start, end, product, match=piece))
+        yield Explanation(index, text.text, text.pair, "score", "the score", sum(found.products), tuple(words))
 
 
 def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> list[Word]:

@@ -37,7 +37,7 @@ from bertcli.errors import BertcliError, first_line, shown
 ETAG = re.compile(r"[\w-]{1,128}", re.ASCII)  # becomes the name of a file below blobs/
 SMALL_FILES = re.compile(
     r"(\w*\d_\w+/)?(config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|sentence_[\w-]+_config)\.json"
-    r"|(modules|config_sentence_transformers|router_config)\.json",
+    r"|(modules|config_sentence_transformers|router_config)\.json|artifact\.metadata",
     re.ASCII,
 )
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.checkpoint.lacking import ADVICE, lacks_weights
-from bertcli.checkpoint.sentence import network_place
+from bertcli.checkpoint.sentence import PROJECTION, STANFORD, network_place
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors, weights_file
 from bertcli.checkpoint.untrusted import read_object, read_optional
 from bertcli.engine.seam import Array, shape_only
@@ -219,6 +219,7 @@ class _Loader:
             own = name.removeprefix(self.prefix)
             note = "for what bertcli does not do" if own.startswith(self.family.unread) else UNUSED
             note = "a constant" if own.endswith(CONSTANTS) else note
+            note = "for encode and rank" if name == PROJECTION and STANFORD in self.config.architectures else note
             self._take(self.stored[name], "ignored", None, note)
         missing = [name for name in self.taken if name not in self.stored]
         return tuple(self.taken[name] for name in [*self.stored, *missing])

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.checkpoint.tensors import SINGLE_FILE, open_tensors, weights_file
 from bertcli.checkpoint.untrusted import flag, is_plain, positive, read_json, read_object, read_optional
@@ -19,6 +19,9 @@ from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.network.module import Module, parameter, setting
 from bertcli.network.ops import linear, norm
+
+if TYPE_CHECKING:
+    from bertcli.checkpoint.late import LateInteraction
 
 # In the order in which the modes flagged in older folders are concatenated; those not in MODES are refused.
 FLAGS = {
@@ -28,12 +31,16 @@ FLAGS = {
 }  # fmt: skip
 MODES = ("cls", "max", "mean", "mean_sqrt_len")
 NETWORKS = ("Transformer", "MLMTransformer", "StaticEmbedding")
-MODULES = (*NETWORKS, "Pooling", "SpladePooling", "Dense", "LayerNorm", "Normalize")
-IN_FOLDERS = ("Pooling", "SpladePooling", "Dense", "LayerNorm")
+MASK = "MultiVectorMask"  # which of a late-interaction model's vectors are scored
+MODULES = (*NETWORKS, "Pooling", "SpladePooling", "Dense", "LayerNorm", "Normalize", MASK)
+IN_FOLDERS = ("Pooling", "SpladePooling", "Dense", "LayerNorm", MASK)
 ORDER = re.compile(
     "Transformer( Pooling( Dense| LayerNorm)*)?( Normalize)*|(MLM)?Transformer SpladePooling"
-    "|StaticEmbedding( Dense)*( Normalize)*"
+    "|StaticEmbedding( Dense)*( Normalize)*|Transformer( Dense)*( Normalize)* MultiVectorMask( Normalize)*"
 )
+PYLATE, STANFORD = "pylate.models.Dense.Dense", "HF_ColBERT"
+OF_PYLATE = re.compile("Transformer( Dense)*( Normalize)*")
+PROJECTION = "linear.weight"  # of Stanford's models, beside the network's tensors
 SCORES = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}  # activations of a cross-encoder's logits
 ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}
 
@@ -43,7 +50,7 @@ TRANSFORMER_FILES = tuple(
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
 MODEL_FILE, ROUTER_FILE = "config_sentence_transformers.json", "router_config.json"
-SCORES_NAME = "scores"  # what the last module of a cross-encoder gives
+SENTENCE, SCORES_NAME = "sentence_embedding", "scores"  # what modules give; the latter the last of a cross-encoder
 
 UNSPECIFIED = "since the checkpoint specifies no pooling"
 UNASKED = "but nobody asked the Hub whether the model says otherwise"
@@ -90,7 +97,8 @@ class SentenceConfig(NamedTuple):
     `prompt` is prepended to every text unless another of `prompts` is asked for; without `include_prompt` its tokens
     are left out of the pooling. `do_lower_case` lower-cases the text before the tokenizer sees it.
     A cross-encoder made of modules has `scores` in place of `dense`: the layers from the pooled vector of a pair to its
-    logits. `routed`: it is the route for documents of a Router.
+    logits. `routed`: it is the route for documents of a Router. `late` is set for a late-interaction model, of which
+    `dense` and `normalize` are for the vectors of tokens, and `prompt` is that of documents.
     """
 
     pooling: tuple[str, ...] = ()
@@ -106,6 +114,7 @@ class SentenceConfig(NamedTuple):
     sparse: SparsePooling | None = None
     scores: tuple[Dense | LayerNorm, ...] = ()
     routed: bool = False
+    late: LateInteraction | None = None
 
 
 class _Module(NamedTuple):
@@ -131,7 +140,12 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
     )
     layers: list[Dense | LayerNorm] = []
     size, output = None, ""
-    found = found._replace(routed=_routed(folder))
+    late = read_late(folder)
+    input_name = SENTENCE if late is None else "token_embeddings"
+    found = found._replace(routed=_routed(folder), late=late)
+    if late is not None:
+        prompts = {**prompts, "query": late.query.prompt, "document": late.document.prompt}
+        found = found._replace(prompts=prompts, prompt=late.document.prompt, normalize=MASK not in _kinds(folder))
     for module in _read_modules(folder):
         file = folder / module.path / "config.json"
         if module.kind == "Pooling":
@@ -147,19 +161,36 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
         elif module.kind == "SpladePooling":
             found = found._replace(sparse=_read_sparse(file))
         elif module.kind == "Dense":
-            dense, output = _read_dense(file, size)
+            dense, output = _read_dense(file, size, input_name)
             size = len(dense.weight)
             layers.append(dense)
         elif module.kind == "LayerNorm":
             layers.append(_read_norm(file, size))
         elif module.kind == "Normalize":
+            _one_of(read_optional(file), "module_input_name", (input_name,), file)
             found = found._replace(normalize=True)
     if output == SCORES_NAME:
         return found._replace(scores=tuple(layers))
+    if late is not None and late.stanford:
+        layers = [_projection(folder)]
     dense_layers = tuple(layer for layer in layers if isinstance(layer, Dense))
     if len(dense_layers) < len(layers):
         raise _unusable(folder / "modules.json", "lists a LayerNorm in what is no cross-encoder")
     return found._replace(dense=dense_layers)
+
+
+def read_late(folder: Path) -> LateInteraction | None:
+    """How a late-interaction model reads queries and documents; None for any other model."""
+    own, kinds = read_optional(folder / MODEL_FILE), _kinds(folder)
+    stanford = not kinds and STANFORD in str(read_optional(folder / "config.json").get("architectures"))
+    if not stanford and MASK not in kinds and not _of_pylate(own):
+        return None
+    from bertcli.checkpoint.late import of_modules, of_stanford  # few checkpoints are of that kind
+
+    if stanford:
+        return of_stanford(folder)
+    path = {module.kind: folder / module.path / "config.json" for module in _read_modules(folder)}
+    return of_modules(own, folder / MODEL_FILE, _read_prompts(folder)[0], _transformer_file(folder), path.get(MASK))
 
 
 def read_limit(folder: Path) -> int | None:
@@ -266,11 +297,23 @@ def _of_documents(folder: Path, modules: list[Any]) -> list[Any]:
     return [{"type": types.get(name), "path": name} for name in route if isinstance(name, str)] + modules[1:]
 
 
+def _kinds(folder: Path) -> list[str]:
+    """The names of the modules' classes."""
+    return [_kind(entry) for entry in _entries(folder)]
+
+
+def _of_pylate(own: Mapping[str, Any]) -> bool:
+    """Whether a model was saved by PyLate, by its config_sentence_transformers.json."""
+    return own.get("model_type") == "ColBERT" or "query_prefix" in own
+
+
 def _read_modules(folder: Path) -> list[_Module]:
     """The modules, in one of the orders of ORDER; empty where none are listed."""
     file, entries = folder / "modules.json", _entries(folder)
     found = [_module(entry, file) for entry in entries]
     kinds = [module.kind for module in found]
+    if OF_PYLATE.fullmatch(" ".join(kinds)) and _of_pylate(read_optional(folder / MODEL_FILE)):
+        return found
     if not ORDER.fullmatch(" ".join(kinds)) and (kinds or os.path.lexists(file)):
         wanted = "one Transformer, one Pooling, then Dense and Normalize, or one Transformer and SpladePooling"
         raise _unusable(file, f"lists the modules {', '.join(kinds)}; bertcli supports {wanted}, in this order")
@@ -299,7 +342,7 @@ def _kind(entry: Any) -> str:
     """The name of a module's class; empty for a class that is not of sentence-transformers."""
     kind = entry.get("type") if isinstance(entry, dict) else None
     package, _, name = kind.rpartition(".") if isinstance(kind, str) else ("", "", "")
-    return name if package.startswith("sentence_transformers.") else ""
+    return name if package.startswith("sentence_transformers.") or kind == PYLATE else ""
 
 
 def _read_pooling(config: dict[str, Any], file: Path) -> tuple[tuple[str, ...], int | None]:
@@ -326,12 +369,15 @@ def _read_sparse(file: Path) -> SparsePooling:
     )
 
 
-def _read_dense(file: Path, size: int | None) -> tuple[Dense, str]:
-    """The layer stored next to a Dense module's config.json, and what it gives; `size`: of its input, if known."""
+def _read_dense(file: Path, size: int | None, of: str) -> tuple[Dense, str]:
+    """The layer stored next to a Dense module's config.json, and what it gives; `size`: of its input, if known.
+
+    of: what sentence-transformers calls its input.
+    """
     config = read_object(file)
     _one_of(config, "use_residual", (False,), file)
-    _one_of(config, "module_input_name", ("sentence_embedding",), file)
-    output = _one_of(config, "module_output_name", ("sentence_embedding", SCORES_NAME), file)
+    _one_of(config, "module_input_name", (of,), file)
+    output = _one_of(config, "module_output_name", (of, *[SCORES_NAME] * (of == SENTENCE)), file)
     name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     activation = _activation(name, ACTIVATIONS, "has the activation_function", file)
     shape = (config.get("out_features"), config.get("in_features"))
@@ -342,6 +388,19 @@ def _read_dense(file: Path, size: int | None) -> tuple[Dense, str]:
     if size not in (None, shape[1]):
         raise BertcliError(f"{file} takes vectors of length {shape[1]}, but the previous module gives {size}.")
     return Dense(arrays["linear.weight"], arrays.get("linear.bias"), activation), output
+
+
+def _projection(folder: Path) -> Dense:
+    """The layer of one of Stanford's models, whose tensor stands beside those of the network."""
+    tensors, width = open_tensors(folder), read_object(folder / "config.json").get("hidden_size", 768)
+    if PROJECTION not in tensors:
+        raise BertcliError(f"{folder} lacks tensor {PROJECTION}: fetch the model again.")
+    tensor = tensors[PROJECTION]
+    if len(tensor.shape) != 2 or tensor.shape[1] != width:
+        raise BertcliError(
+            f"{tensor.file} has tensor {PROJECTION} of shape {tensor.shape}, but hidden_size is {width}."
+        )
+    return Dense(tensor.float32(), None, "identity")
 
 
 def _read_norm(file: Path, size: int | None) -> LayerNorm:
@@ -370,11 +429,16 @@ def _arrays(file: Path, wanted: Mapping[str, tuple[Any, ...]]) -> dict[str, Arra
 # ------------------------------------------------------------------------------------------------------- other files
 
 
-def _read_transformer(folder: Path) -> tuple[int | None, bool]:
-    """max_seq_length and do_lower_case of the Transformer module; a static model has none."""
+def _transformer_file(folder: Path) -> Path | None:
+    """Where the settings of the Transformer module are; a static model has none."""
     at, static = network_place(folder)
-    file = next((at / name for name in TRANSFORMER_FILES if os.path.lexists(at / name)), None)
-    if file is None or static:
+    return next((at / name for name in TRANSFORMER_FILES if os.path.lexists(at / name) and not static), None)
+
+
+def _read_transformer(folder: Path) -> tuple[int | None, bool]:
+    """max_seq_length and do_lower_case of the Transformer module."""
+    file = _transformer_file(folder)
+    if file is None:
         return None, False
     config = read_object(file)
     return positive(config, "max_seq_length", file), flag(config, "do_lower_case", False, file)

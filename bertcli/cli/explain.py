@@ -41,9 +41,11 @@ def explain(
 
     The result is the log-odds ln(p / (1 - p)) of a label (of a reranker its
     score), the log-probability of a word at a mask, or (--with) the cosine with
-    another text. Words are what the tokenizer takes for words; special tokens
-    are never replaced. On a terminal words are blue for, red against; a .html
-    file is a page of all texts.
+    another text. A model of late interaction (ColBERT) shows for each token of
+    the query the token of the document (--text-pair) that it matched. Words are
+    what the tokenizer takes for words; special tokens are never replaced. On a
+    terminal words are blue for, red against; a .html file is a page of all
+    texts.
     """
     given = begin(texts, threads, output.output, (*RECORDS, PAGE))
     opened = open_model(model, MASKED_SAMPLE if wants_masked_sample(wanted, texts) else SENTIMENT_SAMPLE)

@@ -70,7 +70,7 @@ class _Job(Job):
 
 
 def rank(job: _Job, wanted: Rank) -> None:
-    """Rank documents by how well they answer a query, with a cross-encoder.
+    """Rank documents by how well they answer a query: a cross-encoder, or late interaction.
 
     bertcli rank -m cross-encoder/ms-marco-MiniLM-L6-v2 tea "We sell it." Rain
     bertcli rank -m my-model "tea shop" -i documents.jsonl --top-k 10
@@ -83,8 +83,9 @@ def rank(job: _Job, wanted: Rank) -> None:
     query, which stand together, are ranked among each other. A .csv or .parquet
     file has the rows of the table.
 
-    A cross-encoder with one output is needed (-m). A pair that is too long
-    loses tokens from the longer side first.
+    A cross-encoder with one output is needed, or a model of late interaction
+    (ColBERT). Of a pair that is too long a cross-encoder cuts the longer side
+    first; the other cuts queries and documents each at a length of its own.
     """
     run = job.begin("rank", wanted, sample=None, endings=TABLES)
     from bertcli.tasks.rank import plan, ranked

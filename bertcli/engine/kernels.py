@@ -30,8 +30,8 @@ SQUARES = 64  # summed at a time; hidden sizes that are not a multiple of it: al
 
 
 def softmax(x: Array) -> Array:
-    """exp(x - max) / sum along the last axis, in place."""
-    np.subtract(x, x.max(axis=-1, keepdims=True), out=x)
+    """exp(x - max) / sum along the last axis, in place; of nothing, nothing."""
+    np.subtract(x, x.max(axis=-1, keepdims=True, initial=-np.inf), out=x)
     np.exp(x, out=x)
     total = x.sum(axis=-1, keepdims=True)
     np.reciprocal(total, out=total)

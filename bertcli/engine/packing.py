@@ -59,6 +59,15 @@ class SameLength(NamedTuple):
         else:
             yield from self.cut(1)
 
+    def near(self, window: int) -> Iterator[SameLength]:
+        """The same group; queries further than `window` behind the last key of the only sentence are without keys."""
+        last = self.queries.start + self.key_length + window
+        if self.sentences > 1 or self.queries.stop <= last:
+            yield self
+        else:
+            yield self._replace(queries=slice(self.queries.start, last))
+            yield SameLength(1, slice(last, self.queries.stop), slice(self.keys.start, self.keys.start))
+
     def some(self, queries: slice, keys: slice) -> SameLength:
         """Of the only sentence, these queries and keys; of several, all."""
         if self.sentences > 1:
@@ -149,7 +158,8 @@ class Packed:
         scores = sum(group.score_count for group in self.groups) * heads
         limit = min(MOST_SCORES, max(LEAST_SCORES, scores // thread_count()))
         blocks: list[AttentionBlock] = []
-        for number, group in enumerate(self.groups):
+        groups = self.groups if window is None else [part for group in self.groups for part in group.near(window)]
+        for number, group in enumerate(groups):
             if window is None or group.key_length <= LOCAL_QUERIES + 2 * window:
                 blocks += _blocks(group, number, heads, limit)
             else:
@@ -181,6 +191,13 @@ class Packed:
         offsets = untraced(self.offsets)
         counts = np.diff(np.searchsorted(untraced(rows), offsets))
         return replace(self, groups=_groups(counts, np.diff(offsets)))
+
+    def attending(self, counts: Sequence[int]) -> Packed:
+        """The same batch with only the first `counts` tokens of each sentence as keys; every row remains a query."""
+        spans = zip(pairwise(self.offsets.tolist()), counts, strict=True)
+        return replace(
+            self, groups=tuple(SameLength(1, slice(*span), slice(span[0], span[0] + count)) for span, count in spans)
+        )
 
     def aligned(self, queries: Integers) -> Packed:
         """The same batch, its groups of sentences whose tokens stand at the same positions.
@@ -234,7 +251,7 @@ def pack_padded(ids: Integers, segments: Integers, mask: NDArray[np.bool_]) -> t
 def _blocks(group: SameLength, number: int, heads: int, limit: int) -> Iterator[AttentionBlock]:
     """About `limit` scores per block: some sentences, or some heads of one, or some queries of one head."""
     alone = group.query_length * group.key_length
-    together = max(1, limit // (alone * heads))
+    together = max(1, limit // max(1, alone * heads))
     step = heads if together > 1 else min(heads, max(1, limit // alone))
     several = max(LEAST_QUERIES, limit // group.key_length) if alone > limit else group.query_length
     for part in group.cut(together):

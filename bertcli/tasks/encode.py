@@ -6,7 +6,8 @@ import logging
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,10 @@ from bertcli.tasks.prepared import Preparation, chunks, prepare
 from bertcli.tasks.run import results
 from bertcli.tasks.task import Item, Record, Records, Result, Task, Window, merged
 from bertcli.tokens import Tokenizer
+
+if TYPE_CHECKING:
+    from bertcli.checkpoint.late import Role
+    from bertcli.tasks.late import TokenVectors
 
 logger = logging.getLogger("bertcli")
 SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound of torch.nn.functional.normalize
@@ -49,6 +54,10 @@ def encode(model: Opened, texts: Values, wanted: Encode) -> Array:
 def plan(model: Opened, wanted: Encode) -> EncodeTask:
     """What gives the blocks; BertcliError for options that do not fit together, or the model."""
     how, (preparation, reading) = Plan.make(model, wanted), prepare(model, wanted)
+    if how.role is not None:
+        from bertcli.tasks.late import limit_of
+
+        reading = replace(reading, max_length=limit_of(model, how.role, reading.max_length))
     if preparation.chunking and not how.pooling:
         raise BertcliError("Chunks have one vector each: leave out chunk (--chunk), or the pooling 'none'.")
     if model.engine.name != "numpy" and not how.last_layer_only:
@@ -163,11 +172,25 @@ class EncodeTask(PreparedTask[Block]):
         return f"pooling {self.plan.reason}{length}{self.preparation.summary}"
 
     def compute(self, window: Window) -> Block:
+        if self.token_vectors is not None:
+            of_texts = [item.tokens for item in window.items]
+            scored, rows = self.token_vectors.of(of_texts, self.reading.batch_tokens)
+            items = [replace(item, tokens=tokens) for item, tokens in zip(window.items, scored, strict=True)]
+            return Block(window.progress, items, window.failures, rows)
         rows = in_packed_batches([item.tokens for item in window.items], self.reading.batch_tokens, self.vectors)
         if not self.plan.pooling:
             return Block(window.progress, window.items, window.failures, rows)
         vectors = np.stack(rows) if rows else np.empty((0, self.plan.width), np.float32)
         return Block(window.progress, window.items, window.failures, vectors)
+
+    @cached_property
+    def token_vectors(self) -> TokenVectors | None:
+        """What gives the vectors of a late-interaction model's tokens."""
+        if self.plan.role is None:
+            return None
+        from bertcli.tasks.late import TokenVectors
+
+        return TokenVectors(self.model, self.plan.role, self.plan.finish)
 
     def vectors(self, packed: Packed) -> Iterable[Array]:
         """Vectors of one micro-batch: [width] per text, or [token, width] per text if nothing is pooled."""
@@ -209,6 +232,7 @@ class Plan:
     reason: str
     last_layer_only: bool
     cut_last: bool  # after normalization, as a sentence model's own truncate_dim is
+    role: Role | None = None  # of texts in late interaction
 
     @classmethod
     def make(cls, model: Opened, wanted: Encode) -> Plan:
@@ -219,6 +243,11 @@ class Plan:
             raise BertcliError(
                 "This checkpoint is made for sparse vectors: add --sparse (model.encode_sparse), or choose a pooling."
             )
+        if own.late is not None and pooling == "auto":
+            raise BertcliError(
+                "This checkpoint has a vector for each token (late interaction): rank documents with it, add --pooling "
+                "none, or choose a pooling."
+            )
         if not own.pooling and pooling == "auto":
             _refuse_projection(model)
         if own.scores and pooling == "auto":
@@ -226,6 +255,13 @@ class Plan:
         last = model.config.num_hidden_layers
         layers = _layers(wanted.layer, last)
         modes, reason = _modes(pooling, own)
+        role = None
+        if own.late is not None and not modes:
+            if layers != (last,):
+                raise BertcliError("Late interaction reads the last layer: leave out layer (--layer).")
+            kind = "query" if wanted.prompt_name == "query" else "document"
+            role, reason = getattr(own.late, kind), f"none, as requested: a vector for every token of a {kind}"
+        projected = bool(modes) == (own.late is None)  # whether the checkpoint's layers are for such vectors
         if "pooler" in modes:
             check_head(model, "pooler", "The pooling 'pooler'")
             if layers != (last,):
@@ -234,7 +270,7 @@ class Plan:
                     "pooling."
                 )
         width = model.config.hidden_size * len(layers) * max(1, len(modes))
-        dense = own.dense if modes else ()
+        dense = own.dense if projected else ()
         if dense and dense[0].weight.shape[1] != width:
             raise BertcliError(
                 f"This checkpoint's Dense layer takes vectors of length {dense[0].weight.shape[1]}, but this pooling "
@@ -251,12 +287,13 @@ class Plan:
         return cls(
             pooling=modes,
             layers=layers,
-            normalize=(own.normalize and bool(modes)) if wanted.normalize is None else wanted.normalize,
+            normalize=(own.normalize and projected) if wanted.normalize is None else wanted.normalize,
             dense=dense,
             width=truncate_dim or width,
             reason=reason,
             last_layer_only=layers == (last,),
             cut_last=own_cut is not None,
+            role=role,
         )
 
     @property
@@ -302,16 +339,15 @@ def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Arra
 
 
 def _refuse_projection(model: Opened) -> None:
-    """Raise BertcliError for a layer after the network that nothing here applies, as ColBERT's."""
+    """Raise BertcliError for a layer after the network that nothing here applies."""
     of = family(model.config.model_type)
     ours = [use.name for use in model.uses if use.use != "ignored"]
     applied = {name.partition(".")[0] for name in (*ours, *(of.begins(head) or "" for head in of.head_names))}
     for name, shape in ((use.name, use.shape) for use in model.uses if use.note == UNUSED):
         if name.partition(".")[0] not in applied and len(shape) == 2 and shape[1] == model.config.hidden_size:
-            late = "colbert" in str(model.config.architectures).lower()
             raise BertcliError(
-                f"{model.name} ends in a layer {shown(name)}{' for late interaction' * late}, which bertcli does not "
-                "run: choose a pooling (--pooling) to encode texts without it."
+                f"{model.name} ends in a layer {shown(name)}, which bertcli does not run: choose a pooling (--pooling) "
+                "to encode texts without it."
             )
 
 

@@ -1,23 +1,27 @@
-"""rank: documents in the order in which a cross-encoder finds them relevant to a query.
+"""rank: documents in the order in which a cross-encoder, or late interaction, finds them relevant to a query.
 
-score = activation(logit of the classifier for the pair of query and document)
+score = activation(logit of the classifier for the pair of query and document), or that of `bertcli.tasks.late`
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import groupby
+from logging import getLogger
 
 import numpy as np
 
+from bertcli.checkpoint.late import LateInteraction
 from bertcli.checkpoint.sentence import SentenceConfig, read_cross_encoder
 from bertcli.engine.packing import Packed, Sentence
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Failure, Text, Texts, from_values
 from bertcli.opened import Opened
 from bertcli.order import best_first
+from bertcli.tasks import encode
 from bertcli.tasks.batches import (
     ACTIVATIONS,
     Numbers,
@@ -27,11 +31,13 @@ from bertcli.tasks.batches import (
     in_packed_batches,
     logits_of_each,
 )
-from bertcli.tasks.encode import pool
-from bertcli.tasks.options import Rank
+from bertcli.tasks.encode import EncodeTask, pool
+from bertcli.tasks.late import Matching, matching
+from bertcli.tasks.options import Encode, Rank, Reading
 from bertcli.tasks.run import results
-from bertcli.tasks.task import START, Item, Progress, Record, Records, RecordTask
+from bertcli.tasks.task import START, Item, Progress, Record, Records, RecordTask, Window
 
+logger = getLogger("bertcli")
 LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal scores differ by less than rounding
 
 
@@ -48,8 +54,10 @@ def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Tex
 
 
 def plan(model: Opened, wanted: Rank) -> RankTask:
-    """What scores the pairs; BertcliError for a model that is no cross-encoder."""
+    """What scores the pairs; BertcliError for a model that scores none."""
     own = SentenceConfig() if model.path is None else model.sentence
+    if own.late is not None:
+        return LateRankTask.of(model, wanted, own.late)
     if not own.scores:
         check_head(model, "classifier", "rank")
     outputs = len(own.scores[-1].weight) if own.scores else model.config.num_labels
@@ -148,16 +156,65 @@ class RankTask(RecordTask):
             raise BertcliError(f"{item.place} is a query without a document to rank.")
 
     def records(self, items: list[Item]) -> Iterator[Record]:
-        sentences = [item.tokens for item in items]
-        found = logits_of_pairs(self.model, sentences, self.reading.batch_tokens)
-        for item, logits in zip(items, found, strict=True):
-            score = float(ACTIVATIONS[self.activation](logits)[0])
+        for item, (score, logit) in zip(items, self.scores(items), strict=True):
             record = {"query": item.text.text, "corpus_id": item.index, "score": score, "text": item.text.pair}
-            yield {**record, LOGIT: float(logits[0])}
+            yield {**record, LOGIT: logit}
+
+    def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
+        """Each pair's score, and the number that pairs are ordered by."""
+        for logits in logits_of_pairs(self.model, [item.tokens for item in items], self.reading.batch_tokens):
+            yield float(ACTIVATIONS[self.activation](logits)[0]), float(logits[0])
 
     def failed(self, failure: Failure) -> Record:
         text = failure.text
         return {"query": text.text, "corpus_id": failure.index, "text": text.pair, "error": failure.error}
+
+
+@dataclass(frozen=True, eq=False)
+class LateRankTask(RankTask):
+    """Documents by late interaction with their query; a document is cut, and so is a query, each by itself."""
+
+    queries: EncodeTask
+    documents: EncodeTask
+    mean: bool
+
+    @classmethod
+    def of(cls, model: Opened, wanted: Rank, late: LateInteraction) -> LateRankTask:
+        """How a model ranks that has these settings."""
+        options = {one.name: getattr(wanted, one.name) for one in fields(Reading)}
+        documents = encode.plan(model, Encode(pooling="none", **options))
+        options |= {"max_length": None, "keep_going": False}
+        queries = encode.plan(model, Encode(pooling="none", prompt_name="query", **options))
+        return cls(model, documents.reading, "identity", wanted.top_k, queries, documents, late.mean)
+
+    @cached_property
+    def _warned(self) -> set[str]:
+        """Queries that were said to be cut: once each."""
+        return set()
+
+    def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
+        """The documents, each with the text that it belongs to."""
+        documents = self.documents.items([(index, Text(text.pair or "")) for index, text in numbered])
+        return [replace(item, text=text) for item, (_, text) in zip(documents, numbered, strict=True)]
+
+    def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
+        """Each document's score, twice."""
+        for found in self.matching(items):
+            yield sum(found.products), sum(found.products)
+
+    def matching(self, items: list[Item]) -> Iterator[Matching]:
+        """What the tokens of each document's query find in it."""
+        texts = list(dict.fromkeys(item.text.text for item in items))
+        queries = self.queries.window([Text(text) for text in texts], 0)
+        for text, item in zip(texts, queries.items, strict=True):
+            if item.tokens.truncated and self.reading.truncation == "warn" and text not in self._warned:
+                limit = self.queries.limit
+                logger.warning("the query %s was cut to %d tokens, as many as the model reads.", shown(text), limit)
+                self._warned.add(text)
+        query_of = dict(zip(texts, self.queries.compute(queries).vectors, strict=True))
+        documents = self.documents.compute(Window(items, [], START))
+        for item, vectors in zip(documents.items, documents.vectors, strict=True):
+            yield matching(query_of[item.text.text], vectors, item.tokens.pieces, self.mean)
 
 
 def ranked(task: RankTask, pairs: Texts, start: Progress = START) -> Generator[Records, None, None]:

@@ -9,9 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
-from bertcli.checkpoint.sentence import network_place
+from bertcli.checkpoint.sentence import network_place, read_late
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.models.config import Config
@@ -57,8 +58,11 @@ class Tokenizer:
         Errors: BertcliError for a missing or unreadable file, and (with `config`) for a vocabulary larger than the
         embedding matrix.
         """
-        folder, static = network_place(folder)
+        late, (folder, static) = read_late(folder), network_place(folder)
         settings = Settings(framed=False) if static else read_settings(folder)
+        markers = [] if late is None else [one for marker in late.markers for one in (marker, *marker.split()[:1])]
+        tokens = (AddedToken(marker, normalized=False, special=True) for marker in markers)
+        settings = settings._replace(described=(*settings.described, *tokens))
         return cls(open_backend(folder, settings), settings, config)
 
     def save(self, folder: Path) -> None:

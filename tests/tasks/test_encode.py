@@ -162,7 +162,8 @@ def test_encode_applies_a_checkpoints_own_truncate_dim(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "shape", "architecture", "message"),
     [
-        ("linear.weight", (12, 32), "HF_ColBERT", "layer 'linear.weight' for late interaction, which bertcli does not"),
+        ("linear.weight", (12, 32), "HF_ColBERT", "a vector for each token"),
+        ("linear.weight", (12, 32), "BertModel", "layer 'linear.weight', which bertcli does not"),
         ("projection.dense.weight", (7, 32), "BertModel", "layer 'projection.dense.weight', which bertcli does not"),
         ("cls.seq_relationship.weight", (2, 32), "BertModel", None),  # of pre-training
         ("bert.embeddings.other.weight", (2, 32), "BertModel", None),

@@ -1,0 +1,131 @@
+"""Late interaction (ColBERT): how a folder says that queries and documents are read, a vector for each of their tokens.
+
+Three layouts: sentence-transformers' MultiVectorEncoder, PyLate up to version 3, and Stanford's. Source of their
+meaning: sentence-transformers 6, which reads all three.
+"""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bertcli.checkpoint.untrusted import flag, positive, read_optional
+from bertcli.errors import BertcliError, shown
+
+METADATA = "artifact.metadata"  # Stanford's settings
+CANONICAL = 32  # tokens of a query, where a folder of PyLate or Stanford does not say
+
+
+class Role(NamedTuple):
+    """How queries are read, or documents: with `prompt` before them, cut to `length` tokens (None: the model's limit).
+
+    Up to `filled` tokens they are followed by `token` (None: the mask token), which is scored, too; if not `attended`,
+    no other token looks at it. The pieces `skipped` are not scored.
+    """
+
+    prompt: str = ""
+    length: int | None = None
+    filled: int = 0
+    token: str | None = None
+    attended: bool = True
+    skipped: tuple[str, ...] = ()
+
+
+class LateInteraction(NamedTuple):
+    """How both are read. `mean`: scores are divided by the number of the query's tokens.
+
+    `markers` are prompts, or begin them, that were one token each in training, whatever a tokenizer makes of such text.
+    A model of `stanford`'s layout has its last layer among the network's tensors.
+    """
+
+    query: Role
+    document: Role
+    mean: bool = False
+    markers: tuple[str, ...] = ()
+    stanford: bool = False
+
+
+def of_modules(
+    own: dict[str, Any], file: Path, prompts: dict[str, str], transformer: Path | None, mask: Path | None
+) -> LateInteraction:
+    """A MultiVectorEncoder, or a model of PyLate, which has no module `mask`.
+
+    `own` is what the main `file` holds, `transformer` and `mask` are the files of these modules' settings.
+    """
+    markers = []
+    for name in ("query", "document"):
+        marker = _text(own, f"{name}_prefix", "", file)
+        prompts[name] = marker + prompts.get(name, "").removeprefix(marker)
+        markers += [marker] if marker else []
+    if mask is None:
+        skipped = _words(own, "skiplist_words", [*string.punctuation], file)
+        expansion: dict[str, Any] | None = {
+            "strategy": "fixed",
+            "length": positive(own, "query_length", file) or CANONICAL,
+            "attend": flag(own, "attend_to_expansion_tokens", False, file),
+        }
+        if not flag(own, "do_query_expansion", True, file):
+            expansion = None
+        query, document = _roles(own, file, expansion)
+        tasks = ["document"]
+    else:
+        settings = {} if transformer is None else read_optional(transformer)
+        query, document = _roles(settings, transformer or file, settings.get("query_expansion"))
+        masks = read_optional(mask)
+        skipped, tasks = _words(masks, "skiplist_words", [], mask), _words(masks, "skiplist_tasks", ["document"], mask)
+        if masks.get("keep_only_token_ids"):
+            raise _unusable(mask, "has keep_only_token_ids, which are for documents that are images")
+    query, document = (
+        role._replace(prompt=prompts[name], skipped=tuple(skipped) if name in tasks else ())
+        for name, role in (("query", query), ("document", document))
+    )
+    return LateInteraction(query, document, own.get("similarity_fn_name") == "meanmaxsim", tuple(markers))
+
+
+def of_stanford(folder: Path) -> LateInteraction:
+    """What `artifact.metadata` says, or the defaults of ColBERT."""
+    file = folder / METADATA
+    own = read_optional(file)
+    markers = [_text(own, f"{key}_token_id", f"[unused{n}]", file) for n, key in enumerate(("query", "doc"))]
+    length = positive(own, "query_maxlen", file) or CANONICAL
+    attended = flag(own, "attend_to_mask_tokens", False, file)
+    skipped = tuple(string.punctuation) if flag(own, "mask_punctuation", True, file) else ()
+    query = Role(f"{markers[0]} ", length, length, None, attended)
+    document = Role(f"{markers[1]} ", positive(own, "doc_maxlen", file), skipped=skipped)
+    return LateInteraction(query, document, markers=tuple(markers), stanford=True)
+
+
+def _roles(settings: dict[str, Any], file: Path, expansion: Any) -> tuple[Role, Role]:
+    """Queries and documents, from what both layouts call their lengths."""
+    length = positive(settings, "query_length", file)
+    document = Role(length=positive(settings, "document_length", file))
+    if expansion is None:
+        return Role(length=length), document
+    known = isinstance(expansion, dict) and not expansion.keys() - {"strategy", "attend", "token", "length"}
+    if not known or expansion.get("strategy") not in ("fixed", "min"):
+        raise _unusable(file, f"has the query_expansion {shown(expansion)}")
+    filled, attended = positive(expansion, "length", file), flag(expansion, "attend", False, file)
+    if filled is None:
+        raise _unusable(file, "has a query_expansion without a length")
+    most = filled if expansion["strategy"] == "fixed" else length and max(length, filled)
+    return Role("", most, filled, _text(expansion, "token", "", file) or None, attended), document
+
+
+def _text(config: dict[str, Any], key: str, default: str, file: Path) -> str:
+    value = config.get(key)
+    if not isinstance(value, str | None):
+        raise _unusable(file, f"has the {key} {shown(value)}, which is no text")
+    return value or default
+
+
+def _words(config: dict[str, Any], key: str, default: list[str], file: Path) -> list[str]:
+    value = config.get(key)
+    words = [value] if isinstance(value, str) else default if value is None else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise _unusable(file, f"has the {key} {shown(value)}, which are no words")
+    return words
+
+
+def _unusable(file: Path, what: str) -> BertcliError:
+    return BertcliError(f"{file} {what}: use another model.")

@@ -1,0 +1,118 @@
+"""Late interaction (ColBERT): a vector for every token of a query and of a document, and how well they match.
+
+    score = Σ_query token  max_document token  q · d
+
+Source: Khattab and Zaharia 2020, "ColBERT: Efficient and Effective Passage Search via Contextualized Late Interaction".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from bertcli.checkpoint.late import Role
+from bertcli.engine.packing import pack
+from bertcli.engine.seam import Array
+from bertcli.errors import BertcliError, shown
+from bertcli.opened import Opened
+from bertcli.tasks.batches import Numbers, check_finite, hidden_states, in_micro_batches
+from bertcli.tokens import Tokens
+
+logger = logging.getLogger("bertcli")
+
+
+@dataclass(frozen=True, eq=False)
+class TokenVectors:
+    """What gives the vectors of queries' tokens, or of documents'; `finish`: what follows the network, [token, …]."""
+
+    model: Opened
+    role: Role
+    finish: Callable[[Array], Array]
+
+    def of(self, texts: Sequence[Tokens], batch_tokens: int | None) -> tuple[list[Tokens], list[Array]]:
+        """Of each text the tokens that are scored, and their vectors [token, width]."""
+        lengths = [len(tokens.ids) for tokens in texts]
+        filled = [self.filled(tokens) for tokens in texts]
+
+        def run(batch: list[int]) -> list[Array]:
+            packed = pack([filled[i] for i in batch])
+            if self.role.attended or not self.role.filled:
+                hidden = hidden_states(self.model, packed)
+            else:  # by NumPy with every engine: a graph's mask leaves tokens out on both sides
+                hidden = self.model.network(packed.attending([lengths[i] for i in batch]))
+            vectors = self.finish(hidden)
+            check_finite(vectors)
+            return np.split(vectors, packed.offsets[1:-1])
+
+        vectors = in_micro_batches(filled, batch_tokens, run, lengths)
+        scored = [self.scored(tokens) for tokens in filled]
+        kept = [_some(tokens, places) for tokens, places in zip(filled, scored, strict=True)]
+        return kept, [rows[places] for rows, places in zip(vectors, scored, strict=True)]
+
+    def scored(self, filled: Tokens) -> list[int]:
+        """Which tokens of a filled text are scored."""
+        return [i for i, id in enumerate(filled.ids) if id not in self._skipped]
+
+    def filled(self, tokens: Tokens) -> Tokens:
+        """The text as the network reads it."""
+        missing = self.role.filled - len(tokens.ids)
+        if missing <= 0:
+            return tokens
+        return replace(tokens, ids=tokens.ids + [self._fill] * missing, segments=tokens.segments + [0] * missing)
+
+    @cached_property
+    def _fill(self) -> int:
+        """The id of what queries are filled up with."""
+        token, tokenizer, most = self.role.token, self.model.tokenizer, self.model.config.max_tokens
+        if self.role.filled > most:
+            raise BertcliError(
+                f"Queries are filled up to {self.role.filled} tokens, but this model has {most} positions."
+            )
+        id = tokenizer.mask_id if token is None else tokenizer.id_of(token)
+        if id is None:
+            raise BertcliError(
+                f"Queries are filled up with {shown(token)}, which the vocabulary lacks: use another model."
+            )
+        return id
+
+    @cached_property
+    def _skipped(self) -> frozenset[int]:
+        """Ids of tokens that are not scored."""
+        ids = {word: self.model.tokenizer.id_of(word) for word in self.role.skipped}
+        if unknown := [word for word, id in ids.items() if id is None]:
+            words = ", ".join(map(shown, unknown))
+            logger.warning("the skip list has words that are no token of the vocabulary, and do nothing: %s.", words)
+        return frozenset(id for id in ids.values() if id is not None)
+
+
+def _some(tokens: Tokens, places: Sequence[int]) -> Tokens:
+    return replace(tokens, ids=[tokens.ids[i] for i in places], segments=[tokens.segments[i] for i in places])
+
+
+class Matching(NamedTuple):
+    """What a query's tokens found in a document: the products, whose sum is the score, and with which piece each is."""
+
+    products: list[float]
+    pieces: list[str]
+
+
+def matching(query: Array, document: Array, pieces: Sequence[str], mean: bool) -> Matching:
+    """The largest product of each vector of a query with one of the document's, whose pieces are given.
+
+    mean: divided by their number. Errors: BertcliError for a document without vectors.
+    """
+    if not len(document):
+        raise BertcliError("A document has no token that is scored: leave it out.")
+    products: Numbers = query.astype(np.float64) @ document.astype(np.float64).T
+    best = products.max(axis=1) / (len(query) if mean else 1)
+    return Matching(best.tolist(), [pieces[i] for i in products.argmax(axis=1).tolist()])
+
+
+def limit_of(model: Opened, role: Role, max_length: int | None) -> int | None:
+    """Where texts are cut: `max_length`, else what the model says of queries or documents; None: its general limit."""
+    return role.length and min(role.length, model.config.max_tokens) if max_length is None else max_length

@@ -1,0 +1,162 @@
+"""Late interaction in its three layouts against sentence-transformers (tests/reference/late.npz), and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkpoint_files import write_safetensors
+from late_folders import DOCUMENTS, FOLDERS, QUERIES, expansion, stored_in, write_late
+from terminal import bertcli as command
+
+import bertcli
+from bertcli.analysis.explain import explain, explain_page
+from bertcli.errors import BertcliError
+
+RECORDED = np.load(Path(__file__).parents[1] / "reference" / "late.npz")
+
+
+def change(file: Path, **settings: Any) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | settings), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_late_interaction_equals_sentence_transformers(name: str, tmp_path: Path) -> None:
+    model = bertcli.load(write_late(tmp_path, name))
+    for kind, texts in (("query", QUERIES), ("document", DOCUMENTS)):
+        blocks = model.encode_blocks(texts, pooling="none", prompt_name=kind, truncation="silent")
+        for number, vectors in enumerate(rows for block in blocks for rows in block.vectors):
+            expected = RECORDED[f"{name}: {kind} {number}"]
+            assert vectors.shape == expected.shape
+            np.testing.assert_allclose(vectors, expected, rtol=0, atol=2e-5)
+    for number, query in enumerate(QUERIES):
+        records = model.rank(query, DOCUMENTS, truncation="silent")
+        scores = [record["score"] for record in records]
+        assert scores == sorted(scores, reverse=True)
+        expected = RECORDED[f"{name}: scores"][number, [record["corpus_id"] for record in records]]
+        np.testing.assert_allclose(scores, expected, rtol=0, atol=2e-5)
+
+
+def test_several_queries_rank_as_one_by_one(tmp_path: Path) -> None:
+    model = bertcli.load(write_late(tmp_path, "stanford"))
+    queries = ["tea"] * 3 + ["hot tea [MASK]"] * 2
+    together = model.rank(queries, DOCUMENTS, truncation="silent", batch_tokens=8)
+    first = model.rank(queries[0], DOCUMENTS[:3], truncation="silent")
+    second = model.rank(queries[3], DOCUMENTS[3:], truncation="silent")
+    for one, other in zip(together, [*first, *second], strict=True):
+        assert one["text"] == other["text"]
+        assert one["score"] == pytest.approx(other["score"], abs=1e-5)
+
+
+def test_a_query_that_ends_in_masks_is_not_one_that_is_filled_with_them(tmp_path: Path) -> None:
+    model = bertcli.load(write_late(tmp_path, "stanford"))
+    texts = ["tea", "tea [MASK]"]
+    task = [rows for block in model.encode_blocks(texts, pooling="none", prompt_name="query") for rows in block.vectors]
+    assert not np.allclose(task[0], task[1], atol=1e-3)
+
+
+def test_explain_shows_what_each_token_matched(tmp_path: Path) -> None:
+    model = bertcli.load(write_late(tmp_path, "stanford"))
+    (found,) = explain(model, ["hot tea?"], ["The tea, was hot."])
+    (record,) = model.rank("hot tea?", ["The tea, was hot."])
+    words = found.record["words"]
+    assert found.value == pytest.approx(record["score"])
+    assert sum(word["contribution"] for word in words) == pytest.approx(found.value)
+    assert [word["word"] for word in words[:6]] == ["[CLS]", "[unused2]", "hot", "tea", "?", "[SEP]"]
+    assert [(word["start"], word["end"]) for word in words[1:5]] == [(0, 0), (0, 3), (4, 7), (7, 8)]
+    assert {word["match"] for word in words} <= {"[CLS]", "[unused1]", "the", "tea", "was", "hot", "[SEP]"}
+    page = explain_page([found])
+    assert "Match" in page
+    assert page.count("<mark") == 2 + 3  # of the legend, and a word each
+    with pytest.raises(BertcliError, match="one score"):
+        explain(model, ["tea"], ["tea"], label="x")
+    with pytest.raises(BertcliError, match="a query and a document"):
+        explain(model, ["tea"])
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    model = ("-m", str(write_late(tmp_path, "pylate")))
+    (best,) = command("rank", *model, "--format", "jsonl", "--top-k", "1", "hot tea?", *DOCUMENTS).records
+    assert list(best) == ["query", "corpus_id", "score", "text"]
+    (record,) = command("encode", *model, "--pooling", "none", "--format", "jsonl", "tea, hot.").records
+    assert [token.lower() for token in record["tokens"]] == ["[cls]", "[d] ", "tea", "hot", "[sep]"]
+    assert np.shape(record["embeddings"]) == (5, 6)
+    np.testing.assert_allclose(np.linalg.norm(record["embeddings"], axis=1), 1, atol=1e-6)
+    command("encode", *model, "--pooling", "none", "tea, hot.", "river", "-o", str(tmp_path / "v.npz"))
+    assert np.load(tmp_path / "v.npz")["offsets"].tolist() == [0, 5, 9]
+    shown = command("explain", *model, "hot tea?", "--text-pair", "The tea.").out
+    assert "Match" in shown
+    assert shown.count("[MASK]") >= 4
+    assert "rank documents" in command("encode", *model, "tea").error
+    assert "last layer" in command("encode", *model, "tea", "--pooling", "none", "--layer", "1").error
+    assert len(command("encode", *model, "tea", "--pooling", "mean", "--format", "jsonl").records[0]["embedding"]) == 32
+
+
+def test_queries_that_are_cut_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    model = bertcli.load(write_late(tmp_path, "stanford"))
+    model.rank(QUERIES[2], ["tea", "hot"] * 2, batch_tokens=1)
+    assert sum("was cut to 16 tokens" in message for message in caplog.messages) == 1
+    with pytest.raises(BertcliError, match="more than 16"):
+        model.rank(QUERIES[2], ["tea"], truncation="error")
+
+
+def test_words_of_the_skip_list_that_are_no_token(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = write_late(tmp_path, "modules fixed")
+    change(folder / "2_MultiVectorMask/config.json", skiplist_words=["tea", "no such word"])
+    (block,) = bertcli.load(folder).encode_blocks(["xqz☃ tea, hot"], pooling="none")
+    assert block.items[0].tokens.pieces == ["[CLS]", "hot", "[UNK]", ",", "hot", "[SEP]"]
+    assert any("'no such word'" in message for message in caplog.messages)
+
+
+TRANSFORMER, DENSE, MASK = "sentence_bert_config.json", "1_Dense/config.json", "2_MultiVectorMask/config.json"
+SETTINGS: list[tuple[str, dict[str, Any], str]] = [
+    (TRANSFORMER, expansion("fixed", 8, x=1), "query_expansion"),
+    (TRANSFORMER, expansion("all", 8), "query_expansion"),
+    (TRANSFORMER, {"query_expansion": {"strategy": "min"}}, "without a length"),
+    (TRANSFORMER, expansion("min", 900), "has 48 positions"),
+    (TRANSFORMER, expansion("min", 9, token="[X]"), "lacks"),
+    (TRANSFORMER, {"document_length": "12"}, "document_length"),
+    (MASK, {"skiplist_words": [1]}, "skiplist_words"),
+    (MASK, {"keep_only_token_ids": [7]}, "keep_only_token_ids"),
+    (DENSE, {"use_residual": True}, "use_residual"),
+    (DENSE, {"module_input_name": "sentence_embedding"}, "module_input_name"),
+    (DENSE, {"out_features": 7}, "of shape"),
+    ("3_Normalize/config.json", {"module_input_name": "sentence_embedding"}, "module_input_name"),
+    ("config_sentence_transformers.json", {"prompts": ["tea"]}, "prompts"),
+]
+
+
+@pytest.mark.parametrize(("file", "settings", "message"), SETTINGS)
+def test_settings_that_are_not_done_are_refused_by_name(
+    file: str, settings: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    folder = write_late(tmp_path, "modules fixed")
+    change(folder / file, **settings)
+    with pytest.raises(BertcliError, match=message):
+        bertcli.load(folder).rank("tea", ["hot tea"])
+
+
+def test_damaged_files_of_stanfords_layout(tmp_path: Path) -> None:
+    folder = write_late(tmp_path, "stanford")
+    whole = (folder / "artifact.metadata").read_text(encoding="utf-8")
+    for text, message in (
+        (whole[:20], "not valid JSON"),
+        ('{"query_maxlen": -1}', "query_maxlen"),
+        ("[]", "JSON object"),
+    ):
+        (folder / "artifact.metadata").write_text(text, encoding="utf-8")
+        with pytest.raises(BertcliError, match=message):
+            bertcli.load(folder)
+    (folder / "artifact.metadata").unlink()
+    assert len(next(bertcli.load(folder).encode_blocks(["tea"], pooling="none", prompt_name="query")).vectors[0]) == 32
+    stored = stored_in(folder)
+    for weight, message in ((None, "lacks tensor linear.weight"), (np.ones((6, 31), np.float32), "shape")):
+        others = {one: tensor for one, tensor in stored.items() if one != "linear.weight"}
+        write_safetensors(
+            folder / "model.safetensors", others if weight is None else others | {"linear.weight": ("F32", weight)}
+        )
+        with pytest.raises(BertcliError, match=message):
+            bertcli.load(folder).rank("tea", ["hot tea"])
