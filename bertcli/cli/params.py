@@ -26,7 +26,7 @@ def _variants(incomplete: str) -> list[str]:
 
 @dataclass(frozen=True)
 class AnalyzedOptions:
-    """A model given as a variant or configuration, and sizes."""
+    """A model given as a variant or configuration, and sizes. Errors: BertcliError for an unknown variant."""
 
     variant: str | None = option(
         None, "NAME",
@@ -48,6 +48,12 @@ class AnalyzedOptions:
     )  # fmt: skip
     seq_len: int | None = option(None, "N", "Tokens per sentence.", panel=PANEL)
     batch_size: int | None = option(None, "N", "Number of sentences.", panel=PANEL)
+
+    def __post_init__(self) -> None:
+        from bertcli.models.registry import variant_config
+
+        if self.variant is not None:
+            variant_config(self.variant)
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -77,8 +83,6 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
     named = options.model not in (None, os.environ.get("BERTCLI_MODEL"))
     if named + (analyzed.variant is not None) + (analyzed.config is not None) > 1:
         raise wrong("--model", "only one of -m, --variant and --config can be given.")
-    if analyzed.variant is not None:
-        _check_variant(analyzed.variant)
     if analyzed.without_weights:
         return variant(
             analyzed.variant or "", config=analyzed.config, heads=analyzed.heads, weights=seed, **analyzed.changes
@@ -87,16 +91,6 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
     refuse(analyzed, sizes, "this needs --variant or --config; a checkpoint's sizes are fixed.")
     wanted = options.wanted(MASKED_SAMPLE, "no model given (-m, --variant or --config); using the bundled %s.")
     return load(**wanted, heads=analyzed.heads, text=False)
-
-
-def _check_variant(name: str) -> None:
-    from bertcli.errors import BertcliError
-    from bertcli.models.registry import variant_config
-
-    try:
-        variant_config(name)
-    except BertcliError as error:
-        raise wrong("--variant", str(error)) from None
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, refuse, wrong
@@ -134,7 +133,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     if wanted.draws_pass:
         from bertcli.analysis.trace.page import Pass
 
-        _write(Pass(opened, shapes, [], [], None, str, False, None, []), wanted)
+        _write(Pass(opened, shapes), wanted)
         return
     _show(opened, shapes, wanted)
 
@@ -143,42 +142,37 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
     """Run a pass with real numbers, of the text or of so many random sentences and tokens; show what is asked for."""
     from bertcli.analysis.attention import keeps_attention, parse_choice
     from bertcli.analysis.trace import trace as traced
-    from bertcli.analysis.trace.recorder import pass_of_text, random_pass
+    from bertcli.analysis.trace.recorder import inputs_of_text, random_inputs
 
     choice = None if wanted.attention is None else parse_choice(wanted.attention, model.config)
-    given = random_pass(model, *size) if wanted.text is None else pass_of_text(model, wanted.text, wanted.text_pair)
+    if wanted.text is None:
+        inputs = random_inputs(model, *size)
+    else:
+        inputs = inputs_of_text(model, wanted.text, wanted.text_pair)
     page = wanted.draws_pass
     keep = (lambda path: True) if wanted.save or page else keeps_attention if choice else None
     with traced(model, time=wanted.time or page, stats=wanted.stats or page, keep=keep) as trace:
-        outputs = model.outputs(given.ids, given.segments)
+        outputs = model.outputs(inputs.ids, inputs.segments)
     if wanted.save is not None:
         import numpy as np
 
         from bertcli.files.arrays import save_arrays
 
-        pieces = {} if wanted.text is None else {"tokens": np.array([given.pieces])}
-        ids, segments = (np.asarray(one, np.int64) for one in (given.ids, given.segments))
-        inputs = {"input_ids": ids, "token_type_ids": segments, **pieces}
-        save_arrays(wanted.save, {**inputs, **trace.arrays})
+        ids, segments = (np.asarray(one, np.int64) for one in (inputs.ids, inputs.segments))
+        pieces = {} if wanted.text is None else {"tokens": np.array([inputs.pieces])}
+        save_arrays(wanted.save, {"input_ids": ids, "token_type_ids": segments, **pieces, **trace.arrays})
         logger.info("%d outputs written to %s.", len(trace.arrays), wanted.save)
     if choice is not None:
         if any(name in OF_STEPS for name in changed(wanted)) and wanted.format == "table":
             _show(model, trace, wanted)
             print()
-        if len(given.ids) > 1:
-            logger.info("of %d sentences only the first is shown.", len(given.ids))
-        _show_attention(trace, given.pieces, choice, wanted)
+        if len(inputs.ids) > 1:
+            logger.info("of %d sentences only the first is shown.", len(inputs.ids))
+        _show_attention(trace, inputs.pieces, choice, wanted)
     elif page or wanted.text is not None:
-        from bertcli.analysis.results import spelled
         from bertcli.analysis.trace.page import Pass, read_lines, results_in_words
 
-        mask: int | None = None
-        spell: Callable[[int], str] = "#{}".format
-        if wanted.text is not None:
-            mask, spell = model.tokenizer.mask_id, partial(spelled, model)
-        lines = read_lines(model, given.ids, given.segments, spell) if page else []
-        paired, pieces_ids = wanted.text_pair is not None, given.ids[0].tolist()
-        whole = Pass(model, trace, pieces_ids, given.pieces, mask, spell, paired, outputs, lines)
+        whole = Pass(model, trace, inputs, outputs, read_lines(model, inputs) if page else ())
         if page:
             _write(whole, wanted)
         else:

@@ -20,7 +20,7 @@ from bertcli.analysis.attention import (
     keeps_attention,
     shaded_lines,
 )
-from bertcli.analysis.trace.recorder import pass_of_text
+from bertcli.analysis.trace.recorder import inputs_of_text
 
 TEXT = "The king </script><b> 中国"
 NASTY = [
@@ -49,7 +49,7 @@ def look(model: Path, *arguments: str | Path, **settings: Any) -> Result:
 
 def weights_of(model: Path, choice: Choice) -> Attention:
     opened = library.load(model)
-    given = pass_of_text(opened, TEXT)
+    given = inputs_of_text(opened, TEXT)
     with library.trace(opened, keep=keeps_attention) as found:
         opened.outputs(given.ids, given.segments)
     return attention_of(found, given.pieces, choice)

@@ -10,9 +10,8 @@ from static_models import write_static
 
 import bertcli
 from bertcli.analysis.params import Row, Summary, keras
-from bertcli.analysis.params.flow import Input
 from bertcli.analysis.params.keras import keras_plans
-from bertcli.analysis.params.summary import entries
+from bertcli.analysis.params.summary import Input, entries
 from bertcli.errors import BertcliError
 
 HIDDEN = "(None, 512, 768)"

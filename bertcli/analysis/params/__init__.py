@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from bertcli.analysis.params.flow import Input
-from bertcli.analysis.params.summary import Row, Summary, Totals, module_plans, rows
+from bertcli.analysis.params.summary import Input, Row, Summary, Totals, module_plans, rows
 from bertcli.errors import BertcliError, check_choice
 from bertcli.model import Model, expect_model
 

@@ -5,8 +5,7 @@ Only words: counts come from the parameters at that place, shapes from its outpu
 
 from __future__ import annotations
 
-from bertcli.analysis.params.flow import IDS, Flow, Input, nearest
-from bertcli.analysis.params.summary import RowPlan
+from bertcli.analysis.params.summary import IDS, Flow, Input, RowPlan, nearest
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.network.module import parameters

@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bertcli.analysis.params.flow import is_within
-from bertcli.analysis.params.summary import Row, Summary
+from bertcli.analysis.params.summary import Row, Summary, is_within
 from bertcli.errors import BertcliError
 from bertcli.files.formats import check_output
 from bertcli.files.shards import save
@@ -44,32 +43,26 @@ class Graph:
     def dot(self) -> str:
         """The graph in DOT, Graphviz's language."""
         title = _quoted(self.title)
-        lines = [f"digraph {title} {{", f'{INDENT}graph [label={title}, labelloc=t, fontname="Helvetica"]']
-        lines += [f'{INDENT}node [shape=box, fontname="Helvetica"]']
-        for depth, row, kind in self._nested():
-            indent, name = INDENT * (depth + 1), self.ids[row.path]
-            if kind == "open":
-                lines.append(f"{indent}subgraph cluster_{name} {{")
-                lines.append(f"{indent}{INDENT}label={_quoted(_title(row))}; labelloc=t; labeljust=l; color=gray")
-            elif kind == "close":
-                lines.append(f"{indent}}}")
-            else:
-                lines.append(f"{indent}{name} [label={_quoted(chr(10).join(_label(row)))}]")
-        lines += [f"{INDENT}{source} -> {target}" for source, target in self._edges()]
-        return "\n".join([*lines, "}\n"])
+        head = [f"digraph {title} {{", f'{INDENT}graph [label={title}, labelloc=t, fontname="Helvetica"]']
+        head.append(f'{INDENT}node [shape=box, fontname="Helvetica"]')
+        frame = "subgraph cluster_{} {{ label={}; labelloc=t; labeljust=l; color=gray"
+        return self._drawn(head, frame, "}", "{} [label={}]", "->", lambda lines: _quoted("\n".join(lines))) + "}\n"
 
     def mermaid(self) -> str:
         """The graph as a Mermaid flowchart."""
-        lines = ["---", f"title: {json.dumps(self.title, ensure_ascii=False)}", "---", "flowchart TD"]
+        head = ["---", f"title: {json.dumps(self.title, ensure_ascii=False)}", "---", "flowchart TD"]
+        return self._drawn(head, "subgraph f{}[{}]", "end", "{}[{}]", "-->", _in_mermaid)
+
+    def _drawn(
+        self, head: list[str], frame: str, end: str, box: str, arrow: str, label: Callable[[list[str]], str]
+    ) -> str:
+        """The graph in a language: how a frame begins and ends, a box (id and label), an arrow, a label of lines."""
+        lines = [*head]
         for depth, row, kind in self._nested():
-            indent, name = INDENT * (depth + 1), self.ids[row.path]
-            if kind == "open":
-                lines.append(f'{indent}subgraph f{name}["{_entities(_title(row))}"]')
-            elif kind == "close":
-                lines.append(f"{indent}end")
-            else:
-                lines.append(f'{indent}{name}["{"<br/>".join(map(_entities, _label(row)))}"]')
-        lines += [f"{INDENT}{source} --> {target}" for source, target in self._edges()]
+            place, name = INDENT * (depth + 1), self.ids[row.path]
+            opened = frame.format(name, label([f"{row.path} ({row.type})"]))
+            lines.append(place + {"open": opened, "close": end, "node": box.format(name, label(_label(row)))}[kind])
+        lines += [f"{INDENT}{source} {arrow} {target}" for source, target in self._edges()]
         return "\n".join([*lines, ""])
 
     def _edges(self) -> Iterator[tuple[str, str]]:
@@ -95,10 +88,6 @@ class Graph:
             yield len(around), frame, "close"
 
 
-def _title(row: Row) -> str:
-    return f"{row.path} ({row.type})"
-
-
 def _label(row: Row) -> list[str]:
     return [row.path or row.type, row.type, row.output_shape, *([f"{row.params:,} params"] if row.params else [])]
 
@@ -108,9 +97,10 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def _entities(text: str) -> str:
-    """Text for a quoted Mermaid label: anything but letters, digits and plain punctuation becomes a numeric entity."""
-    return "".join(one if one.isalnum() or one in " .,()_*-×" else f"#{ord(one)};" for one in text)
+def _in_mermaid(lines: list[str]) -> str:
+    """A Mermaid label: anything but letters, digits and plain punctuation becomes a numeric entity."""
+    plain = ("".join(one if one.isalnum() or one in " .,()_*-×" else f"#{ord(one)};" for one in line) for line in lines)
+    return f'"{"<br/>".join(plain)}"'
 
 
 TEXTS = {".dot": Graph.dot, ".mmd": Graph.mermaid}
@@ -132,11 +122,11 @@ def check_plot(file: str) -> str:
 def plot(summary: Summary, file: str) -> None:
     """Draw the rows of a summary, with shapes, into a .dot, .mmd (Mermaid), .svg or .png file."""
     graph, ending = Graph.of(summary), check_plot(file)
-    data = TEXTS[ending](graph).encode() if ending in TEXTS else _drawn(graph, ending.removeprefix("."), file)
+    data = TEXTS[ending](graph).encode() if ending in TEXTS else _picture(graph, ending.removeprefix("."), file)
     save(file, data)
 
 
-def _drawn(graph: Graph, format: str, file: str) -> bytes:
+def _picture(graph: Graph, format: str, file: str) -> bytes:
     try:
         done = subprocess.run(["dot", f"-T{format}"], input=graph.dot().encode(), capture_output=True, timeout=PATIENCE)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from math import prod
@@ -20,7 +20,7 @@ import numpy as np
 from bertcli.analysis.trace.formulas import formula, latex, mathml
 from bertcli.analysis.trace.steps import Step
 from bertcli.engine.packing import Limits, Packed, Padded
-from bertcli.engine.seam import Array, Integers
+from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
 from bertcli.network.heads import Outputs
 from bertcli.network.module import parameters
@@ -28,7 +28,7 @@ from bertcli.report.page import Markup, element, page
 from bertcli.report.tables import visible
 
 if TYPE_CHECKING:
-    from bertcli.analysis.trace.recorder import Trace
+    from bertcli.analysis.trace.recorder import Inputs, Trace
     from bertcli.model import Model
 
 BOUND, FULL_BOUND = 4_000_000, 64_000_000  # bytes of the numbers in a page, as base64
@@ -40,7 +40,6 @@ LEAD = (
     "its number came about. Blue is below zero, red above; attention weights are darker the larger they are."
 )
 STOP = re.compile(r"\blayers\.(\d+)\b")
-Spell = Callable[[int], str]
 
 
 class Line(NamedTuple):
@@ -53,17 +52,23 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Pass:
-    """A traced pass of one text, and what was read beside it."""
+    """A traced pass of one sentence, and what was read beside it; without weights there are neither."""
 
     model: Model
     trace: Trace
-    ids: list[int]
-    pieces: list[str]
-    mask: int | None  # the id of the mask token; None for random ids
-    spell: Spell  # a vocabulary entry as text
-    paired: bool  # whether there was a second text
-    outputs: Outputs | None  # None without weights
-    lines: list[Line]
+    inputs: Inputs | None = None
+    outputs: Outputs | None = None
+    lines: Sequence[Line] = ()
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of the sentence's tokens."""
+        return [] if self.inputs is None else [int(id) for id in self.inputs.ids[0]]
+
+    @property
+    def pieces(self) -> list[str]:
+        """The sentence's tokens."""
+        return [] if self.inputs is None else self.inputs.pieces
 
     @property
     def layers(self) -> int:
@@ -80,10 +85,10 @@ def stop_of(step: Step, layers: int) -> int:
     return 0 if before else layers + 1
 
 
-def read_lines(model: Model, ids: Integers, segments: Integers, spell: Spell) -> list[Line]:
+def read_lines(model: Model, inputs: Inputs) -> list[Line]:
     """The state of every token after the embeddings and after each layer; not part of the trace."""
     limits = Limits(model.config.max_tokens, model.config.vocab_size, model.config.segment_count)
-    batch, found = Padded.of(ids, segments, None, limits).batch, list[Line]()
+    batch, found = Padded.of(inputs.ids, inputs.segments, None, limits).batch, list[Line]()
     before: Array | None = None
     for state in model.network.states(batch):
         if not np.isfinite(state).all():  # shown where they are; there is nothing to follow
@@ -94,19 +99,19 @@ def read_lines(model: Model, ids: Integers, segments: Integers, spell: Spell) ->
             products = (state * before).sum(axis=1)
             cosines = (products / np.maximum(norms * np.linalg.norm(before, axis=1), 1e-12)).tolist()
         last = len(found) == model.config.num_hidden_layers
-        readings = _readings(model, state if last else model.network.finish(state), batch, spell)
+        readings = _readings(model, state if last else model.network.finish(state), batch, inputs)
         found.append(Line(norms.tolist(), cosines, readings))
         before = state.copy()
     return found
 
 
-def _readings(model: Model, state: Array, batch: Packed, spell: Spell) -> list[tuple[str, float]]:
+def _readings(model: Model, state: Array, batch: Packed, inputs: Inputs) -> list[tuple[str, float]]:
     if "mlm" not in model.heads:
         return []
     logits = model.network.predict("mlm", state, batch).astype(np.float64)
     best = logits.argmax(axis=1)
     scores = np.exp(logits.max(axis=1) - np.logaddexp.reduce(logits, axis=1))
-    return [(spell(int(id)), float(score)) for id, score in zip(best, scores, strict=True)]
+    return [(inputs.spell(int(id)), float(score)) for id, score in zip(best, scores, strict=True)]
 
 
 # ---------------------------------------------------------------------------------------------- which numbers are kept
@@ -239,7 +244,7 @@ def pass_page(found: Pass, layer: int | None = None, full: bool = False) -> str:
         "tokens": [visible(piece) for piece in found.pieces],
         "ids": found.ids,
         "layer": layer,
-        "token": next((i for i, id in enumerate(found.ids) if id == found.mask), 0),
+        "token": next((i for i, id in enumerate(found.ids) if found.inputs and id == found.inputs.mask), 0),
         "layers": found.layers,
         "heads": found.model.config.num_attention_heads,
         "steps": [{**step.record(), **_beside(step, found.layers)} for step in steps],
@@ -366,17 +371,17 @@ def _short(value: float | None) -> str:
 
 def results(found: Pass) -> list[tuple[str, list[tuple[str, float]]]]:
     """What the heads say: a title and its best entries, with probabilities (or logits where there are none)."""
-    model, out = found.model, found.outputs
+    model, inputs, out = found.model, found.inputs, found.outputs
     titles: list[tuple[str, list[tuple[str, float]]]] = []
-    if out is None:
+    if inputs is None or out is None:
         return titles
     if out.mlm is not None:
-        masks = [i for i, id in enumerate(found.ids) if id == found.mask]
+        masks = [i for i, id in enumerate(found.ids) if id == inputs.mask]
         logits = out.mlm.reshape(len(found.ids), -1)
-        titles += [(f"{found.pieces[i]} at position {i}", _best(logits[i], found.spell)) for i in masks]
+        titles += [(f"{found.pieces[i]} at position {i}", _best(logits[i], inputs.spell)) for i in masks]
     if out.classifier is not None:
         titles.append(("Label", _best(out.classifier.reshape(-1), lambda i: model.config.labels[i])))
-    if out.nsp is not None and found.paired:
+    if out.nsp is not None and inputs.paired:
         titles.append(("Second text", _best(out.nsp.reshape(-1), lambda i: ("is next", "not next")[i])))
     return titles
 

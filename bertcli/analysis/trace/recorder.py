@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -186,27 +187,33 @@ def pooled(layer: int) -> str:
 SEED = 0  # of random ids: the same every time
 
 
-class Pass(NamedTuple):
-    """The input of a pass: the ids, segments and pieces of sentences of equal length."""
+class Inputs(NamedTuple):
+    """The input of a pass: sentences of equal length, and how the first of them is shown."""
 
     ids: Integers  # [batch, token]
     segments: Integers
     pieces: list[str]  # of the first sentence; for random ids, their numbers
+    mask: int | None = None  # the id of the mask token; None for random ids
+    spell: Callable[[int], str] = "#{}".format  # an entry of the vocabulary as text
+    paired: bool = False  # whether there is a second text
 
 
-def pass_of_text(model: Model, text: str, pair: str | None = None) -> Pass:
+def inputs_of_text(model: Model, text: str, pair: str | None = None) -> Inputs:
     """A text as the model reads it; one that is too long is cut, with a warning."""
-    from bertcli.analysis.results import tokens_of  # imports the tokenizer, which random ids do not need
+    from bertcli.analysis.results import spelled, tokens_of  # imports the tokenizer, which random ids do not need
 
     tokens = tokens_of(model, text, pair)
-    return Pass(np.array([tokens.ids]), np.array([tokens.segments]), list(tokens.pieces))
+    ids, segments = np.array([tokens.ids]), np.array([tokens.segments])
+    return Inputs(
+        ids, segments, list(tokens.pieces), model.tokenizer.mask_id, partial(spelled, model), pair is not None
+    )
 
 
-def random_pass(model: Model, batch: int, sequence: int) -> Pass:
+def random_inputs(model: Model, batch: int, sequence: int) -> Inputs:
     """Random token ids, the same every time; BertcliError for a size that is not possible."""
     model.config.check_input(batch, sequence)
     ids = np.random.default_rng(SEED).integers(0, model.config.vocab_size, (batch, sequence))
-    return Pass(ids, np.zeros_like(ids), [f"#{id}" for id in ids[0]])
+    return Inputs(ids, np.zeros_like(ids), [f"#{id}" for id in ids[0]])
 
 
 def run_shapes(model: Model, batch: int, sequence: int) -> Trace:
