@@ -273,7 +273,7 @@ def _open_static(folder: Path) -> tuple[Config, dict[str, StoredTensor]]:
     if name == MODEL2VEC and {"mapping", "weights"} & stored.keys():
         stored = {name: table._replace(dtype="F32", array=_folded(table, stored))}
     rows, width = stored[name].shape
-    return family("model2vec").config.parse({"vocab_size": rows, "hidden_dim": width}), stored
+    return family("model2vec").config.parse({"vocab_size": rows, "hidden_size": width}), stored
 
 
 def _folded(table: StoredTensor, stored: Mapping[str, StoredTensor]) -> NDArray[np.float32]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from bertcli.models.config import Config, activation, count, eps, layers
+from bertcli.models.config import Config, count
 from bertcli.models.registry import Family
 from bertcli.network.encoder import Embeddings, Encoder
 from bertcli.network.heads import (
@@ -39,13 +39,6 @@ class Bert(Network):
 class BertConfig(Config):
     """A BERT configuration with config.json's own keys; the defaults are those of BERT-base uncased."""
 
-    hidden_size: int = count(768, "H", needed=True)
-    num_hidden_layers: int = layers(12)
-    num_attention_heads: int = count(12, "A", needed=True)
-    intermediate_size: int = count(3072, "F", needed=True)
-    hidden_act: str = activation()
-    layer_norm_eps: float = eps(1e-12)
-    max_position_embeddings: int = count(512, "P")
     type_vocab_size: int = count(2, "T")
     model_type: str = "bert"
 

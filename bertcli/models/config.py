@@ -65,9 +65,16 @@ def eps(default: float) -> Any:
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The keys that all families have, and what the rest of the package asks any configuration for."""
+    """The keys that all families have, as BERT calls them, and what the package asks any configuration for."""
 
     vocab_size: int = count(30522, "V", needed=True)
+    hidden_size: int = count(768, "H", needed=True)
+    num_hidden_layers: int = layers(12)
+    num_attention_heads: int = count(12, "A", needed=True)
+    intermediate_size: int = count(3072, "F", needed=True)
+    hidden_act: str = activation()
+    layer_norm_eps: float = eps(1e-12)
+    max_position_embeddings: int = count(512, "P")
     pad_token_id: int = 0
     tie_word_embeddings: bool = True
     num_labels: int = count(2, "C")
@@ -134,22 +141,6 @@ class Config:
     def segment_count(self) -> int:
         """How many segments there are; a model without them has one, and every token is of segment 0."""
         return self.sizes["T"] if self.has_segments else 1
-
-    # What a family may call by other names.
-    @property
-    def hidden_size(self) -> int:
-        """Length of a token's vector."""
-        return self.sizes["H"]
-
-    @property
-    def num_hidden_layers(self) -> int:
-        """Number of encoder layers."""
-        return self.sizes["L"]
-
-    @property
-    def num_attention_heads(self) -> int:
-        """Attention heads of a layer."""
-        return self.sizes["A"]
 
     @property
     def labels(self) -> list[str]:
@@ -218,10 +209,6 @@ class RotaryConfig(Config):
     θ (rope_theta, or `thetas`) gives how fast the pairs of a head turn; factor, by how much slower.
     """
 
-    hidden_size: int = count(768, "H", needed=True)
-    num_hidden_layers: int = layers(12)
-    num_attention_heads: int = count(12, "A", needed=True)
-    intermediate_size: int = count(3072, "F", needed=True)
     max_position_embeddings: int = count(8192, "P")
 
     absolute: ClassVar[bool] = False
@@ -300,7 +287,6 @@ GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope
 class LocalConfig(RotaryConfig):
     """What families have in common of whose layers some see only tokens near by, and turn at another rate."""
 
-    hidden_activation: str = activation()
     layer_types: tuple[str, ...] = ()
 
     theta_keys: ClassVar[Mapping[str, str]]  # of each type of layer, the older key of its θ
@@ -308,7 +294,7 @@ class LocalConfig(RotaryConfig):
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With newer files' layer_types and rope_parameters, which override the older keys."""
-        found = dict(data) | {"layer_types": texts(data, "layer_types")}
+        found = {**data, "layer_types": texts(data, "layer_types"), "hidden_act": data.get("hidden_activation")}
         cls.rope(data, "rope_scaling")
         for kind, key in cls.theta_keys.items():
             rope = cls.rope(data, "rope_parameters", kind)
@@ -323,11 +309,6 @@ class LocalConfig(RotaryConfig):
         for kind in self.layer_types:
             if kind not in (GLOBAL, LOCAL):
                 raise BertcliError(f"layer_types has {shown(kind)}; known are '{GLOBAL}' and '{LOCAL}'.")
-
-    @property
-    def hidden_act(self) -> str:
-        """What BERT calls `hidden_activation`."""
-        return self.hidden_activation
 
     def is_local(self, layer: int) -> bool:
         """Whether a layer sees only tokens near by where layer_types does not say."""

@@ -174,9 +174,7 @@ class DebertaConfig(Config):
     num_hidden_layers: int = layers(24)
     num_attention_heads: int = count(24, "A", needed=True)
     intermediate_size: int = count(6144, "F", needed=True)
-    hidden_act: str = activation()
     layer_norm_eps: float = eps(1e-7)
-    max_position_embeddings: int = count(512, "P")
     type_vocab_size: int = count(0, "T", least=0)
     embedding_size: int | None = count(None)  # None: hidden_size
     position_biased_input: bool = True

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED
-from bertcli.models.config import Config, activation, count, layers
+from bertcli.models.config import Config, layers, renamed
 from bertcli.models.registry import Family
 from bertcli.network import heads
 from bertcli.network.encoder import Encoder, LayerNorm
@@ -47,24 +48,24 @@ class DistilBert(Network):
     multiple_choice: Classifier | None = part(C="1")
 
 
-class DistilBertConfig(Config):
-    """A DistilBERT configuration with config.json's own keys; the defaults are those of distilbert-base-uncased."""
+KEYS = {
+    "dim": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads",
+    "hidden_dim": "intermediate_size", "activation": "hidden_act",
+}  # fmt: skip
 
-    dim: int = count(768, "H", needed=True)
-    n_layers: int = layers(6)
-    n_heads: int = count(12, "A", needed=True)
-    hidden_dim: int = count(3072, "F", needed=True)
-    activation: str = activation()
-    max_position_embeddings: int = count(512, "P")
+
+class DistilBertConfig(Config):
+    """A DistilBERT configuration with BERT's keys; the defaults are those of distilbert-base-uncased."""
+
+    num_hidden_layers: int = layers(6)
     model_type: str = "distilbert"
 
     title: ClassVar[str] = "DistilBERT"
-    layer_norm_eps: ClassVar[float] = 1e-12  # not in config.json: the code has no other
 
-    @property
-    def hidden_act(self) -> str:
-        """What BERT calls `activation`."""
-        return self.activation
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """BERT's keys for DistilBERT's own; its code has no other eps than the default."""
+        return renamed({**data, "layer_norm_eps": None}, KEYS)
 
 
 WORDS = """

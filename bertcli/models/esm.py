@@ -13,7 +13,7 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
 from bertcli.models.bert import ATTENTION, LAYER, POOLER
-from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, renamed
+from bertcli.models.config import OneRopeConfig, choice, count, eps, renamed
 from bertcli.models.registry import Family
 from bertcli.models.roberta import FINE_TUNED, LM_HEAD, MaskedLM
 from bertcli.network import rotary
@@ -70,7 +70,6 @@ class EsmConfig(OneRopeConfig):
     """An ESM configuration with config.json's own keys."""
 
     vocab_size: int = count(33, "V", needed=True)
-    hidden_act: str = activation()
     layer_norm_eps: float = eps(1e-5)
     max_position_embeddings: int = count(1026, "P")
     position_embedding_type: str = choice("rotary")

@@ -97,7 +97,7 @@ class GemmaConfig(LocalConfig):
     vocab_size: int = count(262208, "V", needed=True)
     num_key_value_heads: int = count(4)
     head_dim: int = count(256)
-    hidden_activation: str = activation("gelu_pytorch_tanh")
+    hidden_act: str = activation("gelu_pytorch_tanh")
     rms_norm_eps: float = eps(1e-6)
     max_position_embeddings: int = count(131072, "P")
     sliding_window: int = count(4096)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from bertcli.models import nomic_bert
 from bertcli.models.bert import EMBEDDINGS, POOLER
-from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, number, theta
+from bertcli.models.config import OneRopeConfig, choice, count, number, theta
 from bertcli.models.nomic_bert import NomicBert
 from bertcli.models.registry import Family, layer_names
 from bertcli.models.roberta import LM_HEAD, MaskedLM
@@ -38,8 +38,6 @@ class GteConfig(OneRopeConfig):
     """A GTE configuration with config.json's own keys; the defaults are those of gte-multilingual-base."""
 
     vocab_size: int = count(250048, "V", needed=True)
-    hidden_act: str = activation()
-    layer_norm_eps: float = eps(1e-12)
     layer_norm_type: str = choice("layer_norm")
     type_vocab_size: int = count(1, "T", least=0)
     rope_theta: float = theta(160000.0)

@@ -103,7 +103,7 @@ class ModernBertConfig(LocalConfig):
     """A ModernBERT configuration with config.json's own keys; the defaults are those of ModernBERT-base."""
 
     vocab_size: int = count(50368, "V", needed=True)
-    norm_eps: float = eps(1e-5)
+    layer_norm_eps: float = eps(1e-5)
     local_attention: int = count(128)
     global_attn_every_n_layers: int = count(3)
     global_rope_theta: float = theta(160000.0)
@@ -123,7 +123,7 @@ class ModernBertConfig(LocalConfig):
 
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = dict(super().prepared(data))
+        found = {**super().prepared(data), "layer_norm_eps": data.get("norm_eps")}
         if "local_rope_theta" in found and found["local_rope_theta"] is None:  # not the default: that of global layers
             found["local_rope_theta"] = found.get("global_rope_theta", cls.global_rope_theta)
         return found
@@ -134,11 +134,6 @@ class ModernBertConfig(LocalConfig):
     @property
     def radius(self) -> int:
         return self.local_attention // 2
-
-    @property
-    def layer_norm_eps(self) -> float:
-        """What BERT calls `norm_eps`."""
-        return self.norm_eps
 
     @property
     def attention_norms(self) -> tuple[bool, ...]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers
 from bertcli.models.bert import EMBEDDINGS, MLM, POOLER
-from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, renamed, theta
+from bertcli.models.config import OneRopeConfig, activation, choice, count, renamed, theta
 from bertcli.models.registry import Family, layer_names
 from bertcli.network import encoder, rotary
 from bertcli.network.encoder import LayerNorm
@@ -72,7 +72,6 @@ class NomicBertConfig(OneRopeConfig):
 
     vocab_size: int = count(30528, "V", needed=True)
     hidden_act: str = activation("silu")
-    layer_norm_eps: float = eps(1e-12)
     max_position_embeddings: int = count(2048, "P")
     type_vocab_size: int = count(2, "T", least=0)
     rope_theta: float = theta(1000.0)

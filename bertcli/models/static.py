@@ -45,7 +45,10 @@ LONGEST = 1_000_000  # tokens of a text; model2vec's own limit. There are no pos
 class StaticConfig(Config):
     """The sizes of the table; there is no config.json of which they could be read."""
 
-    hidden_dim: int = count(256, "H")
+    hidden_size: int = count(256, "H")
+    num_hidden_layers: int = 0
+    num_attention_heads: int = 1
+    intermediate_size: int = 0
     model_type: str = "model2vec"
 
     title: ClassVar[str] = "a static model"
@@ -53,7 +56,7 @@ class StaticConfig(Config):
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        return {"V": self.vocab_size, "H": self.hidden_dim, "L": 0, "A": 1, "P": LONGEST, "C": self.num_labels}
+        return {"V": self.vocab_size, "H": self.hidden_size, "L": 0, "A": 1, "P": LONGEST, "C": self.num_labels}
 
 
 FAMILY = Family(
