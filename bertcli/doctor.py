@@ -13,10 +13,9 @@ import numpy as np
 
 import bertcli
 from bertcli.engine import blas, threads
-from bertcli.engine.onnx.cache import cache_folder, cache_size
 from bertcli.engine.onnx.file import Export, write
 from bertcli.engine.onnx.graph import FLOAT, IDS, Dim, Graph, Tensor
-from bertcli.engine.onnx.session import Session, available_devices, installed, runtime
+from bertcli.engine.onnx.session import Session, available_devices, cache_folder, cache_size, installed, runtime
 
 blas.forget_choices()  # NumPy is loaded
 

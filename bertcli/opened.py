@@ -67,7 +67,7 @@ class Opened:
 
         Errors: BertcliError for whatever is wrong with the files.
         """
-        from bertcli.checkpoint.lacking import has_tokenizer
+        from bertcli.checkpoint.folders import has_tokenizer
         from bertcli.checkpoint.loading import open_checkpoint  # what a variant, which has no files, does not need
 
         found, path = open_checkpoint(folder, heads), folder.resolve()

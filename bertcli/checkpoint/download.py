@@ -29,8 +29,16 @@ from huggingface_hub.hf_api import HfApi
 from huggingface_hub.utils.logging import get_verbosity, set_verbosity
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
-from bertcli.checkpoint.cache import COMMIT, missing, point, repo_folder
-from bertcli.checkpoint.lacking import TOKENIZER_FILES, has_tokenizer, lacks_tokenizer, lacks_weights
+from bertcli.checkpoint.folders import (
+    COMMIT,
+    TOKENIZER_FILES,
+    has_tokenizer,
+    lacks_tokenizer,
+    lacks_weights,
+    missing,
+    point,
+    repo_folder,
+)
 from bertcli.checkpoint.tensors import SINGLE_FILE, WEIGHT_FILES
 from bertcli.errors import BertcliError, first_line, shown
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.lacking import ADVICE, lacks_weights
+from bertcli.checkpoint.folders import ADVICE, lacks_weights
 from bertcli.checkpoint.sentence import PROJECTION, STANFORD, network_place
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors, weights_file
 from bertcli.checkpoint.untrusted import read_object, read_optional

@@ -12,9 +12,8 @@ import numpy as np
 import bertcli
 from bertcli.engine.onnx import file as onnx_file
 from bertcli.engine.onnx import rules
-from bertcli.engine.onnx.cache import key_of, open_cached
 from bertcli.engine.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Tensor
-from bertcli.engine.onnx.session import Session, check_device, require, runtime
+from bertcli.engine.onnx.session import Session, check_device, key_of, open_cached, require, runtime
 from bertcli.engine.packing import Packed, pack_padded
 from bertcli.engine.seam import Array, Axes, Traced, View, Weight, plain, watching
 from bertcli.engine.tracer import Ran, Tracer, argument_names

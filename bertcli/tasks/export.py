@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.checkpoint.lacking import has_tokenizer
+from bertcli.checkpoint.folders import has_tokenizer
 from bertcli.checkpoint.sentence import network_place
 from bertcli.engine.onnx import file as onnx_file
 from bertcli.engine.onnx.graph import IDS, MASK, SEGMENTS

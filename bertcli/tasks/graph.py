@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bertcli.engine.onnx import pooling
+from bertcli.engine.onnx import rules
 from bertcli.engine.onnx.file import Export
 from bertcli.engine.onnx.graph import Tensor
 from bertcli.engine.packing import Packed
@@ -72,7 +72,7 @@ class GraphResults:
         exporter = exporter_of(self.model.network, self.plan.dense if self.plan else (), opset=opset, half=half)
         results = exporter.watch(self._watchable)
         if self.head == "qa":
-            results = {name: pooling.column(exporter.graph, results["logits"], i) for i, name in enumerate(ANSWER)}
+            results = {name: rules.column(exporter.graph, results["logits"], i) for i, name in enumerate(ANSWER)}
         if self.plan is not None:
             pooler = results.pop("pooler_output", None)
             results["sentence_embedding"] = _vector(exporter, self.plan, results[HIDDEN], pooler)
@@ -109,9 +109,9 @@ class GraphResults:
 def _vector(exporter: Exporter, plan: Plan, hidden: Tensor, pooler: Tensor | None) -> Tensor:
     """Pooling, Dense layers, truncation of dimensions, normalization, as `Plan.finish` has them."""
     graph = exporter.graph
-    x = pooler if pooler is not None else pooling.pooled(graph, hidden, plan.pooling)
+    x = pooler if pooler is not None else rules.pooled(graph, hidden, plan.pooling)
     for layer in plan.dense:
         x = exporter.applied(layer, x)
-    x = x if plan.cut_last else pooling.first(graph, x, plan.width)
-    x = pooling.unit(graph, x, SMALLEST_LENGTH) if plan.normalize else x
-    return pooling.first(graph, x, plan.width)
+    x = x if plan.cut_last else rules.first(graph, x, plan.width)
+    x = rules.unit(graph, x, SMALLEST_LENGTH) if plan.normalize else x
+    return rules.first(graph, x, plan.width)

@@ -13,7 +13,7 @@ from tokenizers import AddedToken, Regex, decoders, normalizers, pre_tokenizers,
 from tokenizers import Tokenizer as Backend
 from tokenizers.models import BPE, Unigram, WordLevel, WordPiece
 
-from bertcli.checkpoint.lacking import lacks_tokenizer
+from bertcli.checkpoint.folders import lacks_tokenizer
 from bertcli.checkpoint.untrusted import JSON_LIMIT, VOCABULARY_LIMIT, read_whole
 from bertcli.errors import BertcliError, shown
 from bertcli.tokens.sentencepiece import CONTROL, USER_DEFINED, Model, Piece, parse_model

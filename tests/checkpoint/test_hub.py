@@ -26,7 +26,7 @@ from static_models import write_static
 
 import bertcli
 from bertcli.checkpoint import hub as hub_module
-from bertcli.checkpoint.cache import cache_folder, missing
+from bertcli.checkpoint.folders import cache_folder, missing
 from bertcli.checkpoint.hub import find_model, sample
 from bertcli.checkpoint.sentence import read_sentence_config
 from bertcli.checkpoint.tensors import open_tensors
@@ -645,7 +645,7 @@ def test_a_cache_whose_refs_are_damaged(tmp_path: Path, ref: str) -> None:
 
 
 def test_hub_ref_in_the_cache_can_be_read_by_others(tmp_path: Path) -> None:
-    from bertcli.checkpoint.cache import point
+    from bertcli.checkpoint.folders import point
 
     before = os.umask(0o022)
     try:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from terminal import bertcli
 
 from bertcli import load
-from bertcli.checkpoint.cache import missing
+from bertcli.checkpoint.folders import missing
 from bertcli.checkpoint.sentence import (
     SentenceConfig,
     SparsePooling,

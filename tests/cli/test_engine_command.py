@@ -13,7 +13,7 @@ from conftest import Made
 from crashes import crashing
 from terminal import bertcli
 
-from bertcli.engine.onnx import cache
+from bertcli.engine.onnx import session as kept
 from bertcli.files import shards
 
 TEXTS = "\n".join(["the cat sat on a mat", "tea", "", "a mat and the cat and hot tea"] * 6) + "\n"
@@ -21,7 +21,7 @@ TEXTS = "\n".join(["the cat sat on a mat", "tea", "", "a mat and the cat and hot
 
 @pytest.fixture(autouse=True)
 def graphs(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path_factory.getbasetemp() / "graphs"))
+    monkeypatch.setenv(kept.VARIABLE, str(tmp_path_factory.getbasetemp() / "graphs"))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from checkpoints import Sentence
 from conftest import Made
 from terminal import bertcli
 
-from bertcli.engine.onnx import cache
+from bertcli.engine.onnx import session as kept
 
 MAIN = """
 import resource, sys
@@ -150,7 +150,7 @@ def test_export_command_without_room_keeps_what_was_there(
     done = subprocess.run(
         [sys.executable, "-c", MAIN, *arguments],
         cwd=tmp_path, capture_output=True, text=True, timeout=120,
-        env={**os.environ, "TMPDIR": "temporary", cache.VARIABLE: "cache"},
+        env={**os.environ, "TMPDIR": "temporary", kept.VARIABLE: "cache"},
     )  # fmt: skip
     *notes, error = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")

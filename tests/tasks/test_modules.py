@@ -13,7 +13,7 @@ from modular import DOCUMENTS, QUERY, write_cross_encoder, write_router
 from terminal import bertcli as run
 
 import bertcli
-from bertcli.checkpoint.cache import missing
+from bertcli.checkpoint.folders import missing
 from bertcli.errors import BertcliError
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "modules.json").read_text())

@@ -15,7 +15,7 @@ from family_checkpoints import make_family
 from reference.family_cases import CASES
 
 import bertcli
-from bertcli.engine.onnx import cache
+from bertcli.engine.onnx import session as kept
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.opened import Engine
@@ -28,7 +28,7 @@ MASKED = ["the [MASK] cat", "[MASK] went to the [MASK] and came back", "a [MASK]
 @pytest.fixture(autouse=True)
 def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path_factory.getbasetemp() / "graphs"
-    monkeypatch.setenv(cache.VARIABLE, str(place))
+    monkeypatch.setenv(kept.VARIABLE, str(place))
     return place
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertcli.engine.onnx import cache
-from bertcli.engine.onnx.cache import cache_folder, cache_size, key_of, open_cached
+from bertcli.engine.onnx import session as kept
+from bertcli.engine.onnx.session import cache_folder, cache_size, key_of, open_cached
 from bertcli.errors import BertcliError
 
 WEIGHTS = {"a": np.ones((2, 3), np.float32), "b": np.zeros(4, np.float32)}
@@ -27,8 +27,8 @@ class Opened:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "Session", Opened)
+    monkeypatch.setenv(kept.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(kept, "Session", Opened)
     return tmp_path / "cache" / "onnx" / "model"
 
 
@@ -83,7 +83,7 @@ def test_onnx_cache_without_room_says_so_in_a_line(folder: Path) -> None:
 
 
 def test_onnx_cache_removes_old_graphs_of_the_same_model_when_it_makes_one(folder: Path) -> None:
-    hour_ago = time.time() - 2 * cache.OLD
+    hour_ago = time.time() - 2 * kept.OLD
     for key in ("earlier", "recent"):
         open_cached("model", key, Made(), "cpu")
         open_cached("another", key, Made(), "cpu")
@@ -118,7 +118,7 @@ def test_onnx_cache_keys_differ_with_weights_and_settings() -> None:
 
 def test_onnx_cache_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache_folder() == tmp_path / "cache" / "onnx"
-    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.delenv(kept.VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "bertcli" / "onnx"
     monkeypatch.delenv("XDG_CACHE_HOME")

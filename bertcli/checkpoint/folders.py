@@ -1,0 +1,134 @@
+"""What a model's folder has and lacks, and where the Hugging Face cache keeps it.
+
+In the cache, `models--ORGANIZATION--NAME/refs/REVISION` holds a commit, `snapshots/COMMIT/` the files. It is read
+without the Hub client, so a cached model needs neither its import nor the network.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from secrets import token_hex
+
+from bertcli.checkpoint.sentence import missing_files, network_place
+from bertcli.checkpoint.tensors import INDEX_ENDING, SINGLE_FILE, WEIGHT_FILES, shard_names, weights_file
+from bertcli.checkpoint.untrusted import read_whole
+from bertcli.errors import BertcliError
+
+ADVICE = "give the folder of a model, or fetch it again"
+SAVE = "load it with transformers and call save_pretrained, which writes model.safetensors"
+MERGE = "load both with it, merge the adapter into the model, and save that whole"
+
+# How the name of a file ends, what it tells of the model, and what to do, in the order in which they are looked for.
+OTHER_KINDS = (
+    ("gliner_config.json", "is a model of GLiNER", "use its own library"),
+    ("pytorch_adapter.bin", "is an adapter of the adapters library, not a whole model", MERGE),
+    ("adapter_config.json", "is an adapter of peft, not a whole model", MERGE),
+    ("router_config.json", "is a Router of sentence-transformers without a route for documents", "use another model"),
+)
+OTHER_FORMATS = (
+    ("tf_model.h5", "has its weights for TensorFlow only", SAVE),
+    ("model.ckpt.index", "has its weights for TensorFlow only", SAVE),
+    ("flax_model.msgpack", "has its weights for Flax only", SAVE),
+    (".onnx", "has its weights as an ONNX graph only", "give the model that it was exported from"),
+    (".gguf", "has its weights as GGUF only", "give the model that it was converted from"),
+)
+
+# What a tokenizer is read from: any of these, of which each may need several files.
+TOKENIZER_FILES = (
+    ("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("sentencepiece.bpe.model",), ("spiece.model",),
+    ("spm.model",),
+)  # fmt: skip
+
+
+def has_tokenizer(names: Collection[str]) -> bool:
+    """Whether files of these names, in one folder, may hold a tokenizer."""
+    return any(all(name in names for name in files) for files in TOKENIZER_FILES)
+
+
+def lacks_weights(where: str, names: Collection[str], what: str = "no weights", advice: str = ADVICE) -> BertcliError:
+    """What to raise where there are no weights that bertcli reads, or not even a configuration (`what`)."""
+    for ending, found, way_out in (*OTHER_KINDS, *(() if {*names}.intersection(WEIGHT_FILES) else OTHER_FORMATS)):
+        name = next((name for name in sorted(names) if name.endswith(ending)), None)
+        if name is not None:
+            return BertcliError(f"{where} {found} ({name}), which bertcli does not read: {way_out}.")
+    tokenizer = "" if has_tokenizer({name.rpartition("/")[2] for name in names}) else " and no tokenizer"
+    return BertcliError(f"{where} has {what}{tokenizer}: {advice}.")
+
+
+def lacks_tokenizer(where: str, names: Collection[str], *wanted: str) -> BertcliError:
+    """What to raise where files of these names hold no tokenizer; `wanted` are those of its class, if that is known."""
+    if "bpe.codes" in names:
+        return BertcliError(f"{where} has its tokenizer in bpe.codes (BERTweet, PhoBERT), which bertcli cannot read.")
+    others = wanted or [" with ".join(files) for files in TOKENIZER_FILES[1:]]
+    return BertcliError(f"{where} has no tokenizer: neither tokenizer.json nor {', '.join(others)}.")
+
+
+# --------------------------------------------------------------------------------------------- the Hub's cache
+
+COMMIT = re.compile("[0-9a-f]{40}")
+REF_LIMIT = 1000  # bytes of a file below refs/
+
+
+def cache_folder(cache_dir: str | Path | None = None) -> Path:
+    """Where the Hugging Face cache is; environment variables are read as the Hub client reads them."""
+    if cache_dir is not None:
+        return Path(cache_dir).expanduser()
+    read = os.environ.get
+    home = read("HF_HOME") or os.path.join(read("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface")
+    folder = read("HF_HUB_CACHE") or read("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
+    return Path(os.path.expandvars(os.path.expanduser(folder)))
+
+
+def repo_folder(cache: Path, repo: str) -> Path:
+    return cache / f"models--{repo.replace('/', '--')}"
+
+
+def snapshot(cache: Path, repo: str, revision: str) -> Path | None:
+    """The cached folder of that revision, complete or not."""
+    storage = repo_folder(cache, repo)
+    commit = revision
+    if not COMMIT.fullmatch(revision):
+        try:
+            commit = read_whole(storage / "refs" / revision, REF_LIMIT).decode("ascii").strip()
+        except (BertcliError, ValueError):
+            return None
+    folder = storage / "snapshots" / commit
+    return folder if COMMIT.fullmatch(commit) and folder.is_dir() else None
+
+
+def point(ref: Path, commit: str) -> None:
+    """Write the commit to `ref` in one atomic step, readable by everyone who shares the cache."""
+    ref.parent.mkdir(parents=True, exist_ok=True)
+    temporary = ref.with_name(f".{ref.name}.{token_hex(8)}")
+    try:
+        temporary.write_text(commit, encoding="ascii")
+        temporary.replace(ref)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def missing(folder: Path, weights: bool = True) -> list[str]:
+    """The files a snapshot lacks; empty for a complete model.
+
+    Needed are the configuration, a tokenizer, and with `weights` all their shards and what modules.json lists.
+    """
+    try:
+        at, static = network_place(folder)
+        modules = missing_files(folder)
+    except BertcliError:  # a damaged file is not missing: reading it later raises the error
+        at, static, modules = folder, False, []
+    wanted = [] if static else ["config.json"]
+    if static or not has_tokenizer([path.name for path in at.glob("*") if path.is_file()]):
+        wanted.append("tokenizer.json")
+    if weights:
+        file = weights_file(at) or at / SINGLE_FILE
+        wanted.append(file.name)
+        if file.name.endswith(INDEX_ENDING):
+            with suppress(BertcliError):
+                wanted += sorted(set(shard_names(file).values()))
+    lost = [(at / name).relative_to(folder).as_posix() for name in wanted if not (at / name).is_file()]
+    return lost + modules * weights
