@@ -7,8 +7,8 @@ that the processes of a machine share its weights; the objects of a process that
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from math import isnan
@@ -28,7 +28,6 @@ from bertcli.tasks import answer, classify, encode, fill_mask, options, score, s
 from bertcli.tasks.run import results
 from bertcli.tasks.task import Records, Task
 
-Plan = Callable[[Any, Any], Task[Any]]  # a task's, of a model and its options
 Columns = Mapping[str, tuple[Any, list[Any]]]  # the type of a column, as `_type` has it, and its values
 OPENING = {name for name, one in signature(load).parameters.items() if one.kind is one.KEYWORD_ONLY}
 UNFIT = {"chunk", "keep_going", "workers"}  # a row has one result, there is `strict`, and engines have workers
@@ -40,23 +39,21 @@ class Mapped:
     model, and options of `bertcli.load`: what to open. column: the texts. pair_column: second texts, for tasks that
     take pairs (one for all rows: pairs, or contexts). Beside the output are `truncated` (<output>_truncated where the
     batch has that name) and <output>_error: why a text cannot be used, whose result is null, or NaN in a NumPy array
-    of vectors. strict: such a text is an error. All other options are the task's, see `bertcli.tasks.options`.
+    of vectors. strict: such a text is an error. All other options are the task's, see `bertcli.tasks.options`;
+    truncation is silent by default, since a column says so.
 
     Errors: BertcliError; TypeError for an option that does not exist.
     """
 
-    _make: ClassVar[Callable[..., options.Reading]]  # the task's options
-    _plan: ClassVar[Plan]
-    _usual: ClassVar[tuple[str, str, str | None]]  # output, column, pair_column
+    kind: ClassVar[Any]  # the dataclass of the task's options
+    plan: ClassVar[Any]  # a function: the task from a model and these options
+    usual: ClassVar[tuple[str, str, str | None]] = ("", "text", None)  # output, column, pair_column
 
-    def __init_subclass__(cls, kind: Any, plan: Plan, usual: tuple[str, str, str | None]) -> None:
-        """A task; help() and notebooks show its options."""
-        quiet = {"truncation": "silent"} if "truncation" in signature(kind).parameters else {}  # a column says so
-        make = partial(kind, **quiet)
-        cls._make, cls._plan, cls._usual = staticmethod(make), staticmethod(plan), usual
+    def __init_subclass__(cls) -> None:
+        """Show the task's options in help() and notebooks."""
         own = [one for one in signature(Mapped).parameters.values() if one.kind is not one.VAR_KEYWORD]
-        more = [one for name, one in signature(make).parameters.items() if name not in UNFIT]
-        whole = Signature([*own, *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in more)])
+        of_task = [one for name, one in signature(cls.kind).parameters.items() if name not in UNFIT]
+        whole = Signature([*own, *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in of_task)])
         cls.__signature__ = whole  # type: ignore[attr-defined]
 
     def __init__(
@@ -74,7 +71,7 @@ class Mapped:
             raise BertcliError(f"Rows of batches cannot have {name} {shown_object(more[name])}: leave it out.")
         self._model = Path(model).resolve() if model and Path(model).is_dir() else model
         self._opening = tuple((name, more.pop(name)) for name in sorted(OPENING & {*more}))
-        usual_output, usual_column, usual_pair = self._usual
+        usual_output, usual_column, usual_pair = self.usual
         second = more.pop("contexts" if usual_pair else "pairs", None)
         check_kind("the second text of all rows", second, str)
         pair = pair_column or (usual_pair if second is None else None)
@@ -82,7 +79,8 @@ class Mapped:
         self._row = Wanted(text, Field(pair, "pair_column") if pair else None, fixed_pair=second)
         self._output = output or usual_output
         lists = {name: tuple(value) for name, value in more.items() if isinstance(value, Iterator)}
-        self._wanted = self._make(**more | lists | {"keep_going": not strict})
+        quiet = {"truncation": "silent"} if "truncation" in signature(self.kind).parameters else {}
+        self._wanted = self.kind(**quiet | more | lists | {"keep_going": not strict})
 
     def __call__(self, batch: Any) -> Any:
         """The batch with columns more: a dict of arrays, a pandas DataFrame, an Arrow table or record batch.
@@ -97,7 +95,7 @@ class Mapped:
         columns = {field.name: _texts(batch, field.name) for field in self._row.fields}
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         texts = [self._row.row(f"row {number}", row) for number, row in enumerate(rows)]
-        task = type(self)._plan(_opened(self._model, self._opening), self._wanted)
+        task = type(self).plan(_opened(self._model, self._opening), self._wanted)
         found = sorted(_results(task, Texts(texts, at_hand=True)), key=lambda one: one.number)
         kind, name = _type(task, self._wanted), self._output
         more: Columns = {
@@ -111,32 +109,46 @@ class Mapped:
         return _joined(batch, more)
 
 
-class Encode(Mapped, kind=options.Encode, plan=encode.plan, usual=("embedding", "text", None)):
+class Encode(Mapped):
     """Vectors: float32 [row, width] among NumPy arrays, fixed-size lists in Arrow, a column of arrays in pandas."""
 
+    kind, plan, usual = options.Encode, staticmethod(encode.plan), ("embedding", "text", None)
 
-class EncodeSparse(Mapped, kind=options.EncodeSparse, plan=sparse.plan, usual=("sparse", "text", None)):
+
+class EncodeSparse(Mapped):
     """Sparse vectors: records of indices and values."""
 
+    kind, plan, usual = options.EncodeSparse, staticmethod(sparse.plan), ("sparse", "text", None)
 
-class Classify(Mapped, kind=options.Classify, plan=classify.plan, usual=("classify", "text", None)):
+
+class Classify(Mapped):
     """Labels with scores, best first; by a cross-encoder the score of each pair, which an engine can rank rows by."""
 
+    kind, plan, usual = options.Classify, staticmethod(classify.plan), ("classify", "text", None)
 
-class FillMask(Mapped, kind=options.FillMask, plan=fill_mask.plan, usual=("fill_mask", "text", None)):
+
+class FillMask(Mapped):
     """Words for each mask; with targets, which may have several pieces, every `token` is a list."""
 
+    kind, plan, usual = options.FillMask, staticmethod(fill_mask.plan), ("fill_mask", "text", None)
 
-class Score(Mapped, kind=options.Score, plan=score.plan, usual=("score", "text", None)):
+
+class Score(Mapped):
     """The probability of each token."""
 
+    kind, plan, usual = options.Score, staticmethod(score.plan), ("score", "text", None)
 
-class Tag(Mapped, kind=options.Tag, plan=tag.plan, usual=("tag", "text", None)):
+
+class Tag(Mapped):
     """Entities."""
 
+    kind, plan, usual = options.Tag, staticmethod(tag.plan), ("tag", "text", None)
 
-class Answer(Mapped, kind=options.Answer, plan=answer.plan, usual=("answer", "question", "context")):
+
+class Answer(Mapped):
     """Answers to the questions in `column` from the contexts in `pair_column`, best first."""
+
+    kind, plan, usual = options.Answer, staticmethod(answer.plan), ("answer", "question", "context")
 
 
 # ---------------------------------------------------------------------------------------------------- opening a model
