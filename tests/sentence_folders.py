@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from checkpoint_files import Sentence, write_sentence
+from checkpoint_files import Dense, Sentence, write_sentence
+from checkpoints import weights
 from family_checkpoints import make_family
 from tokenizer_kinds import write_kind
 from vocabulary import pieces, write_tokenizer_json
@@ -16,6 +18,7 @@ FOLDERS = {
     "distilbert": ("", "sentence_distilbert_config.json"),
     "mpnet": ("mpnet", "sentence_bert_config.json"),
     "modernbert": ("modernbert", "sentence_bert_config.json"),
+    "nomic_bert": ("", "sentence_bert_config.json"),
 }
 WIDTH, LIMIT = 32, 30
 
@@ -30,4 +33,33 @@ def write_folder(folder: Path, family: str) -> Path:
     make_family(folder, family, sizes={"V": size, "H": WIDTH, "P": 64})
     write_sentence(folder, Sentence(("mean",), normalize=True, max_seq_length=LIMIT), WIDTH, [])
     (folder / "sentence_bert_config.json").rename(folder / file)
+    return folder
+
+
+GEMMA_PROMPTS = {
+    "query": "task: search result | query: ",
+    "document": "title: none | text: ",
+    "Clustering": "task: clustering | query: ",
+}
+
+
+def write_gemma(folder: Path) -> Path:
+    """EmbeddingGemma in the layout that is published: the mean, two Dense layers without biases, prompts by name."""
+    size = write_kind(folder, "gemma", tokenizer_class="GemmaTokenizer", add_bos_token=True, add_eos_token=True)
+    make_family(
+        folder, "gemma3_text", sizes={"V": size, "H": WIDTH, "P": 64}, config={"architectures": ["Gemma3TextModel"]}
+    )
+    layers = [
+        Dense(48, False, "torch.nn.modules.linear.Identity"),
+        Dense(WIDTH, False, "torch.nn.modules.linear.Identity"),
+    ]
+    inputs, stored = WIDTH, []
+    for number, layer in enumerate(layers):
+        name = "linear.weight"
+        stored.append({name: weights({name: (layer.out_features, inputs)}, seed=number)[name]})
+        inputs = layer.out_features
+    described = Sentence(("mean",), "legacy", normalize=True, max_seq_length=50, dense=tuple(layers))
+    write_sentence(folder, described, WIDTH, stored)
+    settings = {"model_type": "SentenceTransformer", "prompts": GEMMA_PROMPTS, "default_prompt_name": None}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
     return folder

@@ -110,9 +110,28 @@ def mpnet() -> tuple[Tokenizer, dict[str, str]]:
     return made, ROBERTA | {"unk": "[UNK]"}
 
 
+def gemma() -> tuple[Tokenizer, dict[str, str]]:
+    """Byte-pair encoding of letters, with bytes for those that are unknown; a text is one word."""
+    merges: dict[tuple[str, str], None] = {}
+    for word in [*(f"▁{word}" for word in KNOWN), *KNOWN]:
+        merges.update({(word[:i], word[i]): None for i in range(1, len(word))})
+    letters = sorted({*LETTERS, "▁", *"".join(KNOWN)})
+    roles = {"pad": "<pad>", "eos": "<eos>", "bos": "<bos>", "unk": "<unk>", "mask": "<mask>"}
+    names = [*roles.values(), *(f"<0x{i:02X}>" for i in range(256)), *letters, *(a + b for a, b in merges)]
+    ids = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    made = Tokenizer(models.BPE(ids, list(merges), unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    made.normalizer, made.pre_tokenizer = (
+        normalizers.Replace(" ", "▁"),
+        pre_tokenizers.Split(" ", "merged_with_previous"),
+    )
+    made.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    framed(made, "<bos>:0 $A:0 <eos>:0", "<bos>:0 $A:0 <eos>:0 <bos>:1 $B:1 <eos>:1")
+    return made, roles
+
+
 KINDS: dict[str, Callable[[], tuple[Tokenizer, dict[str, str]]]] = {
     "roberta": roberta, "xlm-roberta": xlm_roberta, "camembert": camembert, "mpnet": mpnet, "modernbert": modernbert,
-    "deberta-v2": deberta_v2, "albert": albert,
+    "deberta-v2": deberta_v2, "albert": albert, "gemma": gemma,
 }  # fmt: skip
 
 

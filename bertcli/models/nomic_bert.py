@@ -136,6 +136,7 @@ FAMILY = Family(
     ),
     base_pooler=False,
     variants={"nomic-embed-text": NomicBertConfig()},
+    prompts=("search_query: ", "search_document: "),
 )
 WORDS = """
 Embeddings

@@ -62,6 +62,10 @@ def plan(model: Opened, wanted: Encode) -> EncodeTask:
         raise BertcliError("Chunks have one vector each: leave out chunk (--chunk), or the pooling 'none'.")
     if model.engine.name != "numpy" and not how.last_layer_only:
         logger.info("NumPy computes these layers: the graph of ONNX Runtime only gives the last.")
+    expected = " or ".join(map(shown, family(model.config.model_type).prompts))
+    if expected and model.sentence.pooling and not model.sentence.prompts and wanted.prompt is None:
+        kind = model.config.model_type
+        logger.info("sentence models of type %s expect %s before each text: give it (--prompt).", kind, expected)
     return EncodeTask(model, reading, preparation, how)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checkpoint_files import write_safetensors
-from sentence_folders import FOLDERS, LIMIT, write_folder
+from sentence_folders import FOLDERS, LIMIT, write_folder, write_gemma
 from static_models import LAYOUTS, WIDTH, write_static
 from terminal import bertcli as command
 from vocabulary import pieces
@@ -28,6 +28,27 @@ def test_sentence_models_of_other_families(tmp_path: Path, family: str) -> None:
     np.testing.assert_allclose(vectors, GOLDEN["families"][family], atol=1e-6)
     (item,) = [item for block in model.encode_blocks(GOLDEN["long"][1:]) for item in block.items]
     assert (len(item.tokens.ids), item.tokens.truncated) == (LIMIT, True)
+
+
+def test_nomics_prompts_are_a_note_where_none_is_given(tmp_path: Path) -> None:
+    model = ("-m", str(write_folder(tmp_path, "nomic_bert")))
+    expected = "expect 'search_query: ' or 'search_document: ' before each text"
+    assert command("encode", *model, "hot tea", "river").err.count(expected) == 1
+    assert expected not in command("encode", *model, "--prompt", "search_query: ", "hot tea").err
+    assert expected not in command("encode", *model, "--prompt", "", "hot tea").err
+    (tmp_path / "config_sentence_transformers.json").write_text('{"prompts": {"query": "q: "}}', encoding="utf-8")
+    assert expected not in command("encode", *model, "hot tea").err
+
+
+def test_embeddinggemma_with_its_prompts(tmp_path: Path) -> None:
+    model = bertcli.load(write_gemma(tmp_path))
+    texts = [*GOLDEN["texts"], *GOLDEN["long"]]
+    for name, expected in GOLDEN["gemma"].items():
+        vectors = model.encode(texts, prompt_name=name or None, truncation="silent")
+        np.testing.assert_allclose(vectors, expected, atol=2e-6)
+    found = command("encode", "-m", str(tmp_path), "--prompt-name", "query", "--format", "jsonl", texts[0])
+    np.testing.assert_allclose(found.records[0]["embedding"], GOLDEN["gemma"]["query"][0], atol=2e-6)
+    assert "'task: search result | query: ' is prepended" in found.err
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 import torch  # noqa: E402
-from sentence_folders import FOLDERS, write_folder  # noqa: E402
+from sentence_folders import FOLDERS, GEMMA_PROMPTS, write_folder, write_gemma  # noqa: E402
 from sentence_transformers import SentenceTransformer  # noqa: E402
 from static_models import LAYOUTS, write_static  # noqa: E402
 
@@ -25,9 +25,15 @@ TEXTS = ["The hot tea", "", "unbelievable xqz!", "[MASK] [CLS] tea"]
 LONG = ["The hot tea was good", "unbelievable coffee in Paris! " * 8]
 
 
-def vectors(folder: str, texts: list[str]) -> list[list[float]]:
+def vectors(folder: str, texts: list[str], prompt_name: str | None = None) -> list[list[float]]:
     model = SentenceTransformer(folder, device="cpu").float()  # in half precision an empty text is NaN
-    return [[round(number, 7) for number in vector] for vector in model.encode(texts).tolist()]
+    return [[round(number, 7) for number in vector] for vector in model.encode(texts, prompt_name=prompt_name).tolist()]
+
+
+def gemma() -> dict[str, list[list[float]]]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(write_gemma(Path(folder)))
+        return {name: vectors(path, [*TEXTS, *LONG], name or None) for name in ("", *GEMMA_PROMPTS)}
 
 
 def record() -> dict[str, dict[str, list[list[float]]]]:
@@ -39,7 +45,7 @@ def record() -> dict[str, dict[str, list[list[float]]]]:
             else:
                 write_static(Path(folder), name)
                 static[name] = vectors(folder, TEXTS)
-    return {"static": static, "families": families}
+    return {"static": static, "families": families, "gemma": gemma()}
 
 
 if __name__ == "__main__":
