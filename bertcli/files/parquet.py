@@ -6,29 +6,25 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, first_line, shown
 from bertcli.files.lines import LONGEST, check_readable
 from bertcli.files.rows import Wanted, unusable
-from bertcli.files.shards import Shards
+from bertcli.files.shards import LENGTHS, LINES, Shards
 from bertcli.files.texts import Text
 
 ROWS_READ, PREFIXED_READ = 1024, 16  # together; of texts that may share their beginnings
 ROWS_WRITTEN = 4096  # in a row group: 12 MB with 768 float32 numbers each
 BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group might not fit in memory
 UNPACKED, RATIO = 1 << 26, 1000  # bytes that a column of a row group may unpack to from less than a RATIOth
-LENGTHS = "lengths"  # the array of a shard that says how many rows of the others, or entries, each text has
 TYPES = {"<f4": "float32", "<f2": "float16", "|i1": "int8", "|u1": "uint8", "<i8": "int64", "<i4": "int32"}
 
 PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dictionary
-NONE = {"null"}  # the kinds of a column without values
-KINDS: dict[object, str] = {bool: "bool_", int: "int64", float: "float64"}  # of numbers in Python
+KINDS: dict[type | None, str] = {bool: "bool_", int: "int64", float: "float64"}  # of numbers in Python
 
 Value = str | int | float | None
 Row = Mapping[str, Value]
@@ -164,7 +160,7 @@ def write_parquet(
     stream: IO[bytes],
     shards: Shards,
     names: Sequence[str],
-    numbers: Mapping[str, object],
+    numbers: Mapping[str, Any],
     columns: Sequence[Column] = (),
     notes: Mapping[str, str] | None = None,
 ) -> None:
@@ -174,20 +170,22 @@ def write_parquet(
     int or float, even where there are no rows to tell. Vectors of different lengths need an array "lengths". Vectors
     are null in a row with an error. notes: the file's metadata.
     """
-    arrow, parquet = pyarrow(shards.file)
+    arrow, _ = pyarrow(shards.file)
     schema = _schema(arrow, shards, names, numbers, columns).with_metadata(notes)
-    rows, vectors = map(json.loads, shards.lines()), [_Vectors(shards, column) for column in columns]
-    with parquet.ParquetWriter(stream, schema, use_dictionary=False) as writer:
-        while some := list(islice(rows, ROWS_WRITTEN)):
-            cells: list[list[Any]] = []
-            for name in names:
-                textual = schema.field(name).type == arrow.string()
-                cells.append([_text(row[name]) if textual else row[name] for row in some])
-            for column in vectors:
-                found = zip(some, column.take(len(some)), strict=True)
-                cells.append([None if row.get("error") else cell for row, cell in found])
-            made = [arrow.array(*each) for each in zip(cells, schema.types, strict=True)]
-            writer.write_table(arrow.table(made, schema))
+    arrays = [*(column.array for column in columns), *[LENGTHS] * any(column.size is None for column in columns)]
+
+    def tables() -> Iterator[Any]:
+        for lines, *several in zip(shards.pieces(LINES), *map(shards.of, arrays), strict=True):
+            rows = list(map(json.loads, lines.splitlines()))
+            cells = [[row[name] for row in rows] for name in names]
+            for i, kind in enumerate(schema.types[: len(names)]):
+                cells[i] = list(map(_text, cells[i])) if kind == arrow.string() else cells[i]
+            for column, numbers in zip(columns, several, strict=False):
+                each = numbers if column.size is not None else np.split(numbers, np.cumsum(several[-1])[:-1])
+                cells.append([None if row.get("error") else cell for row, cell in zip(rows, each, strict=True)])
+            yield arrow.table([arrow.array(*each) for each in zip(cells, schema.types, strict=True)], schema)
+
+    _write(stream, arrow, schema, tables())
 
 
 def concatenated(stream: IO[bytes], files: Sequence[str]) -> None:
@@ -200,16 +198,21 @@ def concatenated(stream: IO[bytes], files: Sequence[str]) -> None:
             for name in opened[0].schema_arrow.names
         ]
         schema = arrow.schema(fields, opened[0].schema_arrow.metadata)
-        with parquet.ParquetWriter(stream, schema, use_dictionary=False) as writer:
-            held: list[Any] = []
-            for batch in (batch for one in opened for batch in one.iter_batches(ROWS_WRITTEN, use_threads=False)):
-                held.append(arrow.Table.from_batches([batch]).cast(schema))
-                if sum(map(len, held)) >= ROWS_WRITTEN:
-                    whole = arrow.concat_tables(held).combine_chunks()
-                    writer.write_table(whole[:ROWS_WRITTEN].combine_chunks())
-                    held = [whole[ROWS_WRITTEN:]]
-            if any(map(len, held)):
-                writer.write_table(arrow.concat_tables(held).combine_chunks())
+        batches = (batch for one in opened for batch in one.iter_batches(ROWS_WRITTEN, use_threads=False))
+        _write(stream, arrow, schema, (arrow.Table.from_batches([batch]).cast(schema) for batch in batches))
+
+
+def _write(stream: IO[bytes], arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
+    """Tables one after another, in groups of ROWS_WRITTEN rows however they are cut."""
+    with arrow.parquet.ParquetWriter(stream, schema, use_dictionary=False) as writer:
+        held = schema.empty_table()
+        for table in tables:
+            held = arrow.concat_tables([held, table])
+            while len(held) >= ROWS_WRITTEN:
+                writer.write_table(held[:ROWS_WRITTEN].combine_chunks())
+                held = held[ROWS_WRITTEN:]
+        if len(held):
+            writer.write_table(held.combine_chunks())
 
 
 def note(file: Path, name: str) -> str | None:
@@ -238,14 +241,14 @@ def _common_type(arrow: Any, files: Sequence[Any], first: Any, name: str) -> Any
 
 
 def _schema(
-    arrow: Any, shards: Shards, names: Sequence[str], numbers: Mapping[str, object], columns: Sequence[Column]
+    arrow: Any, shards: Shards, names: Sequence[str], numbers: Mapping[str, Any], columns: Sequence[Column]
 ) -> Any:
-    kinds = {name: {KINDS.get(numbers.get(name), "null")} for name in names}
+    kinds: dict[str, set[type | None]] = {name: {numbers.get(name)} for name in names}
     for row in map(json.loads, shards.lines()):
         for name in names:
             kinds[name].add(_kind(row[name]))
     fields = [(name, getattr(arrow, _common(kinds[name]))()) for name in names]
-    nulls = "string" in kinds.get("error", ())
+    nulls = str in kinds.get("error", ())
     for column in columns:
         kind = getattr(arrow, TYPES[column.dtype])()
         if column.size != 0:  # pyarrow before 26 cannot read fixed-size lists with nulls
@@ -254,52 +257,21 @@ def _schema(
     return arrow.schema(fields)
 
 
-class _Rows:
-    """The rows of arrays that follow one another, any number at a time."""
-
-    def __init__(self, arrays: Iterator[NDArray[Any]]) -> None:
-        self._arrays = arrays
-        self._rest: list[NDArray[Any]] = []
-
-    def take(self, count: int) -> NDArray[Any]:
-        while not self._rest or sum(map(len, self._rest)) < count:
-            self._rest.append(next(self._arrays))
-        whole = np.concatenate(self._rest)
-        self._rest = [whole[count:]]
-        return whole[:count]
+def _kind(value: Value) -> type | None:
+    """The type that holds a value; text holds whole numbers that do not fit an int64."""
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return str
+    return None if value is None else type(value)
 
 
-class _Vectors:
-    """The cells of a column, any number at a time."""
-
-    def __init__(self, shards: Shards, column: Column) -> None:
-        self._rows = _Rows(shards.of(column.array))
-        self._lengths = _Rows(shards.of(LENGTHS)) if column.size is None else None
-
-    def take(self, count: int) -> Iterable[Any]:
-        if self._lengths is None:
-            return self._rows.take(count)
-        ends = np.cumsum(self._lengths.take(count))
-        return np.split(self._rows.take(int(ends[-1])), ends[:-1])
+def _common(kinds: set[type | None]) -> str:
+    """The type of Parquet that holds values of all these types."""
+    kinds = kinds - {None}
+    if kinds == {int, float}:
+        return "float64"
+    return KINDS.get(kinds.pop(), "string") if len(kinds) == 1 else "string"
 
 
 def _text(value: Value) -> str | None:
     """A value in a column of texts; half a surrogate pair, as a label may have, is escaped."""
     return None if value is None else str(value).encode("utf-8", "backslashreplace").decode()
-
-
-def _kind(value: Value) -> str:
-    """The type of Parquet that holds a value; text holds whole numbers that do not fit an int64."""
-    if value is None:
-        return "null"
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-        return "string"
-    return KINDS.get(type(value), "string")
-
-
-def _common(kinds: set[str]) -> str:
-    """The type of Parquet that holds values of all these types."""
-    found = kinds - NONE
-    if found == {"int64", "float64"}:
-        return "float64"
-    return found.pop() if len(found) == 1 else "string"

@@ -37,6 +37,7 @@ logger = logging.getLogger("bertcli")
 State = dict[str, Any]
 Fingerprint = dict[str, Any]
 LINES = "lines"  # the array that holds records, or the rows of a table, as lines
+LENGTHS = "lengths"  # the array that says how many rows of the others, or entries, each text has
 ERRORS = "errors.jsonl"  # the array, and the file beside a result, that lists texts that could not be used
 PROGRESS = "progress"  # the array that holds Kept in JSON
 SHORTEST, LONGEST = 1.0, 30.0  # seconds of a shard: a hundredth of the time so far, within these limits

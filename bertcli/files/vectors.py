@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import Stored, ends_of
 from bertcli.files.formats import PARQUET, ending_of, loaded
-from bertcli.files.parquet import LENGTHS, Column, write_parquet
-from bertcli.files.shards import ERRORS, LINES, Shards
+from bertcli.files.shards import ERRORS, LENGTHS, LINES, Shards
 from bertcli.files.texts import Chunk, Failure, Text
 from bertcli.report.tables import as_json
 
@@ -144,9 +143,15 @@ class VectorForm:
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""
         if self.ending == PARQUET:
+            from bertcli.files.parquet import Column, write_parquet
+
             names = ["id", *self._origin, "text", *["text_pair"] * self.paired, *["error"] * self.keep_going]
-            numbers = dict.fromkeys([*self._origin, *["id"] * (not self.own_ids)], int)
-            write_parquet(stream, shards, names, numbers, self._columns(), {MODEL: self.model})
+            whole = dict.fromkeys([*self._origin, *["id"] * (not self.own_ids)], int)
+            columns = [
+                Column(COLUMNS.get(name, name), name, dtype, None if self.sparse else sum(row))
+                for name, (dtype, row) in self._numbers.items()
+            ]
+            write_parquet(stream, shards, names, whole, columns, {MODEL: self.model})
         else:
             loaded(self.ending, "arrays")(stream, list(self._stored(shards)))
 
@@ -161,12 +166,6 @@ class VectorForm:
             return {"indices": ("<i4", ()), "data": ("<f4", ())}
         scales: dict[str, Any] = {"scales": ("<f4", ())} if self.dtype == "int8" and self.ending != ".npy" else {}
         return {"embeddings": (TYPES[self.dtype], (stored_width(self.width, self.dtype),)), **scales}
-
-    def _columns(self) -> list[Column]:
-        return [
-            Column(COLUMNS.get(name, name), name, dtype, None if self.sparse else sum(row))
-            for name, (dtype, row) in self._numbers.items()
-        ]
 
     def _stored(self, shards: Shards) -> Iterator[Stored]:
         for name, (dtype, row) in {**self._numbers, **dict.fromkeys(self._origin, ("<i8", ()))}.items():
