@@ -10,7 +10,7 @@ Equal to the question-answering pipeline of transformers 4.57, the last one, exc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks import options
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
-from bertcli.tasks.options import Scoring
 from bertcli.tasks.task import Item, Record, RecordTask
 from bertcli.tokens import Tokens
 
@@ -35,15 +34,12 @@ CONTEXT = 1  # the side of the context, whose question is side 0
 def plan(model: Opened, wanted: options.Answer) -> RecordTask:
     """What gives the records; BertcliError for a model without the head."""
     check_head(model, "qa", "answer")
-    longest = wanted.max_answer_length or LONGEST_ANSWER
-    best = Selection(wanted.top_k or 1, longest, wanted.no_answer, wanted.score or "probability")
-    return _Answer(model, wanted.reading, best, wanted.stride)
+    return _Answer(model, wanted.reading, replace(wanted, contexts=None))  # which may not pickle
 
 
 @dataclass(frozen=True, eq=False)
 class _Answer(RecordTask):
-    wanted: Selection
-    stride: int | None
+    wanted: options.Answer
 
     @cached_property
     def limit(self) -> int:
@@ -62,7 +58,7 @@ class _Answer(RecordTask):
             if side not in sides:
                 raise BertcliError(f"The {what} of {item.place} is empty, so there is nothing to answer.")
         room = self._room(item.tokens)
-        if room < 1 or (self.stride is not None and self.stride >= room):
+        if room < 1 or (self.wanted.stride or 0) >= room:
             raise BertcliError(
                 f"The question of {item.place} has {sides.count(0)} tokens, which leaves {max(0, room)} of a window's "
                 f"{self.limit} for the context: shorten it, or change max_length or stride (--max-length, --stride)."
@@ -73,7 +69,7 @@ class _Answer(RecordTask):
         return self.limit - (len(tokens.ids) - tokens.sides.count(CONTEXT))
 
     def _windows(self, item: Item) -> list[Tokens]:
-        overlap = min(self.limit // 2, MOST_OVERLAP) if self.stride is None else self.stride
+        overlap = min(self.limit // 2, MOST_OVERLAP) if self.wanted.stride is None else self.wanted.stride
         room = self._room(item.tokens)
         return item.tokens.windows(self.limit, overlap if overlap < room else room // 2)
 
@@ -136,55 +132,45 @@ class Answer(NamedTuple):
     answer: str
 
 
-class Selection(NamedTuple):
-    """How many answers of at most how many tokens, whether no answer is one, and how they are scored.
-
-    logits: start + end - those of [CLS], which can be compared across windows; probabilities of different windows have
-    different denominators.
-    """
-
-    top_k: int = 1
-    longest: int = 15
-    no_answer: bool = False
-    scoring: Scoring = "probability"
-
-
-def answers(windows: Sequence[ContextWindow], context: str, wanted: Selection) -> list[Answer]:
+def answers(windows: Sequence[ContextWindow], context: str, wanted: options.Answer) -> list[Answer]:
     """The best answers in all windows, best first.
 
     A span is widened to whole words. Where several spans, perhaps of several windows, give the same text (ignoring
     case), their probabilities are added and the place is that of the first; of logits the best one counts.
     """
     by_text: dict[str, Answer] = {}
-    scores = [_scores(window, wanted.scoring) for window in windows]
+    scores = [_scores(window, wanted.score) for window in windows]
     for window, of_window in zip(windows, scores, strict=True):
         for first, last in _best_spans(of_window[1:, 1:], wanted):
             start, end = _widened(window.places[first], window.places[last])
             candidate = Answer(float(of_window[1 + first, 1 + last]), start, end, context[start:end])
             earlier = by_text.setdefault(candidate.answer.lower(), candidate)
-            if earlier is not candidate and wanted.scoring == "probability":
+            if earlier is not candidate and wanted.score != "logits":
                 by_text[candidate.answer.lower()] = earlier._replace(score=earlier.score + candidate.score)
             elif candidate.score > earlier.score:
                 by_text[candidate.answer.lower()] = candidate
     every = list(by_text.values())
     if wanted.no_answer:
         every.append(Answer(min(float(of_window[0, 0]) for of_window in scores), 0, 0, ""))
-    return [every[i] for i in best_first(np.array([candidate.score for candidate in every]), wanted.top_k)]
+    return [every[i] for i in best_first(np.array([candidate.score for candidate in every]), wanted.top_k or 1)]
 
 
-def _scores(window: ContextWindow, scoring: Scoring) -> Numbers:
-    """The score of each span from a first token [1 + token] to a last [1 + token]; that from [CLS] is no answer."""
-    if scoring == "probability":
-        return np.multiply.outer(softmax(window.start), softmax(window.end))
-    return np.asarray(np.add.outer(window.start - window.start[0], window.end - window.end[0]))
+def _scores(window: ContextWindow, scoring: options.Scoring) -> Numbers:
+    """The score of each span from a first token [1 + token] to a last [1 + token]; that from [CLS] is no answer.
+
+    Probabilities of different windows have different denominators; logits less those of [CLS] can be compared.
+    """
+    if scoring == "logits":
+        return np.asarray(np.add.outer(window.start - window.start[0], window.end - window.end[0]))
+    return np.multiply.outer(softmax(window.start), softmax(window.end))
 
 
-def _best_spans(scores: Numbers, wanted: Selection) -> list[tuple[int, int]]:
+def _best_spans(scores: Numbers, wanted: options.Answer) -> list[tuple[int, int]]:
     """First and last token of the best spans; more of them than are wanted, as some become the same."""
     tokens = np.arange(len(scores))
     length = tokens - tokens[:, None]  # less one
-    spans = np.argwhere((length >= 0) & (length < wanted.longest))
-    best = best_first(scores[tuple(spans.T)], 2 * wanted.top_k + 10)
+    spans = np.argwhere((length >= 0) & (length < (wanted.max_answer_length or LONGEST_ANSWER)))
+    best = best_first(scores[tuple(spans.T)], 2 * (wanted.top_k or 1) + 10)
     return [(first, last) for first, last in spans[best].tolist()]
 
 
