@@ -1,15 +1,28 @@
-"""The application: its commands and the help they share."""
+"""The application: its commands, functions whose parameters are groups of options, as functions that Typer runs."""
 
 from __future__ import annotations
 
+import logging
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import Field, fields, is_dataclass
 from functools import cache
 from importlib import import_module
-from typing import Annotated
+from inspect import Parameter, Signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 import bertcli
-from bertcli.cli.command import register
+from bertcli.cli.options import DebugOptions, name_of, wrong
+from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
+from bertcli.errors import BertcliError
+from bertcli.report.tables import visible
+from bertcli.tasks.options import hints_of, kinds_of
 
 PANELS = {  # of --help: the commands in each, which are modules of this package
     "Run": ("encode", "classify", "fill-mask", "score", "tag", "answer", "rank"),
@@ -62,3 +75,141 @@ def bert(
     Hugging Face Hub (-m bert-base-uncased).
     COMMAND --help has more examples.
     """
+
+
+# ------------------------------------------------------------------------------------------------------ one command
+
+
+class Command(TyperCommand):
+    """A command that says what was meant where an option has one dash, or a variant's name no option."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        options = {name for one in self.params for name in one.opts}
+        if not ctx.resilient_parsing:  # as it is for shell completion
+            for word in args[: args.index("--") if "--" in args else None]:
+                if word.startswith("-") and f"-{word.partition('=')[0]}" in options:
+                    raise typer.BadParameter(f"there is no option {word}. Did you mean -{word}?")
+            _, rest, _ = self.make_parser(ctx).parse_args(args=list(args))
+            if rest and "--variant" in options:
+                raise typer.BadParameter(f"there is no place for {rest[0]!r}. Did you mean --variant {rest[0]}?")
+        return super().parse_args(ctx, args)
+
+
+def register(app: typer.Typer, function: Callable[..., None], panel: str) -> None:
+    """Add a command to the application, named like the function; its docstring is the help.
+
+    Typer only handles single parameters, so each group is split into its fields for the command line and reassembled
+    for the call.
+    """
+    groups = get_type_hints(function)
+    del groups["return"]
+
+    def run(**values: Any) -> None:
+        with reported(values["debug"]):
+            function(**{key: _gathered(kind, values) for key, kind in groups.items()})
+            sys.stdout.flush()
+
+    parameters = [one for kind in (*groups.values(), DebugOptions) for one in _parameters(kind)]
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    app.command(rich_help_panel=panel, cls=Command)(run)
+
+
+def _parameters(group: Any) -> Iterator[Parameter]:
+    """The parameters of a group of options, which may hold other groups."""
+    hints = hints_of(group)
+    for one in fields(group):
+        kind, default = hints[one.name], one.default
+        if is_dataclass(kind):
+            yield from _parameters(kind)
+        elif one.metadata:  # one without is no option
+            names = one.metadata["names"] or [name_of(one)]
+            settings = {**one.metadata["settings"], "show_default": False}
+            if "argument" in one.metadata:
+                made, default = typer.Argument(**settings), Parameter.empty if default is ... else default
+            else:
+                made = typer.Option(*names, min=one.metadata["least"], **settings)
+            if one.metadata["read"]:
+                kind, default = str | None, None
+            elif int in kinds_of(kind):  # a word that stands for a number is for Python alone
+                kind = int | None
+            yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made])
+
+
+def _gathered(group: Any, values: dict[str, Any]) -> Any:
+    """The group with these values. Wrong usage is a typer.BadParameter."""
+    hints, found = hints_of(group), {}
+    for one in fields(group):
+        if is_dataclass(hints[one.name]):
+            found[one.name] = _gathered(hints[one.name], values)
+        elif one.metadata:
+            found[one.name] = _value(one, values[one.name])
+    try:
+        return group(**found)
+    except BertcliError as error:  # options that contradict each other
+        raise typer.BadParameter(str(error)) from None
+
+
+def _value(one: Field[Any], value: Any) -> Any:
+    if not one.metadata["read"]:
+        return value
+    try:
+        return one.default if value is None else one.metadata["read"](value)
+    except ValueError as error:
+        raise wrong(name_of(one), str(error)) from None
+
+
+@contextmanager
+def reported(debug: bool) -> Iterator[None]:
+    """Send notes, warnings and one-line errors to standard error, and exit with the matching status."""
+    logger, handler = logging.getLogger("bertcli"), _StderrHandler()
+    level, showwarning = logger.level, warnings.showwarning
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    warnings.showwarning = lambda message, *_: logger.warning("%s", message)
+    try:
+        yield
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        leave_streams()
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        elif status := asked_to_end():
+            raise typer.Exit(status) from None
+        with suppress(OSError):  # stderr may be closed; the exit status still tells
+            print(f"Error: {_one_line(_message(error))}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        warnings.showwarning = showwarning
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, BertcliError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "There is not enough memory: try a smaller --batch-tokens or a smaller model."
+    if isinstance(error, ImportError):
+        return f"A package cannot be imported ({error}): install it again."
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}: {error.filename or 'while writing the result'}."
+    return f"Unexpected error, {type(error).__name__}: {error} (--debug shows where; please report it)."
+
+
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.splitlines()))
+
+
+class _StderrHandler(logging.Handler):
+    """`Note: …` and `Warning: …` on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = "Warning" if record.levelno >= logging.WARNING else "Note"
+        with suppress(OSError):  # a closed stderr is no reason to stop the work
+            print(f"{kind}: {_one_line(record.getMessage())}", file=sys.stderr, flush=True)
