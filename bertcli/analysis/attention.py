@@ -44,11 +44,6 @@ class Attention:
         some = self.layer if self.choice.head is None else self.layer[[self.choice.head]]
         return np.asarray(some.mean(axis=0, dtype=np.float64), np.float32)
 
-    @property
-    def labels(self) -> list[str]:
-        """The tokens, with control characters escaped."""
-        return [visible(piece) for piece in self.pieces]
-
 
 def parse_choice(text: str, config: Config) -> Choice:
     """Parse `LAYER` or `LAYER.HEAD`; the BertcliError for any other text says which exist."""
@@ -89,14 +84,12 @@ def attention_document(attention: Attention, trace: Trace) -> Document:
 
     Columns of CSV are numbered, since a token may occur twice. JSON has every head of a layer whose mean was chosen.
     """
-    labels, matrix, (number, head) = attention.labels, attention.weights.tolist(), attention.choice
-    columns = [Column("Token"), *(Column(label, number=True) for label in labels)]
-    rows = [[label, *(f"{weight:.4f}" for weight in weights)] for label, weights in zip(labels, matrix, strict=True)]
-    names = [f"{i} {piece}" for i, piece in enumerate(attention.pieces)]
-    lines = [
-        {"token": piece, **dict(zip(names, weights, strict=True))}
-        for piece, weights in zip(attention.pieces, matrix, strict=True)
-    ]
+    matrix, (number, head) = attention.weights.tolist(), attention.choice
+    columns = [Column("Token"), *(Column(piece, number=True) for piece in attention.pieces)]
+    names = ["token", *(f"{i} {piece}" for i, piece in enumerate(attention.pieces))]
+    by_token = list(zip(attention.pieces, matrix, strict=True))
+    rows = [[piece, *(f"{weight:.4f}" for weight in weights)] for piece, weights in by_token]
+    lines = [dict(zip(names, [piece, *weights], strict=True)) for piece, weights in by_token]
     weights = matrix if head is not None else attention.layer.tolist()
     record = {"layer": number, "head": head, "tokens": attention.pieces, "weights": weights}
     return Document(columns, rows, [attention.title], {**trace.record(), "attention": record}, lines)
@@ -107,7 +100,7 @@ def shaded_lines(attention: Attention, width: int | None) -> Iterator[Line]:
 
     Columns that do not fit into `width` follow in further tables.
     """
-    labels, matrix = attention.labels, attention.weights.tolist()
+    labels, matrix = [visible(piece) for piece in attention.pieces], attention.weights.tolist()
     largest = float(attention.weights.max()) or 1.0
     beside = max(map(cell_count, labels)) + 1
     widths = [max(cell_count(label), NUMBER + 1) + 1 for label in labels]

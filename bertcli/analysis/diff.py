@@ -33,7 +33,7 @@ from bertcli.files.texts import from_values
 from bertcli.model import Model, expect_model
 from bertcli.network.module import parameters
 from bertcli.report.documents import ByName, Document, View
-from bertcli.report.page import element, page, shaded, table
+from bertcli.report.page import document_table, element, page, table
 from bertcli.report.tables import Column
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens
@@ -108,7 +108,8 @@ class Diff(View):
                        ((step.max_abs, _small), (step.max_rel, _small), (step.cosine, "{:.6f}".format))]  # fmt: skip
             beyond = "first" if step.path == self.first else "yes" if step.beyond(self.tolerance) else ""
             rows.append([step.path, *numbers, beyond])
-        return Document(columns, rows, self.below(), self.record, self.record["steps"])
+        shades = [[None, None, -_strength(step.max_rel), None, None] for step in self.steps]
+        return Document(columns, rows, self.below(), self.record, self.record["steps"], shades)
 
     def below(self) -> list[str]:
         """What stands below the table: where the two part, and which weights differ most."""
@@ -150,7 +151,7 @@ class Similarity(View):
         ]
         if self.rows < 10 * len(self.cka):
             below.append("So few tokens make CKA too large: give more text (-i FILE).")
-        return Document(columns, rows, below, self.record, lines)
+        return Document(columns, rows, below, self.record, lines, [[None, *row] for row in self.cka])
 
 
 def diff(
@@ -373,24 +374,21 @@ def _small(number: float) -> str:
 
 # -------------------------------------------------------------------------------------------- pages and drawings
 
-DECADES = 8  # of relative differences that bars and shades tell apart, below 1
+DECADES = 8  # of relative differences that shades tell apart, below 1
 
 
 def diff_page(view: Diff | Similarity) -> str:
     """The steps with the size of their differences, and the weights that differ; or the layers' similarities."""
-    if isinstance(view, Similarity):
-        return similarity_page(view)
     document = view.document()
-    rows = [
-        [row[0], row[1], shaded(row[2], -_strength(step.max_rel)), *row[3:]]
-        for row, step in zip(document.rows, view.steps, strict=True)
-    ]
+    parts = [element("p", line) for line in document.below]
+    title = " and ".join(view.names)
+    if isinstance(view, Similarity):
+        return page(title, *parts, document_table("Linear CKA of layers", document), lead=OF_CKA)
+    parts.append(document_table("Steps in the order they run", document))
     weights = [[one.path, "" if one.max_abs is None else _small(one.max_abs)] for one in view.weights]
-    parts = [*(element("p", line) for line in document.below)]
-    parts.append(table("Steps in the order they run", document.columns, rows))
     if weights:
         parts.append(table("Weights that differ", [Column("Weight"), Column("Max abs", number=True)], weights))
-    return page(" and ".join(view.names), *parts, lead=MEANING)
+    return page(title, *parts, lead=MEANING)
 
 
 def _strength(max_rel: float | None) -> float:
@@ -398,11 +396,3 @@ def _strength(max_rel: float | None) -> float:
     if max_rel is None:
         return 1.0
     return min(1.0, 1 + log10(max(max_rel, 10.0**-DECADES)) / DECADES)
-
-
-def similarity_page(view: Similarity) -> str:
-    """The layers' similarities as a shaded table."""
-    document = view.document()
-    rows = [[row[0], *(shaded(text, float(text)) for text in row[1:])] for row in document.rows]
-    below = [element("p", line) for line in document.below]
-    return page(" and ".join(view.names), *below, table("Linear CKA of layers", document.columns, rows), lead=OF_CKA)

@@ -20,7 +20,7 @@ from bertcli.files.records import cell
 from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.model import Model, expect_model, takes
 from bertcli.report.documents import ByName, Document, View
-from bertcli.report.page import Markup, element, marked, page, shaded, table
+from bertcli.report.page import Markup, document_table, element, marked, page, shaded
 from bertcli.report.tables import Column, Mark
 from bertcli.tasks.batches import in_micro_batches
 from bertcli.tasks.options import Rank
@@ -241,5 +241,4 @@ def _parts(one: Explanation, heading: bool) -> Iterator[Markup]:
     for text, words in one.texts():
         marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.4f}") for word, shade in words]
         yield marked(text, marks)
-    document = one.document()
-    yield table("Words in order", document.columns, document.rows)
+    yield document_table("Words in order", one.document())

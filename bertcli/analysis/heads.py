@@ -26,7 +26,7 @@ from bertcli.files.texts import Values, from_values
 from bertcli.model import Model, expect_model, takes
 from bertcli.network.module import walk
 from bertcli.report.documents import ByName, Document, View
-from bertcli.report.page import page, shaded, table
+from bertcli.report.page import document_table, page, shaded, table
 from bertcli.report.tables import Column
 from bertcli.tasks.batches import BATCH_TOKENS, check_finite
 from bertcli.tasks.task import length_limit
@@ -264,15 +264,11 @@ def heads_page(view: Heads) -> str:
     by_place = _by_place(view)
     rows = [[str(layer), *row] for layer, row in enumerate(by_place)]
     columns = [Column("Layer", number=True), *(Column(f"Head {head}") for head in range(max(map(len, by_place))))]
-    document = view.document()
     lead = MEANING if view.meaning is None else f"{MEANING} {OF_CHANGE.format(meaning=view.meaning)}"
-    numbers = table("All numbers", document.columns, document.rows)
-    return page(f"Attention heads of {view.model}", table(_caption(view), columns, rows), numbers, lead=lead)
-
-
-def _caption(view: Heads) -> str:
     what = "Mean distance" if view.meaning is None else "Change of the result without the head"
-    return f"{what}: layers down, heads across"
+    grid = table(f"{what}: layers down, heads across", columns, rows)
+    numbers = document_table("All numbers", view.document())
+    return page(f"Attention heads of {view.model}", grid, numbers, lead=lead)
 
 
 def _by_place(view: Heads) -> list[list[str]]:

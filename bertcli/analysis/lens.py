@@ -23,7 +23,7 @@ from bertcli.files.texts import Texts, Values, from_values
 from bertcli.model import Model, expect_model, takes
 from bertcli.order import best_first
 from bertcli.report.documents import ByName, Document, View
-from bertcli.report.page import Markup, element, page, shaded, table
+from bertcli.report.page import Markup, document_table, element, page, shaded, table
 from bertcli.report.tables import Column
 from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head
 from bertcli.tasks.task import length_limit
@@ -93,17 +93,18 @@ class Lens(View):
         columns = [Column("Token")] * several + [Column("Layer", number=True)]
         columns += [Column(f"Prediction {i + 1}") for i in range(best)]
         columns += [Column("Rank", number=True), Column("Score", number=True), Column("KL", number=True)]
-        rows, lines = [], []
+        rows, lines, shades = [], [], list[list[float | None]]()
         for one in self.masks:
             for layer in one.layers:
                 name = [f"{one.position} {one.token_str}"] if layer.layer == 0 else [""]
                 predictions = [f"{token.token_str} {token.score:.1%}" for token in layer.predictions]
                 numbers = [f"{layer.rank:,}", f"{layer.score:.4f}", f"{layer.kl:.4f}"]
                 rows.append([*(name if several else []), str(layer.layer), *predictions, *numbers])
+                shades.append([None] * (1 + several) + [token.score for token in layer.predictions] + [None] * 3)
                 lines.append({"position": one.position, **_layer(layer)})
         whose = "the last layer's best prediction for that token" if several else shown(self.masks[0].answer)
         below = [f"Rank and score are those of {whose}; KL, in nats, is from the last layer's prediction to this one."]
-        return Document(columns, rows, below, self.record, lines)
+        return Document(columns, rows, below, self.record, lines, shades)
 
 
 def _layer(layer: LayerView) -> dict[str, Any]:
@@ -194,16 +195,8 @@ def _parts(one: Lens, heading: bool) -> Iterator[Markup]:
         return
     yield element("p", one.text, class_="text", dir="auto")
     for mask in one.masks:
-        document = replace(one, masks=(mask,)).document()
-        rows = [
-            [
-                row[0],
-                *(shaded(best.token_str, best.score, f"{best.score:.1%}") for best in layer.predictions),
-                *row[-3:],
-            ]
-            for row, layer in zip(document.rows, mask.layers, strict=True)
-        ]
-        yield table(f"Token {mask.position}, {mask.token_str}: the answer is {mask.answer}", document.columns, rows)
+        caption = f"Token {mask.position}, {mask.token_str}: the answer is {mask.answer}"
+        yield document_table(caption, replace(one, masks=(mask,)).document())
 
 
 def _grid_table(one: Lens) -> Markup:

@@ -17,6 +17,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from bertcli.report.documents import Document
 from bertcli.report.tables import Column, Mark, visible
 
 
@@ -78,6 +79,15 @@ def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]
         element("tbody", *body),
     )
     return scrolled(found, caption)
+
+
+def document_table(caption: str, document: Document) -> Markup:
+    """The table of a document, its cells shaded."""
+    rows = document.rows
+    if document.shades:
+        both = (zip(row, shades, strict=True) for row, shades in zip(rows, document.shades, strict=True))
+        rows = [[cell if shade is None else shaded(cell, shade) for cell, shade in row] for row in both]
+    return table(caption, document.columns, rows)
 
 
 def _cells(row: Sequence[str], columns: Sequence[Column]) -> Iterator[Markup]:
