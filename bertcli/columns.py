@@ -31,6 +31,7 @@ from bertcli.tasks.task import Records, Task
 Columns = Mapping[str, tuple[Any, list[Any]]]  # the type of a column, as `_type` has it, and its values
 OPENING = {name for name, one in signature(load).parameters.items() if one.kind is one.KEYWORD_ONLY}
 UNFIT = {"chunk", "keep_going", "workers"}  # a row has one result, there is `strict`, and engines have workers
+QUIET = {"truncation": "silent"}  # by default, since a column says so
 
 
 class Mapped:
@@ -39,8 +40,7 @@ class Mapped:
     model, and options of `bertcli.load`: what to open. column: the texts. pair_column: second texts, for tasks that
     take pairs (one for all rows: pairs, or contexts). Beside the output are `truncated` (<output>_truncated where the
     batch has that name) and <output>_error: why a text cannot be used, whose result is null, or NaN in a NumPy array
-    of vectors. strict: such a text is an error. All other options are the task's, see `bertcli.tasks.options`;
-    truncation is silent by default, since a column says so.
+    of vectors. strict: such a text is an error. All other options are the task's, see `bertcli.tasks.options`.
 
     Errors: BertcliError; TypeError for an option that does not exist.
     """
@@ -53,8 +53,10 @@ class Mapped:
         """Show the task's options in help() and notebooks."""
         own = [one for one in signature(Mapped).parameters.values() if one.kind is not one.VAR_KEYWORD]
         of_task = [one for name, one in signature(cls.kind).parameters.items() if name not in UNFIT]
-        whole = Signature([*own, *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in of_task)])
-        cls.__signature__ = whole  # type: ignore[attr-defined]
+        whole = [*own, *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in of_task)]
+        usual = dict(zip(("output", "column", "pair_column"), cls.usual, strict=True)) | QUIET
+        whole = [one.replace(default=usual.get(one.name, one.default)) for one in whole]
+        cls.__signature__ = Signature(whole)  # type: ignore[attr-defined]
 
     def __init__(
         self,
@@ -79,7 +81,7 @@ class Mapped:
         self._row = Wanted(text, Field(pair, "pair_column") if pair else None, fixed_pair=second)
         self._output = output or usual_output
         lists = {name: tuple(value) for name, value in more.items() if isinstance(value, Iterator)}
-        quiet = {"truncation": "silent"} if "truncation" in signature(self.kind).parameters else {}
+        quiet = QUIET if "truncation" in signature(self.kind).parameters else {}  # tag and answer cut nothing
         self._wanted = self.kind(**quiet | more | lists | {"keep_going": not strict})
 
     def __call__(self, batch: Any) -> Any:

@@ -10,6 +10,7 @@ from time import time
 from typing import Any
 
 from bertcli import columns
+from bertcli.engine.threads import thread_count
 
 LOG = "BERTCLI_TEST_LOG"  # the folder; workers inherit it
 
@@ -26,6 +27,7 @@ class Logged(columns.Encode):
             "ended": time(),
             "rows": len(found["text"]),
             "opened": columns._loaded.cache_info().misses,
+            "threads": thread_count(),
             "share": share(os.getpid()),
         }
         with open(Path(os.environ[LOG]) / str(os.getpid()), "a", encoding="utf-8") as file:

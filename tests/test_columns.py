@@ -242,6 +242,8 @@ def test_columns_take_the_options_of_their_task(made: Made) -> None:
     of_method, of_class = (inspect.signature(one).parameters for one in (bertcli.Model.classify, bertcli.Classify))
     assert {*of_method} - {*of_class} == {"self", "texts", "keep_going", "workers"}
     assert {*of_class} - {*of_method} == {"model", "column", "output", "pair_column", "strict"}
+    assert of_class["truncation"].default == "silent"
+    assert [of_class[name].default for name in ("column", "output")] == ["text", "classify"]
     words = bertcli.FillMask(made(head="mlm"), targets=iter(["cat", "dog"]))
     for _ in range(2):  # an iterator would be at its end
         assert len(words({"text": TEXTS[1:2]})["fill_mask"][0]["masks"][0]["predictions"]) == 2
@@ -293,6 +295,13 @@ def test_columns_are_made_without_opening_anything() -> None:
     task = bertcli.Encode("no/such-model", offline=True)
     with pytest.raises(BertcliError, match="no/such-model"):
         pickle.loads(pickle.dumps(task))({"text": ["tea"]})
+
+
+def test_columns_may_have_a_class_of_their_own(made: Made) -> None:
+    class Short(bertcli.Encode):
+        """As Ray makes one of every class that it runs."""
+
+    assert Short(made(), truncate_dim=8)({"text": TEXTS})["embedding"].shape == (4, 8)
 
 
 def test_columns_are_imported_when_they_are_first_used() -> None:

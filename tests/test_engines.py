@@ -117,7 +117,7 @@ def killed(pid: int) -> None:
 @pytest.fixture
 def cluster(log: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Ray on two nodes of this machine, each with a raylet of its own; the second may be stopped."""
-    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # else workers wait while anything else runs here
     ray, utils = pytest.importorskip("ray"), pytest.importorskip("ray.cluster_utils")
     size = {"num_cpus": 2, "object_store_memory": 200 << 20}
     found = utils.Cluster(initialize_head=True, head_node_args={**size, "include_dashboard": False})
@@ -141,6 +141,7 @@ def test_engines_ray_survives_a_killed_worker_and_a_stopped_node(
     assert kill.pid
     assert not stop.is_alive()
     assert len({line["pid"] for line in logged_columns.lines(log)}) >= 3  # two at first, and one that took over
+    assert {line["threads"] for line in logged_columns.lines(log)} == {1}
     check(tmp_path / "out", expected, log)
 
 
@@ -161,6 +162,7 @@ def test_engines_spark_survives_a_killed_worker(source: Path, expected: Any, log
     finally:
         spark.stop()
     assert kill.pid
+    assert {line["threads"] for line in logged_columns.lines(log)} == {1}
     check(tmp_path / "out", expected, log)
 
 
@@ -179,6 +181,7 @@ def test_engines_datasets(
     pytest.importorskip("datasets").config.HF_DATASETS_CACHE = tmp_path / "cache"
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     import_module("datasets_batches").embed(MODEL, str(source / "*.parquet"), str(tmp_path / "out.parquet"), workers=2)
+    assert {line["threads"] for line in logged_columns.lines(log)} == {1}
     check(tmp_path / "out.parquet", expected, log)
     assert len(list(log.iterdir())) == 2
 
