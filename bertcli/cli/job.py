@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -145,7 +144,7 @@ class Run(Generic[W]):
 
         output = self.job.output
         if output.output is not None and self.job.ending != PAGE:
-            return self._into_file(self._record_form(table), begin, attrgetter("records"), accuracy)
+            return self._into_file(self._record_form(table), begin, lambda block: (block.records,), accuracy)
         direct = printed(output.format, table) if output.output is None else table.page_in(output.output)
         progress = Progress()
         with direct as write, self.counted(begin(self.texts, progress)) as blocks:
@@ -171,7 +170,7 @@ class Run(Generic[W]):
         """Write blocks of vectors to a file of arrays, and end the run; `begin` as in `records`."""
         from bertcli.files.vectors import failures_shown
 
-        progress = self._into_file(form, begin)
+        progress = self._into_file(form, begin, lambda block: (block.items, block.failures, block.vectors))
         self.end(progress, failures_shown(str(self.job.output.output)))
 
     def end(self, progress: Progress, where: str = "each one's record says why") -> None:
@@ -183,10 +182,10 @@ class Run(Generic[W]):
         self,
         form: RecordForm | TableForm | VectorForm,
         begin: Begin[Any],
-        part: Callable[[Any], Any] = lambda block: block,
+        parts: Callable[[Any], tuple[Any, ...]],
         accuracy: Accuracy | None = None,
     ) -> Progress:
-        """Write blocks to a file from where an earlier run of it got to; the form takes a `part` of each."""
+        """Write blocks to a file from where an earlier run of it got to; the form takes `parts` of each."""
         from bertcli.files.shards import Shards
         from bertcli.tasks.task import Progress
 
@@ -204,7 +203,7 @@ class Run(Generic[W]):
                     if accuracy:
                         accuracy.add(block.records)
                         state["accuracy"] = [list(row) for row in accuracy.counts]
-                    shards.add(form.arrays(part(block)), state)
+                    shards.add(form.arrays(*parts(block)), state)
             with shards.result() as stream:
                 form.write(stream, shards)
         if self.texts.shard and fingerprint:

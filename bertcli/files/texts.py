@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.errors import BertcliError, shown, shown_object
+
+if TYPE_CHECKING:
+    from bertcli.tokens import Tokens
 
 Pairs = Iterable[str | None] | str | None  # second texts: one for each text, or a single one for all
 STANDARD_INPUT = "-"  # where a file is named
@@ -36,6 +39,33 @@ class Chunk(NamedTuple):
     number: int
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A text on its way, or a part of it: the number of the text in the input, the text, its tokens."""
+
+    index: int
+    text: Text
+    tokens: Tokens
+    chunk: Chunk | None = None
+
+    @property
+    def shown(self) -> str:
+        """The text, or the part of it."""
+        return self.text.text if self.chunk is None else self.text.text[self.chunk.start : self.chunk.end]
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """How a record begins: {index}, and where there is one the text's own id and the part's chunk, start, end."""
+        id = {} if self.text.id is None else {"id": self.text.id}
+        chunk = {} if self.chunk is None else dict(zip(("chunk", "start", "end"), self.chunk, strict=True))
+        return {"index": self.index, **id, **chunk}
+
+    @property
+    def place(self) -> str:
+        """What to call the text in a message."""
+        return f"{self.text.place or f'text {self.index}'} ({shown(self.text.text)})"
 
 
 @dataclass(frozen=True, slots=True)

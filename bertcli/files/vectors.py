@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.arrays import Stored, ends_of
 from bertcli.files.formats import PARQUET, ending_of, loaded
 from bertcli.files.shards import ERRORS, LENGTHS, LINES, Shards
-from bertcli.files.texts import Chunk, Failure, Text
+from bertcli.files.texts import Failure, Item
 from bertcli.report.tables import as_json
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
@@ -42,30 +42,6 @@ LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stor
 ORIGIN = ("index", "chunk", "start", "end")  # what a chunk is called in a file
 COLUMNS = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what a row of a table has
 Arrays = dict[str, NDArray[Any]]
-
-
-class Part(Protocol):
-    """A text, or a chunk of it, that has a vector: `shown` is what the vector is of."""
-
-    @property
-    def index(self) -> int: ...
-    @property
-    def text(self) -> Text: ...
-    @property
-    def chunk(self) -> Chunk | None: ...
-    @property
-    def shown(self) -> str: ...
-
-
-class VectorBlock(Protocol):
-    """Consecutive texts with their vectors, and those that could not be used: dense or sparse, see bertcli.tasks."""
-
-    @property
-    def items(self) -> Sequence[Part]: ...
-    @property
-    def failures(self) -> Sequence[Failure]: ...
-    @property
-    def vectors(self) -> Any: ...
 
 
 class Quantized(NamedTuple):
@@ -125,10 +101,13 @@ class VectorForm:
         """The array that says where each text's rows or entries end."""
         return "indptr" if self.sparse else "offsets" if self.ragged else None
 
-    def arrays(self, block: VectorBlock) -> dict[str, Any]:
-        """What a shard holds of a block: the rows of its texts in order, and what is said of them."""
-        places, origins = _order(block)
-        values, lengths = self._values(block.vectors)
+    def arrays(self, items: Sequence[Item], failures: Sequence[Failure], vectors: Any) -> dict[str, Any]:
+        """What a shard holds of consecutive texts: the rows of their vectors in order, and what is said of them.
+
+        vectors: one a text [text, width], a list of [token, width], or of sparse ones with `indices` and `values`.
+        """
+        places, origins = _order(items, failures)
+        values, lengths = self._values(vectors)
         arrays = {}
         if self._origin:
             arrays = dict(zip(ORIGIN, np.array(origins, np.int64).reshape(-1, len(ORIGIN)).T, strict=True))
@@ -137,8 +116,8 @@ class VectorForm:
         else:
             arrays |= {name: _spread(array, places, len(origins)) for name, array in values.items()}
         if self.ending == PARQUET:
-            return arrays | {LINES: b"".join(json.dumps(row).encode() + b"\n" for row in self._rows(block))}
-        return arrays | {ERRORS: b"".join(as_json(failure.record()) + b"\n" for failure in block.failures)}
+            return arrays | {LINES: b"".join(json.dumps(row).encode() + b"\n" for row in self._rows(items, failures))}
+        return arrays | {ERRORS: b"".join(as_json(failure.record()) + b"\n" for failure in failures)}
 
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""
@@ -189,26 +168,26 @@ class VectorForm:
         values, scales = quantize(flat, self.dtype)
         return {"embeddings": values, **({} if scales is None else {"scales": scales})}, [len(v) for v in vectors]
 
-    def _rows(self, block: VectorBlock) -> list[dict[str, Any]]:
+    def _rows(self, items: Sequence[Item], failures: Sequence[Failure]) -> list[dict[str, Any]]:
         """The rows of a table beside the numbers: id (the text's own, else its number), text, text_pair and error."""
-        places, origins = _order(block)
+        places, origins = _order(items, failures)
         rows: list[dict[str, Any]] = [{**dict(zip(ORIGIN, origin, strict=True)), "id": origin[0]} for origin in origins]
-        for place, item in zip(places, block.items, strict=True):
+        for place, item in zip(places, items, strict=True):
             rows[place] |= {"text": item.shown, "text_pair": item.text.pair, "error": None}
             rows[place] |= {} if item.text.id is None else {"id": item.text.id}
         at = {origin[0]: place for place, origin in enumerate(origins)}
-        for failure in block.failures:
+        for failure in failures:
             rows[at[failure.index]] |= {"text": None, "text_pair": None, "error": failure.error}
             rows[at[failure.index]] |= {"id": failure.text.id} if self.own_ids else {}
         return rows
 
 
-def _order(block: VectorBlock) -> tuple[list[int], list[tuple[int, int, int, int]]]:
-    """Which row each item of a block has, and what each row is: ORIGIN, zeros after the index of a whole text."""
-    chunks = [item.chunk for item in block.items]
+def _order(items: Sequence[Item], failures: Sequence[Failure]) -> tuple[list[int], list[tuple[int, int, int, int]]]:
+    """Which row each item has, and what each row is: ORIGIN, zeros after the index of a whole text."""
+    chunks = [item.chunk for item in items]
     parts = [(chunk.number, chunk.start, chunk.end) if chunk else (0, 0, 0) for chunk in chunks]
-    used = [(item.index, *part) for item, part in zip(block.items, parts, strict=True)]
-    origins = sorted([*used, *((failure.index, 0, 0, 0) for failure in block.failures)])
+    used = [(item.index, *part) for item, part in zip(items, parts, strict=True)]
+    origins = sorted([*used, *((failure.index, 0, 0, 0) for failure in failures)])
     place = {origin[:2]: row for row, origin in enumerate(origins)}
     return [place[origin[:2]] for origin in used], origins
 

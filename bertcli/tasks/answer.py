@@ -17,12 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.errors import BertcliError
-from bertcli.files.texts import Failure, Text
+from bertcli.files.texts import Failure, Item, Text
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks import options
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
-from bertcli.tasks.task import Item, Record, RecordTask
+from bertcli.tasks.task import Record, RecordTask
 from bertcli.tokens import Tokens
 
 LONGEST_ANSWER = 15  # tokens

@@ -20,12 +20,12 @@ import numpy as np
 
 from bertcli.checkpoint.sentence import read_cross_encoder
 from bertcli.errors import BertcliError, shown, shown_object
-from bertcli.files.texts import Text
+from bertcli.files.texts import Item, Text
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.batches import ACTIVATIONS, FITTING, Numbers, check_head, logits_of_each, softmax
 from bertcli.tasks.options import Classify, Head
-from bertcli.tasks.task import Item, Record, RecordTask
+from bertcli.tasks.task import Record, RecordTask
 from bertcli.tokens import Tokens
 
 NEXT_SENTENCE = ("is_next", "not_next")

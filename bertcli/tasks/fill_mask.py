@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.errors import BertcliError, shown
+from bertcli.files.texts import Item
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
 from bertcli.tasks.options import FillMask
-from bertcli.tasks.task import Item, Record, RecordTask
+from bertcli.tasks.task import Record, RecordTask
 from bertcli.tokens import Spelling, Tokenizer
 
 logger = logging.getLogger("bertcli")

@@ -18,7 +18,7 @@ from bertcli.checkpoint.late import LateInteraction
 from bertcli.checkpoint.sentence import SentenceConfig, read_cross_encoder
 from bertcli.engine.packing import Packed, Sentence
 from bertcli.errors import BertcliError, shown
-from bertcli.files.texts import Failure, Text, Texts, from_values
+from bertcli.files.texts import Failure, Item, Text, Texts, from_values
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks import encode
@@ -35,7 +35,7 @@ from bertcli.tasks.encode import EncodeTask, pool
 from bertcli.tasks.late import Matching, matching
 from bertcli.tasks.options import Encode, Rank, Reading
 from bertcli.tasks.run import results
-from bertcli.tasks.task import START, Item, Progress, Record, Records, RecordTask, Window
+from bertcli.tasks.task import START, Progress, Record, Records, RecordTask, Window
 
 logger = getLogger("bertcli")
 LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal scores differ by less than rounding

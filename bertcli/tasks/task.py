@@ -13,8 +13,8 @@ from operator import itemgetter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from bertcli.checkpoint.sentence import read_limit
-from bertcli.errors import BertcliError, check_whole, shown
-from bertcli.files.texts import Chunk, Failure, Text
+from bertcli.errors import BertcliError, check_whole
+from bertcli.files.texts import Failure, Item, Text
 from bertcli.opened import Opened
 from bertcli.tasks.options import Reading
 from bertcli.tokens import Tokenizer, Tokens, refuse_long
@@ -42,33 +42,6 @@ START = Progress()
 
 
 # ------------------------------------------------------------------------------------------- what is read, and results
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A text on its way, or a part of it: the number of the text in the input, the text, its tokens."""
-
-    index: int
-    text: Text
-    tokens: Tokens
-    chunk: Chunk | None = None
-
-    @property
-    def shown(self) -> str:
-        """The text, or the part of it."""
-        return self.text.text if self.chunk is None else self.text.text[self.chunk.start : self.chunk.end]
-
-    @property
-    def named(self) -> Record:
-        """How a record begins: {index}, and where there is one the text's own id and the part's chunk, start, end."""
-        id = {} if self.text.id is None else {"id": self.text.id}
-        chunk = {} if self.chunk is None else dict(zip(("chunk", "start", "end"), self.chunk, strict=True))
-        return {"index": self.index, **id, **chunk}
-
-    @property
-    def place(self) -> str:
-        """What to call the text in a message."""
-        return f"{self.text.place or f'text {self.index}'} ({shown(self.text.text)})"
 
 
 class Window(NamedTuple):

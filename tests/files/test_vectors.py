@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,23 +15,13 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from bertcli.files.shards import Shards
-from bertcli.files.texts import Chunk, Failure, Text
+from bertcli.files.texts import Chunk, Failure, Item, Text
 from bertcli.files.vectors import VectorForm, failures_shown
 
 WIDTH = 3
+NO_TOKENS: Any = None  # a file of vectors has none
 Array = NDArray[Any]
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@dataclass(frozen=True)
-class Item:
-    index: int
-    text: Text
-    chunk: Chunk | None = None
-
-    @property
-    def shown(self) -> str:
-        return self.text.text if self.chunk is None else self.text.text[self.chunk.start : self.chunk.end]
 
 
 class Sparse(NamedTuple):
@@ -56,7 +46,7 @@ def blocks(counts: list[int], cut: int, one: Any) -> list[Block]:
                 block.failures.append(Failure(index, text, "no"))
             for number in range(count):
                 chunk = Chunk(number, number, number + 2) if max(counts) > 1 else None
-                block.items.append(Item(index, text, chunk))
+                block.items.append(Item(index, text, NO_TOKENS, chunk))
                 block.vectors.append(one(index, number))
         stacked = np.array(block.vectors, np.float32).reshape(-1, WIDTH) if one is dense else block.vectors
         found.append(block._replace(vectors=stacked))
@@ -68,7 +58,7 @@ def written(file: Path, form: VectorForm, given_blocks: list[Any]) -> Any:
     form = replace(form, ending=file.suffix)
     with Shards(str(file)) as shards:
         for block in given_blocks:
-            shards.add(form.arrays(block), {})
+            shards.add(form.arrays(block.items, block.failures, block.vectors), {})
         with shards.result() as stream:
             form.write(stream, shards)
     if file.suffix == ".parquet":
