@@ -45,7 +45,7 @@ GEMMA_PROMPTS = {
 
 def write_gemma(folder: Path) -> Path:
     """EmbeddingGemma in the layout that is published: the mean, two Dense layers without biases, prompts by name."""
-    size = write_kind(folder, "gemma", tokenizer_class="GemmaTokenizer", add_bos_token=True, add_eos_token=True)
+    size = write_kind(folder, "gemma3_text", tokenizer_class="GemmaTokenizer", add_bos_token=True, add_eos_token=True)
     make_family(
         folder, "gemma3_text", sizes={"V": size, "H": WIDTH, "P": 64}, config={"architectures": ["Gemma3TextModel"]}
     )

@@ -131,7 +131,7 @@ def gemma() -> tuple[Tokenizer, dict[str, str]]:
 
 KINDS: dict[str, Callable[[], tuple[Tokenizer, dict[str, str]]]] = {
     "roberta": roberta, "xlm-roberta": xlm_roberta, "camembert": camembert, "mpnet": mpnet, "modernbert": modernbert,
-    "deberta-v2": deberta_v2, "albert": albert, "gemma": gemma,
+    "deberta-v2": deberta_v2, "albert": albert, "gemma3_text": gemma,
 }  # fmt: skip
 
 

@@ -186,20 +186,24 @@ def _matched(task: LateRankTask, texts: Texts, wanted: Explain) -> Iterator[Expl
 def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> list[Word]:
     """The words of a text and its pair, as the pre-tokenizer cuts them, in order; special tokens belong to none.
 
-    Of the first text, `prompt` characters at the beginning do not count.
+    Where that cuts nothing (Gemma), a token with a space before it begins a word. Of the first text, `prompt`
+    characters at the beginning do not count.
     """
     tokenizer = model.tokenizer
     special = {tokenizer.special_id(role) for role in ("cls", "sep", "pad", "mask")}
-    positions_of: dict[tuple[int, int], list[int]] = {}
-    for position, (side, word, id) in enumerate(zip(tokens.sides, tokens.words, tokens.ids, strict=True)):
+    positions_of: dict[tuple[int, int, int], list[int]] = {}
+    spaces = 0
+    columns = zip(tokens.sides, tokens.words, tokens.offsets, tokens.ids, strict=True)
+    for position, (side, word, (start, _), id) in enumerate(columns):
         if side is not None and word is not None and id not in special:
-            positions_of.setdefault((side, word), []).append(position)
+            spaces += texts[side][start : start + 1].isspace()
+            positions_of.setdefault((side, word, spaces), []).append(position)
     words = []
-    for (side, _), positions in positions_of.items():
+    for (side, *_), positions in positions_of.items():
         start, end = min(tokens.offsets[i][0] for i in positions), max(tokens.offsets[i][1] for i in positions)
         text = texts[side][start:end].lstrip()  # some tokenizers count the space before a word in
         end -= 0 if side else prompt
-        if end >= len(text):
+        if end >= len(text) > 0:
             words.append(Word(text, side, end - len(text), end, tuple(positions)))
     return words
 

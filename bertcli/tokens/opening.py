@@ -21,11 +21,12 @@ from bertcli.tokens.settings import ROLES, Settings
 
 PANIC = "PanicException"  # a Rust panic; pyo3 does not derive it from Exception, and it cannot be imported
 
-# What BERT, RoBERTa and ESM call their special tokens.
+# What BERT, RoBERTa, ESM and Gemma call their special tokens.
 NAMES = (
     {"mask": "[MASK]", "cls": "[CLS]", "sep": "[SEP]", "pad": "[PAD]", "unk": "[UNK]"},
     {"mask": "<mask>", "cls": "<s>", "sep": "</s>", "pad": "<pad>", "unk": "<unk>"},
     {"mask": "<mask>", "cls": "<cls>", "sep": "<eos>", "pad": "<pad>", "unk": "<unk>"},
+    {"mask": "<mask>", "cls": "<bos>", "sep": "<eos>", "pad": "<pad>", "unk": "<unk>"},
 )
 
 # A tokenizer.json that would end the process, or take all memory, is refused before it sees a text.
