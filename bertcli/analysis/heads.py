@@ -193,7 +193,7 @@ class Silenced(LayerWatcher):
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
         result = super().op(op, arguments, keywords)
-        if op.name == "mix" and self.layer == self._at:
+        if op.name == "attend" and self.layer == self._at:
             result[range(len(self._heads)), self._heads] = 0  # [batch, head, token, size]
         return result
 

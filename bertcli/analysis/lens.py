@@ -143,7 +143,7 @@ def _views(model: Model, batch: Packed, rows: list[int], top_k: int) -> list[lis
     """For each row, what every layer predicts there."""
     with np.errstate(all="ignore"):  # damaged weights overflow; the result is checked
         *states, last_state = [state[rows] for state in model.network.states(batch)]
-        states = [model.network.finish(state) for state in states] + [last_state]  # the last one is as heads read it
+        states = [model.network.final_norm(state) for state in states] + [last_state]  # the last is as heads read it
     step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
     views: list[list[LayerView]] = []
     for first in range(0, len(rows), step):

@@ -153,7 +153,7 @@ def op(
 class Signature(NamedTuple):
     """The axes of an op's arguments and result.
 
-    An axis of the result may be a product, as in "head·size"; a leading `…` stands for any number of axes.
+    An axis of the result may be a product, as in "head·size"; a `…` stands for any number of axes.
     """
 
     inputs: tuple[tuple[str, ...], ...]
@@ -166,11 +166,14 @@ class Signature(NamedTuple):
 
     def spread(self, arguments: Sequence[Any]) -> Signature:
         """The same with `…` replaced by a name for each axis it stands for, counted from the first argument."""
-        if self.inputs[0][:1] != ("…",):
+        if "…" not in self.inputs[0]:
             return self
-        names = tuple(f"…{i}" for i in range(arguments[0].ndim - len(self.inputs[0]) + 1))
-        inputs = tuple(names + axes[1:] if axes[:1] == ("…",) else axes for axes in self.inputs)
-        return Signature(inputs, names + self.output[1:] if self.output[:1] == ("…",) else self.output)
+        names = [f"…{i}" for i in range(arguments[0].ndim - len(self.inputs[0]) + 1)]
+
+        def named(axes: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(name for axis in axes for name in (names if axis == "…" else [axis]))
+
+        return Signature(tuple(map(named, self.inputs)), named(self.output))
 
     def sizes(self, arguments: Sequence[Any]) -> dict[str, int]:
         """Size of each axis, from the arrays an op is called with; ValueError if they disagree."""
@@ -249,10 +252,10 @@ class Weight(NamedTuple):
 class View(NamedTuple):
     """A step from a value to a view of it, with the axes before and after.
 
-    `numbers` are the axis, start and stop of a slice, the axis and index of a pick, the order of a transposition.
+    `numbers` are the axis, start and stop of a slice, an axis and an index, the order of a transposition.
     """
 
-    kind: Literal["slice", "pick", "divide", "transpose"]
+    kind: Literal["slice", "index", "divide", "transpose"]
     before: Axes
     after: Axes
     numbers: tuple[int, ...] = ()
@@ -296,7 +299,7 @@ class Traced:
     def __getitem__(self, index: Any) -> Traced:
         """Slices without a step, or one number."""
         if isinstance(index, int):
-            return self._seen("pick", self.array[index], self.axes[1:], 0, index)
+            return self._seen("index", self.array[index], self.axes[1:], 0, index)
         found = self
         for number, part in enumerate(index if isinstance(index, tuple) else (index,)):
             start, stop, step = part.indices(found.shape[number])

@@ -27,7 +27,7 @@ from bertcli.network.ops import (
     bucket_scores,
     convolve,
     embed,
-    pick,
+    gather,
     scores,
 )
 from bertcli.network.rotary import NewNorm
@@ -105,7 +105,7 @@ class Convolution(Module):
     def forward(self, x: Array, y: Array, first: Integers, rows: Integers | None) -> Array:
         """x [query, hidden], y [token, hidden] -> [query, hidden]; x is made of these `rows` of y (None: all)."""
         around = convolve(y, self.weight, self.bias, first, activation=self.activation)
-        return self.norm(add(x, around if rows is None else pick(around, rows)))
+        return self.norm(add(x, around if rows is None else gather(around, rows)))
 
 
 class EncoderLayer(encoder.EncoderLayer[Relative]):
@@ -292,13 +292,13 @@ Relative positions
   SelfAttention.value add_by_query | d) content to position| Scores, Position scores, Query positions, Key positions -> Scores
   SelfAttention.value add_by_key | d) position to content | Scores, Position scores, Query positions, Key positions -> Scores
   SelfAttention.value softmax         | e) softmax             | Attention scores -> Attention weights
-  SelfAttention.value mix             | f) weighted sum        | Attention weights, Value (V) -> Heads output
+  SelfAttention.value attend          | f) weighted sum        | Attention weights, Value (V) -> Heads output
   SelfAttention.output linear         | g) concat and project  | Heads output, W_O -> Attention output
 Convolution
   Convolution.bias convolve           | a) convolution + {act} | Encoder input, W_∗ -> Convolution
   Convolution.weight convolve         | a) convolution + {act} | Encoder input, W_∗ -> Convolution
-  Convolution.bias pick               | b) rows                | Convolution, Rows -> Rows asked for
-  Convolution.weight pick             | b) rows                | Convolution, Rows -> Rows asked for
+  Convolution.bias gather             | b) rows                | Convolution, Rows -> Rows asked for
+  Convolution.weight gather           | b) rows                | Convolution, Rows -> Rows asked for
   Convolution.bias add                | c) residual            | Encoder layer output, Convolution -> Convolution sum
   Convolution.weight add              | c) residual            | Encoder layer output, Convolution -> Convolution sum
   Convolution.norm norm               | d) layer normalization | Convolution sum -> Encoder layer output

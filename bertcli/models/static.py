@@ -12,7 +12,7 @@ from bertcli.models.config import Config, count
 from bertcli.models.registry import Family
 from bertcli.network.heads import Network
 from bertcli.network.module import Module, parameter, part
-from bertcli.network.ops import embed, pick
+from bertcli.network.ops import embed, gather
 
 
 class Embeddings(Module):
@@ -33,7 +33,7 @@ class Static(Network):
     def forward(self, batch: Packed, rows: Integers | None = None) -> Array:
         """Rows of the table [token, hidden]; with `rows` (ascending) only those: [row, hidden]."""
         hidden = self.embeddings(batch)
-        return hidden if rows is None else pick(hidden, rows)
+        return hidden if rows is None else gather(hidden, rows)
 
     def states(self, batch: Packed) -> Iterator[Array]:
         yield self.embeddings(batch)

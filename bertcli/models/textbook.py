@@ -5,25 +5,24 @@ Weights are stored [in, out] and stacked by head; LayerNorm has no scale or shif
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array, Integers, divided
+from bertcli.engine.seam import Array, divided
 from bertcli.models.bert import BertConfig
 from bertcli.models.config import activation, eps
 from bertcli.models.registry import Family
+from bertcli.network.encoder import Layers
 from bertcli.network.heads import Network
 from bertcli.network.module import Module, parameter, part, parts
 from bertcli.network.ops import (
     add,
+    attend,
     concat,
     embed,
     empty_like,
     linear,
-    mix,
     norm,
-    pick,
     project,
     project_heads,
     scores,
@@ -59,7 +58,7 @@ class SelfAttention(Module):
             q_h = _by_sentence(q, queries, sentences)  # [batch, head, token, size]
             k_h = _by_sentence(k, keys, sentences)
             v_h = _by_sentence(v, keys, sentences)
-            concat(mix(softmax(scores(q_h, k_h)), v_h), into=z[queries])
+            concat(attend(softmax(scores(q_h, k_h)), v_h), into=z[queries])
         return z
 
 
@@ -83,29 +82,16 @@ class EncoderLayer(Module):
     attention: SelfAttention = part()
     feed_forward: FeedForward = part()
 
-    def forward(self, x: Array, context: Array, batch: Packed) -> Array:
+    def forward(self, x: Array, context: Array, batch: Packed, shared: None) -> Array:
         """x [query, hidden], context [key, hidden] -> [query, hidden]"""
         x = norm(add(x, self.attention(x, context, batch)), eps=EPS)
         return norm(add(x, self.feed_forward(x)), eps=EPS)
 
 
-class Encoder(Module):
+class Encoder(Layers[None]):
     """L encoder layers, one after the other"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
-
-    def forward(self, x: Array, batch: Packed, rows: Integers | None = None) -> Array:
-        """The last layer's output [token, hidden]; with `rows` (ascending) only those: [row, hidden]."""
-        for layer in self.layers:
-            x = layer(x, x, batch)
-        return x if rows is None else pick(x, rows)
-
-    def states(self, x: Array, batch: Packed) -> Iterator[Array]:
-        """The embeddings' output, then each layer's."""
-        yield x
-        for layer in self.layers:
-            x = layer(x, x, batch)
-            yield x
 
 
 class Pooler(Module):
@@ -164,7 +150,7 @@ Embeddings
   SelfAttention.value project_heads | a) linear V            | Encoder input, W^V -> Value (V)
   SelfAttention.value scores        | b) scaled dot product  | Query (Q), Kᵀ -> Attention scores
   SelfAttention.value softmax       | c) softmax             | Attention scores -> Attention weights (A)
-  SelfAttention.value mix           | d) weighted sum        | Attention weights (A), Value (V) -> Heads output (Z_h)
+  SelfAttention.value attend        | d) weighted sum        | Attention weights (A), Value (V) -> Heads output (Z_h)
   SelfAttention.value concat        | e) concat              | Heads output (Z_h) -> Attention output
 2 Add & norm
   EncoderLayer.attention add        | a) residual            | Encoder input, Attention output -> Sub-layer sum
@@ -180,8 +166,6 @@ Pooler
   Pooler.final softmax              | c) softmax             | Class vector -> Class vector, softmax
 Masked language model
   MaskedLM.weight linear            | linear                 | Encoder output, W -> Vocabulary logits
-Rows asked for
-  Encoder.layers pick               | rows                   | Encoder output, Rows -> Rows asked for
 """
 
 FAMILY = Family(

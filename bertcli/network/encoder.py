@@ -7,12 +7,12 @@ mask. Only attention needs to know where sentences begin and end; everything els
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.engine.seam import Array, Integers
 from bertcli.network.module import Module, parameter, part, parts, setting
-from bertcli.network.ops import add, each, embed, empty_like, linear, mix, norm, pick, scores, softmax, take
+from bertcli.network.ops import add, attend, each, embed, empty_like, gather, linear, norm, scores, softmax
 
 S = TypeVar("S")  # what attention needs beside the batch, made once for all layers: BERT's needs nothing
 
@@ -68,11 +68,11 @@ class SelfAttention(Module, Generic[S]):
         q, k, v = self.query(x), self.key(context), self.value(context)
         z = empty_like(q)
 
-        def attend(block: AttentionBlock) -> None:
+        def compute(block: AttentionBlock) -> None:
             weights = softmax(self.scores(block, q, k, shared))  # [batch, head, token, token]
-            mix(weights, block.key_heads(v), into=block.query_heads(z))
+            attend(weights, block.key_heads(v), into=block.query_heads(z))
 
-        each(attend, batch.blocks(self.heads))
+        each(compute, batch.blocks(self.heads))
         return self.output(z)
 
     def scores(self, block: AttentionBlock, q: Array, k: Array, shared: S) -> Array:
@@ -117,7 +117,7 @@ class Layers(Module, Generic[S], abstract=True):
         all_rows, shared = self.prepared(batch, None)
         for layer in layers:
             x = layer(x, x, all_rows, shared)
-        x = last(x, x, all_rows, shared) if rows is None else last(pick(x, rows), x, *self.prepared(batch, rows))
+        x = last(x, x, all_rows, shared) if rows is None else last(gather(x, rows), x, *self.prepared(batch, rows))
         return x
 
     def states(self, x: Array, batch: Packed) -> Iterator[Array]:
@@ -129,8 +129,8 @@ class Layers(Module, Generic[S], abstract=True):
             yield x
 
     def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, S]:
-        """The batch with these rows (None: all) as queries, and what attention needs in every layer."""
-        raise NotImplementedError
+        """The batch with these rows (None: all) as queries, and what attention needs in every layer: here nothing."""
+        return batch if rows is None else batch.narrow(rows), cast(S, None)
 
 
 class Encoder(Layers[None]):
@@ -138,15 +138,11 @@ class Encoder(Layers[None]):
 
     layers: tuple[EncoderLayer[None], ...] = parts("L")
 
-    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, None]:
-        """The batch with these rows (None: all) as queries."""
-        return batch if rows is None else batch.narrow(rows), None
-
 
 def aligned(batch: Packed, rows: Integers | None) -> tuple[Packed, Integers]:
     """For attention that looks at positions: the batch with these rows as queries, and the positions of the queries.
 
     Its groups are sentences that have their tokens at the same positions.
     """
-    queries: Any = batch.positions if rows is None else take(batch.positions, rows)
+    queries: Any = batch.positions if rows is None else gather(batch.positions, rows)
     return (batch if rows is None else batch.narrow(rows)).aligned(queries), queries

@@ -93,7 +93,7 @@ class Exporter(Tracer):
                 return graph.reshaped(name, _flat(before), _flat(_dimensions(view.after)))
             case "transpose":
                 return graph.permuted(name, _order(before, numbers))
-            case "pick":
+            case "index":
                 return graph.node("Gather", name, graph.integers(numbers[1]), axis=0)
             case "slice":
                 axis, start, stop = numbers

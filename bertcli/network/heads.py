@@ -9,7 +9,7 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers
 from bertcli.network.encoder import LayerNorm, Linear
 from bertcli.network.module import Module, fixed, optional_parts, parameter, part, setting
-from bertcli.network.ops import linear, pick
+from bertcli.network.ops import gather, linear
 
 OF_TOKENS = frozenset({"mlm", "token_classifier", "qa", "rtd"})  # heads with an output for every token
 
@@ -36,7 +36,7 @@ class Network(Module, abstract=True):
         states: Iterator[Array] = self.encoder.states(self.embeddings(batch), batch)
         return states
 
-    def finish(self, state: Array) -> Array:
+    def final_norm(self, state: Array) -> Array:
         """What a layer's state goes through before a head reads it."""
         return state
 
@@ -86,7 +86,7 @@ def outputs(network: Network, batch: Packed) -> Outputs:
             found[head] = getattr(network, head)(found["pooled"])
             continue
         rows = network.reads(head, batch)
-        logits = network.predict(head, hidden if rows is None else pick(hidden, rows), batch)
+        logits = network.predict(head, hidden if rows is None else gather(hidden, rows), batch)
         found["pooled" if head == "pooler" else head] = logits
     return Outputs(hidden, **found)
 

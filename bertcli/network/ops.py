@@ -52,16 +52,11 @@ def embed_counted(table: Array, ids: Integers, offsets: Integers, *, padding: in
     return _rows(table, positions.counted(ids, offsets, padding))
 
 
-@op("token, row -> row")
-def take(values: Any, rows: Integers) -> Any:
-    """values[rows]: a number for each of some tokens."""
-    return values[rows]
-
-
-@op("token hidden, row -> row hidden")
-def pick(x: Array, rows: Integers) -> Array:
-    """X[rows]: only these tokens."""
-    return x.T[:, rows].T
+@op("token …, row -> row …")
+def gather(x: Any, rows: Integers) -> Array:
+    """X[rows]: only these tokens, or the numbers of these."""
+    some: Array = x.T[..., rows].T
+    return some
 
 
 @op("token hidden, token hidden -> token hidden", work=1, over="y")
@@ -210,7 +205,7 @@ def softmax(x: Array) -> Array:
 
 
 @op("batch head query key, batch head key size -> batch head query size", contracts=True, over="into")
-def mix(weights: Array, v: Array, into: Array | None = None) -> Array:
+def attend(weights: Array, v: Array, into: Array | None = None) -> Array:
     """A V: the weighted sum of the values."""
     return np.matmul(weights, v, out=into)
 

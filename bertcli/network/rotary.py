@@ -17,11 +17,11 @@ from bertcli.network.heads import Network
 from bertcli.network.module import Module, parameter, part, setting
 from bertcli.network.ops import (
     add,
+    attend,
     each,
     empty_like,
     last_tokens,
     mean_tokens,
-    mix,
     multiply,
     new_norm,
     repeat_heads,
@@ -73,13 +73,13 @@ class Attention(encoder.SelfAttention[Integers]):
             k, v = (repeat_heads(one, q, heads=self.key_heads, of=self.heads) for one in (k, v))
         z = empty_like(q)
 
-        def attend(block: AttentionBlock) -> None:
+        def compute(block: AttentionBlock) -> None:
             weights = scores(block.query_heads(q), block.key_heads(k), terms=self.terms)  # [batch, head, query, key]
             if self.window is not None:
                 weights = within(weights, *block.group.positions(positions, batch.positions), window=self.window)
-            mix(softmax(weights), block.key_heads(v), into=block.query_heads(z))
+            attend(softmax(weights), block.key_heads(v), into=block.query_heads(z))
 
-        each(attend, batch.blocks(self.heads, self.window, positions))
+        each(compute, batch.blocks(self.heads, self.window, positions))
         return self.output(z)
 
     def queries(self, x: Array) -> Array:
@@ -146,7 +146,7 @@ class NormedNetwork(Network):
     """A network whose encoder ends in a norm, with a classifier of the first token, of the last, of the mean of all
     tokens, or of every token, whose logits are then averaged ("late")"""
 
-    def finish(self, state: Array) -> Array:
+    def final_norm(self, state: Array) -> Array:
         """A layer's output as heads read it: normed."""
         normed: Array = self.encoder.norm(state)
         return normed
@@ -168,8 +168,6 @@ class NormedNetwork(Network):
 
 
 WORDS = """
-Rows asked for
-  Encoder.layers pick                     | rows                | Encoder input, Rows -> Rows asked for
 1 Multi-head attention
   EncoderLayer.attention_norm rms_norm    | RMS normalization   | Encoder input -> Attention input
   EncoderLayer.attention_norm new_norm    | layer normalization | Encoder input -> Attention input
@@ -182,7 +180,7 @@ Rows asked for
   Attention.value scores                  | scaled dot product  | Rotated query, Rotated keyᵀ -> Attention scores
   Attention.value within                  | local attention     | Attention scores, Positions, Positions -> Local scores
   Attention.value softmax                 | softmax             | Attention scores -> Attention weights
-  Attention.value mix                     | weighted sum        | Attention weights, Value (V) -> Heads output
+  Attention.value attend                  | weighted sum        | Attention weights, Value (V) -> Heads output
   Attention.output linear                 | concat and project  | Heads output, W_O -> Attention output
 2 Add
   EncoderLayer.attention add              | residual            | Encoder input, Attention output -> Sub-layer sum

@@ -27,7 +27,7 @@ from bertcli.errors import BertcliError, shown
 from bertcli.files.formats import check_output
 from bertcli.files.shards import writing
 from bertcli.network.exporter import HIDDEN, Exporter, exporter_of
-from bertcli.network.ops import pick
+from bertcli.network.ops import gather
 from bertcli.opened import Opened
 from bertcli.report.tables import visible
 from bertcli.tasks import options
@@ -248,10 +248,10 @@ class GraphResults:
         hidden = network(batch)
         if self.head is not None:
             rows = network.reads(self.head, batch)
-            logits = network.predict(self.head, hidden if rows is None else pick(hidden, rows), batch)
+            logits = network.predict(self.head, hidden if rows is None else gather(hidden, rows), batch)
             return {"logits": logits}
         pooler = "pooler" in (network.heads if self.plan is None else self.plan.pooling)
-        pooled = {"pooler_output": network.predict("pooler", pick(hidden, batch.first), batch)} if pooler else {}
+        pooled = {"pooler_output": network.predict("pooler", gather(hidden, batch.first), batch)} if pooler else {}
         return {HIDDEN: hidden, **pooled}
 
     def _metadata(self) -> dict[str, str]:

@@ -63,7 +63,7 @@ def test_heads_silenced_from_the_middle_equal_whole_passes(textbook: bool, made:
 
                 def op(self, op, arguments, keywords):  # type: ignore[no-untyped-def]
                     result = super().op(op, arguments, keywords)
-                    if op.name == "mix" and self.layer == self.at[0]:
+                    if op.name == "attend" and self.layer == self.at[0]:
                         result[:, self.at[1]] = 0
                     return result
 

@@ -85,7 +85,7 @@ def test_memory_a_result_is_written_over_what_its_op_says() -> None:
         model = bertcli.variant(name, weights=0, heads="none", sizes={"num_hidden_layers": 2, "vocab_size": 400})
         with watching(watcher):
             model.network(batch, np.array([0, 9]))
-    assert watcher.seen >= {"add", "multiply", "rotate", "within", "softmax", "norm", "mix", "concat", "add_bias"}
+    assert watcher.seen >= {"add", "multiply", "rotate", "within", "softmax", "norm", "attend", "concat", "add_bias"}
 
 
 def test_memory_is_shown_beside_the_counts() -> None:

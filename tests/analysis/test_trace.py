@@ -252,7 +252,7 @@ def test_trace_factors_are_shown_as_they_are_multiplied() -> None:
     shown = {step.op: tuple(value.symbols for value in step.inputs[:2]) for step in found}
     assert shown["scores"] == ("A × S × D", "A × D × S")
     assert shown["bucket_scores"] == ("A × S × D", "A × D × K")
-    assert shown["mix"] == ("A × S × S", "A × S × D")
+    assert shown["attend"] == ("A × S × S", "A × S × D")
     assert shown["linear"] == ("S × F", "F × H")
     assert shown["convolve"] == ("S × H", "H × W × H")
 
@@ -343,7 +343,7 @@ class Views(encoder.Embeddings):
         (block,) = batch.blocks(2)
         z = ops.empty_like(x)
         heads = block.query_heads(x)
-        ops.mix(ops.softmax(ops.scores(heads, heads)), heads, into=block.query_heads(z))
+        ops.attend(ops.softmax(ops.scores(heads, heads)), heads, into=block.query_heads(z))
         return ops.norm(z, eps=1e-5)
 
 

@@ -90,7 +90,7 @@ def test_views_of_families_heads_are_silenced_from_their_layer_on(labels: Model)
 
             def op(self, op, arguments, keywords):  # type: ignore[no-untyped-def]
                 done = super().op(op, arguments, keywords)
-                if op.name == "mix" and self.layer == self.at[0]:
+                if op.name == "attend" and self.layer == self.at[0]:
                     done[:, self.at[1]] = 0
                 return done
 

@@ -104,7 +104,7 @@ for (const step of steps) {
 }
 return JSON.stringify(found);
 """
-WORKED = {"linear", "scores", "softmax", "mix", "norm", "add", "embed"}
+WORKED = {"linear", "scores", "softmax", "attend", "norm", "add", "embed"}
 
 
 def explained(browser: Any, file: Path) -> list[list[str]]:
@@ -139,7 +139,7 @@ def test_browser_works_out_numbers_of_families(browser: Any, tmp_path: Path, fam
     assert bertcli("trace", "-m", folder, "--seq-len", "7", "-o", file).status == 0
     found = explained(browser, file)
     check_sums(found)
-    assert {"linear", "softmax", "mix"} <= {op for _, op, worked, *_ in found if worked}
+    assert {"linear", "softmax", "attend"} <= {op for _, op, worked, *_ in found if worked}
 
 
 def test_browser_follows_keys_and_links(browser: Any, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from bertcli.engine import packing
 from bertcli.engine.packing import Packed, pack_padded
 from bertcli.engine.seam import Array, Integers
 from bertcli.engine.threads import each
-from bertcli.network.ops import mix, scores, softmax
+from bertcli.network.ops import attend, scores, softmax
 
 HEADS, SIZE = 3, 4
 lengths = st.lists(st.integers(1, 90), min_size=1, max_size=5)
@@ -38,14 +38,14 @@ def in_blocks(q: Array, k: Array, v: Array, batch: Packed, queries: Integers, wi
     """The same with the blocks of a batch; `queries` are the positions of the queries."""
     found = np.full(q.shape, np.nan, dtype=np.float32)
 
-    def attend(block: packing.AttentionBlock) -> None:
+    def compute(block: packing.AttentionBlock) -> None:
         logits = scores(block.query_heads(q), block.key_heads(k))
         if window is not None:
             asked, seen = block.group.positions(queries, batch.positions)
             logits[..., np.abs(asked[:, None] - seen) > window] = -np.inf
-        mix(softmax(logits), block.key_heads(v), into=block.query_heads(found))
+        attend(softmax(logits), block.key_heads(v), into=block.query_heads(found))
 
-    each(attend, batch.blocks(HEADS, window, queries))
+    each(compute, batch.blocks(HEADS, window, queries))
     return found
 
 

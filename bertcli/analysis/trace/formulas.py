@@ -78,8 +78,7 @@ def _rotated(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
 RULES: dict[str, Callable[[list[Formula], Mapping[str, Any]], list[Formula]]] = {
     "embed": _looked_up,
     "embed_counted": _looked_up,
-    "take": lambda x, s: [x[0], "[", x[1], "]"],
-    "pick": lambda x, s: [x[0], "[", x[1], "]"],
+    "gather": lambda x, s: [x[0], "[", x[1], "]"],
     "add": _between("+"),
     "add_bias": _between("+"),
     "add_row": lambda x, s: [x[0], "+", x[1], "[", "0", "]"],
@@ -90,7 +89,7 @@ RULES: dict[str, Callable[[list[Formula], Mapping[str, Any]], list[Formula]]] = 
     "scores": _scores,
     "bucket_scores": _scores,
     "softmax": _softmax,
-    "mix": lambda x, s: [x[0], "·", x[1]],
+    "attend": lambda x, s: [x[0], "·", x[1]],
     "norm": _norm,
     "new_norm": _norm,
     "rms_norm": lambda x, s: [

@@ -57,10 +57,8 @@ def chosen_words(inputs: Sequence[str], output: str, makers: Sequence[str]) -> t
 # WORDS in its own file.
 TABLES = {
     "network": """
-Relative positions
-   take                               | rows                   | Positions, Rows -> Positions of rows asked for
 Pooler
-   pick                               | a) first token         | Encoder output, [CLS] row -> [CLS] vector
+   gather                             | a) first token         | Encoder output, [CLS] row -> [CLS] vector
 Head
    last_tokens                        | last token             | Encoder output, Sentence starts -> Last vector
    mean_tokens                        | mean of the tokens     | Encoder output, Sentence starts -> Mean vector
@@ -79,7 +77,7 @@ Embeddings
   SelfAttention.value linear          | a) linear V            | Encoder input, W_V -> Value (V)
   SelfAttention.value scores          | b) scaled dot product  | Query (Q), Kᵀ -> Attention scores
   SelfAttention.value softmax         | c) softmax             | Attention scores -> Attention weights
-  SelfAttention.value mix             | d) weighted sum        | Attention weights, Value (V) -> Heads output
+  SelfAttention.value attend          | d) weighted sum        | Attention weights, Value (V) -> Heads output
   SelfAttention.output linear         | e) concat and project  | Heads output, W_O -> Attention output
 2 Add & norm
   EncoderLayer.attention add          | a) residual            | Encoder input, Attention output -> Sub-layer sum
@@ -91,7 +89,7 @@ Embeddings
   EncoderLayer.feed_forward add       | a) residual            | Norm 1 output, FFN output -> Sub-layer sum 2
   EncoderLayer.feed_forward_norm norm | b) layer normalization | Sub-layer sum 2 -> Encoder layer output
 Rows asked for
-  Encoder.layers pick                 | rows                   | Encoder input, Rows -> Rows asked for
+  Layers.layers gather                | rows                   | Encoder input, Rows -> Rows asked for
 """,
     "heads": """
 Pooler

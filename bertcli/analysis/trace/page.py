@@ -99,7 +99,7 @@ def read_lines(model: Model, inputs: Inputs) -> list[Line]:
             products = (state * before).sum(axis=1)
             cosines = (products / np.maximum(norms * np.linalg.norm(before, axis=1), 1e-12)).tolist()
         last = len(found) == model.config.num_hidden_layers
-        readings = _readings(model, state if last else model.network.finish(state), batch, inputs)
+        readings = _readings(model, state if last else model.network.final_norm(state), batch, inputs)
         found.append(Line(norms.tolist(), cosines, readings))
         before = state.copy()
     return found

@@ -258,7 +258,7 @@ function work(step, row, column, head, shown) {
     const all = sum(terms.map(one => one[1]));
     return {...largest(terms, []), sum: ["sum", all], then: [[`exp(${number(scores[column])} − ${number(most)}) ÷ sum`, Math.exp(scores[column] - most) / all]]};
   }
-  if (step.op === "mix") {
+  if (step.op === "attend") {
     const weights = table(sources[0], head), rows = weights && weights.columns;
     if (!rows || weights.array.features) return null;
     const terms = [];

@@ -73,15 +73,10 @@ def drop_masks(graph: Graph, x: Tensor, ids: Tensor, first: Tensor, *, mask: int
     return graph.node("Mul", x.name, graph.node("Mul", graph.node("Sub", one, flags), factor))
 
 
-def take(graph: Graph, values: Tensor, rows: Tensor) -> str:
-    """The numbers of first tokens, as `pick` has their rows."""
-    return pick(graph, values, rows)
-
-
-def pick(graph: Graph, x: Tensor, rows: Tensor) -> str:
-    """The first token of every sentence: the only rows that a graph can pick."""
+def gather(graph: Graph, x: Tensor, rows: Tensor) -> str:
+    """The first token of every sentence: the only rows that a graph can gather."""
     if rows.name != FIRST:
-        raise RuntimeError("Rows were picked that are not the first tokens of the sentences.")
+        raise RuntimeError("Rows were gathered that are not the first tokens of the sentences.")
     return graph.node("Gather", x.name, graph.integers(0), axis=1)
 
 
@@ -198,7 +193,7 @@ def softmax(graph: Graph, x: Tensor) -> str:
     return graph.node("Softmax", masked, axis=-1)
 
 
-def mix(graph: Graph, weights: Tensor, v: Tensor) -> str:
+def attend(graph: Graph, weights: Tensor, v: Tensor) -> str:
     return graph.node("MatMul", weights.name, v.name)
 
 
