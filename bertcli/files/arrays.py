@@ -1,12 +1,10 @@
-"""Arrays in files, .npy, .npz and .safetensors: written from beginning to end as their rows come, and mapped."""
+"""Arrays in files, .npy, .npz and .safetensors: written from beginning to end as their rows come, and read."""
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,8 +19,7 @@ from bertcli.files.shards import Shards
 
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
 TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # of others a view has other numbers
-PACKED = 1 << 30  # bytes that a compressed array may have: it is unpacked in memory
-HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+UNPACKED = 1 << 30  # bytes that a compressed array may have
 Readers = Mapping[str, Callable[[], NDArray[Any]]]
 ALIGNMENT = 8  # bytes: where the arrays of a .safetensors file may begin
 
@@ -116,30 +113,17 @@ def open_npy(path: Path) -> Readers:
 
 
 def open_npz(path: Path) -> Readers:
-    """What maps each array of a .npz file, or unpacks it. Errors: those of zipfile; reading raises others."""
+    """What reads each array of a .npz file into memory. Errors: those of zipfile; reading raises others."""
     with zipfile.ZipFile(path) as archive:
         members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
     return {info.filename.removesuffix(".npy"): partial(_member, path, info) for info in members}
 
 
 def _member(path: Path, info: zipfile.ZipInfo) -> NDArray[Any]:
-    """An array of a .npz file: mapped where it stands, or unpacked; ValueError for one that is not as it says."""
+    if info.compress_type != zipfile.ZIP_STORED and info.file_size > UNPACKED:
+        raise ValueError(f"compressed arrays of more than {UNPACKED:,} bytes are not read; use np.savez")
     with zipfile.ZipFile(path) as archive, archive.open(info) as member:
-        shape, by_columns, dtype = HEADERS[np.lib.format.read_magic(member)](member)
-        begin = member.tell()
-        if dtype.hasobject or begin + math.prod(shape) * dtype.itemsize != info.file_size:
-            raise ValueError(f"its {info.file_size:,} bytes are not an array {shape} of {dtype}")
-        if info.compress_type != zipfile.ZIP_STORED or not math.prod(shape):
-            if info.file_size > PACKED:
-                raise ValueError(f"compressed arrays of more than {PACKED:,} bytes are not read; use np.savez")
-            return np.load(io.BytesIO(archive.read(info)), allow_pickle=False)  # type: ignore[no-any-return]
-    with path.open("rb") as file:
-        file.seek(info.header_offset)
-        name, extra = np.frombuffer(file.read(30), "<u2")[13:]  # the lengths of what follows, before the data
-    data = np.memmap(path, np.uint8, "r", info.header_offset + 30 + int(name) + int(extra), (info.file_size,))
-    if zlib.crc32(data.data) != info.CRC:
-        raise ValueError(f"bad CRC-32 of {info.filename}")
-    return data[begin:].view(dtype).reshape(shape, order="F" if by_columns else "C")
+        return np.lib.format.read_array(member, allow_pickle=False)
 
 
 def open_safetensors(path: Path) -> Readers:

@@ -137,16 +137,17 @@ def _lines(file: str) -> Iterator[bytes]:
 def _write_arrays(stream: IO[bytes], files: Sequence[str]) -> None:
     ending = ending_of(files[0])
     opened = [loaded(ending, "vectors")(Path(file)) for file in files]
-    loaded(ending, "arrays")(stream, [_joined(name, [one[name]() for one in opened]) for name in opened[0]])
+    loaded(ending, "arrays")(stream, [_joined(name, [one[name] for one in opened]) for name in opened[0]])
 
 
-def _joined(name: str, arrays: Sequence[Any]) -> Stored:
-    first = arrays[0]
-    rows = sum(map(len, arrays)) if first.ndim else 0
+def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> Stored:
+    """An array of all shards, of which one at a time is in memory."""
+    first, shapes = readers[0](), [read().shape for read in readers]
+    kind, rows = first.dtype.str, sum(shape[0] for shape in shapes) if first.ndim else 0
     if not first.ndim:
-        return Stored(name, first.dtype.str, (), [first])
+        return Stored(name, kind, (), [first])
     if name == "shape":
-        return Stored(name, first.dtype.str, (2,), [np.array([sum(int(one[0]) for one in arrays), first[1]])])
+        return Stored(name, kind, (2,), [np.array([sum(int(read()[0]) for read in readers), first[1]])])
     if name in ENDS:
-        return Stored(name, first.dtype.str, (rows - len(arrays) + 1,), ends_of(map(np.diff, arrays)))
-    return Stored(name, first.dtype.str, (rows, *first.shape[1:]), arrays)
+        return Stored(name, kind, (rows - len(readers) + 1,), ends_of(np.diff(read()) for read in readers))
+    return Stored(name, kind, (rows, *first.shape[1:]), (read() for read in readers))

@@ -1,7 +1,6 @@
 """Exact search in a file of vectors: every row is compared with the query, a block of rows at a time.
 
-No size that a file states is trusted for an allocation: arrays are mapped (a compressed one of at most a gigabyte is
-unpacked), Parquet is streamed.
+Arrays are mapped (those of .npz files read into memory, a compressed one up to a gigabyte), Parquet is streamed.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -145,7 +144,7 @@ def open_vectors(file: str) -> StoredVectors:
         raise _no_vectors(path, f"cannot be read ({first_line(error):.80})") from None
     arrays: Arrays = opened
     if ending != PARQUET:
-        arrays = {name: partial(_blocks, path, read) for name, read in opened.items()}
+        arrays = {name: partial(_blocks, path, cache(read)) for name, read in opened.items()}
     if ENDS in arrays:
         raise _no_vectors(path, "holds a row for each token, not for each text")
     rows = [name for name in arrays if ending == ".safetensors" and _read(path, opened[name]).ndim == 2]
