@@ -8,8 +8,8 @@ n + 1 passes for n words, computed in batches. Contributions are not shares of a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -33,16 +33,6 @@ MEANING = (
     "for it, red ones against it. It says what the model does when that one word is missing, not why; words that only "
     "matter together can each show nothing, and contributions do not add up to the result."
 )
-
-
-class Word(NamedTuple):
-    """A word of a text (`side` 0) or of its pair (1): its characters `start` to `end`, and its tokens' positions."""
-
-    word: str
-    side: int
-    start: int
-    end: int
-    positions: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -154,11 +144,10 @@ def explanations(model: Model, texts: Texts, wanted: Explain) -> Iterator[Explan
         result = result_of(model, sentence, wanted)
         words = _words(model, tokens, [whole, pair or ""], len(whole) - len(text))
         value = float(result.of([sentence])[0])
-        changed = [_without(model, sentence, one, wanted.by == "mask") for one in words]
-        contributions = value - _values(result, changed, wanted.batch_tokens)
+        changed = [_without(model, sentence, positions, wanted.by == "mask") for _, positions in words]
+        values = _values(result, changed, wanted.batch_tokens)
         contributed = (
-            Contribution(one.word, one.start, one.end, float(number), one.side)
-            for one, number in zip(words, contributions, strict=True)
+            replace(word, contribution=float(value - without)) for (word, _), without in zip(words, values, strict=True)
         )
         probability = None if result.probability is None else result.probability(value)
         yield Explanation(index, text, pair, result.target, result.meaning, value, tuple(contributed), probability)
@@ -183,11 +172,12 @@ def _matched(task: LateRankTask, texts: Texts, wanted: Explain) -> Iterator[Expl
         yield Explanation(index, text.text, text.pair, "score", "the score", sum(found.products), tuple(words))
 
 
-def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> list[Word]:
-    """The words of a text and its pair, as the pre-tokenizer cuts them, in order; special tokens belong to none.
+def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> list[tuple[Contribution, list[int]]]:
+    """The words of a text and its pair, as the pre-tokenizer cuts them, in order, each with its tokens' positions.
 
-    Where that cuts nothing (Gemma), a token with a space before it begins a word. Of the first text, `prompt`
-    characters at the beginning do not count.
+    Special tokens belong to no word, and what words contribute is not known yet. Where the pre-tokenizer cuts nothing
+    (Gemma), a token with a space before it begins a word. Of the first text, `prompt` characters at the beginning do
+    not count.
     """
     tokenizer = model.tokenizer
     special = {tokenizer.special_id(role) for role in ("cls", "sep", "pad", "mask")}
@@ -204,16 +194,16 @@ def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> l
         text = texts[side][start:end].lstrip()  # some tokenizers count the space before a word in
         end -= 0 if side else prompt
         if end >= len(text) > 0:
-            words.append(Word(text, side, end - len(text), end, tuple(positions)))
+            words.append((Contribution(text, end - len(text), end, 0.0, side), positions))
     return words
 
 
-def _without(model: Model, sentence: Sentence, word: Word, masked: bool) -> Sentence:
+def _without(model: Model, sentence: Sentence, positions: list[int], masked: bool) -> Sentence:
     """The sentence with a word's tokens replaced by the mask token, or left out."""
     if masked:
-        mask, places = model.tokenizer.mask_id, set(word.positions)
-        return sentence._replace(ids=[mask if i in places else id for i, id in enumerate(sentence.ids)])
-    kept = [i for i in range(len(sentence.ids)) if i not in word.positions]
+        mask = model.tokenizer.mask_id
+        return sentence._replace(ids=[mask if i in positions else id for i, id in enumerate(sentence.ids)])
+    kept = [i for i in range(len(sentence.ids)) if i not in positions]
     mask_now = None if sentence.mask is None else kept.index(sentence.mask)
     return Sentence([sentence.ids[i] for i in kept], [sentence.segments[i] for i in kept], mask_now)
 

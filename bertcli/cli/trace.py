@@ -127,13 +127,13 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     if opened.has_weights:
         _run(opened, size, wanted)
         return
-    from bertcli.analysis.trace.recorder import run_shapes
+    from bertcli.analysis.trace.recorder import NO_INPUTS, run_shapes
 
     shapes = run_shapes(opened, *size)
     if wanted.draws_pass:
         from bertcli.analysis.trace.page import Pass
 
-        _write(Pass(opened, shapes), wanted)
+        _write(Pass(opened, shapes, NO_INPUTS), wanted)
         return
     _show(opened, shapes, wanted)
 

@@ -52,23 +52,18 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Pass:
-    """A traced pass of one sentence, and what was read beside it; without weights there are neither."""
+    """A traced pass of one sentence, and what was read beside it: nothing without weights."""
 
     model: Model
     trace: Trace
-    inputs: Inputs | None = None
+    inputs: Inputs
     outputs: Outputs | None = None
     lines: Sequence[Line] = ()
 
     @property
     def ids(self) -> list[int]:
         """The ids of the sentence's tokens."""
-        return [] if self.inputs is None else [int(id) for id in self.inputs.ids[0]]
-
-    @property
-    def pieces(self) -> list[str]:
-        """The sentence's tokens."""
-        return [] if self.inputs is None else self.inputs.pieces
+        return [int(id) for id in self.inputs.ids[0]]
 
     @property
     def layers(self) -> int:
@@ -241,10 +236,10 @@ def pass_page(found: Pass, layer: int | None = None, full: bool = False) -> str:
     steps = found.trace.steps
     data = {
         "model": visible(found.model.name),
-        "tokens": [visible(piece) for piece in found.pieces],
+        "tokens": [visible(piece) for piece in found.inputs.pieces],
         "ids": found.ids,
         "layer": layer,
-        "token": next((i for i, id in enumerate(found.ids) if found.inputs and id == found.inputs.mask), 0),
+        "token": next((i for i, id in enumerate(found.ids) if id == found.inputs.mask), 0),
         "layers": found.layers,
         "heads": found.model.config.num_attention_heads,
         "steps": [{**step.record(), **_beside(step, found.layers)} for step in steps],
@@ -252,7 +247,7 @@ def pass_page(found: Pass, layer: int | None = None, full: bool = False) -> str:
         "arrays": {path: numbers.record() for path, numbers in kept.arrays.items()},
         "parameters": {path: numbers.record() for path, numbers in kept.parameters.items()},
     }
-    title = f"{found.model.name} reads a text" if found.pieces else f"A pass through {found.model.name}"
+    title = f"{found.model.name} reads a text" if found.inputs.pieces else f"A pass through {found.model.name}"
     stops = range(found.layers + 2)
     sections = [_section(stop, [s for s in steps if stop_of(s, found.layers) == stop], found) for stop in stops]
     here = files(__package__)
@@ -290,7 +285,7 @@ def stop_name(stop: int, layers: int) -> str:
 def _chips(found: Pass) -> Markup:
     chips = [
         element("button", piece, element("small", str(id)), type="button", class_="chip", data_token=str(i))
-        for i, (piece, id) in enumerate(zip(found.pieces, found.ids, strict=True))
+        for i, (piece, id) in enumerate(zip(found.inputs.pieces, found.ids, strict=True))
     ]
     many = "many" if len(chips) > MANY else None
     return element("div", *chips, id="tokens", class_=many, role="group", aria_label="Tokens and their ids")
@@ -373,12 +368,12 @@ def results(found: Pass) -> list[tuple[str, list[tuple[str, float]]]]:
     """What the heads say: a title and its best entries, with probabilities (or logits where there are none)."""
     model, inputs, out = found.model, found.inputs, found.outputs
     titles: list[tuple[str, list[tuple[str, float]]]] = []
-    if inputs is None or out is None:
+    if out is None:
         return titles
     if out.mlm is not None:
         masks = [i for i, id in enumerate(found.ids) if id == inputs.mask]
         logits = out.mlm.reshape(len(found.ids), -1)
-        titles += [(f"{found.pieces[i]} at position {i}", _best(logits[i], inputs.spell)) for i in masks]
+        titles += [(f"{found.inputs.pieces[i]} at position {i}", _best(logits[i], inputs.spell)) for i in masks]
     if out.classifier is not None:
         titles.append(("Label", _best(out.classifier.reshape(-1), lambda i: model.config.labels[i])))
     if out.nsp is not None and inputs.paired:
@@ -417,7 +412,7 @@ def _result(found: Pass) -> Iterator[Markup]:
 
 def pass_notes(found: Pass) -> str:
     """The same column as Markdown, without pictures: formulas, shapes, statistics."""
-    parts = [f"# {visible(found.model.name)}", " ".join(f"`{visible(piece)}`" for piece in found.pieces), ""]
+    parts = [f"# {visible(found.model.name)}", " ".join(f"`{visible(piece)}`" for piece in found.inputs.pieces), ""]
     parts += [line for result in results_in_words(found) for line in (result, "")]
     last, group = -1, ""
     for step in found.trace.steps:

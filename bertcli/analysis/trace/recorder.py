@@ -198,6 +198,9 @@ class Inputs(NamedTuple):
     paired: bool = False  # whether there is a second text
 
 
+NO_INPUTS = Inputs(np.empty((1, 0), int), np.empty((1, 0), int), [])  # of a pass by shapes
+
+
 def inputs_of_text(model: Model, text: str, pair: str | None = None) -> Inputs:
     """A text as the model reads it; one that is too long is cut, with a warning."""
     from bertcli.analysis.results import spelled, tokens_of  # imports the tokenizer, which random ids do not need
