@@ -135,7 +135,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
 
         _write(Pass(opened, shapes, NO_INPUTS), wanted)
         return
-    _show(opened, shapes, wanted)
+    _show(shapes, wanted)
 
 
 def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
@@ -164,7 +164,7 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
         logger.info("%d outputs written to %s.", len(trace.arrays), wanted.save)
     if choice is not None:
         if any(name in OF_STEPS for name in changed(wanted)) and wanted.format == "table":
-            _show(model, trace, wanted)
+            _show(trace, wanted)
             print()
         if len(inputs.ids) > 1:
             logger.info("of %d sentences only the first is shown.", len(inputs.ids))
@@ -176,9 +176,9 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
         if page:
             _write(whole, wanted)
         else:
-            _show(model, trace, wanted, results_in_words(whole))
+            _show(trace, wanted, results_in_words(whole))
     else:
-        _show(model, trace, wanted)
+        _show(trace, wanted)
 
 
 def _write(whole: Pass, wanted: TraceOptions) -> None:
@@ -193,9 +193,8 @@ def _write(whole: Pass, wanted: TraceOptions) -> None:
     logger.info("%s holds %.1f MB.", wanted.output, len(text) / 1e6)
 
 
-def _show(model: Model, trace: Trace, wanted: TraceOptions, results: Sequence[str] = ()) -> None:
+def _show(trace: Trace, wanted: TraceOptions, results: Sequence[str] = ()) -> None:
     """Print the table of steps, or draw the roofline."""
-    from bertcli.analysis.trace.tables import trace_document
     from bertcli.report.documents import print_document
     from bertcli.report.tables import terminal_width
 
@@ -212,8 +211,7 @@ def _show(model: Model, trace: Trace, wanted: TraceOptions, results: Sequence[st
             save(wanted.output, roofline(trace).encode())
             return
     width = terminal_width() if wanted.format == "table" else None
-    document = trace_document(trace, model.config.sizes, all_layers=wanted.all_layers, width=width, results=results)
-    print_document(document, wanted.format)
+    print_document(trace.document(all_layers=wanted.all_layers, width=width, results=results), wanted.format)
 
 
 def _show_attention(trace: Trace, pieces: list[str], choice: Choice, wanted: TraceOptions) -> None:

@@ -18,7 +18,7 @@ from terminal import Result, bertcli
 
 import bertcli as library
 from bertcli.analysis.trace import Step
-from bertcli.analysis.trace.tables import folded
+from bertcli.analysis.trace.steps import folded
 from bertcli.engine.packing import pack_padded
 
 TEXT = "The king went home."

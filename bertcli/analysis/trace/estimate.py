@@ -15,8 +15,7 @@ from dataclasses import replace
 from math import ceil, floor, log10
 from typing import NamedTuple
 
-from bertcli.analysis.trace.steps import ITEM, Account, Estimate, Rates, Step
-from bertcli.analysis.trace.tables import folded
+from bertcli.analysis.trace.steps import ITEM, Account, Estimate, Rates, Step, folded
 from bertcli.errors import BertcliError
 from bertcli.report.page import Markup, element, page, table
 from bertcli.report.tables import Column

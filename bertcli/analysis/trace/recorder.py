@@ -12,7 +12,6 @@ import numpy as np
 
 from bertcli.analysis.trace.labels import Place, Words, chosen_words, words_for
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, multiplied, show, stats_of
-from bertcli.analysis.trace.tables import trace_document
 from bertcli.checkpoint.sentence import Dense
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers, Module, Op, Traced, Weight, plain, watched, watching
@@ -21,7 +20,6 @@ from bertcli.errors import BertcliError
 from bertcli.model import Model, expect_model
 from bertcli.network.heads import outputs
 from bertcli.network.module import twins
-from bertcli.report.documents import Document, Documented
 from bertcli.report.tables import terminal_width
 
 Keep = Callable[[str], bool]
@@ -45,7 +43,7 @@ def trace(model: Model, *, time: bool = False, stats: bool = False, keep: Keep |
         yield found
 
 
-class Trace(Tracer, Account, Documented):
+class Trace(Tracer, Account):
     """What a model did, printed as a table: `steps`, one per op; `calls`, one per module; `totals`; kept `arrays`."""
 
     def __init__(
@@ -58,7 +56,7 @@ class Trace(Tracer, Account, Documented):
         shapes_only: bool = False,
     ) -> None:
         super().__init__(model.name, dry=shapes_only or not model.has_weights)
-        self._whole = model
+        self._whole, self.sizes = model, model.config.sizes
         self.batch, self.sequence, self.timed = None, None, time
         self.steps, self.consumed = [], {}
         self.calls: list[Call] = []
@@ -68,12 +66,8 @@ class Trace(Tracer, Account, Documented):
         self._used: set[str] = set()  # first paths of parameters used since the outermost module that is running began
         self.take_in(twins(model.network, names=model.config.aliases))
 
-    def document(self, width: int | None = None) -> Document:
-        """The table that `bertcli trace` prints; `width` is that of the terminal, None if it is not for one."""
-        return trace_document(self, self._whole.config.sizes, width=width)
-
     def __str__(self) -> str:
-        return str(self.document(terminal_width()))
+        return str(self.document(width=terminal_width()))
 
     def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run a module."""
