@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bertcli.engine.kernels import scatter_rows
 from bertcli.engine.packing import Limits, MicroBatch, Packed, Padded
-from bertcli.engine.products import scatter_rows
 from bertcli.engine.seam import Array, Integers, is_shape_only, watched
 from bertcli.engine.threads import each_or_whole
 from bertcli.errors import BertcliError

@@ -1,9 +1,9 @@
 """How NumPy is made fast, and `onnx/`: the same description run by ONNX Runtime.
 
-    seam      where a pass can be watched           products  a weight as it is stored, times few or many tokens
-    kernels   softmax, norms, activations in place  packing   no padding; attention and batches in pieces for the cache
-    threads   how many, and how they share a pass   positions where tokens stand, and how far apart
-    blas      the library behind NumPy's products   tracer    what every op of a pass is given and gives
+    seam      where a pass can be watched           packing   no padding; attention and batches in pieces for the cache
+    kernels   softmax, norms, activations, products positions where tokens stand, and how far apart
+    threads   how many, and how they share a pass   tracer    what every op of a pass is given and gives
+    blas      the library behind NumPy's products
 
 A pass is limited by the rate of OpenBLAS's products: at 8 × 128 tokens of BERT-base they are 88 % of the time and run
 at the rate that large products alone reach. What is done about the rest, and what it gains:
@@ -13,7 +13,7 @@ at the rate that large products alone reach. What is done about the rest, and wh
 * Activations are feature-major, so that products read stored weights and each other's results in order; weights are
   views of the mapped file.
 * Few tokens: OpenBLAS copies a weight before it multiplies, which takes as long as the multiplying at 16 tokens. With
-  its AVX-512 kernel, pieces of up to a million multiplications are read in place (`products`): 16 tokens take 41 ms
+  its AVX-512 kernel, pieces of up to a million multiplications are read in place (`kernels`): 16 tokens take 41 ms
   of CPU time, 66 with the AVX2 kernel, which has no such way.
 * Micro-batches of at most 800 tokens, one a core, keep activations in the cache; a single text's products are shared
   by their outputs, so that activations are computed where the product was.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from bertcli.engine import kernels
-from bertcli.engine.products import product
+from bertcli.engine.kernels import product
 from bertcli.engine.seam import Array, Integers
 
 EXACT, FARTHEST, BUCKETS = 8, 128, 16  # of a direction: distances below EXACT have a bucket each, from FARTHEST on one

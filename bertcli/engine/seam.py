@@ -283,7 +283,7 @@ class Traced:
     @property
     def weight(self) -> Weight | None:
         """The parameter that it is, if it is one."""
-        return next((one for one in self.source if isinstance(one, Weight)), None)
+        return next((origin for origin in self.source if isinstance(origin, Weight)), None)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -300,19 +300,19 @@ class Traced:
         """Slices without a step, or one number."""
         if isinstance(index, int):
             return self._seen("index", self.array[index], self.axes[1:], 0, index)
-        found = self
+        view = self
         for number, part in enumerate(index if isinstance(index, tuple) else (index,)):
-            start, stop, step = part.indices(found.shape[number])
+            start, stop, step = part.indices(view.shape[number])
             if step != 1:
                 raise RuntimeError(f"A page has a view in steps of {step}: no graph can have that.")
-            if stop - start < found.shape[number]:
-                axes = (*found.axes[:number], _cut(found.axes[number], start, stop), *found.axes[number + 1 :])
-                found = found._seen("slice", found.array[(slice(None),) * number + (part,)], axes, number, start, stop)
-        return found
+            if stop - start < view.shape[number]:
+                axes = (*view.axes[:number], _cut(view.axes[number], start, stop), *view.axes[number + 1 :])
+                view = view._seen("slice", view.array[(slice(None),) * number + (part,)], axes, number, start, stop)
+        return view
 
     def transpose(self, *order: int) -> Traced:
         """The axes in another order."""
-        return self._seen("transpose", self.array.transpose(order), tuple(self.axes[one] for one in order), *order)
+        return self._seen("transpose", self.array.transpose(order), tuple(self.axes[axis] for axis in order), *order)
 
     def divided(self, axis: int, count: int) -> Traced:
         """See the function of this name."""

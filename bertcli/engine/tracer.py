@@ -124,8 +124,8 @@ class Tracer:
         """Run a module, or rather its twin."""
         outer = self.frame
         if outer is None:
-            arguments = tuple(self._entering(one) for one in arguments)
-            keywords = {name: self._entering(one) for name, one in keywords.items()}
+            arguments = tuple(self._entering(value) for value in arguments)
+            keywords = {name: self._entering(value) for name, value in keywords.items()}
         path, twin = (self._paths.get(id(module)), module) if outer else self._twins.get(id(module), (None, module))
         if path is None:
             raise RuntimeError(f"A {type(module).__name__} ran that is not part of the traced model '{self.model}'.")
@@ -142,28 +142,30 @@ class Tracer:
     def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run an op, or only its shapes."""
         names = argument_names(op)
-        given = {**dict(zip(names, arguments, strict=False)), **keywords}
+        by_name = {**dict(zip(names, arguments, strict=False)), **keywords}
         if self.frame is None:
-            given = {name: self._entering(one, op) for name, one in given.items()}
-        operands = [given.get(name) for name in names[: len(op.signature.inputs)]]
-        for one in operands:
-            if not isinstance(one, Traced | None):
-                raise self._unknown(op, one)
-        signature, into = op.signature.spread(operands), given.get("into")
-        known = tuple(
-            None if one is None else Traced(one.array, _named(one.axes, words), one.source, one.views)
-            for one, words in zip(operands, signature.inputs, strict=True)
+            by_name = {name: self._entering(operand, op) for name, operand in by_name.items()}
+        operands = [by_name.get(name) for name in names[: len(op.signature.inputs)]]
+        for operand in operands:
+            if not isinstance(operand, Traced | None):
+                raise self._unknown(op, operand)
+        signature, into = op.signature.spread(operands), by_name.get("into")
+        inputs = tuple(
+            None
+            if operand is None
+            else Traced(operand.array, _named(operand.axes, words), operand.source, operand.views)
+            for operand, words in zip(operands, signature.inputs, strict=True)
         )
-        shape = signature.shape(known)
+        shape = signature.shape(inputs)
         start = perf_counter()
         if self.dry:  # a shape that costs nothing, or the buffer that would have been written into
             array = shape_only(shape) if into is None else into.array
         else:
-            array = op.compute(**{name: untraced(one) for name, one in given.items()})
+            array = op.compute(**{name: untraced(operand) for name, operand in by_name.items()})
         seconds = perf_counter() - start
-        axes = _result(signature, [None if one is None else one.axes for one in known], shape)
+        axes = _result(signature, [None if operand is None else operand.axes for operand in inputs], shape)
         output = Traced(array, axes, *(([],) if into is None else (into.source, into.views)))
-        self.ran(Ran(op, given, signature, known, output, seconds))
+        self.ran(Ran(op, by_name, signature, inputs, output, seconds))
         return output if self.frame is not None else self._leaving(output)
 
     # -------------------------------------------------------------------------------- into a pass, and out of it
@@ -175,8 +177,8 @@ class Tracer:
 
     def value_of(self, array: Any) -> Traced | None:
         """What an array is known to be."""
-        known = self._known.get(id(array))
-        return Traced(array, *known[1:]) if known is not None and known.array() is array else None
+        noted = self._known.get(id(array))
+        return Traced(array, *noted[1:]) if noted is not None and noted.array() is array else None
 
     def _leaving(self, value: Traced) -> Array:
         self.note(value.array, value)
@@ -188,15 +190,15 @@ class Tracer:
         if isinstance(value, Packed):
             return self._batch(value)
         if isinstance(value, list | tuple):
-            values = [self._entering(one, op) for one in value]
+            values = [self._entering(item, op) for item in value]
             return type(value)(*values) if hasattr(value, "_fields") else type(value)(values)
         if not isinstance(value, np.ndarray):
             return value
-        known, whole = self.value_of(value), value.dtype.kind in "iu"
-        if known is None and op is not None and not whole:
+        noted, whole = self.value_of(value), value.dtype.kind in "iu"
+        if noted is None and op is not None and not whole:
             raise self._unknown(op, value)
         asked = whole and value.ndim == 1 and bool(self.counts)
-        return known or Traced(value, (self._rows_asked(value),) if asked else unknown(value.shape), [])
+        return noted or Traced(value, (self._rows_asked(value),) if asked else unknown(value.shape), [])
 
     def _batch(self, batch: Packed) -> Packed:
         self.counts = np.diff(batch.offsets).tolist()
@@ -259,8 +261,8 @@ def _result(signature: Signature, operands: Sequence[Axes | None], shape: Sequen
         for word, axis in zip(words, axes or (), strict=False):
             if word not in bound or bound[word][0].symbol == UNKNOWN:
                 bound[word] = axis
-    found = tuple(joined(*(bound[word] for word in product.split("·"))) for product in signature.output)
-    return tuple(axis if extent(axis) == size else unknown([size])[0] for axis, size in zip(found, shape, strict=True))
+    named = tuple(joined(*(bound[word] for word in product.split("·"))) for product in signature.output)
+    return tuple(axis if extent(axis) == size else unknown([size])[0] for axis, size in zip(named, shape, strict=True))
 
 
 def joined(*axes: Axis) -> Axis:

@@ -168,8 +168,8 @@ class Config:
     @classmethod
     def sized(cls, layers: int, hidden: int, **others: Any) -> Self:
         """A published size: unless others are given, a head for every 64 numbers, and four times as many inside."""
-        found = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": hidden // 64}
-        return cls(**{**found, "intermediate_size": 4 * hidden, **others})
+        sizes = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": hidden // 64}
+        return cls(**{**sizes, "intermediate_size": 4 * hidden, **others})
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
@@ -197,7 +197,7 @@ class Config:
         for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
             if data.get(key):
                 raise BertcliError(f"{key} is true: this {cls.title} is a decoder, which bertcli does not run.")
-        missing = [one.name for one in fields(cls) if one.metadata.get("needed") and data.get(one.name) is None]
+        missing = [item.name for item in fields(cls) if item.metadata.get("needed") and data.get(item.name) is None]
         if missing:
             verb = "is" if len(missing) == 1 else "are"
             raise BertcliError(f"{', '.join(missing)} {verb} missing: this is not the config.json of {cls.title}.")
@@ -250,18 +250,18 @@ class RotaryConfig(Config):
     @classmethod
     def rope(cls, data: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
         """The object at these keys, one inside the other; BertcliError unless it is of a rope_type that runs."""
-        found: Any = data
+        rope: Any = data
         for number, key in enumerate(keys, 1):
-            found = found.get(key) or {}
-            if not isinstance(found, dict):
-                raise BertcliError(f"{'.'.join(keys[:number])} is {shown(found)}, which is not an object.")
-        name, kind = ".".join(keys), found.get("rope_type", found.get("type", "default"))
+            rope = rope.get(key) or {}
+            if not isinstance(rope, dict):
+                raise BertcliError(f"{'.'.join(keys[:number])} is {shown(rope)}, which is not an object.")
+        name, kind = ".".join(keys), rope.get("rope_type", rope.get("type", "default"))
         if kind not in cls.rope_types:
-            known = " or ".join(map(shown, cls.rope_types))
-            raise BertcliError(f"{name} has rope_type {shown(kind)}; bertcli runs {cls.title} with {known} only.")
-        if (found.get("partial_rotary_factor") or 1) != 1:
+            running = " or ".join(map(shown, cls.rope_types))
+            raise BertcliError(f"{name} has rope_type {shown(kind)}; bertcli runs {cls.title} with {running} only.")
+        if (rope.get("partial_rotary_factor") or 1) != 1:
             raise BertcliError(f"{name} has a partial_rotary_factor; bertcli runs {cls.title} without one.")
-        return dict(found)
+        return dict(rope)
 
 
 class OneRopeConfig(RotaryConfig):
@@ -342,7 +342,7 @@ def renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]
 def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """A value of config.json that must be a list of texts."""
     value = data.get(key) or []
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise BertcliError(f"{key} is {shown(value)}, which is not a list of texts.")
     return tuple(value)
 
@@ -366,8 +366,8 @@ def _check(key: str, value: Any, kind: str, allowed: Mapping[str, Any], title: s
         must = f"at least {least}" if value < least else f"at most {most}"
         raise BertcliError(f"{key} is {shown(value)}; it must be {must}.")
     if value not in allowed.get("known", (value,)):
-        known = ", ".join(shown(one).strip("'") for one in allowed["known"])
-        raise BertcliError(f"{key} is {shown(value)}; bertcli runs {title} with {known}.")
+        choices = ", ".join(shown(choice).strip("'") for choice in allowed["known"])
+        raise BertcliError(f"{key} is {shown(value)}; bertcli runs {title} with {choices}.")
 
 
 def _labels(value: Any) -> dict[int, str]:

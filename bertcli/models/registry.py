@@ -68,7 +68,7 @@ class Family:
 
     def prefix_in(self, names: Collection[str]) -> str:
         """The prefix of the base model's tensors in a file with these names; "" without one."""
-        return next((one for one in self.prefixes if any(name.startswith(one) for name in names)), "")
+        return next((prefix for prefix in self.prefixes if any(name.startswith(prefix) for name in names)), "")
 
     @cached_property
     def head_names(self) -> tuple[str, ...]:
@@ -95,17 +95,17 @@ def families(likely: str = "bert") -> Iterator[Family]:
     """Every family; the likely file first, then BERT's. A file is imported when it is its turn."""
     names = [module.name for module in iter_modules([str(Path(__file__).parent)])]
     for name in sorted(names, key=lambda name: (name != likely, name != "bert", name)):
-        found = getattr(import_module(f"{__package__}.{name}"), "FAMILY", None)
-        if found is not None:
-            yield found
+        member = getattr(import_module(f"{__package__}.{name}"), "FAMILY", None)
+        if member is not None:
+            yield member
 
 
 def family(model_type: str) -> Family:
     """The family of a model_type; BertcliError for one that does not run."""
-    for found in families(str(model_type).replace("-", "_")):
-        if isinstance(model_type, str) and model_type in found.types:
-            return found
-    types = ", ".join(one for found in families() if found.names for one in found.types)
+    for member in families(str(model_type).replace("-", "_")):
+        if isinstance(model_type, str) and model_type in member.types:
+            return member
+    types = ", ".join(name for member in families() if member.names for name in member.types)
     raise BertcliError(f"This is a model of type {shown(model_type)}, which bertcli does not run; it runs {types}.")
 
 
@@ -120,32 +120,32 @@ def _model_type(data: Mapping[str, Any]) -> Any:
     model_type, classes = data.get("model_type"), texts(data, "architectures")
     if model_type is not None or not classes:
         return "bert" if model_type is None else model_type
-    starts = {start: one for found in families() for one, start in found.types.items()}
+    starts = {start: model_type for member in families() for model_type, start in member.types.items()}
     matching = [start for start in starts if any(name.startswith(start) for name in classes)]
     return starts[max(matching, key=len)] if matching else classes[0]
 
 
 def variants() -> dict[str, Config]:
     """Every published size by its name."""
-    return {name: config for one in families() for name, config in one.variants.items()}
+    return {name: config for member in families() for name, config in member.variants.items()}
 
 
 def variant_config(name: str) -> Config:
     """The configuration of a published size by its name."""
-    found = next((one.variants[name] for one in families() if name in one.variants), None)
-    if found is None:
+    config = next((member.variants[name] for member in families() if name in member.variants), None)
+    if config is None:
         raise BertcliError(f"There is no variant {shown(name)}. {nearest(name, variants())}")
-    return found
+    return config
 
 
 def named_heads(config: Config, of: Family) -> tuple[str, ...]:
     """The heads of the classes that config.json names, with the pooler where they read it."""
-    found = [head for head in of.head_names if any(one.endswith(ARCHITECTURES[head]) for one in config.architectures)]
-    if {"rtd", "mlm"} <= {*found}:  # a class for pre-training that tells replaced tokens predicts none
-        found.remove("mlm")
-    if "pooler" in found and not of.base_pooler:
-        found.remove("pooler")
-    return parse_heads(found, of) if found else ()
+    heads = [head for head in of.head_names if any(name.endswith(ARCHITECTURES[head]) for name in config.architectures)]
+    if {"rtd", "mlm"} <= {*heads}:  # a class for pre-training that tells replaced tokens predicts none
+        heads.remove("mlm")
+    if "pooler" in heads and not of.base_pooler:
+        heads.remove("pooler")
+    return parse_heads(heads, of) if heads else ()
 
 
 def parse_heads(heads: str | tuple[str, ...] | list[str], of: Family) -> tuple[str, ...]:

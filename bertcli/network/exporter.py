@@ -65,7 +65,7 @@ class Exporter(Tracer):
         names = argument_names(ran.op)[: len(ran.operands)]
         settings = {name: value for name, value in ran.arguments.items() if name not in names and name != "into"}
         with self.graph.scope(self.frame.path if self.frame else ""):
-            name = rule(self.graph, *(one and self.tensor(one) for one in ran.operands), **settings)
+            name = rule(self.graph, *(operand and self.tensor(operand) for operand in ran.operands), **settings)
             for view in reversed(ran.output.views):  # a result was written into a view of what now holds it
                 name = self._undone(name, view)
         ran.output.source[:] = [name]
@@ -100,7 +100,7 @@ class Exporter(Tracer):
                 if any(dim.symbol for dim in before[axis]):
                     raise RuntimeError("A page has a view of some tokens: no graph can have that.")
                 at = len(_flat(before[:axis]))
-                return graph.node("Slice", name, *(graph.integers([one]) for one in (start, stop, at)))
+                return graph.node("Slice", name, *(graph.integers([bound]) for bound in (start, stop, at)))
 
     def _undone(self, name: str, view: View) -> str:
         before, after = _dimensions(view.before), _dimensions(view.after)
@@ -118,13 +118,13 @@ def _dimensions(axes: Axes) -> tuple[Axis, ...]:
 
 def _merged(dims: list[Dim]) -> Axis:
     """These dimensions, outer first: fixed sizes side by side are multiplied."""
-    found: list[Dim] = []
+    merged: list[Dim] = []
     for dim in dims:
-        if found and not dim.symbol and not found[-1].symbol:
-            found[-1] = Dim(found[-1].size * dim.size)
+        if merged and not dim.symbol and not merged[-1].symbol:
+            merged[-1] = Dim(merged[-1].size * dim.size)
         else:
-            found.append(dim)
-    return tuple(found)
+            merged.append(dim)
+    return tuple(merged)
 
 
 def _flat(axes: Iterable[Axis]) -> list[Dim]:
@@ -141,8 +141,8 @@ def exporter_of(network: Network, after: Sequence[Module] = (), *, opset: int, h
     """A watcher that makes a graph of this network's passes, and of Dense layers that come `after` its pooling."""
     trees: dict[str, Module] = {"": network, **{f"dense.{number}": layer for number, layer in enumerate(after)}}
     places = [place for path, tree in trees.items() for place in twins(tree, path)]
-    known = {path: one.array for path, one, _ in places if isinstance(one, Parameter)}
-    return Exporter(Graph(known, opset, half=half), places)
+    weights = {path: item.array for path, item, _ in places if isinstance(item, Parameter)}
+    return Exporter(Graph(weights, opset, half=half), places)
 
 
 def open_session(network: Network, folder: Path, settings: object, precision: str, device: str) -> Session:
@@ -153,8 +153,10 @@ def open_session(network: Network, folder: Path, settings: object, precision: st
     """
     require("onnx", "onnxruntime")
     check_device(device)
-    known = {one.path: one.array for one in parameters(network) if one.path.split(".")[0] not in network.heads}
-    key = key_of(known, settings, bertcli.__version__, runtime().__version__, OPSET)
+    weights = {
+        weight.path: weight.array for weight in parameters(network) if weight.path.split(".")[0] not in network.heads
+    }
+    key = key_of(weights, settings, bertcli.__version__, runtime().__version__, OPSET)
     model = key_of({}, str(folder), precision)
     if precision == "int8":
         logger.info(onnx_file.MEASURED)

@@ -80,15 +80,15 @@ class Outputs(NamedTuple):
 def outputs(network: Network, batch: Packed) -> Outputs:
     """A whole pass: the encoder, then every head the model has; the pooler runs once for all heads that read it."""
     hidden = network(batch)
-    found: dict[str, Array] = {}
+    results: dict[str, Array] = {}
     for head in network.heads:
         if head in network.pooled:
-            found[head] = getattr(network, head)(found["pooled"])
+            results[head] = getattr(network, head)(results["pooled"])
             continue
         rows = network.reads(head, batch)
         logits = network.predict(head, hidden if rows is None else gather(hidden, rows), batch)
-        found["pooled" if head == "pooler" else head] = logits
-    return Outputs(hidden, **found)
+        results["pooled" if head == "pooler" else head] = logits
+    return Outputs(hidden, **results)
 
 
 class Pooler(Module):

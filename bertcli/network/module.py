@@ -157,13 +157,13 @@ def walk(
         elif meta["kind"] == "part":
             yield from walk(value, prefix + name, _renamed(meta["names"], names), counts)
         else:
-            for i, one in enumerate(value):
-                yield from walk(one, f"{prefix}{name}.{i}", _renamed(meta["names"], names), (*counts, meta["count"]))
+            for i, child in enumerate(value):
+                yield from walk(child, f"{prefix}{name}.{i}", _renamed(meta["names"], names), (*counts, meta["count"]))
 
 
 def parameters(module: Module, names: Mapping[str, str] | None = None) -> list[Parameter]:
     """The parameters of a tree in the order of its fields; one that is tied to an earlier one is still listed."""
-    return [found for _, found in walk(module, names=names) if isinstance(found, Parameter)]
+    return [item for _, item in walk(module, names=names) if isinstance(item, Parameter)]
 
 
 def twins(
@@ -174,8 +174,8 @@ def twins(
     A twin is the same tree with traced parameters, and in each place a module of its own.
     """
     other = _twin(module, path, names or {}, {})
-    for (place, one), (_, two) in zip(walk(module, path, names), walk(other, path, names), strict=True):
-        yield place, one, two
+    for (place, item), (_, twin) in zip(walk(module, path, names), walk(other, path, names), strict=True):
+        yield place, item, twin
 
 
 def _twin(module: M, path: str, names: Mapping[str, str], homes: dict[int, str]) -> M:
@@ -195,7 +195,7 @@ def _twin(module: M, path: str, names: Mapping[str, str], homes: dict[int, str])
             values[item.name] = _twin(value, name, _renamed(meta["names"], names), homes)
         else:
             inner = _renamed(meta["names"], names)
-            values[item.name] = tuple(_twin(one, f"{name}.{i}", inner, homes) for i, one in enumerate(value))
+            values[item.name] = tuple(_twin(child, f"{name}.{i}", inner, homes) for i, child in enumerate(value))
     return type(module)(**values)
 
 

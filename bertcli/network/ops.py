@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.engine import kernels, positions
-from bertcli.engine.products import empty_tokens, product, token_blocks
+from bertcli.engine.kernels import empty_tokens, product, token_blocks
 from bertcli.engine.seam import Array, Integers, is_shape_only, op, refilled, shape_only, untraced
 from bertcli.engine.threads import each as each
 
@@ -155,8 +155,8 @@ def add_bias(x: Array, bias: Array) -> Array:
 @op("batch head row size, bucket head size -> batch head row bucket", contracts=True, work=1)
 def bucket_scores(x: Array, table: Array, *, terms: int) -> Array:
     """X T_hᵀ / sqrt(terms · D): every query or key with every bucket of relative positions."""
-    found: Array = np.matmul(x * np.float32(1 / sqrt(terms * x.shape[-1])), table.transpose(1, 2, 0))
-    return found
+    by_bucket: Array = np.matmul(x * np.float32(1 / sqrt(terms * x.shape[-1])), table.transpose(1, 2, 0))
+    return by_bucket
 
 
 @op("batch head query key, batch head query bucket, query, key -> batch head query key", work=1, over="x")
@@ -233,6 +233,6 @@ def new_norm(x: Array, weight: Array | None = None, bias: Array | None = None, *
 def rms_norm(x: Array, weight: Array, *, eps: float, offset: float = 0, heads: int = 1) -> Array:
     """x / sqrt(mean of squares + eps) · (offset + weight) over the hidden axis, or over that of every head."""
     out = empty_tokens(*x.shape)
-    of_heads, into = (one.T.reshape(heads, -1, len(one), copy=False).swapaxes(1, 2) for one in (x, out))
+    of_heads, into = (array.T.reshape(heads, -1, len(array), copy=False).swapaxes(1, 2) for array in (x, out))
     kernels.rms_norm(of_heads, weight + np.float32(offset), eps, into)  # [head, token, size]
     return out

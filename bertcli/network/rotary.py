@@ -70,7 +70,7 @@ class Attention(encoder.SelfAttention[Integers]):
         k = rotate(self.keys(context), batch.positions, heads=self.key_heads, rates=self.rates)
         v = self.value(context)
         if self.key_heads < self.heads:
-            k, v = (repeat_heads(one, q, heads=self.key_heads, of=self.heads) for one in (k, v))
+            k, v = (repeat_heads(narrow, q, heads=self.key_heads, of=self.heads) for narrow in (k, v))
         z = empty_like(q)
 
         def compute(block: AttentionBlock) -> None:

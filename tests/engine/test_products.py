@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.engine import products, threads
-from bertcli.engine.products import empty_tokens, product, scatter_rows
+from bertcli.engine import kernels, threads
+from bertcli.engine.kernels import empty_tokens, product, scatter_rows
 from bertcli.engine.seam import Array
 
 SIZES = st.sampled_from([1, 2, 11, 12, 24, 36, 50, 96, 100, 384, 768, 1200])
@@ -49,7 +49,7 @@ def test_products_of_every_size(seed: int, tokens: int, outputs: int, inputs: in
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("tokens", [1, 2, 16, 130])
 def test_products_of_every_layout(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "PIECE", 1)  # every product is shared
+    monkeypatch.setattr(kernels, "PIECE", 1)  # every product is shared
     x, weight, bias = arrays(0, tokens, 100, 768)
     for rows in (x, np.ascontiguousarray(x), np.repeat(x, 2, axis=0)[::2]):
         for stored in (weight, np.asfortranarray(weight), np.repeat(weight, 2, axis=1)[:, ::2]):
@@ -58,7 +58,7 @@ def test_products_of_every_layout(tokens: int, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("two_threads")
 def test_products_have_their_activation_in_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "PIECE", 1)
+    monkeypatch.setattr(kernels, "PIECE", 1)
     x, weight, bias = arrays(0, 40, 100, 64)
     np.testing.assert_array_equal(product(x, weight, bias, "relu"), np.maximum(product(x, weight, bias, None), 0))
 

@@ -108,7 +108,7 @@ class Graph:
         """A tensor with its dimensions in another order; one that has been permuted is permuted once, not twice."""
         made = self._made.get(name)
         if made is not None and made.kind == "Transpose":
-            name, order = made.inputs[0], [made.attributes["perm"][one] for one in order]
+            name, order = made.inputs[0], [made.attributes["perm"][number] for number in order]
         return name if [*order] == sorted(order) else self.node("Transpose", name, perm=tuple(order))
 
     def number(self, value: float) -> str:
@@ -129,12 +129,12 @@ class Graph:
 
     def needed(self, outputs: Sequence[str]) -> list[Node]:
         """The nodes that these results depend on."""
-        wanted, found = {*outputs}, []
+        wanted, nodes = {*outputs}, []
         for node in reversed(self.nodes):
             if node.output in wanted:
                 wanted.update(node.inputs)
-                found.append(node)
-        return found[::-1]
+                nodes.append(node)
+        return nodes[::-1]
 
     def _stored(self, name: str) -> str:
         """The name under which a value is stored; a parameter that only products have read until now is transposed."""
