@@ -62,9 +62,9 @@ FOLDERS = {
 }  # fmt: skip
 
 
-def write_late(folder: Path, name: str) -> Path:
-    """The folder of this name, with its tokenizer."""
-    made = FOLDERS[name]
+def write_late(folder: Path, name: str | Late) -> Path:
+    """The folder of this name, or another one, with its tokenizer."""
+    made = FOLDERS[name] if isinstance(name, str) else name
     _write_network(folder, made)
     if made.layout == "stanford":
         _change(folder / "config.json", architectures=["HF_ColBERT"])

@@ -36,14 +36,12 @@ class LateInteraction(NamedTuple):
     """How both are read. `mean`: scores are divided by the number of the query's tokens.
 
     `markers` are prompts, or begin them, that were one token each in training, whatever a tokenizer makes of such text.
-    A model of `stanford`'s layout has its last layer among the network's tensors.
     """
 
     query: Role
     document: Role
     mean: bool = False
     markers: tuple[str, ...] = ()
-    stanford: bool = False
 
 
 def of_modules(
@@ -93,7 +91,7 @@ def of_stanford(folder: Path) -> LateInteraction:
     skipped = tuple(string.punctuation) if flag(own, "mask_punctuation", True, file) else ()
     query = Role(f"{markers[0]} ", length, length, None, attended)
     document = Role(f"{markers[1]} ", positive(own, "doc_maxlen", file), skipped=skipped)
-    return LateInteraction(query, document, markers=tuple(markers), stanford=True)
+    return LateInteraction(query, document, markers=tuple(markers))
 
 
 def _roles(settings: dict[str, Any], file: Path, expansion: Any) -> tuple[Role, Role]:

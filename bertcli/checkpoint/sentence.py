@@ -39,7 +39,6 @@ ORDER = re.compile(
     "|StaticEmbedding( Dense)*( Normalize)*|Transformer( Dense)*( Normalize)* MultiVectorMask( Normalize)*"
 )
 PYLATE, STANFORD = "pylate.models.Dense.Dense", "HF_ColBERT"
-OF_PYLATE = re.compile("Transformer( Dense)*( Normalize)*")
 PROJECTION = "linear.weight"  # of Stanford's models, beside the network's tensors
 SCORES = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}  # activations of a cross-encoder's logits
 ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}
@@ -171,7 +170,7 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
             found = found._replace(normalize=True)
     if output == SCORES_NAME:
         return found._replace(scores=tuple(layers))
-    if late is not None and late.stanford:
+    if late is not None and not _kinds(folder):
         layers = [_projection(folder)]
     dense_layers = tuple(layer for layer in layers if isinstance(layer, Dense))
     if len(dense_layers) < len(layers):
@@ -312,9 +311,8 @@ def _read_modules(folder: Path) -> list[_Module]:
     file, entries = folder / "modules.json", _entries(folder)
     found = [_module(entry, file) for entry in entries]
     kinds = [module.kind for module in found]
-    if OF_PYLATE.fullmatch(" ".join(kinds)) and _of_pylate(read_optional(folder / MODEL_FILE)):
-        return found
-    if not ORDER.fullmatch(" ".join(kinds)) and (kinds or os.path.lexists(file)):
+    implied = [MASK] * (MASK not in kinds and _of_pylate(read_optional(folder / MODEL_FILE)))
+    if not ORDER.fullmatch(" ".join(kinds + implied)) and (kinds or os.path.lexists(file)):
         wanted = "one Transformer, one Pooling, then Dense and Normalize, or one Transformer and SpladePooling"
         raise _unusable(file, f"lists the modules {', '.join(kinds)}; bertcli supports {wanted}, in this order")
     return found

@@ -307,6 +307,7 @@ Convolution
 FAMILY = Family(
     types={"deberta-v2": "DebertaV2"},
     config=DebertaConfig,
+    masks_embeddings=True,
     network=Deberta,
     prefixes=("deberta.",),
     names=(

@@ -49,6 +49,7 @@ class Family:
     base_pooler: bool = True  # whether a model that is built without a head has the pooler, if there is one
     unread: tuple[str, ...] = ()  # how names of tensors begin that nothing here reads
     hints: Mapping[str, str] = field(default_factory=dict)  # of a head that is missing, what to do
+    masks_embeddings: bool = False  # whether a token that is not attended to has no embedding in transformers
     prompts: tuple[str, ...] = ()  # of sentence models, whose folders may not say so
 
     def places(self, path: str) -> list[Place]:

@@ -54,10 +54,8 @@ def encode(model: Opened, texts: Values, wanted: Encode) -> Array:
 def plan(model: Opened, wanted: Encode) -> EncodeTask:
     """What gives the blocks; BertcliError for options that do not fit together, or the model."""
     how, (preparation, reading) = Plan.make(model, wanted), prepare(model, wanted)
-    if how.role is not None:
-        from bertcli.tasks.late import limit_of
-
-        reading = replace(reading, max_length=limit_of(model, how.role, reading.max_length))
+    if how.role is not None and how.role.length is not None and reading.max_length is None:
+        reading = replace(reading, max_length=min(how.role.length, model.config.max_tokens))
     if preparation.chunking and not how.pooling:
         raise BertcliError("Chunks have one vector each: leave out chunk (--chunk), or the pooling 'none'.")
     if model.engine.name != "numpy" and not how.last_layer_only:

@@ -19,6 +19,7 @@ from bertcli.checkpoint.late import Role
 from bertcli.engine.packing import pack
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
+from bertcli.models.registry import family
 from bertcli.opened import Opened
 from bertcli.tasks.batches import Numbers, check_finite, hidden_states, in_micro_batches
 from bertcli.tokens import Tokens
@@ -69,6 +70,12 @@ class TokenVectors:
     def _fill(self) -> int:
         """The id of what queries are filled up with."""
         token, tokenizer, most = self.role.token, self.model.tokenizer, self.model.config.max_tokens
+        masked = not self.role.attended and family(self.model.config.model_type).masks_embeddings
+        if masked or tokenizer.fills_left:
+            how = "are not attended to" if masked else "come first (padding_side)"
+            raise BertcliError(
+                f"Queries of {self.model.name} are filled with tokens that {how}, which is not done here."
+            )
         if self.role.filled > most:
             raise BertcliError(
                 f"Queries are filled up to {self.role.filled} tokens, but this model has {most} positions."
@@ -111,8 +118,3 @@ def matching(query: Array, document: Array, pieces: Sequence[str], mean: bool) -
     products: Numbers = query.astype(np.float64) @ document.astype(np.float64).T
     best = products.max(axis=1) / (len(query) if mean else 1)
     return Matching(best.tolist(), [pieces[i] for i in products.argmax(axis=1).tolist()])
-
-
-def limit_of(model: Opened, role: Role, max_length: int | None) -> int | None:
-    """Where texts are cut: `max_length`, else what the model says of queries or documents; None: its general limit."""
-    return role.length and min(role.length, model.config.max_tokens) if max_length is None else max_length

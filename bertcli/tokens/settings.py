@@ -41,6 +41,7 @@ class Settings(NamedTuple):
     described: tuple[AddedToken, ...] = ()
     max_length: int | None = None
     cut_left: bool = False
+    fill_left: bool = False
     has_segments: bool = True
     disputed: bool = False
     framed: bool = True
@@ -77,6 +78,7 @@ def read_settings(folder: Path) -> Settings:
         described=(*(tokens[role] for role, value in given.items() if isinstance(value, dict)), *extra),
         max_length=_max_length(config.get("model_max_length"), file),
         cut_left=config.get("truncation_side") == "left",
+        fill_left=config.get("padding_side", "left" if kind == "gemma" else "right") == "left",
         has_segments="token_type_ids" in inputs if isinstance(inputs, list) else not (disputed and written_by_5),
         disputed=disputed,
     )

@@ -97,6 +97,11 @@ class Tokenizer:
         return self._settings.max_length
 
     @property
+    def fills_left(self) -> bool:
+        """Whether a text that is filled up with tokens has them at its beginning."""
+        return self._settings.fill_left
+
+    @property
     def mask_token(self) -> str:
         return self._special["mask"]
 

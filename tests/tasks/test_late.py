@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checkpoint_files import write_safetensors
-from late_folders import DOCUMENTS, FOLDERS, QUERIES, expansion, stored_in, write_late
+from late_folders import DOCUMENTS, FOLDERS, QUERIES, Late, expansion, stored_in, write_late
 from terminal import bertcli as command
 
 import bertcli
@@ -49,6 +49,7 @@ def test_several_queries_rank_as_one_by_one(tmp_path: Path) -> None:
     for one, other in zip(together, [*first, *second], strict=True):
         assert one["text"] == other["text"]
         assert one["score"] == pytest.approx(other["score"], abs=1e-5)
+    assert model.rank(queries, DOCUMENTS, truncation="silent", batch_tokens=8, workers=2) == together
 
 
 def test_a_query_that_ends_in_masks_is_not_one_that_is_filled_with_them(tmp_path: Path) -> None:
@@ -137,6 +138,17 @@ def test_settings_that_are_not_done_are_refused_by_name(
     change(folder / file, **settings)
     with pytest.raises(BertcliError, match=message):
         bertcli.load(folder).rank("tea", ["hot tea"])
+
+
+@pytest.mark.parametrize(("name", "message"), [("deberta-v2", "not attended to"), ("modernbert", "padding_side")])
+def test_queries_that_cannot_be_filled(name: str, message: str, tmp_path: Path) -> None:
+    folder = write_late(tmp_path, Late(name, "modules", {}, expansion("fixed", 9)))
+    if name == "modernbert":
+        change(folder / "tokenizer_config.json", padding_side="left")
+    model = bertcli.load(folder)
+    assert len(next(model.encode_blocks(["tea"], pooling="none")).vectors) == 1
+    with pytest.raises(BertcliError, match=message):
+        model.rank("tea", ["hot tea"])
 
 
 def test_damaged_files_of_stanfords_layout(tmp_path: Path) -> None:
