@@ -23,6 +23,7 @@ class Logged(columns.Encode):
         found = super().__call__(batch)
         line = {
             "pid": os.getpid(),
+            "parent": os.getppid(),
             "begun": begun,
             "ended": time(),
             "rows": len(found["text"]),

@@ -118,12 +118,17 @@ def killed(pid: int) -> None:
 def cluster(log: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Ray on two nodes of this machine, each with a raylet of its own; the second may be stopped."""
     monkeypatch.setenv("RAY_worker_niceness", "0")  # else workers wait while anything else runs here
-    ray, utils = pytest.importorskip("ray"), pytest.importorskip("ray.cluster_utils")
-    size = {"num_cpus": 2, "object_store_memory": 200 << 20}
+    ray, utils, _ = (
+        pytest.importorskip("ray"),
+        pytest.importorskip("ray.cluster_utils"),
+        pytest.importorskip("ray.data"),
+    )
+    size = {"num_cpus": 4, "object_store_memory": 200 << 20}
     found = utils.Cluster(initialize_head=True, head_node_args={**size, "include_dashboard": False})
     try:
         second = found.add_node(**size)
         ray.init(address=found.address, log_to_driver=False, logging_level="error")
+        ray.data.DataContext.get_current().scheduling_strategy = "SPREAD"  # a worker on each
         yield lambda: found.remove_node(second, allow_graceful=False)
     finally:
         ray.shutdown()
@@ -140,7 +145,9 @@ def test_engines_ray_survives_a_killed_worker_and_a_stopped_node(
     import_module("ray_batches").embed(MODEL, str(source), str(tmp_path / "out"), workers=2)
     assert kill.pid
     assert not stop.is_alive()
-    assert len({line["pid"] for line in logged_columns.lines(log)}) >= 3  # two at first, and one that took over
+    lines = logged_columns.lines(log)
+    assert len({line["pid"] for line in lines}) >= 3  # two at first, and one that took over
+    assert len({line["parent"] for line in lines}) == 2  # the raylets: both nodes have worked
     assert {line["threads"] for line in logged_columns.lines(log)} == {1}
     check(tmp_path / "out", expected, log)
 
