@@ -15,7 +15,7 @@ from vocabulary import pieces, write_vocabulary
 from bertcli.errors import BertcliError
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer, Tokens
-from bertcli.tokens.sentencepiece import Piece, parse_model
+from bertcli.tokens.vocabularies import Piece, parse_model
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "vocabularies.json").read_text(encoding="utf-8"))
 MADE = [name for name, folder in FOLDERS.items() if folder.vocabulary not in ("cased json", "kind")]
