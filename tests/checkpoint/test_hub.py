@@ -22,6 +22,7 @@ from checkpoints import Dense, Sentence, make
 from deadlines import SECONDS
 from hub_server import Hub, commit_of, load_files
 from huggingface_hub import hf_hub_download, scan_cache_dir
+from late_folders import write_late
 from static_models import write_static
 
 import bertcli
@@ -212,6 +213,14 @@ def test_static_models_need_nothing_that_is_not_there(hub: Hub, start: Start, tm
     assert hub.fetched() == hub.repos["someone/static"].keys() - {table}
     assert process.folder("someone/static") == process.folder("someone/static", offline=True) == without_weights
     assert hub.fetched() == hub.repos["someone/static"].keys()
+
+
+@pytest.mark.parametrize("layout", ["modules fixed", "pylate", "stanford"])
+def test_late_interaction_needs_nothing_that_is_not_there(hub: Hub, start: Start, tmp_path: Path, layout: str) -> None:
+    folder = write_late(tmp_path / "late", layout)
+    hub.repos["someone/late"] = load_files(folder)
+    found = start().folder("someone/late")
+    assert bertcli.load(found).rank("tea", ["hot, tea"]) == bertcli.load(folder).rank("tea", ["hot, tea"])
 
 
 def test_a_tokenizer_that_is_not_there_is_asked_for(hub: Hub, start: Start) -> None:
