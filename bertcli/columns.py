@@ -263,9 +263,8 @@ def _joined(batch: Any, more: Columns) -> Any:
     if isinstance(batch, Mapping):
         return {**batch, **{name: _array(*column) for name, column in more.items()}}
     if hasattr(batch, "assign"):
-        return batch.assign(
-            **{name: _array(bool if kind is bool else object, values) for name, (kind, values) in more.items()}
-        )
+        cells = {name: (object if isinstance(kind, int) else kind, values) for name, (kind, values) in more.items()}
+        return batch.assign(**{name: _array(*column) for name, column in cells.items()})
     arrow = import_module("pyarrow")
     for name, (kind, values) in more.items():
         batch = batch.append_column(name, arrow.array(values, _arrow(arrow, kind)))
@@ -273,16 +272,15 @@ def _joined(batch: Any, more: Columns) -> Any:
 
 
 def _array(kind: Any, values: list[Any]) -> Any:
+    """Vectors as [row, width], where null is NaN; all else as objects, or truth values."""
     if isinstance(kind, int):
         missing = np.full(kind, np.nan, np.float32)
         return np.array([missing if one is None else one for one in values], np.float32).reshape(-1, kind)
-    cells = np.empty(len(values), bool if kind is bool else object)
-    cells[:] = values
-    return cells
+    return np.fromiter(values, bool if kind is bool else object, len(values))
 
 
 def _arrow(arrow: Any, kind: Any) -> Any:
-    """The type of Arrow."""
+    """A type of Arrow, from one as `_type` has it."""
     if isinstance(kind, dict):
         return arrow.struct([(name, _arrow(arrow, of_field)) for name, of_field in kind.items()])
     if isinstance(kind, list):

@@ -88,6 +88,12 @@ def test_columns_gain_the_vectors_of_the_model(kind: str, made: Made) -> None:
     assert errors == [*[None] * 4, "row 4: the field 'text' is null, which is not a text."]
 
 
+@pytest.mark.parametrize("kind", BATCHES)
+def test_columns_without_a_null_are_vectors_too(kind: str, made: Made) -> None:
+    found = bertcli.Encode(made())(BATCHES[kind]({"text": TEXTS[:2]}))
+    assert np.abs(np.stack(listed(found, "embedding")) - bertcli.load(made()).encode(TEXTS[:2])).max() < 1e-6
+
+
 def test_columns_of_vectors_have_one_type_whatever_they_hold(made: Made) -> None:
     encode = bertcli.Encode(made())
     for texts in ([], ["tea"], [None], ["tea", None]):
