@@ -72,13 +72,13 @@ def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]
     """A table that can be scrolled by keyboard, too. The first cell of a row is its heading; a cell may be Markup."""
     head = [element("th", one.name, scope="col", class_="number" if one.number else None) for one in columns]
     body = (element("tr", *_cells(row, columns)) for row in rows)
-    found = element(
+    content = element(
         "table",
         element("caption", element("span", caption)),
         element("thead", element("tr", *head)),
         element("tbody", *body),
     )
-    return scrolled(found, caption)
+    return element("div", content, class_="scrolled", role="region", aria_label=caption, tabindex="0")
 
 
 def document_table(caption: str, document: Document) -> Markup:
@@ -102,11 +102,6 @@ def _breakable(text: str) -> list[str]:
         return [text]
     parts = re.split(r"(?<=[._])(?=\w)", text)
     return [part for one in parts for part in (Markup("<wbr>"), one)][1:]
-
-
-def scrolled(content: Markup, label: str) -> Markup:
-    """Content that may be wider than the page: a region that the keyboard reaches and scrolls."""
-    return element("div", content, class_="scrolled", role="region", aria_label=label, tabindex="0")
 
 
 def page(

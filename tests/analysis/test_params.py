@@ -217,7 +217,7 @@ def test_params_the_record_is_what_json_shows() -> None:
         ({"seq_len": -1}, "sequence length of -1"),
         ({"batch_size": 0}, "batch size of 0 is not possible; it must be 1 to 1,048,576"),
         ({"depth": -1}, "depth of -1 is not possible"),
-        ({"style": "torch"}, "no style 'torch'; choose tree or keras"),
+        ({"style": "torch"}, "no style 'torch'; choose from tree, keras"),
     ],
 )
 def test_params_what_is_not_possible_is_said(options: dict[str, Any], message: str) -> None:

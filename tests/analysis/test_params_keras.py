@@ -11,7 +11,7 @@ from static_models import write_static
 import bertcli
 from bertcli.analysis.params import Row, Summary, keras
 from bertcli.analysis.params.keras import keras_plans
-from bertcli.analysis.params.summary import Input, entries
+from bertcli.analysis.params.summary import entries
 from bertcli.errors import BertcliError
 
 HIDDEN = "(None, 512, 768)"
@@ -96,7 +96,7 @@ def test_params_keras_rows_of_a_head_that_is_not_there_are_not_there() -> None:
 def test_params_keras_every_parameter_is_in_exactly_one_row(case: tuple[str, str]) -> None:
     model = bertcli.variant(case[0], heads=case[1])
     rows = {row.path: row.params for row in bertcli.params(model, style="keras").rows}
-    places = {plan.holds: plan.name for plan in keras_plans(model, Input(512)) if plan.holds is not None}
+    places = {plan.holds: plan.name for plan in keras_plans(model) if plan.holds is not None}
     counted: Counter[str] = Counter()
     for entry in entries(model):
         around = [place for place in places if f"{entry.parameter.path}.".startswith(f"{place}.")]

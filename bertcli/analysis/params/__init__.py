@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from bertcli.analysis.params.summary import Input, Row, Summary, Totals, module_plans, rows
+from bertcli.analysis.params.summary import Row, Summary, Totals, module_plans, rows
 from bertcli.errors import BertcliError, check_choice
 from bertcli.model import Model, expect_model
 
 Dtype = Literal["float32", "float16", "bfloat16"]
-STYLES = ("tree", "keras")
+Style = Literal["tree", "keras"]
 __all__ = ["Row", "Summary", "Totals", "params"]
 
 
@@ -32,18 +32,18 @@ def params(
     """
     expect_model(model)
     check_choice("dtype", dtype, Dtype)
-    given = Input.checked(model.config, seq_len, batch_size)
-    if style not in STYLES:
-        raise BertcliError(f"There is no style '{style}'; choose {' or '.join(STYLES)}.")
+    model.config.check_input(batch_size, seq_len)
+    check_choice("style", style, Style)
     if depth < 0:
         raise BertcliError(f"A depth of {depth} is not possible; it must be 0 (the whole model in one row) or more.")
     if style == "keras":
         from bertcli.analysis.params.keras import keras_plans
 
-        plans = keras_plans(model, given)
+        plans = keras_plans(model)
     else:
-        plans = module_plans(model, depth, given)
-    counted = rows(plans, model, collapse=collapse, powers=style != "keras")
+        plans = module_plans(model, depth)
+    given = {"B": batch_size, "S": seq_len or model.config.max_tokens}
+    counted = rows(plans, model, given, collapse=collapse, powers=style != "keras")
     if seq_len is None or batch_size is None:
         return Summary(model.name, counted, style)
     from bertcli.analysis.params.memory import memory

@@ -5,7 +5,7 @@ Only words: counts come from the parameters at that place, shapes from its outpu
 
 from __future__ import annotations
 
-from bertcli.analysis.params.summary import IDS, Flow, Input, RowPlan, nearest
+from bertcli.analysis.params.summary import IDS, Flow, RowPlan, Shape, nearest
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.network.module import parameters
@@ -53,7 +53,7 @@ HEADS = """
 FORMULAS = {".attention.output=.attention": "A·H·(H/A)·3 + H·3 + H·H + H", "=.feed_forward": "(H·F + F) + (F·H + H)"}
 
 
-def keras_plans(model: Model, given: Input) -> list[RowPlan]:
+def keras_plans(model: Model) -> list[RowPlan]:
     """The rows of the Keras summary for a model, in its order; a textbook model has fewer.
 
     Errors: BertcliError for a model with parameters that the summary, which is BERT's, has no row for.
@@ -61,7 +61,7 @@ def keras_plans(model: Model, given: Input) -> list[RowPlan]:
     encoder = getattr(model.network, "encoder", None)
     if encoder is None:
         raise BertcliError(f"The Keras summary is BERT's, and {model.name} has no encoder: leave out --style keras.")
-    writer = _Writer(model, given)
+    writer = _Writer(model)
     writer.add(EMBEDDINGS)
     for i in range(len(encoder.layers)):  # which Keras counts from 1, the tree from 0
         writer.add(LAYER, f"Encoder-{i + 1}", f"encoder.layers.{i}")
@@ -80,10 +80,9 @@ def keras_plans(model: Model, given: Input) -> list[RowPlan]:
 class _Writer:
     """Turns tables of words into plans, by their names."""
 
-    def __init__(self, model: Model, given: Input) -> None:
+    def __init__(self, model: Model) -> None:
         self.outputs = Flow(model, ()).shapes
         self.tables = {parameter.path: parameter.array.shape for parameter in parameters(model.network)}
-        self.given = given
         self.plans: dict[str, RowPlan] = {}
         self.absent: dict[str, tuple[str, ...]] = {}  # rows that are not there, and what they would be connected to
 
@@ -98,11 +97,11 @@ class _Writer:
             if path + (where or what) not in self.outputs.keys() | self.tables.keys():
                 self.absent[name] = connected
             elif name not in self.plans:
-                shape, holds = self._shape(path + (what or where), kind), path + what if owns else None
-                self.plans[name] = RowPlan(name, kind, shape, connected, holds, FORMULAS.get(place))
+                shapes, holds = self._shapes(path + (what or where), kind), path + what if owns else None
+                self.plans[name] = RowPlan(name, kind, shapes, connected, holds, FORMULAS.get(place))
 
-    def _shape(self, place: str, kind: str) -> str:
-        shapes = [IDS if kind == "InputLayer" else self.outputs[nearest(place, self.outputs)]]
+    def _shapes(self, place: str, kind: str) -> tuple[Shape, ...]:
+        shape = IDS if kind == "InputLayer" else self.outputs[nearest(place, self.outputs)]
         if kind == "TokenEmbedding":  # it also outputs its table, with which the MLM head computes similarities
-            shapes.append(self.tables[place])
-        return ", ".join(map(self.given.text, shapes))
+            return shape, self.tables[place]
+        return (shape,)

@@ -17,7 +17,6 @@ from bertcli.analysis.params.formula import expanded, factored, sum_of, with_num
 from bertcli.engine.seam import Axes, Module, Traced, Weight, extent, watching
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.model import Model
-from bertcli.models.config import Config
 from bertcli.network.heads import outputs
 from bertcli.network.module import Parameter, parameters, twins, walk
 from bertcli.report.documents import ByName, Document, View
@@ -105,23 +104,21 @@ class RowPlan(NamedTuple):
 
     name: str
     type: str
-    output_shape: str
+    shapes: tuple[Shape, ...]  # of its output
     connected_to: tuple[str, ...]
     holds: str | None = None  # path of the subtree this row counts, except parameters claimed by a more specific row
     formula: str | None = None  # hand-written formula, where it is clearer than the one derived from the axes
 
 
-def module_plans(model: Model, depth: int, given: Input) -> list[RowPlan]:
+def module_plans(model: Model, depth: int) -> list[RowPlan]:
     """A plan for every module at most `depth` levels below the whole model; the whole itself only for depth 0."""
     types = {path: type(item).__name__ for path, item in walk(model.network) if isinstance(item, Module)}
     levels: dict[str, int] = {}
     for path in types:
         levels[path] = levels[nearest(path.rpartition(".")[0], levels)] + 1 if path else 0
     shown = [path for path, level in levels.items() if min(1, depth) <= level <= depth]
-    found = Flow(model, shown)
-    return [
-        RowPlan(path, types[path], given.text(found.shapes[path]), found.inputs[path], holds=path) for path in shown
-    ]
+    flow = Flow(model, shown)
+    return [RowPlan(path, types[path], (flow.shapes[path],), flow.inputs[path], holds=path) for path in shown]
 
 
 class CountedParameter(NamedTuple):
@@ -146,8 +143,13 @@ def entries(model: Model) -> Iterator[CountedParameter]:
             yield CountedParameter(parameter, 0, 0, home)
 
 
-def rows(plans: Sequence[RowPlan], model: Model, *, collapse: bool, powers: bool) -> tuple[Row, ...]:
-    """The row of each plan with its parameters; `collapse` merges rows that differ only in a layer's number."""
+def rows(
+    plans: Sequence[RowPlan], model: Model, given: Mapping[str, int | None], *, collapse: bool, powers: bool
+) -> tuple[Row, ...]:
+    """The row of each plan with its parameters, for an input of this size: B sentences (None: any number), S tokens.
+
+    `collapse` merges rows that differ only in a layer's number.
+    """
     owners = {plan.holds: plan.name for plan in plans if plan.holds is not None}
     held: dict[str, list[CountedParameter]] = defaultdict(list)
     for entry in entries(model):
@@ -159,7 +161,7 @@ def rows(plans: Sequence[RowPlan], model: Model, *, collapse: bool, powers: bool
     for plan in plans:
         inputs = tuple(dict.fromkeys(map(named, plan.connected_to)))
         groups[named(plan.name)].append(plan._replace(name=named(plan.name), connected_to=inputs))
-    return tuple(_row(group, held, owners, model.config.sizes, powers=powers) for group in groups.values())
+    return tuple(_row(group, held, owners, model.config.sizes, given, powers=powers) for group in groups.values())
 
 
 def every_layer(name: str) -> str:
@@ -172,6 +174,7 @@ def _row(
     held: Mapping[str, Sequence[CountedParameter]],
     owners: Mapping[str, str],
     sizes: Mapping[str, int],
+    given: Mapping[str, int | None],
     *,
     powers: bool,
 ) -> Row:
@@ -188,7 +191,7 @@ def _row(
     return Row(
         path=plan.name,
         type=f"{plan.type} × {len(group)}" if folded else plan.type,
-        output_shape=plan.output_shape,
+        output_shape=", ".join(_in_text(shape, given) for shape in plan.shapes),
         params=sum(entry.params for entry in mine),
         bytes=sum(entry.bytes for entry in mine),
         formula=formula,
@@ -196,6 +199,11 @@ def _row(
         connected_to=tuple(dict.fromkeys(path for one in group for path in one.connected_to)),
         tied_to=tied_to and owners.get(tied_to, tied_to),
     )
+
+
+def _in_text(shape: Shape, given: Mapping[str, int | None]) -> str:
+    """`(None, 512, 768)`, as the Keras summary writes it."""
+    return f"({', '.join(str(given[axis] if isinstance(axis, str) else axis) for axis in shape)})"
 
 
 def _products(counted: Iterable[Parameter], place: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
@@ -222,24 +230,6 @@ SENTENCES, TOKENS = 2, 3  # of the pass, which computes no numbers
 Shape = tuple[int | str, ...]  # "B" and "S" stand for the batch and the tokens of a sentence
 IDS: Shape = ("B", "S")
 Paths = tuple[str, ...]
-
-
-class Input(NamedTuple):
-    """The size of the input; a batch of None means any size."""
-
-    tokens: int
-    batch: int | None = None
-
-    @classmethod
-    def checked(cls, config: Config, seq_len: int | None, batch_size: int | None) -> Input:
-        """An input that the model has positions for; by default it uses all of them. Raises BertcliError."""
-        config.check_input(batch_size, seq_len)
-        return cls(seq_len or config.max_tokens, batch_size)
-
-    def text(self, shape: Shape) -> str:
-        """`(None, 512, 768)`, as the Keras summary writes it."""
-        sizes = {"B": self.batch, "S": self.tokens}
-        return f"({', '.join(str(sizes[axis] if isinstance(axis, str) else axis) for axis in shape)})"
 
 
 class Flow(Tracer):
