@@ -29,6 +29,7 @@ class Late(NamedTuple):
     transformer: Mapping[str, Any] = {}  # sentence_bert_config.json
     mask: Mapping[str, Any] = {}  # of MultiVectorMask
     widths: tuple[int, ...] = (WIDTH,)  # of the Dense layers
+    residual: bool = False  # around each of them
 
 
 def expansion(strategy: str, length: int, **settings: Any) -> Json:
@@ -52,6 +53,7 @@ FOLDERS = {
     ),
     "modules plain": Late("modernbert", "modules", {}, {"query_length": 8}, {}, (WIDTH,)),
     "modules eurobert": Late("eurobert", "modules", PROMPTS, expansion("fixed", 24), {"skiplist_words": [",", "tea"]}),
+    "modules residual": Late("bert", "modules", PROMPTS, expansion("fixed", 8), {}, (HIDDEN, WIDTH), True),
     "pylate": Late(
         "bert", "pylate", {**PREFIXES, "query_length": 10, "document_length": 12, "attend_to_expansion_tokens": True}
     ),
@@ -75,8 +77,12 @@ def write_late(folder: Path, name: str | Late) -> Path:
     modules = [_entry(0, "sentence_transformers.models.Transformer", "")]
     inputs = HIDDEN
     for number, outputs in enumerate(made.widths, start=1):
-        _write(folder / f"{number}_Dense/config.json", _dense(inputs, outputs, made.layout))
-        write_safetensors(folder / f"{number}_Dense/model.safetensors", {"linear.weight": _weight(outputs, inputs)})
+        config = _dense(inputs, outputs, made.layout) | ({"use_residual": True} if made.residual else {})
+        _write(folder / f"{number}_Dense/config.json", config)
+        tensors = {"linear.weight": _weight(outputs, inputs)}
+        if made.residual and inputs != outputs:
+            tensors["residual.weight"] = _weight(outputs, inputs, "residual")
+        write_safetensors(folder / f"{number}_Dense/model.safetensors", tensors)
         kind = "pylate.models.Dense.Dense" if made.layout == "pylate" else "sentence_transformers.models.Dense"
         modules.append(_entry(number, kind, f"{number}_Dense"))
         inputs = outputs
@@ -88,8 +94,8 @@ def write_late(folder: Path, name: str | Late) -> Path:
         for number, kind in enumerate(last, start=len(modules)):
             path = f"{number}_{kind.rpartition('.')[2]}"
             modules.append(_entry(number, kind, path))
-            config = made.mask if kind.endswith("Mask") else {"module_input_name": "token_embeddings"}
-            _write(folder / path / "config.json", config)
+            settings = made.mask if kind.endswith("Mask") else {"module_input_name": "token_embeddings"}
+            _write(folder / path / "config.json", settings)
     _write(folder / "modules.json", modules)
     main = {"model_type": "MultiVectorEncoder"} | {**made.main} if made.layout == "modules" else made.main
     _write(folder / "config_sentence_transformers.json", main)
@@ -131,8 +137,8 @@ def _dense(inputs: int, outputs: int, layout: str) -> Json:
     return config | ({"use_residual": False} if layout == "pylate" else {"module_input_name": "token_embeddings"})
 
 
-def _weight(outputs: int, inputs: int) -> tuple[str, Any]:
-    return "F32", narrow(bell(f"dense {inputs}", (outputs, inputs)) * (1.25 / np.sqrt(inputs)), "F32")
+def _weight(outputs: int, inputs: int, name: str = "dense") -> tuple[str, Any]:
+    return "F32", narrow(bell(f"{name} {inputs}", (outputs, inputs)) * (1.25 / np.sqrt(inputs)), "F32")
 
 
 def _entry(number: int, kind: str, path: str) -> Json:

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from bertcli.checkpoint.tensors import SINGLE_FILE, open_tensors, weights_file
 from bertcli.checkpoint.untrusted import flag, is_plain, positive, read_json, read_object, read_optional
 from bertcli.engine.seam import Array
@@ -373,7 +375,6 @@ def _read_dense(file: Path, size: int | None, of: str) -> tuple[Dense, str]:
     of: what sentence-transformers calls its input.
     """
     config = read_object(file)
-    _one_of(config, "use_residual", (False,), file)
     _one_of(config, "module_input_name", (of,), file)
     output = _one_of(config, "module_output_name", (of, *[SCORES_NAME] * (of == SENTENCE)), file)
     name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
@@ -382,10 +383,18 @@ def _read_dense(file: Path, size: int | None, of: str) -> tuple[Dense, str]:
     wanted: dict[str, tuple[Any, ...]] = {"linear.weight": shape}
     if flag(config, "bias", True, file):
         wanted["linear.bias"] = shape[:1]
+    residual = flag(config, "use_residual", False, file)
+    if residual and activation != "identity":
+        raise _unusable(file, "has use_residual with an activation_function; bertcli supports it with Identity")
+    if residual and shape[0] != shape[1]:
+        wanted["residual.weight"] = shape
     arrays = _arrays(file, wanted)
     if size not in (None, shape[1]):
         raise BertcliError(f"{file} takes vectors of length {shape[1]}, but the previous module gives {size}.")
-    return Dense(arrays["linear.weight"], arrays.get("linear.bias"), activation), output
+    weight = arrays["linear.weight"]
+    if residual:  # W x + x, or W x + R x, are one product
+        weight = weight + arrays.get("residual.weight", np.eye(len(weight), dtype=np.float32))
+    return Dense(weight, arrays.get("linear.bias"), activation), output
 
 
 def _projection(folder: Path) -> Dense:
