@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bertcli.engine.kernels import scatter_rows
-from bertcli.engine.packing import Limits, MicroBatch, Packed, Padded
+from bertcli.engine.packing import MicroBatch, Packed, Padded
 from bertcli.engine.seam import Array, Integers, is_shape_only, watched
 from bertcli.engine.threads import each_or_whole
 from bertcli.errors import BertcliError
@@ -107,7 +107,7 @@ class Opened:
 
         `mask` is 1 for tokens to attend to (default: all); rows where it is 0 are returned as zeros.
         """
-        batch, rows, shape = self._padded(ids, segments, mask)
+        batch, rows, shape = self.padded(ids, segments, mask)
         states = np.zeros((*shape, self.config.hidden_size), dtype=np.float32)
 
         def run(part: MicroBatch) -> None:
@@ -139,7 +139,7 @@ class Opened:
 
         `forward` runs only the encoder; this is what `bertcli trace` shows.
         """
-        batch, rows, shape = self._padded(ids, segments, None)
+        batch, rows, shape = self.padded(ids, segments, None)
         if not len(rows):
             raise BertcliError(f"ids have shape {shape}, so there are no tokens to run.")
         with np.errstate(all="ignore"):
@@ -147,11 +147,12 @@ class Opened:
         of_tokens = {name: x for name, x in found._asdict().items() if x is not None and name in ("hidden", *OF_TOKENS)}
         return found._replace(**{name: x.reshape(*shape, -1) for name, x in of_tokens.items()})
 
-    def _padded(self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None) -> Padded:
+    def padded(self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None) -> Padded:
+        """A batch as users pass it, checked and packed. Errors: BertcliError."""
         if not self.has_weights and not watched():
             raise BertcliError(f"'{self.name}' has no weights, so it cannot be run; trace it, or load a checkpoint.")
-        limits = Limits(self.config.max_tokens, self.config.vocab_size, self.config.segment_count)
-        return Padded.of(ids, segments, mask, limits)
+        config = self.config
+        return Padded.of(ids, segments, mask, config.max_tokens, config.vocab_size, config.segment_count)
 
     def _folder(self) -> Path:
         if self.path is None:

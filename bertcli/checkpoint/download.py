@@ -95,11 +95,11 @@ def _download(repos: list[str], revision: str | None, cache: Path, weights: bool
             hf_hub_download(repo, "modules.json", revision=commit, cache_dir=cache)
     while lost := missing(folder, weights):
         offered = {name: _offered(name, names) for name in lost}
-        for name, other in offered.items():
-            if other is None:
+        for name, offer in offered.items():
+            if offer is None:
                 raise BertcliError(f"{repo} on the Hub lacks {name}: the model is incomplete, use another.")
-        for found in filter(None, offered.values()):
-            fetch(found)
+        for offer in filter(None, offered.values()):
+            fetch(offer)
     if revision != commit:
         point(repo_folder(cache, repo) / "refs" / (revision or "main"), commit)
     return folder

@@ -51,10 +51,10 @@ def has_tokenizer(names: Collection[str]) -> bool:
 
 def lacks_weights(where: str, names: Collection[str], what: str = "no weights", advice: str = ADVICE) -> BertcliError:
     """What to raise where there are no weights that bertcli reads, or not even a configuration (`what`)."""
-    for ending, found, way_out in (*OTHER_KINDS, *(() if {*names}.intersection(WEIGHT_FILES) else OTHER_FORMATS)):
+    for ending, kind, way_out in (*OTHER_KINDS, *(() if {*names}.intersection(WEIGHT_FILES) else OTHER_FORMATS)):
         name = next((name for name in sorted(names) if name.endswith(ending)), None)
         if name is not None:
-            return BertcliError(f"{where} {found} ({name}), which bertcli does not read: {way_out}.")
+            return BertcliError(f"{where} {kind} ({name}), which bertcli does not read: {way_out}.")
     tokenizer = "" if has_tokenizer({name.rpartition("/")[2] for name in names}) else " and no tokenizer"
     return BertcliError(f"{where} has {what}{tokenizer}: {advice}.")
 

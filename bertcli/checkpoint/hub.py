@@ -51,8 +51,8 @@ def find_model(
 
     repos = _names(model)
     cache = cache_folder(cache_dir)
-    snapshots = [found for repo in repos if (found := snapshot(cache, repo, revision or "main")) is not None]
-    whole = next((found for found in snapshots if not missing(found, weights)), None)
+    snapshots = [folder for repo in repos if (folder := snapshot(cache, repo, revision or "main")) is not None]
+    whole = next((folder for folder in snapshots if not missing(folder, weights)), None)
     if whole is not None and (asked(whole) or offline or _offline_by_environment()):
         return whole
     if offline or _offline_by_environment():
@@ -92,7 +92,7 @@ def _check_name(model: str) -> None:
     """Accept only what can be a Hub id; anything that looks like a path is not looked up on the network."""
     path = os.path.expanduser(model)
     if os.path.exists(path):
-        near = next((str(one) for one in [*Path(path).parents][:2] if (one / "config.json").is_file()), None)
+        near = next((str(parent) for parent in [*Path(path).parents][:2] if (parent / "config.json").is_file()), None)
         otherwise = "a model is a folder with config.json and weights such as model.safetensors"
         raise BertcliError(f"{model} is a file: {otherwise if near is None else f'give the folder {shown(near)}'}.")
     if model.startswith((".", "~", "/")) or model.endswith("/") or "\\" in model or model.count("/") > 1:

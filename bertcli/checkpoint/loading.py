@@ -18,7 +18,7 @@ from bertcli.checkpoint.untrusted import read_object, read_optional
 from bertcli.engine.seam import Array, shape_only
 from bertcli.errors import BertcliError, shown
 from bertcli.models.config import Config
-from bertcli.models.registry import Family, Place, family, named_heads, parse_config, parse_heads
+from bertcli.models.registry import Family, TensorPart, family, named_heads, parse_config, parse_heads
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
 
@@ -155,43 +155,43 @@ class _Loader:
 
     def _load(self, request: Request) -> Array:
         name, number, parts = self._place(request.path)
-        found = self._find(name)
+        names = self._find(name)
         expected = self.prefix + name if request.path.partition(".")[0] in BASE else name
         shape = (request.shape[0] * parts, *request.shape[1:])
         path = request.path if name not in self.taken else f"{self.taken[name].path}, {request.path}"
-        if not found and not self.partial:
+        if not names and not self.partial:
             raise BertcliError(f"The checkpoint lacks the tensor '{expected}' of shape {shape}: {self.advice}.")
-        if not found:
+        if not names:
             self.taken[name] = TensorUse(expected, shape, "", 0, "missing", path)
             return shape_only(request.shape)
-        tensor = self.stored[found[0]]
+        tensor = self.stored[names[0]]
         if tensor.shape != shape:
             raise BertcliError(
-                f"The tensor '{found[0]}' has shape {tensor.shape}, but config.json requires {shape}: {self.advice}."
+                f"The tensor '{names[0]}' has shape {tensor.shape}, but config.json requires {shape}: {self.advice}."
             )
-        if found[0] in self.taken:
-            path = f"{self.taken[found[0]].path}, {request.path}"
-        use = "used" if found[0].removeprefix(self.prefix) == name else "renamed"
+        if names[0] in self.taken:
+            path = f"{self.taken[names[0]].path}, {request.path}"
+        use = "used" if names[0].removeprefix(self.prefix) == name else "renamed"
         self._take(tensor, use, path)
-        for again in found[1:]:
+        for again in names[1:]:
             alike = tensor.equals(self.stored[again])
-            self._take(self.stored[again], "ignored", None, f"{COPY if alike else DIFFERENT} {found[0]}")
+            self._take(self.stored[again], "ignored", None, f"{COPY if alike else DIFFERENT} {names[0]}")
         if parts == 1:
             return tensor.float32()
-        if found[0] not in self.whole:
-            self.whole[found[0]] = tensor.float32()
-        return np.split(self.whole[found[0]], parts)[number]
+        if names[0] not in self.whole:
+            self.whole[names[0]] = tensor.float32()
+        return np.split(self.whole[names[0]], parts)[number]
 
-    def _place(self, path: str) -> Place:
+    def _place(self, path: str) -> TensorPart:
         """Where the parameter at a path is: under the first of its names that the file has, or would be."""
         places = self.family.places(self.config.stored_path(path))
         return next((place for place in places if self._find(place.name)), places[0])
 
     def _find(self, name: str) -> list[str]:
         """The stored tensors known by this name, starting with the one to use."""
-        candidates = [*(name.replace(one, other) for one, other in OTHER_NAMES.items() if one in name), name]
-        candidates += [self.prefix + one for one in candidates] if self.prefix else []
-        return [one for one in candidates if one in self.stored]
+        names = [*(name.replace(ours, other) for ours, other in OTHER_NAMES.items() if ours in name), name]
+        names += [self.prefix + own for own in names] if self.prefix else []
+        return [stored for stored in names if stored in self.stored]
 
     def _stored_apart(self, path: str, tied: str) -> bool:
         """True if config.json calls two parameters tied but the file holds different values for the second.
@@ -199,11 +199,11 @@ class _Loader:
         The stored values are then used, as in transformers 5. Identical copies are read whole, others hardly beyond the
         first rows.
         """
-        found, others = (self._find(self._place(one).name) for one in (path, tied))
-        if not found or not others:
+        names, tied_names = (self._find(self._place(ours).name) for ours in (path, tied))
+        if not names or not tied_names:
             return False
-        one, other = self.stored[found[0]], self.stored[others[0]]
-        return one.dtype != other.dtype or not one.equals(other)
+        tensor, tied_tensor = self.stored[names[0]], self.stored[tied_names[0]]
+        return tensor.dtype != tied_tensor.dtype or not tensor.equals(tied_tensor)
 
     def _note_tied(self, request: Request) -> None:
         name = self._place(request.path).name
@@ -231,17 +231,17 @@ def _heads_in(stored: Mapping[str, StoredTensor], config: Config, of: Family) ->
     names = [name.removeprefix(prefix) for name in stored]
     named = set(named_heads(config, of))
     begins = {head: begin for head in of.head_names if (begin := of.begins(head))}
-    found = [head for head, begin in begins.items() if any(name.startswith(begin) for name in names)]
+    heads = [head for head, begin in begins.items() if any(name.startswith(begin) for name in names)]
     if config.tie_word_embeddings and "mlm" in named and not of.places("mlm.bias"):
-        found.append("mlm")  # it is no more than the embeddings
-    if "pooler" in begins and "pooler" not in found:
-        reading = of.network.pooled.intersection(found)
+        heads.append("mlm")  # it is no more than the embeddings
+    if "pooler" in begins and "pooler" not in heads:
+        reading = of.network.pooled.intersection(heads)
         # Without the pooler that its own architecture has, a file is damaged; without one, such a head cannot be run.
-        found = [*found, "pooler"] if reading & named else [head for head in found if head not in reading]
-    rivals = [head for head in found if head in FINE_TUNED and begins[head] != "qa_outputs."]
+        heads = [*heads, "pooler"] if reading & named else [head for head in heads if head not in reading]
+    rivals = [head for head in heads if head in FINE_TUNED and begins[head] != "qa_outputs."]
     chosen = next((head for head in rivals if head in named), rivals[0] if rivals else None)
-    found = [head for head in found if head not in rivals or head == chosen]
-    return tuple(head for head in of.head_names if head in found)
+    heads = [head for head in heads if head not in rivals or head == chosen]
+    return tuple(head for head in of.head_names if head in heads)
 
 
 def _with_stored_labels(config: Config, stored: Mapping[str, StoredTensor], heads: tuple[str, ...]) -> Config:

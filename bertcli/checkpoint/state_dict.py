@@ -114,20 +114,20 @@ def read_state_dict(data: memoryview) -> dict[str, tuple[str, NDArray[Any]]]:
 
     Errors: Refused, for what is not a state dict as torch.save writes it.
     """
-    found, stored, order = _read_zip(data) if bytes(data[:4]) == b"PK\3\4" else _read_stream(data)
-    held = [found, found.get("state_dict"), found.get("model")] if isinstance(found, dict) else []
-    tensors = next((tensors for one in held if (tensors := _tensors(one))), {})
+    root, stored, order = _read_zip(data) if bytes(data[:4]) == b"PK\3\4" else _read_stream(data)
+    held = [root, root.get("state_dict"), root.get("model")] if isinstance(root, dict) else []
+    tensors = next((tensors for item in held if (tensors := _tensors(item))), {})
     if not tensors:
         raise Refused("holds no tensors by name")
-    arrays = {name: (one.storage.dtype, one.array(stored[one.storage.key], order)) for name, one in tensors.items()}
+    arrays = {name: (item.storage.dtype, item.array(stored[item.storage.key], order)) for name, item in tensors.items()}
     total = sum(array.nbytes for _, array in arrays.values())
     if total > len(data) * REPEATED[0] + REPEATED[1]:
         raise Refused(f"has {len(data):,} bytes, but its tensors would have {total:,}")
     return arrays
 
 
-def _tensors(found: Any) -> dict[str, Tensor]:
-    items = found.items() if isinstance(found, dict) else ()
+def _tensors(mapping: Any) -> dict[str, Tensor]:
+    items = mapping.items() if isinstance(mapping, dict) else ()
     return {name: value for name, value in items if isinstance(name, str) and isinstance(value, Tensor)}
 
 
@@ -145,12 +145,12 @@ def _read_zip(data: memoryview) -> tuple[Any, dict[str, memoryview], str]:
     if len(program) > PICKLE_LIMIT or order not in (b"little", b"big"):
         raise Refused(f"has a pickle of {len(program):,} bytes (at most {PICKLE_LIMIT:,}) or another order of bytes")
     storages: dict[str, Storage] = {}
-    found = _run(io.BytesIO(program), storages)
+    value = _run(io.BytesIO(program), storages)
     stored = {key: members.get(f"{root}data/{key}", memoryview(b"")) for key in storages}
     for key, storage in storages.items():
         if len(stored[key]) != storage.nbytes:
             raise Refused("has a storage that is not as long as its numbers")
-    return found, stored, ">" if order == b"big" else "<"
+    return value, stored, ">" if order == b"big" else "<"
 
 
 def _members(data: memoryview) -> dict[str, memoryview]:
@@ -200,7 +200,7 @@ def _read_stream(data: memoryview) -> tuple[Any, dict[str, memoryview], str]:
     storages: dict[str, Storage] = {}
     if bytes(data[:1]) != b"\x80" or _run(file, {}) != MAGIC or _run(file, {}) != PROTOCOL:
         raise Refused("is not of the form that torch.save writes")
-    facts, found, keys = (_run(file, storages) for _ in range(3))
+    facts, value, keys = (_run(file, storages) for _ in range(3))
     if not isinstance(facts, dict) or facts.get("little_endian") is not True or not isinstance(keys, list):
         raise Refused("is of another machine, or lacks the list of its storages")
     stored: dict[str, memoryview] = {}
@@ -213,7 +213,7 @@ def _read_stream(data: memoryview) -> tuple[Any, dict[str, memoryview], str]:
         at += 8 + storage.nbytes
     if at != len(data) or stored.keys() != storages.keys():
         raise Refused(f"has {len(data):,} bytes, but its storages end at {at:,}")
-    return found, stored, "<"
+    return value, stored, "<"
 
 
 # --------------------------------------------------------------------------------------------------- the stack machine

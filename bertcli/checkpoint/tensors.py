@@ -175,17 +175,17 @@ def _described(path: Path) -> list[tuple[str, str, tuple[int, ...]]]:
     try:
         with safe_open(path, "numpy") as file:
             slices = {name: file.get_slice(name) for name in file.offset_keys()}
-            found = [(name, str(one.get_dtype()), tuple(one.get_shape())) for name, one in slices.items()]
+            tensors = [(name, str(part.get_dtype()), tuple(part.get_shape())) for name, part in slices.items()]
     except SafetensorError as error:
         reason = str(error).removeprefix("Error while deserializing header: ")
         raise BertcliError(f"{path} is not a usable safetensors file ({shown(reason)}): fetch it again.") from None
     except OSError as error:
         raise BertcliError(f"{path} cannot be read: {error.strerror or error}.") from error
-    for name, dtype, _ in found:
+    for name, dtype, _ in tensors:
         _check_name(name, path)
         if dtype not in VIEWS:
             raise _refusal(path, f"has a tensor {shown(name)} of the dtype {dtype}, which bertcli does not know")
-    return found
+    return tensors
 
 
 def _refusal(path: Path, what: str) -> BertcliError:

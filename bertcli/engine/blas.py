@@ -90,9 +90,9 @@ def function(name: str) -> Callable[..., Any] | None:
             library = ctypes.CDLL(file)  # loaded already: this is a handle to it
         except OSError:  # replaced by another version since
             continue
-        found = next((getattr(library, decorated) for decorated in decorations if hasattr(library, decorated)), None)
-        if found is not None:
-            return found  # type: ignore[no-any-return]
+        pointer = next((getattr(library, decorated) for decorated in decorations if hasattr(library, decorated)), None)
+        if pointer is not None:
+            return pointer  # type: ignore[no-any-return]
     return None
 
 

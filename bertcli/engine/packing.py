@@ -292,14 +292,6 @@ def _groups(queries: Integers, keys: Integers) -> tuple[SameLength, ...]:
 # ----------------------------------------------------------------------------------- padded batches, as users pass them
 
 
-class Limits(NamedTuple):
-    """What a model can read: so many tokens in a text, ids and segments below these numbers."""
-
-    tokens: int
-    ids: int
-    segments: int
-
-
 class Padded(NamedTuple):
     """A packed batch, each packed row's flat index in the padded one, and the padded one's shape."""
 
@@ -308,25 +300,28 @@ class Padded(NamedTuple):
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None, limits: Limits) -> Padded:
+    def of(
+        cls, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None, tokens: int, pieces: int, kinds: int
+    ) -> Padded:
         """ids, segments, mask [batch, token]; without segments all are 0, without a mask every token counts.
 
+        The model reads so many `tokens` of a text, with ids of so many `pieces` and segments of so many `kinds`.
         Errors: BertcliError for shapes that do not agree, more tokens than positions, numbers that are not valid ids.
         """
-        token_ids = _integers("ids", ids, limits.ids)
-        if token_ids.ndim != 2 or token_ids.shape[1] > limits.tokens:
+        token_ids = _integers("ids", ids, pieces)
+        if token_ids.ndim != 2 or token_ids.shape[1] > tokens:
             raise BertcliError(
-                f"ids have shape {token_ids.shape}; a batch is [batch, token] with at most {limits.tokens} tokens."
+                f"ids have shape {token_ids.shape}; a batch is [batch, token] with at most {tokens} tokens."
             )
         zeros = np.zeros_like(token_ids)
-        kinds = zeros if segments is None else _integers("segments", segments, limits.segments)
+        segment_ids = zeros if segments is None else _integers("segments", segments, kinds)
         seen = np.ones(token_ids.shape, dtype=bool) if mask is None else _array("mask", mask) != 0
-        for name, array in (("segments", kinds), ("mask", seen)):
+        for name, array in (("segments", segment_ids), ("mask", seen)):
             if array.shape != token_ids.shape:
                 raise BertcliError(
                     f"The shape of {name} is {array.shape}, that of ids is {token_ids.shape}: they must be equal."
                 )
-        batch, rows = pack_padded(token_ids, kinds, seen)
+        batch, rows = pack_padded(token_ids, segment_ids, seen)
         return cls(batch, rows, (token_ids.shape[0], token_ids.shape[1]))
 
 

@@ -113,9 +113,9 @@ class Config:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """Size of every axis by its symbol."""
-        found = {item.metadata.get("axis"): getattr(self, item.name) for item in fields(self)}
-        found["D"] = found["H"] // found["A"]
-        return {axis: found[axis] for axis in AXES if axis in found}
+        by_axis = {item.metadata.get("axis"): getattr(self, item.name) for item in fields(self)}
+        by_axis["D"] = by_axis["H"] // by_axis["A"]
+        return {axis: by_axis[axis] for axis in AXES if axis in by_axis}
 
     @property
     def has_projection(self) -> bool:
@@ -277,8 +277,8 @@ class OneRopeConfig(RotaryConfig):
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With what rope_parameters, or rope_scaling in older files, says."""
         rope = {**cls.rope(data, "rope_scaling"), **cls.rope(data, "rope_parameters")}
-        said = {key: rope[key] for key in ("rope_theta", "factor") if rope.get(key) is not None}
-        return {**data, **said, "rope_type": rope.get("rope_type", rope.get("type"))}
+        stated = {key: rope[key] for key in ("rope_theta", "factor") if rope.get(key) is not None}
+        return {**data, **stated, "rope_type": rope.get("rope_type", rope.get("type"))}
 
 
 GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope_parameters
@@ -294,13 +294,13 @@ class LocalConfig(RotaryConfig):
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With newer files' layer_types and rope_parameters, which override the older keys."""
-        found = {**data, "layer_types": texts(data, "layer_types"), "hidden_act": data.get("hidden_activation")}
+        values = {**data, "layer_types": texts(data, "layer_types"), "hidden_act": data.get("hidden_activation")}
         cls.rope(data, "rope_scaling")
         for kind, key in cls.theta_keys.items():
             rope = cls.rope(data, "rope_parameters", kind)
             if rope.get("rope_theta") is not None:
-                found[key] = rope["rope_theta"]
-        return found
+                values[key] = rope["rope_theta"]
+        return values
 
     def check(self) -> None:
         super().check()

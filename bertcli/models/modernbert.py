@@ -123,10 +123,12 @@ class ModernBertConfig(LocalConfig):
 
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = {**super().prepared(data), "layer_norm_eps": data.get("norm_eps")}
-        if "local_rope_theta" in found and found["local_rope_theta"] is None:  # not the default: that of global layers
-            found["local_rope_theta"] = found.get("global_rope_theta", cls.global_rope_theta)
-        return found
+        values = {**super().prepared(data), "layer_norm_eps": data.get("norm_eps")}
+        if (
+            "local_rope_theta" in values and values["local_rope_theta"] is None
+        ):  # that of global layers, not the default
+            values["local_rope_theta"] = values.get("global_rope_theta", cls.global_rope_theta)
+        return values
 
     def is_local(self, layer: int) -> bool:
         return layer % self.global_attn_every_n_layers != 0

@@ -94,10 +94,10 @@ class NomicBertConfig(OneRopeConfig):
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Older files' keys under their newer names."""
-        found = renamed(data, OLD_KEYS)
-        if found.get("hidden_act") == "swiglu":
-            found["hidden_act"] = "silu"
-        return super().prepared(found)
+        values = renamed(data, OLD_KEYS)
+        if values.get("hidden_act") == "swiglu":
+            values["hidden_act"] = "silu"
+        return super().prepared(values)
 
     @property
     def max_tokens(self) -> int:

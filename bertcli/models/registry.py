@@ -28,7 +28,7 @@ ARCHITECTURES = {  # how the names of transformers' classes with a head end
 }  # fmt: skip
 
 
-class Place(NamedTuple):
+class TensorPart(NamedTuple):
     """A tensor's name, without prefix, and which of its equal parts, along the first axis, a parameter is."""
 
     name: str
@@ -52,7 +52,7 @@ class Family:
     masks_embeddings: bool = False  # whether a token that is not attended to has no embedding in transformers
     prompts: tuple[str, ...] = ()  # of sentence models, whose folders may not say so
 
-    def places(self, path: str) -> list[Place]:
+    def places(self, path: str) -> list[TensorPart]:
         """Where files may hold the parameter at a path of the network, by what they call it."""
         for pattern, *names in self.names:
             match = re.fullmatch(pattern, path)
@@ -87,9 +87,9 @@ def layer_names(table: str, *stems: str) -> tuple[tuple[str, ...], ...]:
     return tuple(rows)
 
 
-def _place(name: str) -> Place:
+def _place(name: str) -> TensorPart:
     name, _, part = name.removesuffix("]").partition("[")
-    return Place(name, *map(int, part.split("/"))) if part else Place(name)
+    return TensorPart(name, *map(int, part.split("/"))) if part else TensorPart(name)
 
 
 def families(likely: str = "bert") -> Iterator[Family]:

@@ -73,11 +73,11 @@ def special_tokens(backend: Backend, settings: Settings) -> dict[str, str]:
 
     whole = next((names for names in others if all(known(names[role]) for role in ("mask", "cls", "sep", "pad"))), None)
     if whole is not None:  # MPNet has BERT's pieces, too
-        found = dict(whole)
+        tokens = dict(whole)
     else:
-        found = {role: next((names[role] for names in NAMES if known(names[role])), bert[role]) for role in ROLES}
-    found["unk"] = getattr(backend.model, "unk_token", None) or found["unk"]
-    return {**found, **settings.named}
+        tokens = {role: next((names[role] for names in NAMES if known(names[role])), bert[role]) for role in ROLES}
+    tokens["unk"] = getattr(backend.model, "unk_token", None) or tokens["unk"]
+    return {**tokens, **settings.named}
 
 
 @contextmanager
@@ -155,11 +155,11 @@ def _append_tokens(backend: Backend, settings: Settings, folder: Path) -> None:
 
 def _add_special_tokens(backend: Backend, settings: Settings) -> None:
     """Make the library recognize special tokens in a text, where a file describes them as it does."""
-    known = backend.get_added_tokens_decoder()
+    recognized = backend.get_added_tokens_decoder()
     tokens = {token.content: token for token in (*settings.described, *settings.added.values())}
     for token in tokens.values():
         id = backend.token_to_id(token.content)
-        if id is not None and token != known.get(id):
+        if id is not None and token != recognized.get(id):
             _add(backend, token)
     contents = {token.content for token in backend.get_added_tokens_decoder().values()}
     for content in special_tokens(backend, settings).values():
@@ -207,7 +207,7 @@ def _steps(normalizer: Any) -> list[dict[str, Any]]:
     """The steps of a normalizer, as in tokenizer.json; or none."""
 
     def flat(step: dict[str, Any]) -> list[dict[str, Any]]:
-        return [one for part in step["normalizers"] for one in flat(part)] if step["type"] == "Sequence" else [step]
+        return [inner for part in step["normalizers"] for inner in flat(part)] if step["type"] == "Sequence" else [step]
 
     return [] if normalizer is None else flat(json.loads(normalizer.__getstate__()))
 

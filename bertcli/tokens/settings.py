@@ -97,10 +97,10 @@ def _token(value: Any, file: Path, key: str, *, special: bool = True) -> AddedTo
 
     Without `special` it is a special one only if the object says so.
     """
-    given = value if isinstance(value, dict) else {"content": value}
-    switches = {name: given.get(name) is True for name in ("lstrip", "rstrip", "single_word", "normalized")}
+    fields = value if isinstance(value, dict) else {"content": value}
+    switches = {name: fields.get(name) is True for name in ("lstrip", "rstrip", "single_word", "normalized")}
     try:
-        token = AddedToken(given["content"], special=special or given.get("special") is True, **switches)
+        token = AddedToken(fields["content"], special=special or fields.get("special") is True, **switches)
     except (LookupError, TypeError, UnicodeEncodeError):  # not a text, or one with half a pair of surrogates
         token = AddedToken("")
     if not token.content:
@@ -111,10 +111,10 @@ def _token(value: Any, file: Path, key: str, *, special: bool = True) -> AddedTo
 def _extra(special: dict[str, Any], file: Path) -> tuple[AddedToken, ...]:
     """Special tokens without a role, under the name that transformers 4 or 5 gives the list."""
     lists = [special.get(key) or [] for key in ("additional_special_tokens", "extra_special_tokens")]
-    values = [list(one.values()) if isinstance(one, dict) else one for one in lists]
-    if not all(isinstance(one, list) for one in values):
+    values = [list(tokens.values()) if isinstance(tokens, dict) else tokens for tokens in lists]
+    if not all(isinstance(tokens, list) for tokens in values):
         raise BertcliError(f"{file}: additional_special_tokens or extra_special_tokens is not a list.")
-    return tuple(_token(value, file, "an added token") for one in values for value in one)
+    return tuple(_token(value, file, "an added token") for tokens in values for value in tokens)
 
 
 def _added(folder: Path, config: dict[str, Any], special: set[str]) -> dict[int, AddedToken]:

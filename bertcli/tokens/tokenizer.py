@@ -161,12 +161,12 @@ class Tokens:
                 f"{overlap}: choose larger windows, let them share less, or shorten the first text."
             )
         framing = framing._replace(sides=tuple(map(Listed, framing.sides)))
-        found = []
+        windows = []
         for start in range(0, max(cut - overlap, 1), max(room - overlap, 1)):
             kept = (*(slice(length) for length in whole), slice(start, start + room))
             part = framing._replace(kept=kept)
-            found.append(Tokens(*part.numbers(), 0, 0, None, self._tokenizer, part))
-        return found
+            windows.append(Tokens(*part.numbers(), 0, 0, None, self._tokenizer, part))
+        return windows
 
     def _of_texts(self, attribute: str) -> list[Any]:
         """What the library says of each token of the texts; None for the special tokens put around them."""
@@ -256,17 +256,17 @@ class Tokenizer:
         if not (folder / "tokenizer.json").exists():
             self._backend.save(str(folder / "tokenizer.json"))
         file = folder / "tokenizer_config.json"
-        said = read_object(file) if file.exists() else {}
+        stated = read_object(file) if file.exists() else {}
         generic = "BertTokenizer" if self._settings.kind in ("", "bert") else "PreTrainedTokenizerFast"
-        known: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "tokenizer_class": self._settings.tokenizer_class or generic,
             "model_input_names": ["input_ids", "attention_mask"] + (["token_type_ids"] if self._has_segments else []),
         }
         for role, token in self._special.items():
             if self.id_of(token) is not None:
-                known[f"{role}_token"] = token
-        if known.keys() - said.keys():
-            file.write_text(json.dumps({**known, **said}, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+                settings[f"{role}_token"] = token
+        if settings.keys() - stated.keys():
+            file.write_text(json.dumps({**settings, **stated}, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     # ------------------------------------------------------------------------------------------------- vocabulary
 
@@ -291,10 +291,10 @@ class Tokenizer:
     @property
     def mask_id(self) -> int:
         """Id of the mask token; BertcliError if the vocabulary has none."""
-        found = self.id_of(self.mask_token)
-        if found is None:
+        id = self.id_of(self.mask_token)
+        if id is None:
             raise BertcliError(f"The vocabulary has no mask token {shown(self.mask_token)}, so nothing can be masked.")
-        return found
+        return id
 
     def special_id(self, role: str) -> int | None:
         """Id of the token in the role "mask", "cls", "sep", "pad" or "unk"; None if the vocabulary has none."""
@@ -319,9 +319,9 @@ class Tokenizer:
         Where pieces carry the space before them, those of the word after a space, unless it is written with the mark.
         """
         _refuse_bad_text([word])
-        found = self.id_of(word) if self.space is None or word.startswith(self.space) else None
-        if found is not None:
-            ids = [found]
+        own = self.id_of(word) if self.space is None or word.startswith(self.space) else None
+        if own is not None:
+            ids = [own]
         else:
             ids = self._backend_batch([word if self.space is None else f" {word.lstrip()}"])[0].ids
         self._check_id(max(ids, default=0), "into a word")

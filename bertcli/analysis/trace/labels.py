@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from bertcli.engine.kernels import ACTIVATIONS
 from bertcli.network.module import Module
 
-Place = tuple[type[Module] | None, str, str]  # class, field, op
+StepKey = tuple[type[Module] | None, str, str]  # class, field, op
 
 
 class Words(NamedTuple):
@@ -26,7 +26,7 @@ class Words(NamedTuple):
     output: str
 
 
-def words_for(places: Iterable[Place], arguments: Mapping[str, Any]) -> Words | None:
+def words_for(places: Iterable[StepKey], arguments: Mapping[str, Any]) -> Words | None:
     """The words of the first place that has any, with the activation's name inserted.
 
     A module's class that has none of its own is called what the class it derives from is called.

@@ -19,7 +19,7 @@ import numpy as np
 
 from bertcli.analysis.trace.formulas import formula, latex, mathml
 from bertcli.analysis.trace.steps import Step
-from bertcli.engine.packing import Limits, Packed, Padded
+from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
 from bertcli.network.heads import Outputs
@@ -82,8 +82,7 @@ def stop_of(step: Step, layers: int) -> int:
 
 def read_lines(model: Model, inputs: Inputs) -> list[Line]:
     """The state of every token after the embeddings and after each layer; not part of the trace."""
-    limits = Limits(model.config.max_tokens, model.config.vocab_size, model.config.segment_count)
-    batch, found = Padded.of(inputs.ids, inputs.segments, None, limits).batch, list[Line]()
+    batch, found = model.padded(inputs.ids, inputs.segments, None).batch, list[Line]()
     before: Array | None = None
     for state in model.network.states(batch):
         if not np.isfinite(state).all():  # shown where they are; there is nothing to follow

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.trace.labels import Place, Words, chosen_words, words_for
+from bertcli.analysis.trace.labels import StepKey, Words, chosen_words, words_for
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, multiplied, show, stats_of
 from bertcli.checkpoint.sentence import Dense
 from bertcli.engine.packing import Packed
@@ -162,12 +162,12 @@ class Trace(Tracer, Account):
         self._named[path] = count = self._named.get(path, 0) + 1
         return path if count == 1 else f"{path}_{count}"
 
-    def _places(self, op: Op[Any]) -> list[Place]:
+    def _places(self, op: Op[Any]) -> list[StepKey]:
         """Keys of an op in the table of labels: its module and the field used last, or that module's place."""
         frame = self.frame
         if frame is None:
             return [(None, "", op.name)]
-        places: list[Place] = [(type(frame.module), frame.touched, op.name)]
+        places: list[StepKey] = [(type(frame.module), frame.touched, op.name)]
         if frame.outer is not None:
             places.append((type(frame.outer.module), frame.outer.field_of(frame.path), op.name))
         return places

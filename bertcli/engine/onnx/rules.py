@@ -128,8 +128,8 @@ def add_by_key(
     graph: Graph, x: Tensor, by_key: Tensor, queries: Tensor, keys: Tensor, *, buckets: int, farthest: int
 ) -> str:
     """x_ij + Y_j,b(i - j); `queries` and `keys` are all positions, as in every graph."""
-    found = _by_distance(graph, by_key, buckets, farthest, sign=1)  # [batch, head, key, query]
-    return graph.node("Add", x.name, graph.permuted(found, (0, 1, 3, 2)))
+    by_distance = _by_distance(graph, by_key, buckets, farthest, sign=1)  # [batch, head, key, query]
+    return graph.node("Add", x.name, graph.permuted(by_distance, (0, 1, 3, 2)))
 
 
 def convolve(
@@ -289,7 +289,8 @@ def _by_distance(graph: Graph, values: Tensor, buckets: int, farthest: int, *, s
 
 def _distances(graph: Graph, queries: Tensor, keys: Tensor) -> str:
     """[query, key]: query - key"""
-    query, key = (graph.node("Unsqueeze", one.name, graph.integers([i])) for one, i in ((queries, 1), (keys, 0)))
+    query = graph.node("Unsqueeze", queries.name, graph.integers([1]))
+    key = graph.node("Unsqueeze", keys.name, graph.integers([0]))
     return graph.node("Sub", query, key)
 
 
@@ -304,9 +305,9 @@ def _length(graph: Graph) -> str:
 def pooled(graph: Graph, hidden: Tensor, modes: Sequence[str]) -> Tensor:
     """[batch, sequence, hidden] -> [batch, modes · hidden]: "mean", "mean_sqrt_len", "max" or "cls", side by side."""
     batch, _, width = hidden.dims
-    found = [_pooled(graph, hidden.name, mode) for mode in modes]
-    name = graph.node("Concat", *found, axis=1) if len(found) > 1 else found[0]
-    return Tensor(name, ((batch,), (Dim(width.size * len(found)),)))
+    names = [_pooled(graph, hidden.name, mode) for mode in modes]
+    name = graph.node("Concat", *names, axis=1) if len(names) > 1 else names[0]
+    return Tensor(name, ((batch,), (Dim(width.size * len(names)),)))
 
 
 def _pooled(graph: Graph, x: str, mode: str) -> str:

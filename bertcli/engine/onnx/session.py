@@ -137,15 +137,15 @@ class Session:
                 "the device (--device)."
             )
         self._device = device
-        self.inputs = tuple(one.name for one in self._session.get_inputs())
-        self.outputs = tuple(one.name for one in self._session.get_outputs())
+        self.inputs = tuple(value.name for value in self._session.get_inputs())
+        self.outputs = tuple(value.name for value in self._session.get_outputs())
 
     def __call__(self, inputs: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[Any]]:
         """The results of a batch; of the inputs those are used that the graph has."""
         used = {name: inputs[name] for name in self.inputs}
         with _explained(f"ONNX Runtime failed on {self._device}"), _turn:
-            found = self._session.run(None, used)
-        return dict(zip(self.outputs, found, strict=True))
+            results = self._session.run(None, used)
+        return dict(zip(self.outputs, results, strict=True))
 
 
 def hidden_states(session: Session, batch: Packed) -> Array:
@@ -162,10 +162,10 @@ def hidden_states(session: Session, batch: Packed) -> Array:
         inputs = {name: np.zeros((len(group), int(widths[group].max())), np.int64) for name in INPUTS}
         for name, values in ((IDS, batch.ids[tokens]), (SEGMENTS, batch.segments[tokens]), (MASK, 1)):
             inputs[name][places] = values
-        (found,) = session(inputs).values()
+        (states,) = session(inputs).values()
         if hidden is None:
-            hidden = np.empty((len(sentence), found.shape[-1]), np.float32)
-        hidden[tokens] = found[places]
+            hidden = np.empty((len(sentence), states.shape[-1]), np.float32)
+        hidden[tokens] = states[places]
     assert hidden is not None
     return hidden
 
@@ -207,8 +207,8 @@ def key_of(parameters: Mapping[str, Array], *settings: object) -> str:
 
     whole = hashlib.sha256(repr(settings).encode())
     with ThreadPoolExecutor(thread_count()) as pool:
-        for (path, array), found in zip(parameters.items(), pool.map(digest, parameters.values()), strict=True):
-            whole.update(f"{path} {array.shape} ".encode() + found)
+        for (path, array), part in zip(parameters.items(), pool.map(digest, parameters.values()), strict=True):
+            whole.update(f"{path} {array.shape} ".encode() + part)
     return whole.hexdigest()
 
 
