@@ -159,14 +159,14 @@ _lock = Lock()
 
 
 def _opened(model: str | Path | None, opening: tuple[tuple[str, Any], ...]) -> Model:
-    """The model, opened once in a process, with as many threads as the process was granted."""
+    """The model, opened once in a process, which works with as many threads as it was granted."""
+    use_granted_threads()  # each time: a forked process inherits the model, and not its grant
     with _lock:
         return _loaded(model, opening)
 
 
 @cache
 def _loaded(model: str | Path | None, opening: tuple[tuple[str, Any], ...]) -> Model:
-    use_granted_threads()
     return load(model, **dict(opening))
 
 

@@ -297,6 +297,23 @@ def test_columns_travel_without_the_model_and_open_it_once_in_a_process(made: Ma
         assert np.abs(np.array(found) - expected).max() < 1e-6
 
 
+def test_columns_have_the_threads_of_the_process_that_was_forked(made: Made) -> None:
+    code = """
+import os, sys, bertcli
+from bertcli.engine import threads
+encode = bertcli.Encode(sys.argv[1])
+os.environ.pop("OMP_NUM_THREADS", None)
+encode({"text": ["tea"]})
+os.environ["OMP_NUM_THREADS"] = "1"
+if not os.fork():
+    encode({"text": ["tea"]})
+    os._exit(threads.thread_count())
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(made())], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
+
+
 def test_columns_are_made_without_opening_anything() -> None:
     task = bertcli.Encode("no/such-model", offline=True)
     with pytest.raises(BertcliError, match="no/such-model"):
