@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from bertcli.engine.seam import Array, shape_only
 from bertcli.errors import PATH, BertcliError, check_choice, check_count, check_kind, shown, shown_object
 from bertcli.files.texts import Pairs, Values, from_values
-from bertcli.models.config import Config
+from bertcli.models.config import Config, renamed
 from bertcli.models.registry import family, named_heads, parse_heads, variant_config
 from bertcli.network.module import Request, build
 from bertcli.opened import Engine, EngineName, Opened, Precision
@@ -241,7 +241,7 @@ def variant(
         from bertcli.checkpoint.loading import read_config
 
         settings, name = read_config(file), str(config)
-    changed: dict[str, Any] = dict(sizes or {})
+    changed: dict[str, Any] = renamed(sizes or {}, settings.names)
     known = [one.name for one in fields(settings) if isinstance(getattr(settings, one.name), int)]
     for key in changed:
         if key not in known:

@@ -84,6 +84,7 @@ class Config:
     architectures: tuple[str, ...] = ()
 
     title: ClassVar[str]  # the family's name, for messages
+    names: ClassVar[Mapping[str, str]] = {}  # config.json's own names of these fields, where a family has others
     absolute: ClassVar[bool] = True  # whether the key position_embedding_type means something
     contextual: ClassVar[bool] = True  # whether a token's vector depends on the tokens around it
 

@@ -48,24 +48,22 @@ class DistilBert(Network):
     multiple_choice: Classifier | None = part(C="1")
 
 
-KEYS = {
-    "dim": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads",
-    "hidden_dim": "intermediate_size", "activation": "hidden_act",
-}  # fmt: skip
-
-
 class DistilBertConfig(Config):
     """A DistilBERT configuration with BERT's keys; the defaults are those of distilbert-base-uncased."""
 
     num_hidden_layers: int = layers(6)
     model_type: str = "distilbert"
 
+    names: ClassVar[Mapping[str, str]] = {
+        "dim": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads",
+        "hidden_dim": "intermediate_size", "activation": "hidden_act",
+    }  # fmt: skip
     title: ClassVar[str] = "DistilBERT"
 
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """BERT's keys for DistilBERT's own; its code has no other eps than the default."""
-        return renamed({**data, "layer_norm_eps": None}, KEYS)
+        return renamed({**data, "layer_norm_eps": None}, cls.names)
 
 
 WORDS = """

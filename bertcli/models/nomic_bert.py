@@ -60,11 +60,6 @@ class NomicBert(Network):
 
 
 TRAINED = 2048  # tokens; on longer texts implementations disagree
-OLD_KEYS = {
-    "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
-    "n_inner": "intermediate_size", "n_positions": "max_position_embeddings", "layer_norm_epsilon": "layer_norm_eps",
-    "activation_function": "hidden_act", "rotary_emb_base": "rope_theta",
-}  # fmt: skip
 
 
 class NomicBertConfig(OneRopeConfig):
@@ -88,13 +83,18 @@ class NomicBertConfig(OneRopeConfig):
     moe_every_n_layers: int = choice(0)
     model_type: str = "nomic_bert"
 
+    names: ClassVar[Mapping[str, str]] = {  # of older files
+        "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
+        "n_inner": "intermediate_size", "n_positions": "max_position_embeddings", "activation_function": "hidden_act",
+        "layer_norm_epsilon": "layer_norm_eps", "rotary_emb_base": "rope_theta",
+    }  # fmt: skip
     title: ClassVar[str] = "NomicBERT"
     rope_types: ClassVar[tuple[str, ...]] = ("default", "dynamic")  # which differ for texts longer than are read here
 
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Older files' keys under their newer names."""
-        values = renamed(data, OLD_KEYS)
+        values = renamed(data, cls.names)
         if values.get("hidden_act") == "swiglu":
             values["hidden_act"] = "silu"
         return super().prepared(values)
