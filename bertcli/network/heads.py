@@ -115,10 +115,10 @@ class MaskedLM(Module):
         return linear(self.norm(self.transform(x, activation=self.activation)), self.decoder, self.bias)
 
 
-class LinearPrediction(Module, abstract=True):
+class LinearPrediction(Module):
     """Logits by one linear layer"""
 
-    output: Linear
+    output: Linear = part(outputs="C", inputs="H")
 
     def forward(self, x: Array) -> Array:
         """Pooled vectors or hidden states [row, hidden] -> logits [row, output]"""
@@ -133,8 +133,6 @@ class NextSentence(LinearPrediction):
 
 class Classifier(LinearPrediction):
     """One logit per label from the pooled vector [batch, label]"""
-
-    output: Linear = part(outputs="C", inputs="H")
 
 
 class FirstTokenClassifier(Module):
@@ -151,8 +149,6 @@ class FirstTokenClassifier(Module):
 
 class TokenClassifier(LinearPrediction):
     """One logit per label from every hidden state [token, label]"""
-
-    output: Linear = part(outputs="C", inputs="H")
 
 
 class QuestionAnswering(LinearPrediction):
