@@ -1,6 +1,7 @@
-"""Record transformers' top five for every cloze sentence, and say where bertcli's differ.
+"""Record what the reference makes of the bundled models, and say where bertcli differs.
 
-python sample_weights/compare.py    writes tests/data/cloze_top_five.json; needs torch, transformers and bertcli
+python sample_weights/compare.py    writes transformers' top five for every cloze sentence, and sentence-transformers'
+vectors of some sentences, into tests/data; needs torch, transformers, sentence-transformers and bertcli
 """
 
 from __future__ import annotations
@@ -9,12 +10,18 @@ import json
 from pathlib import Path
 
 import torch
+from sentence_transformers import SentenceTransformer
 from transformers import AutoModelForSequenceClassification, BertForPreTraining, pipeline
 
 import bertcli
 
 HERE = Path(__file__).parent
 DATA = HERE.parent / "tests" / "data"
+SENTENCES = (
+    "A dog ran home.", "The puppy went back to its house.", "Interest rates rose.", "", "Unbelievable!",
+    "She poured a cup of hot tea, and he put two spoons of sugar into his own before they sat down by the fire.",
+)  # fmt: skip
+BEGIN = 8  # numbers of each vector that are recorded, beside all cosines
 
 
 def must_be_whole(loader: type, folder: Path) -> None:
@@ -25,7 +32,19 @@ def must_be_whole(loader: type, folder: Path) -> None:
         raise SystemExit(f"{folder.name}: {problems}")
 
 
+def compare_sentences(folder: Path) -> None:
+    """Vectors and cosines; raises where bertcli's are further away than float32 rounds."""
+    reference = SentenceTransformer(str(folder), device="cpu").float().encode(list(SENTENCES))
+    apart = abs(bertcli.load(str(folder)).encode(SENTENCES) - reference).max()
+    print(f"sentence vectors are at most {apart:.1e} apart")
+    assert apart < 1e-5
+    recorded = {"texts": SENTENCES, "begin": reference[:, :BEGIN], "cosines": reference @ reference.T}
+    rounded = {name: value if name == "texts" else value.round(7).tolist() for name, value in recorded.items()}
+    (DATA / "sentence_vectors.json").write_text(json.dumps(rounded) + "\n", encoding="utf-8")
+
+
 def main() -> None:
+    compare_sentences(HERE / "bert-mini-sentence")
     folder = HERE / "bert-mini-mlm"
     must_be_whole(BertForPreTraining, folder)
     must_be_whole(AutoModelForSequenceClassification, HERE / "bert-mini-sentiment")

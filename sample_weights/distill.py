@@ -23,6 +23,7 @@ from corpus import CLS, PAD, SEP
 from export import export_tokenizer, read_masked_words, write_json, write_weights
 from network import Bert, config, hugging_face_names
 from numpy.typing import NDArray
+from optimizer import Optimizer
 from sentences import WIDTH, collect, cosines, search, spearman, teach, triplets
 from tokenizers import Tokenizer
 from torch import Tensor
@@ -33,7 +34,7 @@ HERE = Path(__file__).parent
 NAME = "bert-mini-sentence"
 LENGTH = 64  # pieces of a text in training; texts are short
 BATCH, POOL = 256, 16  # texts a step; batches that are sorted by length together
-RATE, WARM_UP = 5e-4, 0.03
+WARM_UP = 0.03  # of the time
 COSINES = 8.0  # weight of the cosines' squared error beside that of the vectors
 DISTRACTORS = 5_000  # other sentences among which a paraphrase is searched
 
@@ -82,7 +83,7 @@ def train(network: Bert, tokenizer: Tokenizer, texts: list[str], file: Path, min
     """Until the time is up, with what the teacher has done when an epoch begins; the rate falls with the clock."""
     rng = np.random.default_rng(seed)
     network.train()
-    optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
+    optimizer = Optimizer(network)
     begun, step, seen, onto = monotonic(), 0, 0, None
     while True:
         lessons = read_lessons(tokenizer, texts, file)
@@ -100,11 +101,7 @@ def train(network: Bert, tokenizer: Tokenizer, texts: list[str], file: Path, min
             direct = (1 - (found * target).sum(-1)).mean()
             among = (found @ found.T - wanted @ wanted.T).square().mean()
             (direct + COSINES * among).backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            for group in optimizer.param_groups:
-                group["lr"] = RATE * min(share / WARM_UP, (1 + math.cos(math.pi * share)) / 2)
-            optimizer.step()
-            optimizer.zero_grad()
+            optimizer.step(min(share / WARM_UP, (1 + math.cos(math.pi * share)) / 2))
             step, seen = step + 1, seen + len(chosen)
             if step % 100 == 0:
                 print(

@@ -12,7 +12,7 @@ from bertcli.errors import BertcliError, nearest, shown
 
 logger = logging.getLogger("bertcli")
 
-SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment")
+SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence")
 
 # The Hub's own rule for names: words, dots and dashes, beginning and ending with a word, without "--", ".." or ".git".
 HUB_ID = re.compile(r"(?!.*(?:--|\.\.))(?!.*\.git$)(?:\b[\w.-]{1,96}\b/)?\b[\w.-]{1,96}\b", re.ASCII)

@@ -9,7 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.cli.job import Job, Run, set_threads
-from bertcli.cli.options import SearchOptions, by_name, changed, id_column_option, refuse, wrong
+from bertcli.cli.options import (
+    MASKED_SAMPLE,
+    SENTENCE_SAMPLE,
+    SearchOptions,
+    by_name,
+    changed,
+    id_column_option,
+    refuse,
+    wrong,
+)
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL
 from bertcli.files.records import Cell, Table
@@ -162,7 +171,8 @@ def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOpti
         return
     storage.refuse_contradictions(job, wanted)
     arrays = storage.array_endings(wanted.pooling != "none")
-    run = job.begin("encode", wanted, by_name(storage), endings=RECORDS + arrays)
+    sample = MASKED_SAMPLE if storage.sparse else SENTENCE_SAMPLE
+    run = job.begin("encode", wanted, by_name(storage), sample=sample, endings=RECORDS + arrays)
     task, width, table = _sparse(run, storage) if storage.sparse else _dense(run)
     logger.info("%s.", task.summary)
     from bertcli.tasks.encode import record_blocks

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 from bertcli.analysis.options import Explain
 from bertcli.cli.job import open_model
 from bertcli.cli.options import (
-    MASKED_SAMPLE,
-    SENTIMENT_SAMPLE,
     InputOptions,
     ModelOptions,
     OutputOptions,
     ThreadOptions,
 )
-from bertcli.cli.views import begin, show_each, wants_masked_sample
+from bertcli.cli.views import begin, sample_for, show_each
 from bertcli.files.formats import PAGE, RECORDS
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ def explain(
     texts.
     """
     given = begin(texts, threads, output.output, (*RECORDS, PAGE))
-    opened = open_model(model, MASKED_SAMPLE if wants_masked_sample(wanted, texts) else SENTIMENT_SAMPLE)
+    opened = open_model(model, sample_for(wanted, texts))
     from bertcli.analysis import explain as views
 
     found = views.explanations(opened, given, wanted)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bertcli.analysis import options
 from bertcli.cli.job import open_model
-from bertcli.cli.options import MASKED_SAMPLE, SENTIMENT_SAMPLE, InputOptions, ModelOptions, ThreadOptions
-from bertcli.cli.views import DocumentOptions, begin, show_document, wants_masked_sample
+from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, ThreadOptions
+from bertcli.cli.views import DocumentOptions, begin, sample_for, show_document
 from bertcli.files.formats import PAGE
 
 
@@ -29,8 +29,7 @@ def heads(
     perhaps only because another one does the same.
     """
     given = list(begin(texts, threads, shown.output, (PAGE, ".json")))
-    labels = wanted.ablate and not wants_masked_sample(wanted, texts)
-    opened = open_model(model, SENTIMENT_SAMPLE if labels else MASKED_SAMPLE)
+    opened = open_model(model, sample_for(wanted, texts) if wanted.ablate else MASKED_SAMPLE)
     from bertcli.analysis import heads as views
     from bertcli.report.progress import counted
 

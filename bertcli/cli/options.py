@@ -13,6 +13,7 @@ from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 MASKED_SAMPLE, SENTIMENT_SAMPLE = "bert-mini-mlm", "bert-mini-sentiment"  # the bundled models
+SENTENCE_SAMPLE = "bert-mini-sentence"
 MANY = 100_000  # shards, which have five digits in their names
 TableFormat = Literal["table", "json", "csv", "markdown"]
 

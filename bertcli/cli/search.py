@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bertcli.cli.job import Job, open_model, read_texts
-from bertcli.cli.options import MASKED_SAMPLE, SearchOptions, changed, wrong
+from bertcli.cli.options import SENTENCE_SAMPLE, SearchOptions, changed, wrong
 from bertcli.errors import BertcliError, shown
 from bertcli.files.formats import RECORDS, check_output
 from bertcli.files.forms import record_output
@@ -71,7 +71,7 @@ def search_stored(search: SearchOptions, job: Job, wanted: Encode, id_column: st
         raise BertcliError(f"{search.query_file} holds no text to look for.")
     from bertcli.tasks.encode import encode
 
-    model = open_model(job.model, MASKED_SAMPLE, job.engine)
+    model = open_model(job.model, SENTENCE_SAMPLE, job.engine)
     _check_model(model, stored)
     found = nearest(encode(model, queries, wanted), stored, search.top_k or TOP_K)
     hits = _hits(found, stored, source, whole=bool(job.texts.input))

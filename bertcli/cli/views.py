@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from bertcli.cli.job import read_texts, set_threads
-from bertcli.cli.options import InputOptions, OutputOptions, TableFormat, ThreadOptions
+from bertcli.cli.options import (
+    MASKED_SAMPLE,
+    SENTENCE_SAMPLE,
+    SENTIMENT_SAMPLE,
+    InputOptions,
+    OutputOptions,
+    TableFormat,
+    ThreadOptions,
+)
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.tasks.options import option
 
@@ -30,9 +38,12 @@ class DocumentOptions:
 V = TypeVar("V", bound="View")
 
 
-def wants_masked_sample(asked: Asked, texts: InputOptions) -> bool:
-    """Whether the bundled model without labels is meant: for a mask, or for vectors."""
-    return asked.word is not None or asked.other is not None or any(MASK in text for text in texts.texts or ())
+def sample_for(wanted: Asked, texts: InputOptions) -> str:
+    """The bundled model that has such a result."""
+    if wanted.other is not None:
+        return SENTENCE_SAMPLE
+    masked = wanted.word is not None or any(MASK in text for text in texts.texts or ())
+    return MASKED_SAMPLE if masked else SENTIMENT_SAMPLE
 
 
 def begin(texts: InputOptions, threads: ThreadOptions, output: str | None, endings: tuple[str, ...]) -> Texts:

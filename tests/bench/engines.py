@@ -94,7 +94,7 @@ def int8_accuracy(count: int, real: Path | None, labeled: Path | None, more: Seq
     texts = [row[1] for row in rows] or texts_of(count)
     if real is not None:
         texts = real.read_text(encoding="utf-8").splitlines()
-    for name in ("bert-mini-mlm", "bert-mini-sentiment", *more):
+    for name in ("bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence", *more):
         models = [bertcli.load(name, engine="onnx", precision=precision) for precision in ("float32", "int8")]
         one, other = (model.encode(texts, pooling="mean", normalize=True) for model in models)
         cosines = (one * other).sum(axis=1)

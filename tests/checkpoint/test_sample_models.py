@@ -6,17 +6,25 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import bertcli
+from bertcli.checkpoint.hub import SAMPLES
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = {name: ROOT / "sample_weights" / name for name in ("bert-mini-mlm", "bert-mini-sentiment")}
+FOLDERS = {name: ROOT / "sample_weights" / name for name in SAMPLES}
 DATA = ROOT / "tests" / "data"
-CLOZE: list[dict[str, Any]] = [
-    json.loads(line) for line in (DATA / "cloze.jsonl").read_text(encoding="utf-8").splitlines()
-]
 FIRST, TOP_FIVE = 40, 64  # sentences of the cloze set with an accepted word there, as the model card reports
+TRIPLETS, PARAPHRASES = 14, 116  # of 120 each: those right, and those found first among the other 119
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    """The rows of tests/data/NAME.jsonl."""
+    return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+CLOZE = rows("cloze")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +34,7 @@ def predictions() -> list[list[str]]:
     return [[found["token_str"] for found in record["masks"][0]["predictions"]] for record in records]
 
 
-def test_both_fit_in_the_package_and_are_plain_folders() -> None:
+def test_all_fit_in_the_package_and_are_plain_folders() -> None:
     for folder in FOLDERS.values():
         names = {file.name for file in folder.iterdir()}
         assert {"config.json", "model.safetensors", "tokenizer.json", "vocab.txt", "tokenizer_config.json"} <= names
@@ -84,3 +92,26 @@ def test_next_sentence_prefers_what_follows() -> None:
 def test_plain_sentiment(text: str, label: str) -> None:
     record = bertcli.load(str(FOLDERS["bert-mini-sentiment"])).classify([text])[0]
     assert record["labels"][0]["label"] == label
+
+
+@pytest.fixture(scope="module")
+def sentences() -> bertcli.Model:
+    return bertcli.load(str(FOLDERS["bert-mini-sentence"]))
+
+
+def test_near_meaning_and_shared_words_as_reported(sentences: bertcli.Model) -> None:
+    text, near, far = (sentences.encode([row[key] for row in rows("triplets")]) for key in ("text", "near", "far"))
+    assert ((text * near).sum(1) > (text * far).sum(1)).sum() == TRIPLETS
+
+
+def test_paraphrases_are_found_as_reported(sentences: bertcli.Model) -> None:
+    queries, corpus = (sentences.encode([row[key] for row in rows("paraphrases")]) for key in ("text", "paraphrase"))
+    assert ((queries @ corpus.T).argmax(1) == np.arange(len(queries))).sum() == PARAPHRASES
+
+
+def test_sentence_vectors_are_those_of_sentence_transformers(sentences: bertcli.Model) -> None:
+    reference = json.loads((DATA / "sentence_vectors.json").read_text(encoding="utf-8"))
+    vectors = sentences.encode(reference["texts"])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(vectors[:, : len(reference["begin"][0])], reference["begin"], atol=1e-5)
+    np.testing.assert_allclose(vectors @ vectors.T, reference["cosines"], atol=1e-5)

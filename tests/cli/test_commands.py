@@ -291,7 +291,8 @@ def test_commands_bundled_model_is_named(model: Path, made: Made, monkeypatch: p
         (["classify", "tea"], "bert-mini-sentiment"),
         (["classify", "--head", "nsp", "tea", "--text-pair", "x"], "bert-mini-mlm"),
         (["fill-mask", "[MASK]"], "bert-mini-mlm"),
-        (["encode", "tea"], "bert-mini-mlm"),
+        (["encode", "tea"], "bert-mini-sentence"),
+        (["encode", "--sparse", "tea"], "bert-mini-mlm"),
         (["score", "tea"], "bert-mini-mlm"),
         (["tokenize", "tea"], "bert-mini-mlm"),
     ):
