@@ -57,8 +57,20 @@ def within(scores: Array, queries: Integers, keys: Integers, window: int) -> Arr
     return scores
 
 
-def angles(positions: Integers, rates: tuple[float, ...]) -> tuple[Array, Array]:
-    """Cosine and sine [size / 2, token] of p r_j for every position p and the rate r_j of every pair of a head."""
+Rates = tuple[float, ...]  # of every pair of a head, how fast it turns
+
+
+def angles(positions: Integers, rates: Rates, own: tuple[tuple[slice, Rates], ...] = ()) -> tuple[Array, Array]:
+    """Cosine and sine [size / 2, token] of p r_j for every position p and the rate r_j of every pair of a head.
+
+    `own` are the rates of some tokens that turn at others.
+    """
+    if own:
+        turned = np.empty((2, len(rates), len(positions)), np.float32)
+        turned[0], turned[1] = angles(positions, rates)
+        for tokens, rates_of_tokens in own:
+            turned[0, :, tokens], turned[1, :, tokens] = angles(positions[tokens], rates_of_tokens)
+        return turned[0], turned[1]
     longest = int(positions.max(initial=0)) + 1
     cosines, sines = _turns(rates, 1 << (longest - 1).bit_length())
     if len(positions) and _is_run(positions):
@@ -67,14 +79,14 @@ def angles(positions: Integers, rates: tuple[float, ...]) -> tuple[Array, Array]
     return cosines[:, positions], sines[:, positions]
 
 
-def rotary_rates(size: int, theta: float, factor: float = 1.0) -> tuple[float, ...]:
+def rotary_rates(size: int, theta: float, factor: float = 1.0) -> Rates:
     """θ^(-2j/D) / factor for every pair j of a head of this size, in float32, as weights are trained."""
     rates = 1 / (theta ** (np.arange(0, size, 2) / size)).astype(np.float32)
     return tuple((rates / np.float32(factor)).tolist())
 
 
 @lru_cache(maxsize=8)
-def _turns(rates: tuple[float, ...], longest: int) -> tuple[Array, Array]:
+def _turns(rates: Rates, longest: int) -> tuple[Array, Array]:
     turns = np.array(rates, dtype=np.float32)[:, None] * np.arange(longest, dtype=np.float32)
     return np.cos(turns), np.sin(turns)
 

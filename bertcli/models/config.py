@@ -217,6 +217,7 @@ class RotaryConfig(Config):
     windows: ClassVar[Any] = None
     score_terms: ClassVar[Any] = 1
     rope_factor: ClassVar[Any] = 1.0
+    stretched: ClassVar[Any] = None  # of a text of so many tokens, the rates, where they depend on it
 
     def check(self) -> None:
         if self.sizes["D"] % 2:

@@ -4,13 +4,16 @@ layers have no biases.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+
 from bertcli.engine.packing import Packed
+from bertcli.engine.positions import Rates, rotary_rates
 from bertcli.engine.seam import Array, Integers
 from bertcli.models.bert import EMBEDDINGS, MLM, POOLER
-from bertcli.models.config import OneRopeConfig, activation, choice, count, renamed, theta
+from bertcli.models.config import OneRopeConfig, activation, choice, count, number, renamed, theta
 from bertcli.models.registry import Family, layer_names
 from bertcli.network import encoder, rotary
 from bertcli.network.encoder import LayerNorm
@@ -70,6 +73,8 @@ class NomicBertConfig(OneRopeConfig):
     max_position_embeddings: int = count(2048, "P")
     type_vocab_size: int = count(2, "T", least=0)
     rope_theta: float = theta(1000.0)
+    rope_type: str = choice("default", "dynamic")
+    factor: float = number(1.0, 1, 1e6)
     head_dim: int | None = count(None)
     rotary_emb_fraction: float = choice(1.0)
     rotary_emb_interleaved: bool = choice(False)
@@ -89,7 +94,7 @@ class NomicBertConfig(OneRopeConfig):
         "layer_norm_epsilon": "layer_norm_eps", "rotary_emb_base": "rope_theta",
     }  # fmt: skip
     title: ClassVar[str] = "NomicBERT"
-    rope_types: ClassVar[tuple[str, ...]] = ("default", "dynamic")  # which differ for texts longer than are read here
+    rope_types: ClassVar[tuple[str, ...]] = ("default", "dynamic")
 
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -101,7 +106,19 @@ class NomicBertConfig(OneRopeConfig):
 
     @property
     def max_tokens(self) -> int:
+        if self.rope_type == "dynamic":
+            return int(self.factor * self.max_position_embeddings)
         return min(self.max_position_embeddings, TRAINED)
+
+    @property
+    def stretched(self) -> Callable[[int], Rates] | None:
+        """With "dynamic", the rates of a text of so many tokens, as transformers has them for it alone."""
+        return self._stretched if self.rope_type == "dynamic" else None
+
+    def _stretched(self, tokens: int) -> Rates:
+        size, trained = self.sizes["D"], self.max_position_embeddings
+        longer = np.float32(self.factor * max(tokens, trained) / trained) - np.float32(self.factor - 1)
+        return rotary_rates(size, float(np.float32(self.rope_theta) * longer ** np.float32(size / max(1, size - 2))))
 
     @property
     def has_segments(self) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from bertcli.engine import kernels, positions
 from bertcli.engine.kernels import empty_tokens, product, token_blocks
+from bertcli.engine.positions import Rates
 from bertcli.engine.seam import Array, Integers, is_shape_only, op, refilled, shape_only, untraced
 from bertcli.engine.threads import each as each
 
@@ -178,9 +179,12 @@ def convolve(x: Array, weight: Array, bias: Array, first: Integers, *, activatio
 
 
 @op("token hidden, token -> token hidden", work=3, over="x")
-def rotate(x: Array, where: Integers, *, heads: int, rates: tuple[float, ...]) -> Array:
-    """Every head's pairs (x_j, x_{j + D/2}) turned by the angle p r_j at position p, written over x (RoPE)."""
-    return kernels.rotate(x, *positions.angles(where, rates), heads)
+def rotate(x: Array, where: Integers, *, heads: int, rates: Rates, own: tuple[tuple[slice, Rates], ...] = ()) -> Array:
+    """Every head's pairs (x_j, x_{j + D/2}) turned by the angle p r_j at position p, written over x (RoPE).
+
+    `own` are the rates of some tokens that turn at others.
+    """
+    return kernels.rotate(x, *positions.angles(where, rates, own), heads)
 
 
 @op("key narrow, query hidden -> key hidden")

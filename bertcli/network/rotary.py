@@ -6,11 +6,12 @@ A key head may serve several query heads (Ainslie et al. 2023): there are M / D 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from bertcli.engine.packing import AttentionBlock, Packed
-from bertcli.engine.seam import Array, Integers
+from bertcli.engine.positions import Rates
+from bertcli.engine.seam import Array, Integers, untraced
 from bertcli.network import encoder
 from bertcli.network.encoder import LayerNorm, Linear, aligned
 from bertcli.network.heads import Network
@@ -60,14 +61,16 @@ class Attention(encoder.SelfAttention[Integers]):
     value: Linear = part(outputs="M", inputs="H")
     output: Linear = part(outputs="H", inputs="Q")
     key_heads: int = setting("key_heads")
-    rates: tuple[float, ...] = setting("rates")  # how fast the pairs of a head turn
+    rates: Rates = setting("rates")  # how fast the pairs of a head turn
+    stretched: Callable[[int], Rates] | None = setting("stretched")  # the same of a text of so many tokens
     window: int | None = setting("windows")  # how far a layer sees; None: as far as the text goes
     terms: float = setting("score_terms")  # scores are divided by sqrt(terms · D)
 
     def forward(self, x: Array, context: Array, batch: Packed, positions: Integers) -> Array:
         """x [query, hidden] at these positions, context [key, hidden] -> [query, hidden]"""
-        q = rotate(self.queries(x), positions, heads=self.heads, rates=self.rates)
-        k = rotate(self.keys(context), batch.positions, heads=self.key_heads, rates=self.rates)
+        own_q, own_k = self.own_rates(batch)
+        q = rotate(self.queries(x), positions, heads=self.heads, rates=self.rates, own=own_q)
+        k = rotate(self.keys(context), batch.positions, heads=self.key_heads, rates=self.rates, own=own_k)
         v = self.value(context)
         if self.key_heads < self.heads:
             k, v = (repeat_heads(narrow, q, heads=self.key_heads, of=self.heads) for narrow in (k, v))
@@ -81,6 +84,15 @@ class Attention(encoder.SelfAttention[Integers]):
 
         each(compute, batch.blocks(self.heads, self.window, positions))
         return self.output(z)
+
+    def own_rates(self, batch: Packed) -> tuple[tuple[tuple[slice, Rates], ...], ...]:
+        """The rates of each text's queries, and of its keys, if texts turn by their lengths."""
+        if self.stretched is None:
+            return (), ()
+        positions = untraced(batch.positions)
+        rates = [self.stretched(int(positions[group.keys].max()) + 1) for group in batch.groups]
+        queries, keys = ([getattr(group, rows) for group in batch.groups] for rows in ("queries", "keys"))
+        return tuple(zip(queries, rates, strict=True)), tuple(zip(keys, rates, strict=True))
 
     def queries(self, x: Array) -> Array:
         """[query, hidden] -> [query, head·size], before the rotation"""

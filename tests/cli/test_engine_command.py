@@ -45,9 +45,9 @@ def test_engine_command_says_once_that_numpy_computes_other_layers() -> None:
     assert (done.status, done.err.splitlines()) == (
         0,
         [
-            "Note: no model given (-m); using the bundled bert-mini-mlm.",
+            "Note: no model given (-m); using the bundled bert-mini-sentence.",
             "Note: NumPy computes these layers: the graph of ONNX Runtime only gives the last.",
-            "Note: pooling mean, since the checkpoint specifies no pooling.",
+            "Note: pooling mean, from 1_Pooling/config.json; vectors of length 1.",
         ],
     )
 

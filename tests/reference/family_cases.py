@@ -107,6 +107,16 @@ CASES: dict[str, Case] = {
     **every_head("nomic_bert", segments=True),
     "nomic_bert.old-names": Case("nomic_bert", "mlm", {"seed": 90, "old": True}, segments=True),
     "nomic_bert.limit": Case("nomic_bert", "model", {"seed": 91, "config": {"rope_parameters": ROPE}}, lengths=(64, 3)),
+    "nomic_bert.dynamic": Case(
+        "nomic_bert",
+        "model",
+        {
+            "seed": 92,
+            "sizes": {"P": 16},
+            "config": {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 500.0}},
+        },
+        lengths=(30, 30),  # of one length: the reference turns a batch by its longest text
+    ),
     **every_head("gte"),
     "gte.old-names": Case("gte", "classifier", {"seed": 95, "old": True}),
     "gte.old-mlm": Case("gte", "mlm", {"seed": 96, "old": True, "config": {"type_vocab_size": 0}}),

@@ -14,6 +14,7 @@ import numpy as np
 
 from bertcli.engine.onnx.graph import FLOAT, IDS, INT64, MASK, Dim, Graph, Tensor
 from bertcli.engine.positions import FARTHEST, bucket, log_bucket
+from bertcli.errors import BertcliError
 
 FIRST, OFFSETS = "first", "offsets"  # in place of tensors: where sentences begin, without and with the end of the last
 LEAST = float(np.finfo(np.float32).min)  # added to what is to have no weight: with -inf, padding alone would give NaN
@@ -156,8 +157,17 @@ def add_bias(graph: Graph, x: Tensor, bias: Tensor) -> str:
     return graph.node("Add", x.name, bias.name)
 
 
-def rotate(graph: Graph, x: Tensor, where: Tensor, *, heads: int, rates: tuple[float, ...]) -> str:
-    """(a, b) -> (a cos - b sin, b cos + a sin) of the halves of every head, by angles p r_j."""
+def rotate(
+    graph: Graph, x: Tensor, where: Tensor, *, heads: int, rates: tuple[float, ...], own: tuple[Any, ...] = ()
+) -> str:
+    """(a, b) -> (a cos - b sin, b cos + a sin) of the halves of every head, by angles p r_j.
+
+    Errors: BertcliError where texts have rates of their own.
+    """
+    if own:
+        raise BertcliError(
+            "rope_type 'dynamic' turns positions by the length of each text, which an ONNX graph cannot: use NumPy."
+        )
     batch, token, hidden = x.dims
     split = [batch, token, Dim(heads), Dim(hidden.size // heads)]
     half = split[-1].size // 2
