@@ -101,7 +101,7 @@ def test_a_family_is_imported_without_readers_of_files() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     folders = {name.split(".")[1] for name in loaded}
     assert folders == {"_version", "errors", "engine", "network", "models"}
-    assert len(loaded) <= 26
+    assert len(loaded) <= 18
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
