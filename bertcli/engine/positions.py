@@ -85,6 +85,15 @@ def rotary_rates(size: int, theta: float, factor: float = 1.0) -> Rates:
     return tuple((rates / np.float32(factor)).tolist())
 
 
+def dynamic_rates(size: int, theta: float, factor: float, tokens: int, trained: int) -> Rates:
+    """The rates of a text of so many tokens, at a θ that grows where it is longer than the model was trained on.
+
+    "Dynamic NTK": θ (f n / trained - f + 1)^(D / (D - 2)), in float32.
+    """
+    longer = np.float32(factor * max(tokens, trained) / trained) - np.float32(factor - 1)
+    return rotary_rates(size, float(np.float32(theta) * longer ** np.float32(size / max(1, size - 2))))
+
+
 @lru_cache(maxsize=8)
 def _turns(rates: Rates, longest: int) -> tuple[Array, Array]:
     turns = np.array(rates, dtype=np.float32)[:, None] * np.arange(longest, dtype=np.float32)

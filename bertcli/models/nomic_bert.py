@@ -5,12 +5,11 @@ layers have no biases.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-
 from bertcli.engine.packing import Packed
-from bertcli.engine.positions import Rates, rotary_rates
+from bertcli.engine.positions import Rates, dynamic_rates
 from bertcli.engine.seam import Array, Integers
 from bertcli.models.bert import EMBEDDINGS, MLM, POOLER
 from bertcli.models.config import OneRopeConfig, activation, choice, count, number, renamed, theta
@@ -113,12 +112,11 @@ class NomicBertConfig(OneRopeConfig):
     @property
     def stretched(self) -> Callable[[int], Rates] | None:
         """With "dynamic", the rates of a text of so many tokens, as transformers has them for it alone."""
-        return self._stretched if self.rope_type == "dynamic" else None
-
-    def _stretched(self, tokens: int) -> Rates:
-        size, trained = self.sizes["D"], self.max_position_embeddings
-        longer = np.float32(self.factor * max(tokens, trained) / trained) - np.float32(self.factor - 1)
-        return rotary_rates(size, float(np.float32(self.rope_theta) * longer ** np.float32(size / max(1, size - 2))))
+        if self.rope_type != "dynamic":
+            return None
+        return partial(
+            dynamic_rates, self.sizes["D"], self.rope_theta, self.factor, trained=self.max_position_embeddings
+        )
 
     @property
     def has_segments(self) -> bool:
