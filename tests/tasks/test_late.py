@@ -37,7 +37,7 @@ def test_late_interaction_equals_sentence_transformers(name: str, tmp_path: Path
         scores = [record["score"] for record in records]
         assert scores == sorted(scores, reverse=True)
         expected = RECORDED[f"{name}: scores"][number, [record["corpus_id"] for record in records]]
-        np.testing.assert_allclose(scores, expected, rtol=0, atol=2e-5)
+        np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=2e-5)  # sums of up to 40 cosines, in float32
 
 
 def test_several_queries_rank_as_one_by_one(tmp_path: Path) -> None:
