@@ -111,6 +111,10 @@ def test_pass_page_keeps_within_its_bound(tmp_path: Path) -> None:
     assert found.data["layer"] == 0
     assert "encoder.layers.0.attention.softmax" in found.data["arrays"]
     assert any("features" in record for record in records)
+    most = max(len(record["features"]) for record in records if "features" in record)
+    note = (tmp_path / "pass.html").read_text(encoding="utf-8")
+    assert f", of others the first {most} features at most" in note
+    assert f" {len(found.data['steps']) - len(records)} only as statistics" in note
 
 
 @pytest.mark.parametrize(

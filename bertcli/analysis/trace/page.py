@@ -304,12 +304,13 @@ def _note(found: Pass, arrays: dict[str, Numbers], layer: int) -> str:
     size = sum(encoded_size(numbers.array.shape) for numbers in arrays.values())
     whole, count = sum(numbers.features is None for numbers in arrays.values()), len(found.trace.arrays)
     text = f"On this page are {size / 1e6:.2f} MB of numbers: {whole} of {count} results whole"
-    if whole == count:
-        return f"{text}."
     cut = [numbers.features for numbers in arrays.values() if numbers.features is not None]
-    first = max((len(features) for features in cut if features[-1] == len(features) - 1), default=0)
-    part = f"the first {first} features" if first else "the best tokens"
-    return f"{text}, of {len(cut)} {part}. Layer {layer} is the one with most (--layer)."
+    first = [len(features) for features in cut if features[-1] == len(features) - 1]
+    text += f", of others the first {max(first)} features at most" if first else ""
+    text += ", of the vocabulary's logits those of the best tokens" if len(first) < len(cut) else ""
+    missing = count - len(arrays)
+    text += f", {missing} only as statistics" if missing else ""
+    return text + ("." if whole == count else f". Layer {layer} is the one with most (--layer).")
 
 
 def _section(stop: int, steps: Sequence[Step], found: Pass) -> Markup:
