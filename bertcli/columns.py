@@ -7,7 +7,7 @@ that the processes of a machine share its weights; the objects of a process that
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from inspect import Parameter, Signature, signature
@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from bertcli.checkpoint.hub import SAMPLES
 from bertcli.engine.threads import use_granted_threads
 from bertcli.errors import PATH, BertcliError, check_kind, shown, shown_object
 from bertcli.files.parquet import value_of
@@ -25,6 +26,7 @@ from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import Texts
 from bertcli.model import Model, load
 from bertcli.tasks import answer, classify, encode, fill_mask, options, score, sparse, tag
+from bertcli.tasks.batches import FITTING
 from bertcli.tasks.run import results
 from bertcli.tasks.task import Records, Task
 
@@ -32,29 +34,32 @@ Columns = Mapping[str, tuple[Any, list[Any]]]  # the type of a column, as `_type
 OPENING = {name for name, one in signature(load).parameters.items() if one.kind is one.KEYWORD_ONLY}
 UNFIT = {"chunk", "keep_going", "workers"}  # a row has one result, there is `strict`, and engines have workers
 QUIET = {"truncation": "silent"}  # by default, since a column says so
+MASKED, SENTIMENT, SENTENCE = SAMPLES
+USUAL = ("output", "column", "pair_column", "model")
 
 
 class Mapped:
     """A task on batches, which get a column `output` of vectors, or of records without what the row says already.
 
-    model, and options of `bertcli.load`: what to open. column: the texts. pair_column: second texts, for tasks that
-    take pairs (one for all rows: pairs, or contexts). Beside the output are `truncated` (<output>_truncated where the
-    batch has that name) and <output>_error: why a text cannot be used, whose result is null, or NaN in a NumPy array
-    of vectors. strict: such a text is an error. All other options are the task's, see `bertcli.tasks.options`.
+    model (default: a bundled one, if one fits), and options of `bertcli.load`: what to open. column: the texts.
+    pair_column: second texts, for tasks that take pairs (one for all rows: pairs, or contexts). Beside the output are
+    `truncated` (<output>_truncated where that name is taken) and <output>_error: why a text cannot be used, whose
+    result is null, or NaN in a NumPy array of vectors. strict: such a text is an error. All other options are the
+    task's, see `bertcli.tasks.options`.
 
     Errors: BertcliError; TypeError for an option that does not exist.
     """
 
     kind: ClassVar[Any]  # the dataclass of the task's options
     plan: ClassVar[Any]  # a function: the task from a model and these options
-    usual: ClassVar[tuple[str, str, str | None]] = ("", "text", None)  # output, column, pair_column
+    usual: ClassVar[tuple[str, str, str | None, str | None]] = ("", "text", None, None)  # as USUAL names them
 
     def __init_subclass__(cls) -> None:
         """Show the task's options in help() and notebooks."""
         own = [one for one in signature(Mapped).parameters.values() if one.kind is not one.VAR_KEYWORD]
         of_task = [one for name, one in signature(cls.kind).parameters.items() if name not in UNFIT]
         whole = [*own, *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in of_task)]
-        usual = dict(zip(("output", "column", "pair_column"), cls.usual, strict=True)) | QUIET
+        usual = dict(zip(USUAL, cls.usual, strict=True)) | QUIET
         whole = [one.replace(default=usual.get(one.name, one.default)) for one in whole]
         cls.__signature__ = Signature(whole)  # type: ignore[attr-defined]
 
@@ -71,9 +76,13 @@ class Mapped:
         check_kind("model", model, PATH)
         for name in sorted(UNFIT & {*more}) or ["pooling"] * (more.get("pooling") == "none"):
             raise BertcliError(f"Rows of batches cannot have {name} {shown_object(more[name])}: leave it out.")
+        usual_output, usual_column, usual_pair, sample = self.usual
+        model = (MASKED if more.get("head") == "nsp" else sample) if model is None else model
+        if model is None:
+            fitting = FITTING[usual_output].removeprefix("-m ")
+            raise BertcliError(f"There is no bundled model for {usual_output}: give one that fits, such as {fitting}.")
         self._model = Path(model).resolve() if model and Path(model).is_dir() else model
-        self._opening = tuple((name, more.pop(name)) for name in sorted(OPENING & {*more}))
-        usual_output, usual_column, usual_pair = self.usual
+        self._opening = tuple((name, _hashable(more.pop(name))) for name in sorted(OPENING & {*more}))
         second = more.pop("contexts" if usual_pair else "pairs", None)
         check_kind("the second text of all rows", second, str)
         pair = pair_column or (usual_pair if second is None else None)
@@ -94,68 +103,75 @@ class Mapped:
         for field in self._row.fields:
             if names.count(field.name) != 1:
                 raise BertcliError(f"In the batch {field.lacking(names)}")
+        name = self._output
+        cut = f"{name}_truncated" if "truncated" in (*names, name) else "truncated"
+        for column in (name, cut, f"{name}_error"):
+            if column in names:
+                raise BertcliError(f"The batch has a column {shown(column)} already: choose another output.")
         columns = {field.name: _texts(batch, field.name) for field in self._row.fields}
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         texts = [self._row.row(f"row {number}", row) for number, row in enumerate(rows)]
         task = type(self).plan(_opened(self._model, self._opening), self._wanted)
         found = sorted(_results(task, Texts(texts, at_hand=True)), key=lambda one: one.number)
-        kind, name = _type(task, self._wanted), self._output
+        kind = _type(task, self._wanted)
         more: Columns = {
             name: (kind, [None if one.error else _fitted(kind, one.value) for one in found]),
-            f"{name}_truncated" if "truncated" in names else "truncated": (bool, [one.truncated for one in found]),
+            cut: (bool, [one.truncated for one in found]),
             f"{name}_error": (str, [one.error for one in found]),
         }
-        for name in more:
-            if name in names:
-                raise BertcliError(f"The batch has a column {shown(name)} already: choose another output.")
         return _joined(batch, more)
 
 
 class Encode(Mapped):
     """Vectors: float32 [row, width] among NumPy arrays, fixed-size lists in Arrow, a column of arrays in pandas."""
 
-    kind, plan, usual = options.Encode, staticmethod(encode.plan), ("embedding", "text", None)
+    kind, plan, usual = options.Encode, staticmethod(encode.plan), ("embedding", "text", None, SENTENCE)
 
 
 class EncodeSparse(Mapped):
     """Sparse vectors: records of indices and values."""
 
-    kind, plan, usual = options.EncodeSparse, staticmethod(sparse.plan), ("sparse", "text", None)
+    kind, plan, usual = options.EncodeSparse, staticmethod(sparse.plan), ("sparse", "text", None, MASKED)
 
 
 class Classify(Mapped):
     """Labels with scores, best first; by a cross-encoder the score of each pair, which an engine can rank rows by."""
 
-    kind, plan, usual = options.Classify, staticmethod(classify.plan), ("classify", "text", None)
+    kind, plan, usual = options.Classify, staticmethod(classify.plan), ("classify", "text", None, SENTIMENT)
 
 
 class FillMask(Mapped):
     """Words for each mask; with targets, which may have several pieces, every `token` is a list."""
 
-    kind, plan, usual = options.FillMask, staticmethod(fill_mask.plan), ("fill_mask", "text", None)
+    kind, plan, usual = options.FillMask, staticmethod(fill_mask.plan), ("fill_mask", "text", None, MASKED)
 
 
 class Score(Mapped):
     """The probability of each token."""
 
-    kind, plan, usual = options.Score, staticmethod(score.plan), ("score", "text", None)
+    kind, plan, usual = options.Score, staticmethod(score.plan), ("score", "text", None, MASKED)
 
 
 class Tag(Mapped):
     """Entities."""
 
-    kind, plan, usual = options.Tag, staticmethod(tag.plan), ("tag", "text", None)
+    kind, plan, usual = options.Tag, staticmethod(tag.plan), ("tag", "text", None, None)
 
 
 class Answer(Mapped):
     """Answers to the questions in `column` from the contexts in `pair_column`, best first."""
 
-    kind, plan, usual = options.Answer, staticmethod(answer.plan), ("answer", "question", "context")
+    kind, plan, usual = options.Answer, staticmethod(answer.plan), ("answer", "question", "context", None)
 
 
 # ---------------------------------------------------------------------------------------------------- opening a model
 
 _lock = Lock()
+
+
+def _hashable(value: Any) -> Any:
+    """An option of `load` that can be a key, and travel: a tuple for a list."""
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
 def _opened(model: str | Path | None, opening: tuple[tuple[str, Any], ...]) -> Model:

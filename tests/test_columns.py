@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,37 @@ def test_columns_of_two_tasks_stand_side_by_side(made: Made) -> None:
     assert (
         bertcli.Encode(folder, output="other")(table)["other"] == bertcli.Encode(folder)(table.select([0]))["embedding"]
     )
+
+
+def test_columns_whose_output_is_called_truncated(made: Made) -> None:
+    found = bertcli.Encode(made(), output="truncated")({"text": TEXTS})
+    assert [*found] == ["text", "truncated", "truncated_truncated", "truncated_error"]
+    assert np.array_equal(found["truncated"], bertcli.Encode(made())({"text": TEXTS})["embedding"])
+    with pytest.raises(BertcliError, match="has a column 'embedding_error' already"):  # before any model is opened
+        bertcli.Encode("no/such-model", offline=True)({"text": TEXTS, "embedding_error": TEXTS})
+
+
+def test_columns_take_heads_in_a_list(made: Made) -> None:
+    task = pickle.loads(pickle.dumps(bertcli.Encode(made(), heads=["pooler"], pooling="pooler")))
+    expected = bertcli.load(made()).encode(TEXTS, pooling="pooler")
+    assert np.abs(task({"text": TEXTS})["embedding"] - expected).max() < 1e-6
+
+
+def test_columns_begin_with_the_bundled_model_of_their_command() -> None:
+    text, masked = {"text": ["A fine day."]}, {"text": ["A fine [MASK]."]}
+    for task, sample, batch in (
+        (bertcli.Encode, "bert-mini-sentence", text),
+        (bertcli.EncodeSparse, "bert-mini-mlm", text),
+        (bertcli.Classify, "bert-mini-sentiment", text),
+        (partial(bertcli.Classify, head="nsp", pairs="So was the next."), "bert-mini-mlm", text),
+        (bertcli.FillMask, "bert-mini-mlm", masked),
+        (bertcli.Score, "bert-mini-mlm", text),
+    ):
+        (found,), (expected,) = (listed(one(batch), "new") for one in (task(output="new"), task(sample, output="new")))
+        assert np.array_equal(found, expected)
+    for needing, name in ((bertcli.Tag, "tag: .* dslim/bert-base-NER"), (bertcli.Answer, "answer: .* deepset/")):
+        with pytest.raises(BertcliError, match=f"There is no bundled model for {name}"):
+            needing()
 
 
 def test_columns_need_texts(made: Made) -> None:

@@ -106,7 +106,7 @@ def _check_name(model: str) -> None:
 def _names(model: str) -> list[str]:
     """The names under which a cache may have the model, the given one first: BERT's own had no organization once."""
     bare = model.removeprefix("google-bert/")
-    if not bare.startswith("bert-"):
+    if "/" in bare or not bare.startswith("bert-"):
         return [model]
     return [model, f"google-bert/{bare}" if bare == model else bare]
 

@@ -123,7 +123,10 @@ def _member(path: Path, info: zipfile.ZipInfo) -> NDArray[Any]:
     if info.compress_type != zipfile.ZIP_STORED and info.file_size > UNPACKED:
         raise ValueError(f"compressed arrays of more than {UNPACKED:,} bytes are not read; use np.savez")
     with zipfile.ZipFile(path) as archive, archive.open(info) as member:
-        return np.lib.format.read_array(member, allow_pickle=False)
+        array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+        if member.read(1):  # at its end zipfile checks the CRC
+            raise ValueError(f"{info.filename} has more bytes than its array")
+    return array
 
 
 def open_safetensors(path: Path) -> Readers:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers
-from bertcli.models.config import Config, count
+from bertcli.models.config import Config, count, renamed
 from bertcli.models.registry import Family
 from bertcli.network.heads import Network
 from bertcli.network.module import Module, parameter, part
@@ -43,7 +43,7 @@ LONGEST = 1_000_000  # tokens of a text; model2vec's own limit. There are no pos
 
 
 class StaticConfig(Config):
-    """The sizes of the table; there is no config.json of which they could be read."""
+    """The sizes of the table; a checkpoint has them in its tensors, whatever its config.json says."""
 
     hidden_size: int = count(256, "H")
     num_hidden_layers: int = 0
@@ -53,6 +53,11 @@ class StaticConfig(Config):
 
     title: ClassVar[str] = "a static model"
     contextual: ClassVar[bool] = False
+
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """BERT's key for model2vec's own."""
+        return renamed(data, {"hidden_dim": "hidden_size"})
 
     @cached_property
     def sizes(self) -> dict[str, int]:

@@ -151,6 +151,12 @@ def test_an_unknown_variant_says_which_there_are() -> None:
     }  # fmt: skip
 
 
+def test_the_width_of_a_static_model_is_called_hidden_dim() -> None:
+    config = parse_config({"model_type": "model2vec", "vocab_size": 100, "hidden_dim": 300})
+    assert config.hidden_size == 300
+    assert bertcli.params(bertcli.variant(config=config)).total_params == 30_000
+
+
 def test_what_a_static_model_lacks_is_said_in_whole_sentences() -> None:
     with pytest.raises(BertcliError, match=r"vocab_size is missing: this is not the config.json of a static model\."):
         parse_config({"model_type": "model2vec"})

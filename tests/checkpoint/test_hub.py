@@ -355,6 +355,9 @@ def test_old_and_new_names_are_one_model(hub: Hub, start: Start) -> None:
     assert process.folder("google-bert/bert-base-cased").parents[1].name == "models--bert-base-cased"
     assert process.folder("bert-base-cased", offline=True)
     assert "There is no folder someone/roberta-base" in process.error("someone/roberta-base")
+    hub.requests.clear()
+    assert "There is no folder bert-nlp/my-model" in process.error("bert-nlp/my-model")
+    assert not [one.path for one in hub.requests if "google-bert" in one.path]
 
 
 def test_two_processes_at_once(start: Start) -> None:

@@ -243,6 +243,19 @@ def test_search_refuses_a_damaged_array_in_a_zip(place: int, tmp_path: Path) -> 
         list(open_vectors(str(tmp_path / "v.npz")).blocks(10))
 
 
+@pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_search_refuses_an_array_in_a_zip_with_more_bytes(kind: int, tmp_path: Path) -> None:
+    file = tmp_path / "v.npz"
+    for more, what in ((512, "embeddings.npy has more bytes than its array"), (0, "Bad CRC-32 for file")):
+        with zipfile.ZipFile(file, "w", kind) as archive:
+            archive.writestr("embeddings.npy", header((2, 256)) + bytes(2 * 256 * 4 + more))
+        if not more:
+            whole, crc = file.read_bytes(), archive.infolist()[0].CRC.to_bytes(4, "little")
+            assert [block.shape for block in open_vectors(str(file)).blocks(9)] == [(2, 256)]
+            file.write_bytes(whole.replace(crc, bytes(4)))
+        assert what in refusal(str(file))
+
+
 def test_search_refuses_rows_that_no_file_holds(tmp_path: Path) -> None:
     header = repr({"descr": "<f4", "fortran_order": False, "shape": (0, 2**70)}).encode().ljust(118) + b"\n"
     (tmp_path / "v.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
