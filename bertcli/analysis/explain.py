@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from logging import getLogger
 from typing import Any
 
 import numpy as np
 
 from bertcli.analysis.options import Explain
 from bertcli.analysis.results import Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, shown
 from bertcli.files.records import cell
 from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.model import Model, expect_model, takes
@@ -33,6 +34,11 @@ MEANING = (
     "for it, red ones against it. It says what the model does when that one word is missing, not why; words that only "
     "matter together can each show nothing, and contributions do not add up to the result."
 )
+MATCHES = (
+    "A token of the query contributes its product with the token of the document that it is nearest to, its match: "
+    "blue tokens add to the score, red ones take from it. Nothing is left out, and contributions add up to the score."
+)
+logger = getLogger("bertcli")
 
 
 @dataclass(frozen=True)
@@ -133,8 +139,9 @@ def explanations(model: Model, texts: Texts, wanted: Explain) -> Iterator[Explan
     """The same, one after the other."""
     expect_model(model)
     late = None if model.path is None else model.sentence.late
-    if late is not None and wanted.other is None:
-        yield from _matched(LateRankTask.of(model, Rank(max_length=wanted.max_length), late), texts, wanted)
+    if late is not None:
+        ranking = Rank(max_length=wanted.max_length, batch_tokens=wanted.batch_tokens)
+        yield from _matched(LateRankTask.of(model, ranking, late), texts, wanted)
         return
     limit = length_limit(model, wanted.max_length)
     for index, (text, pair, *_) in enumerate(texts):
@@ -155,12 +162,19 @@ def explanations(model: Model, texts: Texts, wanted: Explain) -> Iterator[Explan
 
 def _matched(task: LateRankTask, texts: Texts, wanted: Explain) -> Iterator[Explanation]:
     """A ranking by late interaction: its score is the sum of what each token of the query finds in the document."""
-    if (wanted.label, wanted.word) != (None, None):
-        raise BertcliError("Late interaction gives one score for a query and a document: leave out label and word.")
+    if (wanted.label, wanted.word, wanted.other, wanted.by) != (None, None, None, "mask"):
+        raise BertcliError(
+            "Late interaction gives one score for a query and a document, and leaves no word out: no label, word, "
+            "other text or way to leave words out (--label, --word, --with, --by)."
+        )
     for index, text in enumerate(texts):
         if text.pair is None:
             raise BertcliError("Give a query and a document to explain how they match (--text-pair).")
-        (found,) = task.matching(task.items([(index, text)]))
+        (item,) = task.window([text], index).items
+        if item.tokens.lost:
+            cut = (shown(text.pair), task.limit, item.tokens.lost)
+            logger.warning("the document %s was cut to %d tokens; %d were lost.", *cut)
+        (found,) = task.matching([item])
         (query,) = task.queries.items([(index, Text(text.text))])
         vectors, prompt, spans = task.queries.token_vectors, len(task.queries.preparation.prompt), query.tokens.offsets
         assert vectors is not None
@@ -224,7 +238,7 @@ def explain_page(several: Sequence[Explanation], model: str = "") -> str:
     """The texts with their words shaded, and the numbers below each."""
     parts = [part for one in several for part in _parts(one, heading=len(several) > 1)]
     title = f"What speaks for {several[0].meaning}" if len(several) == 1 else "What the words contribute"
-    return page(title, *parts, lead=MEANING, model=model)
+    return page(title, *parts, lead=MATCHES if any(one.late for one in several) else MEANING, model=model)
 
 
 def _parts(one: Explanation, heading: bool) -> Iterator[Markup]:

@@ -7,6 +7,7 @@ modules of sentence-transformers 2 to 6.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ from bertcli.network.ops import linear, norm
 
 if TYPE_CHECKING:
     from bertcli.checkpoint.late import LateInteraction
+
+logger = logging.getLogger("bertcli")
 
 # In the order in which the modes flagged in older folders are concatenated; those not in MODES are refused.
 FLAGS = {
@@ -173,7 +176,12 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
     if output == SCORES_NAME:
         return found._replace(scores=tuple(layers))
     if late is not None and not _kinds(folder):
+        from bertcli.checkpoint.late import METADATA
+
         layers = [_projection(folder)]
+        if not (folder / METADATA).exists() and not _of_pylate(read_optional(folder / MODEL_FILE)):
+            most = "documents are cut at the model's limit"
+            logger.info("%s is absent: queries have %d tokens, as ColBERT's; %s.", METADATA, late.query.length, most)
     dense_layers = tuple(layer for layer in layers if isinstance(layer, Dense))
     if len(dense_layers) < len(layers):
         raise _unusable(folder / "modules.json", "lists a LayerNorm in what is no cross-encoder")

@@ -247,8 +247,8 @@ class Plan:
             )
         if own.late is not None and pooling == "auto":
             raise BertcliError(
-                "This checkpoint has a vector for each token (late interaction): rank documents with it, add --pooling "
-                "none, or choose a pooling."
+                "This checkpoint has a vector for each token (late interaction): rank documents with it, choose a "
+                "pooling for one vector of a text, or encode with pooling none (--pooling, model.encode_blocks)."
             )
         if not own.pooling and pooling == "auto":
             _refuse_projection(model)

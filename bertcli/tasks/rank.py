@@ -183,7 +183,7 @@ class LateRankTask(RankTask):
         """How a model ranks that has these settings."""
         options = {one.name: getattr(wanted, one.name) for one in fields(Reading)}
         documents = encode.plan(model, Encode(pooling="none", **options))
-        options |= {"max_length": None, "keep_going": False}
+        options |= {"max_length": None, "keep_going": False, "truncation": "silent"}  # `check` and `matching` say it
         queries = encode.plan(model, Encode(pooling="none", prompt_name="query", **options))
         return cls(model, documents.reading, "identity", wanted.top_k, queries, documents, late.mean)
 
@@ -196,6 +196,17 @@ class LateRankTask(RankTask):
         """The documents, each with the text that it belongs to."""
         documents = self.documents.items([(index, Text(text.pair or "")) for index, text in numbered])
         return [replace(item, text=text) for item, (_, text) in zip(documents, numbered, strict=True)]
+
+    def check(self, item: Item) -> None:
+        """Raise BertcliError for a query that cannot be used, too."""
+        super().check(item)
+        (query,) = self.queries.window([item.text._replace(pair=None)], item.index).items
+        if query.tokens.truncated and self.reading.truncation == "error":
+            limit = self.queries.limit
+            raise BertcliError(
+                f"The query of {item.place} has {limit + query.tokens.lost} tokens, more than {limit}: shorten it, or "
+                "let it be cut (--truncation warn)."
+            )
 
     def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
         """Each document's score, twice."""

@@ -72,10 +72,20 @@ def test_explain_shows_what_each_token_matched(tmp_path: Path) -> None:
     page = explain_page([found])
     assert "Match" in page
     assert page.count("<mark") == 2 + 3  # of the legend, and a word each
-    with pytest.raises(BertcliError, match="one score"):
-        explain(model, ["tea"], ["tea"], label="x")
+    assert "contributions add up to the score" in page
+    unfit: list[dict[str, Any]] = [{"label": "x"}, {"other": "river"}, {"by": "delete"}]
+    for asked in unfit:
+        with pytest.raises(BertcliError, match="one score"):
+            explain(model, ["tea"], ["tea"], **asked)
     with pytest.raises(BertcliError, match="a query and a document"):
         explain(model, ["tea"])
+
+
+def test_explain_cuts_documents_as_rank_does(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    model = bertcli.load(write_late(tmp_path, "stanford"))
+    (found,) = explain(model, ["tea"], [DOCUMENTS[3]], batch_tokens=1)
+    assert sum("was cut to 14 tokens" in message for message in caplog.messages) == 1
+    assert found.value == pytest.approx(model.rank("tea", [DOCUMENTS[3]])[0]["score"])
 
 
 def test_the_commands(tmp_path: Path) -> None:
@@ -91,7 +101,7 @@ def test_the_commands(tmp_path: Path) -> None:
     shown = command("explain", *model, "hot tea?", "--text-pair", "The tea.").out
     assert "Match" in shown
     assert shown.count("[MASK]") >= 4
-    assert "rank documents" in command("encode", *model, "tea").error
+    assert "encode with pooling none" in command("encode", *model, "tea").error
     assert "last layer" in command("encode", *model, "tea", "--pooling", "none", "--layer", "1").error
     assert len(command("encode", *model, "tea", "--pooling", "mean", "--format", "jsonl").records[0]["embedding"]) == 32
 
@@ -100,8 +110,14 @@ def test_queries_that_are_cut_are_said_once(tmp_path: Path, caplog: pytest.LogCa
     model = bertcli.load(write_late(tmp_path, "stanford"))
     model.rank(QUERIES[2], ["tea", "hot"] * 2, batch_tokens=1)
     assert sum("was cut to 16 tokens" in message for message in caplog.messages) == 1
-    with pytest.raises(BertcliError, match="more than 16"):
+    with pytest.raises(BertcliError, match=r"query of text 0 .* more than 16") as refused:
         model.rank(QUERIES[2], ["tea"], truncation="error")
+    assert "max-length" not in str(refused.value)
+    (tmp_path / "pairs.csv").write_text(f"text,pair\ntea,hot\n{QUERIES[2]},tea\n", encoding="utf-8")
+    rows = ("-i", str(tmp_path / "pairs.csv"), "--query-column", "text", "--column", "pair", "--format", "jsonl")
+    ran = command("rank", "-m", str(tmp_path), *rows, "--truncation", "error", "--keep-going")
+    assert [("score" in record, "error" in record) for record in ran.records] == [(True, False), (False, True)]
+    assert "pairs.csv, line 3" in ran.records[1]["error"]
 
 
 def test_words_of_the_skip_list_that_are_no_token(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -152,7 +168,7 @@ def test_queries_that_cannot_be_filled(name: str, message: str, tmp_path: Path) 
         model.rank("tea", ["hot tea"])
 
 
-def test_damaged_files_of_stanfords_layout(tmp_path: Path) -> None:
+def test_damaged_files_of_stanfords_layout(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = write_late(tmp_path, "stanford")
     whole = (folder / "artifact.metadata").read_text(encoding="utf-8")
     for text, message in (
@@ -164,7 +180,9 @@ def test_damaged_files_of_stanfords_layout(tmp_path: Path) -> None:
         with pytest.raises(BertcliError, match=message):
             bertcli.load(folder)
     (folder / "artifact.metadata").unlink()
+    caplog.set_level("INFO", "bertcli")
     assert len(next(bertcli.load(folder).encode_blocks(["tea"], pooling="none", prompt_name="query")).vectors[0]) == 32
+    assert sum("artifact.metadata is absent" in message for message in caplog.messages) == 1
     stored = stored_in(folder)
     for weight, message in ((None, "lacks tensor linear.weight"), (np.ones((6, 31), np.float32), "shape")):
         others = {one: tensor for one, tensor in stored.items() if one != "linear.weight"}
