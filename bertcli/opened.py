@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import is_
@@ -18,6 +19,7 @@ from bertcli.engine.threads import each_or_whole
 from bertcli.errors import BertcliError
 from bertcli.models.config import Config
 from bertcli.network.heads import OF_TOKENS, Network, Outputs, outputs
+from bertcli.network.module import parameters
 
 if TYPE_CHECKING:
     from bertcli.checkpoint.loading import TensorUse
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from bertcli.engine.onnx.session import Session
     from bertcli.tokens import Tokenizer
 
+logger = logging.getLogger("bertcli")
 EngineName = Literal["numpy", "onnx"]
 Precision = Literal["float32", "int8"]
 
@@ -101,6 +104,16 @@ class Opened:
         from bertcli.checkpoint.sentence import read_sentence_config
 
         return read_sentence_config(self._folder())
+
+    def note_layers_after(self, verb: str) -> None:
+        """Log that a folder's layers after the network (Dense, LayerNorm) are not `verb`: a pass does not hold them."""
+        try:
+            layers = (*self.sentence.dense, *self.sentence.scores) if self.path else ()
+        except BertcliError:  # modules that do not run: encode and rank refuse them, and the network is whole without
+            return
+        if layers:
+            count = sum(weights.array.size for layer in layers for weights in parameters(layer))
+            logger.info("%s: the layers after the network (%s parameters) are not %s.", self.name, f"{count:,}", verb)
 
     def forward(self, ids: ArrayLike, segments: ArrayLike | None = None, mask: ArrayLike | None = None) -> Array:
         """Hidden states of the last layer: int [batch, token] -> float32 [batch, token, hidden].

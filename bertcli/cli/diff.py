@@ -63,6 +63,9 @@ def diff(
     model = load(models.model, revision=models.revision, **models.fetching)
     are_arrays = Path(models.other).suffix.lower() in ARRAYS and not Path(models.other).is_dir()
     other = models.other if are_arrays else load(models.other, **models.fetching)
+    for compared in (model, other):
+        if not isinstance(compared, str):
+            compared.note_layers_after("compared")
     several = counted([text.text for text in given], "diff", "texts", len(given))
     found = views.diff(model, other, several, tolerance=wanted.tolerance, max_length=wanted.max_length)
     if wanted.check and isinstance(found, views.Similarity):

@@ -190,7 +190,7 @@ def _write(whole: Pass, wanted: TraceOptions) -> None:
     notes = wanted.output.lower().endswith(".md")
     text = pass_notes(whole) if notes else pass_page(whole, wanted.layer, wanted.full)
     save(wanted.output, text.encode())
-    logger.info("%s holds %.1f MB.", wanted.output, len(text) / 1e6)
+    logger.info("%s holds %s kB.", wanted.output, f"{len(text) / 1e3:,.0f}")
 
 
 def _show(trace: Trace, wanted: TraceOptions, results: Sequence[str] = ()) -> None:

@@ -362,7 +362,7 @@ def _modes(pooling: str, own: SentenceConfig) -> tuple[tuple[str, ...], str]:
     reason = "none, as requested: a vector for every token"
     left_out = [name for name, there in (("Dense layers", own.dense), ("normalization", own.normalize)) if there]
     if left_out:
-        reason += f"; without the checkpoint's {' and '.join(left_out)}, which are for one vector per text"
+        reason += f"; without the checkpoint's {' and '.join(left_out)}, made for one vector per text"
     return (), reason
 
 

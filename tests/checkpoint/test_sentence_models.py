@@ -40,6 +40,13 @@ def test_nomics_prompts_are_a_note_where_none_is_given(tmp_path: Path) -> None:
     assert expected not in command("encode", *model, "hot tea").err
 
 
+def test_layers_after_the_network_are_a_note_where_they_are_left_out(tmp_path: Path) -> None:
+    folder = write_gemma(tmp_path)
+    note = "the layers after the network (3,072 parameters) are not"
+    assert f"{note} shown." in command("params", "-m", folder).err.splitlines()[-1]
+    assert f"{note} compared." in command("diff", folder, folder, "tea").err.splitlines()[-1]
+
+
 def test_embeddinggemma_with_its_prompts(tmp_path: Path) -> None:
     model = bertcli.load(write_gemma(tmp_path))
     texts = [*GOLDEN["texts"], *GOLDEN["long"]]
