@@ -246,7 +246,8 @@ def variant(
     for key in changed:
         if key not in known:
             kind = settings.model_type
-            raise BertcliError(f"{shown(key)} is no size of a {kind} model: choose from {', '.join(known)}.")
+            keys = ", ".join(map(settings.key, known))
+            raise BertcliError(f"{shown(settings.key(key))} is no size of a {kind} model: choose from {keys}.")
     if vocab_size is not None:
         changed["vocab_size"] = vocab_size
     if num_labels is not None:

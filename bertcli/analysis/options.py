@@ -70,4 +70,6 @@ class Heads(Asked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.ablate and (self.label, self.word, self.other) != (None, None, None):
-            raise BertcliError("A label, a word or another text is only asked about with ablate (--ablate).")
+            raise BertcliError(
+                "A label, a word or another text (--label, --word, --with) is only asked about with ablate (--ablate)."
+            )

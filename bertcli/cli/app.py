@@ -148,7 +148,9 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
     try:
         return group(**found)
     except BertcliError as error:  # options that contradict each other
-        raise typer.BadParameter(str(error)) from None
+        given = [name_of(one) for one in fields(group) if one.metadata and found[one.name] not in (None, one.default)]
+        named = ", ".join(name for name in given if name in str(error))
+        raise typer.BadParameter(str(error), param_hint=named or None) from None
 
 
 def _value(one: Field[Any], value: Any) -> Any:

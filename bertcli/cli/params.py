@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, TableFormat, changed, refuse, wrong
+from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def _variants(incomplete: str) -> list[str]:
 
 @dataclass(frozen=True)
 class AnalyzedOptions:
-    """A model given as a variant or configuration, and sizes. Errors: BertcliError for an unknown variant."""
+    """A model given as a variant or configuration, and sizes. An unknown variant is a typer.BadParameter."""
 
     variant: str | None = option(
         None, "NAME",
@@ -53,7 +54,10 @@ class AnalyzedOptions:
         from bertcli.models.registry import variant_config
 
         if self.variant is not None:
-            variant_config(self.variant)
+            try:
+                variant_config(self.variant)
+            except BertcliError as error:
+                raise wrong("--variant", str(error)) from None
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -202,7 +206,6 @@ def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> Document:
 
 def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> Model:
     """The model to compare with: a variant or configuration with the requested sizes and heads, else a checkpoint."""
-    from bertcli.errors import BertcliError
     from bertcli.model import load, variant
     from bertcli.models.registry import variants
 

@@ -93,11 +93,11 @@ class Config:
         dataclass(frozen=True, kw_only=True)(cls)
 
     def __post_init__(self) -> None:
-        axes = {item.metadata.get("axis"): item.name for item in fields(self)}
+        axes = {item.metadata.get("axis"): self.key(item.name) for item in fields(self)}
         for item in fields(self):
             kind = str(item.type).removesuffix(" | None")
             if kind in KINDS and getattr(self, item.name) is not None:
-                _check(item.name, getattr(self, item.name), kind, item.metadata, self.title)
+                _check(self.key(item.name), getattr(self, item.name), kind, item.metadata, self.title)
         if self.sizes["H"] % self.sizes["A"]:
             size, number = self.sizes["H"], self.sizes["A"]
             divisors = [n for n in range(1, size + 1) if size % n == 0]
@@ -110,6 +110,11 @@ class Config:
 
     def check(self) -> None:
         """Raise BertcliError for values that do not fit together."""
+
+    @classmethod
+    def key(cls, name: str) -> str:
+        """What config.json calls a field; newer files, where older ones have other names."""
+        return next((key for key, field_name in cls.names.items() if field_name == name), name)
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -198,7 +203,8 @@ class Config:
         for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
             if data.get(key):
                 raise BertcliError(f"{key} is true: this {cls.title} is a decoder, which bertcli does not run.")
-        missing = [item.name for item in fields(cls) if item.metadata.get("needed") and data.get(item.name) is None]
+        needed = [item.name for item in fields(cls) if item.metadata.get("needed")]
+        missing = [cls.key(name) for name in needed if data.get(name) is None]
         if missing:
             verb = "is" if len(missing) == 1 else "are"
             raise BertcliError(f"{', '.join(missing)} {verb} missing: this is not the config.json of {cls.title}.")
@@ -291,12 +297,14 @@ class LocalConfig(RotaryConfig):
 
     layer_types: tuple[str, ...] = ()
 
+    names: ClassVar[Mapping[str, str]] = {"hidden_activation": "hidden_act"}
     theta_keys: ClassVar[Mapping[str, str]]  # of each type of layer, the older key of its θ
 
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With newer files' layer_types and rope_parameters, which override the older keys."""
-        values = {**data, "layer_types": texts(data, "layer_types"), "hidden_act": data.get("hidden_activation")}
+        values = {**data, "layer_types": texts(data, "layer_types")}
+        values |= {name: data.get(key) for key, name in cls.names.items()}
         cls.rope(data, "rope_scaling")
         for kind, key in cls.theta_keys.items():
             rope = cls.rope(data, "rope_parameters", kind)

@@ -119,14 +119,14 @@ class ModernBertConfig(LocalConfig):
     model_type: str = "modernbert"
 
     title: ClassVar[str] = "ModernBERT"
+    names: ClassVar[Mapping[str, str]] = {**LocalConfig.names, "norm_eps": "layer_norm_eps"}
     theta_keys: ClassVar = {GLOBAL: "global_rope_theta", LOCAL: "local_rope_theta"}
 
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        values = {**super().prepared(data), "layer_norm_eps": data.get("norm_eps")}
-        if (
-            "local_rope_theta" in values and values["local_rope_theta"] is None
-        ):  # that of global layers, not the default
+        values = {**super().prepared(data)}
+        # null: that of global layers, not the default
+        if "local_rope_theta" in values and values["local_rope_theta"] is None:
             values["local_rope_theta"] = values.get("global_rope_theta", cls.global_rope_theta)
         return values
 

@@ -96,6 +96,10 @@ class NomicBertConfig(OneRopeConfig):
     rope_types: ClassVar[tuple[str, ...]] = ("default", "dynamic")
 
     @classmethod
+    def key(cls, name: str) -> str:
+        return name
+
+    @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Older files' keys under their newer names."""
         values = renamed(data, cls.names)

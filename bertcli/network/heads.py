@@ -12,6 +12,7 @@ from bertcli.network.module import Module, fixed, optional_parts, parameter, par
 from bertcli.network.ops import gather, linear
 
 OF_TOKENS = frozenset({"mlm", "token_classifier", "qa", "rtd"})  # heads with an output for every token
+TITLES = {"qa": "QuestionAnswering", "multiple_choice": "MultipleChoice"}  # shown also where the class is another's
 
 
 class Network(Module, abstract=True):

@@ -540,3 +540,18 @@ def test_trace_a_dense_layer_of_another_folder_is_no_part_of_the_trace(made: Mad
     for model in (bertcli.load(folder), bertcli.load(made()), bertcli.variant("tiny", weights=0)):
         with bertcli.trace(model), pytest.raises(RuntimeError, match="Dense ran that is not part of the traced model"):
             other(np.zeros((1, 32), dtype=np.float32))
+
+
+@pytest.mark.parametrize("name", ["modernbert-base", "deberta-v3-small", "distilbert-base", "electra-small", "tiny"])
+@pytest.mark.parametrize(
+    ("head", "kind", "words"),
+    [
+        ("qa", "QuestionAnswering", ("Question answering", "W_qa", "Start and end logits")),
+        ("multiple_choice", "MultipleChoice", ("Multiple choice", "W_m", "Choice logit")),
+    ],
+)
+def test_trace_and_params_name_heads_by_what_they_tell(name: str, head: str, kind: str, words: tuple[str, ...]) -> None:
+    model = bertcli.variant(name, heads=head)
+    last = run_shapes(model, 1, 8).steps[-1]
+    assert (last.group, last.inputs[1].name, last.output.name) == words
+    assert {row.path: row.type for row in bertcli.params(model).rows}[head] == kind

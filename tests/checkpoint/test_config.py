@@ -68,6 +68,21 @@ def test_what_is_wrong_is_named(change: dict[str, Any], message: str) -> None:
         parse_config({**OLD, **change})
 
 
+def test_what_is_wrong_is_named_by_the_family_s_own_keys() -> None:
+    with pytest.raises(BertcliError, match="dim is -5; it must be"):
+        parse_config(
+            {
+                "model_type": "distilbert",
+                **dict.fromkeys(("vocab_size", "n_layers", "n_heads", "hidden_dim"), 4),
+                "dim": -5,
+            }
+        )
+    with pytest.raises(BertcliError, match="norm_eps is 0; it must be"):
+        parse_config({**OLD, "model_type": "modernbert", "norm_eps": 0})
+    with pytest.raises(BertcliError, match="hidden_activation is 'mish'"):
+        parse_config({**OLD, "model_type": "modernbert", "hidden_activation": "mish"})
+
+
 @pytest.mark.parametrize("value", ["768", 7.5, float("nan"), True, [768]])
 def test_what_is_wrong_is_named_in_python_too(value: Any) -> None:
     with pytest.raises(BertcliError, match=r"hidden_size is .*, which is not a whole number"):

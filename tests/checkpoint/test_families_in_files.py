@@ -63,7 +63,7 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
         ({"model_type": "roberta", **OLD, "max_position_embeddings": 2}, "leaves no position for a token"),
         ({"model_type": "roberta", **OLD, "pad_token_id": -1}, "pad_token_id is -1; it must be 0 to 99"),
         ({"model_type": "roberta", **OLD, "is_decoder": True}, "this RoBERTa is a decoder"),
-        ({"model_type": "distilbert", "vocab_size": 9, "dim": 8}, "num_hidden_layers.* are missing: .* of DistilBERT"),
+        ({"model_type": "distilbert", "vocab_size": 9, "dim": 8}, "n_layers.* are missing: .* of DistilBERT"),
         ({"model_type": "electra", **OLD, "summary_type": "mean"}, "summary_type is 'mean'; .* ELECTRA with first"),
         ({**MODERN, "rope_scaling": {"rope_type": "yarn"}}, "rope_scaling has rope_type 'yarn'; .* 'default' only"),
         ({**MODERN, "rope_parameters": {"full_attention": {"rope_type": "linear"}}}, "full_attention has .* 'linear'"),

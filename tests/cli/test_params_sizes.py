@@ -39,6 +39,8 @@ def test_params_sizes_are_overridden_by_their_keys_in_config() -> None:
     ]
     unknown = bertcli("params", "--variant", "distilbert-base", "--set", "depth=3").error
     assert "no size of a distilbert model: choose from vocab_size" in unknown
+    assert "n_layers" in unknown
+    assert "Invalid value for --variant" in bertcli("params", "--variant", "nosuch").err
     assert "no size" in bertcli("params", "--variant", "tiny", "--set", "hidden_act=3").error
     assert bertcli("params", "--variant", "tiny", "--set", "hidden_size").status == 2
     assert bertcli("params", "--set", "hidden_size=3").status == 2

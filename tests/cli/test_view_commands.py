@@ -136,6 +136,8 @@ def test_view_pages_are_files_and_nothing_is_printed(ending: str, made: Made, tm
 def test_view_commands_used_wrongly(made: Made, tmp_path: Path) -> None:
     labels, masks = made(**LABELS), made(**MASKS)
     assert "needs a classifier head" in bertcli("explain", "-m", masks, "x").error
+    assert "Invalid value for --label, --word:" in bertcli("explain", "x", "--label", "a", "--word", "b").err
+    assert "Invalid value for --label:" in bertcli("heads", "x", "--label", "a").err
     assert "its heads: pooler, classifier" in bertcli("lens", "-m", labels, MASKED).error
     assert "the ending must be one of" in bertcli("explain", "-m", labels, "x", "-o", tmp_path / "x.svg").error
     assert "the ending must be one of" in bertcli("heads", "-m", labels, "x", "-o", tmp_path / "x.png").error

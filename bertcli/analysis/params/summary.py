@@ -17,7 +17,7 @@ from bertcli.analysis.params.formula import expanded, factored, sum_of, with_num
 from bertcli.engine.seam import Axes, Module, Traced, Weight, extent, watching
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.model import Model
-from bertcli.network.heads import outputs
+from bertcli.network.heads import TITLES, outputs
 from bertcli.network.module import Parameter, parameters, twins, walk
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.tables import Column
@@ -112,7 +112,8 @@ class RowPlan(NamedTuple):
 
 def module_plans(model: Model, depth: int) -> list[RowPlan]:
     """A plan for every module at most `depth` levels below the whole model; the whole itself only for depth 0."""
-    types = {path: type(item).__name__ for path, item in walk(model.network) if isinstance(item, Module)}
+    modules = [(path, item) for path, item in walk(model.network) if isinstance(item, Module)]
+    types = {path: TITLES.get(path, type(item).__name__) for path, item in modules}
     levels: dict[str, int] = {}
     for path in types:
         levels[path] = levels[nearest(path.rpartition(".")[0], levels)] + 1 if path else 0

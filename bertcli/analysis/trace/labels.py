@@ -26,10 +26,11 @@ class Words(NamedTuple):
     output: str
 
 
-def words_for(places: Iterable[StepKey], arguments: Mapping[str, Any]) -> Words | None:
+def words_for(places: Iterable[StepKey], arguments: Mapping[str, Any], part: str) -> Words | None:
     """The words of the first place that has any, with the activation's name inserted.
 
-    A module's class that has none of its own is called what the class it derives from is called.
+    `part` is where in the network they are, such as a head. A module's class that has none of its own is called what
+    the class it derives from is called.
     """
     for kind, field, op in places:
         classes = [("network", "")] if kind is None else [(one.__module__, one.__qualname__) for one in kind.__mro__]
@@ -38,7 +39,10 @@ def words_for(places: Iterable[StepKey], arguments: Mapping[str, Any]) -> Words 
         if words is not None:
             activation = arguments.get("activation")
             title = "identity" if activation is None else ACTIVATIONS[activation].title
-            return words._replace(operation=words.operation.format(act=title))
+            group, operation, inputs, output = words
+            own = HEADS.get(part, {})
+            inputs = tuple(own.get(word, word) for word in inputs)
+            return Words(own.get(group, group), operation.format(act=title), inputs, own.get(output, output))
     return None
 
 
@@ -52,6 +56,12 @@ def chosen_words(inputs: Sequence[str], output: str, makers: Sequence[str]) -> t
     words = [word.split(" or ")[place if " or " in word else 0] for word in (*inputs, output)]
     return tuple(word[:1].upper() + word[1:] for word in words[:-1]), words[-1]
 
+
+# Of heads that may have the class of another head, the words that differ.
+HEADS = {
+    "qa": {"Token classifier": "Question answering", "W_c": "W_qa", "Label logits": "Start and end logits"},
+    "multiple_choice": {"Classifier": "Multiple choice", "W_c": "W_m", "Label logits": "Choice logit"},
+}
 
 # By the file of a class: groups, and below each: class.field op | operation | operands -> result. A family's words are
 # WORDS in its own file.

@@ -98,7 +98,9 @@ class Trace(Tracer, Account):
         matrices = [one for one in operands if not (one[2] is not None and one[1].ndim == 1)]
         matrices.sort(key=lambda one: one[2] is not None)  # data before parameters
         path = self._path(op, weights)
-        group, operation, names, name = words_for(self._places(op), ran.arguments) or Words("", op.name, (), "")
+        part = self.frame.path.partition(".")[0] if self.frame else ""
+        words = words_for(self._places(op), ran.arguments, part) or Words("", op.name, (), "")
+        group, operation, names, name = words
         sources = [one.home if isinstance(one, Weight) else one for _, value, _ in operands for one in value.source]
         makers = [self.steps[one].output.name for one in sources if isinstance(one, int)]
         names, name = chosen_words(names, name, makers)
