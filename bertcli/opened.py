@@ -109,7 +109,8 @@ class Opened:
         """Log that a folder's layers after the network (Dense, LayerNorm) are not `verb`: a pass does not hold them."""
         try:
             layers = (*self.sentence.dense, *self.sentence.scores) if self.path else ()
-        except BertcliError:  # modules that do not run: encode and rank refuse them, and the network is whole without
+        except BertcliError as error:  # encode and rank refuse such modules; the network is whole without them
+            logger.info("%s: what comes after the network does not run: %s", self.name, error)
             return
         if layers:
             count = sum(weights.array.size for layer in layers for weights in parameters(layer))

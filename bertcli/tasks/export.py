@@ -233,6 +233,8 @@ class GraphResults:
 
     def export(self, opset: int, *, half: bool = False) -> onnx_file.Export:
         """The graph of these results; with `half` its weights are stored as float16."""
+        if self.plan is None and self.head is None:
+            self.model.note_layers_after("in the graph")
         exporter = exporter_of(self.model.network, self.plan.dense if self.plan else (), opset=opset, half=half)
         results = exporter.watch(self._watchable)
         if self.head == "qa":

@@ -44,7 +44,12 @@ def test_layers_after_the_network_are_a_note_where_they_are_left_out(tmp_path: P
     folder = write_gemma(tmp_path)
     note = "the layers after the network (3,072 parameters) are not"
     assert f"{note} shown." in command("params", "-m", folder).err.splitlines()[-1]
+    exported = command("export", "-m", folder, tmp_path / "m.onnx", "--pooling", "none", "--no-check")
+    assert f"{note} in the graph." in exported.err.splitlines()[0]
     assert f"{note} compared." in command("diff", folder, folder, "tea").err.splitlines()[-1]
+    modules = (folder / "modules.json").read_text(encoding="utf-8")
+    (folder / "modules.json").write_text(modules.replace("models.Dense", "models.Unheard"), encoding="utf-8")
+    assert "what comes after the network does not run: " in command("params", "-m", folder).err.splitlines()[-1]
 
 
 def test_embeddinggemma_with_its_prompts(tmp_path: Path) -> None:
