@@ -3,8 +3,6 @@
 Names are imported on first use, so that `bertcli --help` need not wait for NumPy.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

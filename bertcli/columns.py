@@ -4,8 +4,6 @@ What such an object was made of is all that is pickled. The first batch in a pro
 that the processes of a machine share its weights; the objects of a process that name the same model share all of it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache

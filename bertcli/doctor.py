@@ -1,7 +1,5 @@
 """What a run's speed depends on: the library behind NumPy's products, its kernel and threads, and measured rates."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

@@ -1,7 +1,5 @@
 """The one class of errors that a user sees, and how a value that nobody checked is put into its message."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Iterable, Mapping
 from numbers import Integral

@@ -1,7 +1,5 @@
 """The building blocks as functions of plain arrays, without a model. None of them modifies its arguments."""
 
-from __future__ import annotations
-
 from math import sqrt
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A model to work with: from a folder or Hub id (`load`), or without weights from a variant's name (`variant`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import wraps
@@ -73,7 +71,7 @@ class Model(Opened):
         return encode(self, texts, wanted)
 
     @takes(Encode)
-    def encode_blocks(self, texts: Values, wanted: Encode) -> Generator[Block, None, None]:
+    def encode_blocks(self, texts: Values, wanted: Encode) -> "Generator[Block, None, None]":
         """The same as a stream of blocks in input order, so that nothing has to fit in memory.
 
         A block has `items`, which say what each vector is of, `vectors`, `failures` and `records()`.
@@ -83,14 +81,14 @@ class Model(Opened):
         return self._results(plan(self, wanted), texts, wanted.pairs)
 
     @takes(EncodeSparse)
-    def encode_sparse(self, texts: Values, wanted: EncodeSparse) -> list[SparseVector]:
+    def encode_sparse(self, texts: Values, wanted: EncodeSparse) -> "list[SparseVector]":
         """SPLADE: of each text the entries of the vocabulary whose weight is not 0, as (indices, values)."""
         from bertcli.tasks.sparse import plan
 
         return [vector for block in self._results(plan(self, wanted), texts, wanted.pairs) for vector in block.vectors]
 
     @takes(Classify)
-    def classify(self, texts: Values, wanted: Classify) -> list[Record]:
+    def classify(self, texts: Values, wanted: Classify) -> "list[Record]":
         """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first.
 
         The record of a text whose true label is given also has `true_label`. The head is "classifier" if there is one,
@@ -102,7 +100,7 @@ class Model(Opened):
         return _listed(self._results(plan(self, wanted), texts, wanted.pairs))
 
     @takes(FillMask)
-    def fill_mask(self, texts: Values, wanted: FillMask) -> list[Record]:
+    def fill_mask(self, texts: Values, wanted: FillMask) -> "list[Record]":
         """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}.
 
         The `top_k` most probable pieces for every mask, independently. A target of several pieces is scored as a whole,
@@ -114,7 +112,7 @@ class Model(Opened):
         return _listed(self._results(plan(self, wanted), texts, wanted.pairs))
 
     @takes(Score)
-    def score(self, texts: Values, wanted: Score) -> list[Record]:
+    def score(self, texts: Values, wanted: Score) -> "list[Record]":
         """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}.
 
         For a text without tokens: [], None and None. Each token except [CLS] and [SEP] is masked in a pass of its own.
@@ -126,7 +124,7 @@ class Model(Opened):
         return _listed(self._results(plan(self, wanted), texts, wanted.pairs))
 
     @takes(Tag)
-    def tag(self, texts: Values, wanted: Tag) -> list[Record]:
+    def tag(self, texts: Values, wanted: Tag) -> "list[Record]":
         """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}.
 
         start and end count characters of the text; with aggregation "none" every piece is {entity, score, index, word,
@@ -138,7 +136,7 @@ class Model(Opened):
         return _listed(self._results(plan(self, wanted), texts))
 
     @takes(Answer)
-    def answer(self, questions: Values, wanted: Answer) -> list[Record]:
+    def answer(self, questions: Values, wanted: Answer) -> "list[Record]":
         """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first.
 
         start and end count characters of the context, which is read in windows, as in `tag`, and never cut.
@@ -148,7 +146,7 @@ class Model(Opened):
         return _listed(self._results(plan(self, wanted), questions, wanted.contexts))
 
     @takes(Rank)
-    def rank(self, query: str | Iterable[str], wanted: Rank) -> list[Record]:
+    def rank(self, query: str | Iterable[str], wanted: Rank) -> "list[Record]":
         """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document.
 
         query: one for all documents; or as many as documents, where those of a query stand together and are ranked
@@ -158,13 +156,13 @@ class Model(Opened):
 
         return _listed(ranked(plan(self, wanted), pairs_of(query, wanted.documents)))
 
-    def _results(self, task: Task[B], texts: Values, pairs: Pairs = None) -> Generator[B, None, None]:
+    def _results(self, task: "Task[B]", texts: Values, pairs: Pairs = None) -> Generator[B, None, None]:
         from bertcli.tasks.run import results
 
         return results(task, from_values(texts, pairs))
 
 
-def _listed(blocks: Iterable[Records]) -> list[Record]:
+def _listed(blocks: "Iterable[Records]") -> "list[Record]":
     return [record for block in blocks for record in block.records]
 
 

@@ -1,7 +1,5 @@
 """An opened model: a network with its configuration, its tokenizer and its sentence settings, ready to compute."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -55,11 +53,11 @@ class Opened:
     network: Network = field(repr=False)
     name: str
     path: Path | None = None  # absolute: some files are read only when first needed
-    uses: tuple[TensorUse, ...] = field(default=(), repr=False)
+    uses: "tuple[TensorUse, ...]" = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     has_weights: bool = True
     engine: Engine = NUMPY
-    session: Session | None = field(default=None, repr=False)  # of ONNX Runtime, for the network that `stored` has
+    session: "Session | None" = field(default=None, repr=False)  # of ONNX Runtime, for the network that `stored` has
     stored: tuple[object, ...] = field(default=(), repr=False)  # config, heads, network and name as opening gave them
 
     @classmethod
@@ -92,14 +90,14 @@ class Opened:
         return bool(self.stored) and all(map(is_, self.stored, (self.config, self.heads, self.network, self.name)))
 
     @cached_property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> "Tokenizer":
         """The checkpoint's tokenizer, opened on first use."""
         from bertcli.tokens import Tokenizer  # only commands that read text import the tokenizers package
 
         return Tokenizer.open(self._folder(), self.config)
 
     @cached_property
-    def sentence(self) -> SentenceConfig:
+    def sentence(self) -> "SentenceConfig":
         """What the checkpoint's sentence-transformers files say about pooling, normalization and limits."""
         from bertcli.checkpoint.sentence import read_sentence_config
 

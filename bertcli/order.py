@@ -1,7 +1,5 @@
 """The order of scores, best first, that does not depend on rounding."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Batches without padding, each a function of (seed, step): pairs, runs of one document, and single sentences."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

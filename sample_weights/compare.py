@@ -4,8 +4,6 @@ python sample_weights/compare.py    writes transformers' top five for every cloz
 vectors of some sentences, into tests/data; needs torch, transformers, sentence-transformers and bertcli
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The texts as piece ids: documents held out first, a WordPiece vocabulary from the rest, one cache of arrays."""
 
-from __future__ import annotations
-
 import hashlib
 import lzma
 from collections.abc import Iterator

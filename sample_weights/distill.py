@@ -8,8 +8,6 @@ directions hold them (`directions`), and the cosines of all pairs of a batch. Ve
 are used again; another process may still be adding to them.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

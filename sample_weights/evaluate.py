@@ -1,7 +1,5 @@
 """Every number of the model card, from the exported folders in float32."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

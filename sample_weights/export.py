@@ -1,7 +1,5 @@
 """A network as a plain Hugging Face folder: config, float16 safetensors, tokenizer files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

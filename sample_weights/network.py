@@ -1,7 +1,5 @@
 """BERT for training on a CPU: stacked weights, bfloat16 products, the last layer only for the rows that are used."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 
 import numpy as np

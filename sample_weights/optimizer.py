@@ -1,7 +1,5 @@
 """Muon for the stacked hidden matrices, AdamW for everything else."""
 
-from __future__ import annotations
-
 import torch
 from network import Bert
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Masked words and next sentences together: the loop, its schedule, its checkpoints and its scores."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -4,8 +4,6 @@ The teacher is all-MiniLM-L6-v2 (Apache 2.0), run by bertcli itself. Its vectors
 so that training can begin with the first ones.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

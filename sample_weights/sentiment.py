@@ -1,7 +1,5 @@
 """Fine-tuning for sentiment: several seeds from one network, their weights averaged, the choice made on dev."""
 
-from __future__ import annotations
-
 import copy
 import multiprocessing
 import sys

@@ -7,8 +7,6 @@ Needs torch, tokenizers and safetensors. Stopped at any moment, the same command
 in SCRATCH.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files as torch.save writes them, put together by hand: pickles from their instructions, and the two containers."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zipfile

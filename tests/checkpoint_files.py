@@ -1,7 +1,5 @@
 """A checkpoint folder's files, written by hand: safetensors, shards and their index, sentence-transformers' JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

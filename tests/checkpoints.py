@@ -5,8 +5,6 @@ Every weight is a function of (seed, tensor's name, index): 64 hashed bits (spli
 only: no distribution of `numpy.random`, no transcendental function, so no version or platform changes a bit.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence

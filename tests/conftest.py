@@ -1,7 +1,5 @@
 """Fixtures every test may use."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Crashes between any two writes: calls that change the disk are counted, and from a chosen one on nothing happens."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Processes and threads that a test waits for, but not for ever: what hangs fails."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator, Sequence

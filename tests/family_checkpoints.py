@@ -5,8 +5,6 @@ the family's prefix, `N` is a layer's number, and `{a,b}` stands for each of its
 head adds. That the names and shapes are right is checked when the goldens are recorded.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from itertools import product

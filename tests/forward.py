@@ -1,7 +1,5 @@
 """What tasks compute, by hand: hidden states and log-probabilities of one text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

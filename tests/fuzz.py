@@ -6,8 +6,6 @@ is saved in --keep. Status 1 when something was. With `--engine atheris` the cas
 reach, where atheris is installed.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import hashlib

@@ -1,7 +1,5 @@
 """Damage of every kind to documents and bytes, and lines of text that mean harm: hypothesis strategies."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Mapping

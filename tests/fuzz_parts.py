@@ -3,8 +3,6 @@
 A case is a folder's files; reading it gives a result or a BertcliError of one short line, and nothing else.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

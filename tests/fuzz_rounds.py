@@ -1,7 +1,5 @@
 """Rounds of fuzzing: each in a process of its own, with a bound on its memory and on the time of each case."""
 
-from __future__ import annotations
-
 import contextlib
 import mmap
 import os
@@ -47,7 +45,7 @@ class Outcomes:
         self.slowest = 0.0
         self.peak = 0  # bytes resident beyond the process's at its start
 
-    def add(self, other: Outcomes) -> None:
+    def add(self, other: "Outcomes") -> None:
         self.counts += other.counts
         self.found |= other.found
         self.slowest, self.peak = max(self.slowest, other.slowest), max(self.peak, other.peak)

@@ -1,7 +1,5 @@
 """Files of vectors to search in, damaged: parts of the fuzzer."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from importlib import import_module

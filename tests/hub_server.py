@@ -5,8 +5,6 @@ ETag, commit and byte ranges; large files (.safetensors, .bin) are redirected, a
 is the same server under the name localhost. Errors carry the Hub's X-Error-Code.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading
@@ -56,7 +54,7 @@ class Hub:
         self.requests: list[Request] = []
         self.server: ThreadingHTTPServer | None = None
 
-    def __enter__(self) -> Hub:
+    def __enter__(self) -> "Hub":
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
         self.server.daemon_threads = True
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()

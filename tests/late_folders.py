@@ -1,7 +1,5 @@
 """Small random models of late interaction in their three layouts, on several families."""
 
-from __future__ import annotations
-
 import json
 import string
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """`bertcli.Encode` that writes down, for each batch, who computed it, when, and how much memory that took."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Models made of modules, as sentence-transformers 5.4 and later save them: a cross-encoder, and a Router."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

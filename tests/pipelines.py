@@ -1,7 +1,5 @@
 """What transformers' pipelines and CrossEncoder say (recorded in tests/reference/tasks.json), and how to compare."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Texts that files hold, and what is said of files that hold none."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

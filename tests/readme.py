@@ -1,7 +1,5 @@
 """The README's examples: what each one runs and prints. `python tests/readme.py` writes the outputs anew."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Sentence-transformers folders on families other than BERT, with the file names of older versions."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

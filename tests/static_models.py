@@ -1,7 +1,5 @@
 """Static models in every layout that sentence-transformers and model2vec have written."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The command line run inside this process, as a test sees it: status, standard output, standard error."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

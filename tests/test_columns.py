@@ -1,7 +1,5 @@
 """The tasks on batches of columns, as engines pass them: what comes back, and what becomes of rows without a text."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import os
@@ -49,7 +47,7 @@ class Frame:
     def __getitem__(self, name: str) -> Series:
         return self.columns[name]
 
-    def assign(self, **columns: Any) -> Frame:
+    def assign(self, **columns: Any) -> "Frame":
         return Frame({**{name: series.values for name, series in self.columns.items()}, **columns})
 
 

@@ -7,8 +7,6 @@ They take hundreds of megabytes and minutes, so a plain run leaves them out:
 Ray and Spark lose a worker in the middle, and Ray a node. Spark needs Java 17.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The blocks of bertcli.functional, given what they do not expect."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

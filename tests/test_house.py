@@ -1,7 +1,5 @@
 """The layout of the package: imports point one way without circles, and each heavy package is imported in one place."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

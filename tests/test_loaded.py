@@ -3,8 +3,6 @@
 The numbers are what is reached, and only get smaller. `python tests/test_loaded.py` prints which files they are.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

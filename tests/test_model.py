@@ -1,7 +1,5 @@
 """The model object: what it accepts, shares and refuses; and what the loader says of every tensor."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import pickle

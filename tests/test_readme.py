@@ -1,7 +1,5 @@
 """Every example in the README runs and prints what it shows there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The wheel that users install: it is built once, unpacked, and run away from the sources."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -3,8 +3,6 @@
 Their vocabularies are made here, word by word, and not trained: the same on every machine.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

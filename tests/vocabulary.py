@@ -1,7 +1,5 @@
 """A WordPiece vocabulary of a few hundred real-looking pieces, and the tokenizer files that go with it."""
 
-from __future__ import annotations
-
 import json
 import string
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Attention weights of a traced pass for people to look at: shades in a terminal, a matrix."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ Where the steps are not the same, layers are compared instead, by linear CKA (Ko
     CKA(X, Y) = ‖YᵀX‖²_F / (‖XᵀX‖_F ‖YᵀY‖_F)        X, Y [token, feature], columns centered
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -5,8 +5,6 @@
 n + 1 passes for n words, computed in batches. Contributions are not shares of a whole: they need not add up to f(text).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from logging import getLogger

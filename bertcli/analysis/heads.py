@@ -7,8 +7,6 @@
 Each but `change` is a mean over all query tokens of all texts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

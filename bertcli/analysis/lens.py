@@ -6,8 +6,6 @@ Layer 0 is the embeddings' output, the last layer what the model answers. The he
 an early layer that predicts nonsense may know more than it can say through that head.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

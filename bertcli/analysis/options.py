@@ -1,7 +1,5 @@
 """What the views of a model at work can be asked for: said once, as `bertcli.tasks.options` says it for the tasks."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 

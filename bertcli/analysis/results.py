@@ -5,8 +5,6 @@ word    ln p(word | rest), the log-probability of a word at the text's mask
 other   the cosine of the text's vector with that of another text, as `encode` gives them
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Sequence
@@ -55,12 +53,12 @@ class Result(NamedTuple):
     probability: Callable[[float], float] | None = None
 
 
-def prepared(model: Model, text: str, asked: Asked) -> str:
+def prepared(model: "Model", text: str, asked: Asked) -> str:
     """The text as the tokenizer gets it: for a cosine with the prompt of a sentence model, as `encode` does."""
     return text if asked.other is None else prepare(model, Encode())[0].prepared(text)
 
 
-def tokens_of(model: Model, text: str, pair: str | None = None, limit: int | None = None) -> Tokens:
+def tokens_of(model: "Model", text: str, pair: str | None = None, limit: int | None = None) -> Tokens:
     """A text's tokens; one that is too long is cut, with a warning. BertcliError if there are none."""
     limit = length_limit(model, None) if limit is None else limit
     (tokens,) = model.tokenizer.encode([text], None if pair is None else [pair], limit)
@@ -71,12 +69,12 @@ def tokens_of(model: Model, text: str, pair: str | None = None, limit: int | Non
     return tokens
 
 
-def spelled(model: Model, id: int) -> str:
+def spelled(model: "Model", id: int) -> str:
     """A piece of the vocabulary as it reads by itself, and as `fill-mask` shows it."""
     return model.tokenizer.spelling([model.tokenizer.piece(id)]).alone
 
 
-def sentence_of(model: Model, tokens: Tokens, text: str, asked: Asked) -> Sentence:
+def sentence_of(model: "Model", tokens: Tokens, text: str, asked: Asked) -> Sentence:
     """Tokens as a sentence whose result is asked about.
 
     Errors: BertcliError for several masks, or none where a word is asked about.
@@ -90,14 +88,14 @@ def sentence_of(model: Model, tokens: Tokens, text: str, asked: Asked) -> Senten
     return Sentence(tokens.ids, tokens.segments, positions[0])
 
 
-def _asks_for_word(model: Model, tokens: Tokens, asked: Asked) -> bool:
+def _asks_for_word(model: "Model", tokens: Tokens, asked: Asked) -> bool:
     """Whether the result is that of a mask: a word is asked for, or nothing is and the text has a mask."""
     if asked.word is not None or asked.label is not None or asked.other is not None:
         return asked.word is not None
     return "mlm" in model.heads and model.tokenizer.mask_id in tokens.ids
 
 
-def result_of(model: Model, sentence: Sentence, asked: Asked) -> Result:
+def result_of(model: "Model", sentence: Sentence, asked: Asked) -> Result:
     """The result that is asked about; the label or word that is not named is the one the model predicts here.
 
     Errors: BertcliError for a missing head, and an unknown label or word.
@@ -109,7 +107,7 @@ def result_of(model: Model, sentence: Sentence, asked: Asked) -> Result:
     return _log_odds(model, sentence, asked.label)
 
 
-def _log_odds(model: Model, sentence: Sentence, label: str | None) -> Result:
+def _log_odds(model: "Model", sentence: Sentence, label: str | None) -> Result:
     """x_label - ln Σ exp(x_other), the log-odds of a softmax; with a sigmoid, and for regression, x_label itself."""
     head = chosen_head(model, None)
     check_head(model, head, "Explaining a label")
@@ -129,7 +127,7 @@ def _log_odds(model: Model, sentence: Sentence, label: str | None) -> Result:
     return Result(labels[best], f"the log-odds of {labels[best]}", of, lambda odds: float(sigmoid(np.array(odds))))
 
 
-def _log_probability(model: Model, sentence: Sentence, word: str | None) -> Result:
+def _log_probability(model: "Model", sentence: Sentence, word: str | None) -> Result:
     """x_word - ln Σ exp(x), where x = MLM(hidden state of the mask)."""
     check_head(model, "mlm", "Explaining a mask")
     pieces = (_mask_logits(model, [sentence])[0].argmax(),) if word is None else model.tokenizer.pieces_of(word)
@@ -145,7 +143,7 @@ def _log_probability(model: Model, sentence: Sentence, word: str | None) -> Resu
     return Result(target, f"the log-probability of {target} at the mask", of, math.exp)
 
 
-def _cosine(model: Model, other: str) -> Result:
+def _cosine(model: "Model", other: str) -> Result:
     """cos(v, w), where w is the vector of the other text."""
     task = plan(model, Encode())
 
@@ -157,7 +155,7 @@ def _cosine(model: Model, other: str) -> Result:
     return Result(other, f"the cosine with {other!r}", lambda sentences: vectors(sentences).astype(np.float64) @ vector)
 
 
-def _mask_logits(model: Model, sentences: Sequence[Sentence]) -> Numbers:
+def _mask_logits(model: "Model", sentences: Sequence[Sentence]) -> Numbers:
     """What the masked-language-model head says at the mask of each sentence: [sentence, vocabulary]."""
     batch = pack(sentences)
     rows = batch.first + np.array([sentence.mask for sentence in sentences])

@@ -5,8 +5,6 @@ way, the model that was there before stays. What becomes part of a path is check
 does is the client's affair.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import sys

@@ -4,8 +4,6 @@ In the cache, `models--ORGANIZATION--NAME/refs/REVISION` holds a commit, `snapsh
 without the Hub client, so a cached model needs neither its import nor the network.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """A model's name -> its folder: an existing folder, else the Hugging Face cache, else a download."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -4,8 +4,6 @@ Three layouts: sentence-transformers' MultiVectorEncoder, PyLate up to version 3
 meaning: sentence-transformers 6, which reads all three.
 """
 
-from __future__ import annotations
-
 import string
 from pathlib import Path
 from typing import Any, NamedTuple

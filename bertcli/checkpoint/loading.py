@@ -1,7 +1,5 @@
 """A network from a checkpoint folder, with an account of every tensor in it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ never skipped, and a class that a file names is looked up here, never imported. 
 modules of sentence-transformers 2 to 6.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re
@@ -118,7 +116,7 @@ class SentenceConfig(NamedTuple):
     sparse: SparsePooling | None = None
     scores: tuple[Dense | LayerNorm, ...] = ()
     routed: bool = False
-    late: LateInteraction | None = None
+    late: "LateInteraction | None" = None
 
 
 class _Module(NamedTuple):
@@ -188,7 +186,7 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
     return found._replace(dense=dense_layers)
 
 
-def read_late(folder: Path) -> LateInteraction | None:
+def read_late(folder: Path) -> "LateInteraction | None":
     """How a late-interaction model reads queries and documents; None for any other model."""
     own, kinds = read_optional(folder / MODEL_FILE), _kinds(folder)
     stanford = not kinds and STANFORD in str(read_optional(folder / "config.json").get("architectures"))

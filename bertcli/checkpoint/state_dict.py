@@ -17,8 +17,6 @@ instruction that does more, so no code can run. It reads what torch.save writes 
 Every file takes bounded time and memory: the limits below hold for the pickle, the zip's members and the tensors.
 """
 
-from __future__ import annotations
-
 import io
 import struct
 from enum import Enum

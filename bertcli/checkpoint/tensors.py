@@ -11,8 +11,6 @@ used. The drawback: if another program truncates the file while it is mapped, th
 every program that maps files. A file that is already too short is refused.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from pathlib import Path
@@ -74,7 +72,7 @@ class StoredTensor(NamedTuple):
         values.setflags(write=False)
         return values
 
-    def equals(self, other: StoredTensor) -> bool:
+    def equals(self, other: "StoredTensor") -> bool:
         """Whether these are the same numbers in float32; read in parts, up to the first that differs."""
         if self.shape != other.shape:
             return False
@@ -84,7 +82,7 @@ class StoredTensor(NamedTuple):
         parts = (slice(i, i + TOGETHER) for i in range(0, self.array.size, TOGETHER))
         return all(np.array_equal(one._part(part).float32(), two._part(part).float32()) for part in parts)
 
-    def _part(self, part: slice) -> StoredTensor:
+    def _part(self, part: slice) -> "StoredTensor":
         return self._replace(array=self.array[part])
 
 

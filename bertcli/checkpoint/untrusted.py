@@ -1,7 +1,5 @@
 """Small untrusted files: read with limits on size, depth and numbers, and refused with a one-sentence error."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

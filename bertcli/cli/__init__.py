@@ -1,7 +1,5 @@
 """The command line. Of it only this file and process.py run before Ctrl-C and closed pipes are handled."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """bertcli answer"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -48,7 +46,7 @@ class _Questions(InputOptions):
 class _Job(Job):
     texts: _Questions
 
-    def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> Texts:
+    def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> "Texts":
         from bertcli.files.inputs import takes_columns
 
         asked = self.texts

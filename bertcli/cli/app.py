@@ -1,7 +1,5 @@
 """The application: its commands, functions whose parameters are groups of options, as functions that Typer runs."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import traceback
@@ -11,8 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import Field, fields, is_dataclass
 from functools import cache
 from importlib import import_module
-from inspect import Parameter, Signature
-from typing import Annotated, Any, get_type_hints
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -22,7 +20,7 @@ from bertcli.cli.options import DebugOptions, name_of, wrong
 from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
 from bertcli.errors import BertcliError
 from bertcli.report.tables import visible
-from bertcli.tasks.options import hints_of, kinds_of
+from bertcli.tasks.options import kinds_of
 
 PANELS = {  # of --help: the commands in each, which are modules of this package
     "Run": ("encode", "classify", "fill-mask", "score", "tag", "answer", "rank"),
@@ -101,8 +99,7 @@ def register(app: typer.Typer, function: Callable[..., None], panel: str) -> Non
     Typer only handles single parameters, so each group is split into its fields for the command line and reassembled
     for the call.
     """
-    groups = get_type_hints(function)
-    del groups["return"]
+    groups = {one.name: one.annotation for one in signature(function).parameters.values()}
 
     def run(**values: Any) -> None:
         with reported(values["debug"]):
@@ -118,9 +115,8 @@ def register(app: typer.Typer, function: Callable[..., None], panel: str) -> Non
 
 def _parameters(group: Any) -> Iterator[Parameter]:
     """The parameters of a group of options, which may hold other groups."""
-    hints = hints_of(group)
     for one in fields(group):
-        kind, default = hints[one.name], one.default
+        kind, default = one.type, one.default
         if is_dataclass(kind):
             yield from _parameters(kind)
         elif one.metadata:  # one without is no option
@@ -139,18 +135,18 @@ def _parameters(group: Any) -> Iterator[Parameter]:
 
 def _gathered(group: Any, values: dict[str, Any]) -> Any:
     """The group with these values. Wrong usage is a typer.BadParameter."""
-    hints, found = hints_of(group), {}
+    chosen: dict[str, Any] = {}
     for one in fields(group):
-        if is_dataclass(hints[one.name]):
-            found[one.name] = _gathered(hints[one.name], values)
+        if is_dataclass(one.type):
+            chosen[one.name] = _gathered(one.type, values)
         elif one.metadata:
-            found[one.name] = _value(one, values[one.name])
+            chosen[one.name] = _value(one, values[one.name])
     try:
-        return group(**found)
+        return group(**chosen)
     except BertcliError as error:  # options that contradict each other
-        given = [name_of(one) for one in fields(group) if one.metadata and found[one.name] not in (None, one.default)]
-        named = ", ".join(name for name in given if name in str(error))
-        raise typer.BadParameter(str(error), param_hint=named or None) from None
+        named = [name_of(one) for one in fields(group) if one.metadata and chosen[one.name] not in (None, one.default)]
+        hint = ", ".join(name for name in named if name in str(error))
+        raise typer.BadParameter(str(error), param_hint=hint or None) from None
 
 
 def _value(one: Field[Any], value: Any) -> Any:

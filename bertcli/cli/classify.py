@@ -1,7 +1,5 @@
 """bertcli classify"""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
@@ -106,7 +104,7 @@ def _choices(job: Job) -> tuple[Job, list[str]]:
     return replace(job, texts=replace(job.texts, texts=texts)), choices
 
 
-def _print_report(accuracy: Accuracy, to_stdout: bool) -> None:
+def _print_report(accuracy: "Accuracy", to_stdout: bool) -> None:
     from bertcli.report.tables import print_table  # brings rich
 
     rows = [[cell(value) for value in score] for score in accuracy.scores()]

@@ -1,7 +1,5 @@
 """bertcli diff"""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """bertcli doctor"""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """bertcli encode: vectors as records, in a file of arrays, or compared with each other."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -103,7 +101,7 @@ class StorageOptions:
             return ARRAYS
         return (*ARRAYS, PARQUET) if one_a_text else SEVERAL
 
-    def form(self, run: Run[Encode], width: int) -> VectorForm:
+    def form(self, run: Run[Encode], width: int) -> "VectorForm":
         """How vectors of this width are stored."""
         from bertcli.files.shards import signature
         from bertcli.files.vectors import VectorForm
@@ -186,7 +184,7 @@ def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOpti
         run.end(run.records(lambda texts, start: record_blocks(results(task, texts, start)), table))
 
 
-def _dense(run: Run[Encode]) -> tuple[PreparedTask[Any], int, Table]:
+def _dense(run: Run[Encode]) -> "tuple[PreparedTask[Any], int, Table]":
     """The task, how many numbers its vectors have, and how they are shown."""
     from bertcli.tasks.encode import plan
 
@@ -194,7 +192,7 @@ def _dense(run: Run[Encode]) -> tuple[PreparedTask[Any], int, Table]:
     return task, task.plan.width, Table(COLUMNS, _rows) if task.plan.pooling else Table(TOKEN_COLUMNS, _token_rows)
 
 
-def _sparse(run: Run[Encode], storage: StorageOptions) -> tuple[PreparedTask[Any], int, Table]:
+def _sparse(run: Run[Encode], storage: StorageOptions) -> "tuple[PreparedTask[Any], int, Table]":
     """The same for sparse vectors."""
     from bertcli.tasks.sparse import plan
 

@@ -1,7 +1,5 @@
 """bertcli explain"""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -53,7 +51,7 @@ def explain(
     show_each(found, "explain", given, output, _show, partial(views.explain_page, model=opened.name))
 
 
-def _show(one: Explanation) -> None:
+def _show(one: "Explanation") -> None:
     from bertcli.report.documents import print_document
     from bertcli.report.tables import Mark, print_marked
 

@@ -1,7 +1,5 @@
 """bertcli export"""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass, replace
 from typing import Literal

@@ -1,7 +1,5 @@
 """bertcli heads"""
 
-from __future__ import annotations
-
 from bertcli.analysis import options
 from bertcli.cli.job import open_model
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, ThreadOptions

@@ -1,7 +1,5 @@
 """What the run commands share: options, the model, the texts, and where results go, which may be resumed."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys
@@ -67,7 +65,7 @@ class Job:
         *,
         sample: str | None = MASKED_SAMPLE,
         endings: tuple[str, ...] = RECORDS,
-    ) -> Run[W]:
+    ) -> "Run[W]":
         """Open the texts and the model; a result that cannot be written, or resumed, is refused before any work.
 
         `wanted` are the task's options, `options` more of the command that affect the results. Without a `sample` a
@@ -107,7 +105,7 @@ class Job:
         model = open_model(self.model, sample or MASKED_SAMPLE, self.engine)
         return Run(command, wanted, {**by_name(wanted), **options}, job, source, model)
 
-    def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> Texts:
+    def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> "Texts":
         """The texts to work on."""
         return read_texts(self.texts, self.output, id_column, label_column, keep_going)
 
@@ -125,16 +123,16 @@ class Run(Generic[W]):
     wanted: W
     options: Mapping[str, Any]
     job: Job
-    texts: Texts
-    model: Opened
+    texts: "Texts"
+    model: "Opened"
 
-    def write(self, task: RecordTask, table: Table) -> None:
+    def write(self, task: "RecordTask", table: "Table") -> None:
         """Write what a task makes of the texts, and end the run."""
         from bertcli.tasks.run import results
 
         self.end(self.records(partial(results, task), table))
 
-    def records(self, begin: Begin[Records], table: Table, accuracy: Accuracy | None = None) -> Progress:
+    def records(self, begin: "Begin[Records]", table: "Table", accuracy: "Accuracy | None" = None) -> "Progress":
         """Write records to their destination; `accuracy` counts them all.
 
         `begin(texts, progress)` gives them, from where `progress` has got to.
@@ -156,7 +154,7 @@ class Run(Generic[W]):
                     write(record)
         return progress
 
-    def _record_form(self, table: Table) -> RecordForm | TableForm:
+    def _record_form(self, table: "Table") -> "RecordForm | TableForm":
         from bertcli.files.forms import RecordForm, TableForm
 
         file = str(self.job.output.output)
@@ -166,25 +164,25 @@ class Run(Generic[W]):
         keys = [key for key, option in given.items() if self.options.get(option) is not None]
         return TableForm(file, table, [*keys, "error"])  # always there, as --keep-going may come with --resume
 
-    def vectors(self, form: VectorForm, begin: Begin[Any]) -> None:
+    def vectors(self, form: "VectorForm", begin: Begin[Any]) -> None:
         """Write blocks of vectors to a file of arrays, and end the run; `begin` as in `records`."""
         from bertcli.files.vectors import failures_shown
 
         progress = self._into_file(form, begin, lambda block: (block.items, block.failures, block.vectors))
         self.end(progress, failures_shown(str(self.job.output.output)))
 
-    def end(self, progress: Progress, where: str = "each one's record says why") -> None:
+    def end(self, progress: "Progress", where: str = "each one's record says why") -> None:
         """Raise BertcliError if there were texts that could not be used."""
         if progress.failed:
             raise BertcliError(f"{progress.failed:,} of {progress.texts:,} texts could not be used; {where}.")
 
     def _into_file(
         self,
-        form: RecordForm | TableForm | VectorForm,
+        form: "RecordForm | TableForm | VectorForm",
         begin: Begin[Any],
         parts: Callable[[Any], tuple[Any, ...]],
-        accuracy: Accuracy | None = None,
-    ) -> Progress:
+        accuracy: "Accuracy | None" = None,
+    ) -> "Progress":
         """Write blocks to a file from where an earlier run of it got to; the form takes `parts` of each."""
         from bertcli.files.shards import Shards
         from bertcli.tasks.task import Progress
@@ -236,7 +234,7 @@ class Run(Generic[W]):
             with closing(progress(blocks, self.command, reached)) as shown:
                 yield shown
 
-    def _fingerprint(self, files: Sequence[Path]) -> Fingerprint:
+    def _fingerprint(self, files: Sequence[Path]) -> "Fingerprint":
         import numpy
 
         import bertcli
@@ -261,7 +259,7 @@ class Run(Generic[W]):
         }
 
 
-def files_of(source: Texts) -> list[Path] | None:
+def files_of(source: "Texts") -> list[Path] | None:
     """The files the texts come from; None where they cannot be read a second time."""
     if source.files is None or not all(Path(file).is_file() for file in source.files):
         return None
@@ -280,7 +278,7 @@ def set_threads(work: ThreadOptions) -> None:
         set_thread_count(work.threads)
 
 
-def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> Model:
+def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> "Model":
     """The model asked for, or the bundled sample, with a note on standard error."""
     from bertcli.model import load
 
@@ -297,7 +295,7 @@ def read_texts(
     label_column: str | None = None,
     keep_going: bool = False,
     called: str = "text",
-) -> Texts:
+) -> "Texts":
     """The texts asked for: arguments, files (none of which may be the output), or stdin.
 
     `called` is the word for a text in messages. Wrong usage is a typer.BadParameter.

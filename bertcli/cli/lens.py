@@ -1,7 +1,5 @@
 """bertcli lens"""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -39,7 +37,7 @@ def lens(
     show_each(found, "lens", given, output, _show, partial(views.lens_page, model=opened.name))
 
 
-def _show(one: Lens) -> None:
+def _show(one: "Lens") -> None:
     from bertcli.report.documents import print_document
     from bertcli.report.tables import visible
 

@@ -1,7 +1,5 @@
 """Texts with what was found in them marked: in color on a terminal, and on a page."""
 
-from __future__ import annotations
-
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """bertcli merge"""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
 

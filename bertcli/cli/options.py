@@ -1,7 +1,5 @@
 """Options in groups, declared as those of the tasks are: the groups that several commands share."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Container
 from dataclasses import Field, dataclass, field, fields

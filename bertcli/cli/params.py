@@ -1,7 +1,5 @@
 """bertcli params, and what trace shares with it: the model they analyze, which need not have weights"""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +74,7 @@ class AnalyzedOptions:
         return self.variant is not None or self.config is not None
 
 
-def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int | None = None) -> Model:
+def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int | None = None) -> "Model":
     """The checkpoint, variant or configuration asked for, else the bundled sample. Wrong usage is a typer.BadParameter.
 
     With a `seed` a variant or a configuration has random weights. A
@@ -169,7 +167,7 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions
     print_document(document, wanted.format)
 
 
-def _counted(models: list[Model], analyzed: AnalyzedOptions, wanted: ParamsOptions) -> Document:
+def _counted(models: "list[Model]", analyzed: AnalyzedOptions, wanted: ParamsOptions) -> "Document":
     """The rows of a model, which --plot also draws, or those of two side by side."""
     from bertcli.analysis.params import params
     from bertcli.analysis.params.summary import summary_document
@@ -193,7 +191,7 @@ def _counted(models: list[Model], analyzed: AnalyzedOptions, wanted: ParamsOptio
     return summary_document(found[0], wanted.formulas)
 
 
-def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> Document:
+def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> "Document":
     from bertcli.checkpoint.hub import find_model
 
     folder = find_model(**model.wanted(MASKED_SAMPLE))  # a name that is wrong is told at once
@@ -204,7 +202,7 @@ def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> Document:
     return tensors_document(model.model or MASKED_SAMPLE, opened.uses)
 
 
-def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> Model:
+def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> "Model":
     """The model to compare with: a variant or configuration with the requested sizes and heads, else a checkpoint."""
     from bertcli.model import load, variant
     from bertcli.models.registry import variants

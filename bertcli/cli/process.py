@@ -1,7 +1,5 @@
 """The process around a command: signals that ask it to end (Ctrl-C, SIGTERM, a closed terminal), and closed streams."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

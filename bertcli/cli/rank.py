@@ -1,7 +1,5 @@
 """bertcli rank"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -52,7 +50,7 @@ class _Rows(InputOptions):
 class _Job(Job):
     texts: _Documents
 
-    def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> Texts:
+    def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> "Texts":
         asked = self.texts
         if asked.query_column is not None:
             if asked.texts:

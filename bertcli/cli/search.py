@@ -1,7 +1,5 @@
 """The rows of a file of vectors nearest to a query: what `bertcli encode --query … --against …` does."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -81,7 +79,7 @@ def search_stored(search: SearchOptions, job: Job, wanted: Encode, id_column: st
             write({"query": query, "nearest": best})
 
 
-def _check_model(model: Model, stored: StoredVectors) -> None:
+def _check_model(model: "Model", stored: StoredVectors) -> None:
     """Refuse vectors of another model; note where the file does not say whose they are."""
     if stored.model is None:
         logger.info("%s does not say which model made its vectors; it must be this one.", stored.file)

@@ -1,7 +1,5 @@
 """bertcli tokenize"""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

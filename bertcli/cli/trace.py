@@ -1,7 +1,5 @@
 """bertcli trace"""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -138,7 +136,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     _show(shapes, wanted)
 
 
-def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
+def _run(model: "Model", size: tuple[int, int], wanted: TraceOptions) -> None:
     """Run a pass with real numbers, of the text or of so many random sentences and tokens; show what is asked for."""
     from bertcli.analysis.attention import keeps_attention, parse_choice
     from bertcli.analysis.trace import trace as traced
@@ -181,7 +179,7 @@ def _run(model: Model, size: tuple[int, int], wanted: TraceOptions) -> None:
         _show(trace, wanted)
 
 
-def _write(whole: Pass, wanted: TraceOptions) -> None:
+def _write(whole: "Pass", wanted: TraceOptions) -> None:
     """The page of a pass, or its notes."""
     from bertcli.analysis.trace.page import pass_notes, pass_page
     from bertcli.files.shards import save
@@ -193,7 +191,7 @@ def _write(whole: Pass, wanted: TraceOptions) -> None:
     logger.info("%s holds %s kB.", wanted.output, f"{len(text) / 1e3:,.0f}")
 
 
-def _show(trace: Trace, wanted: TraceOptions, results: Sequence[str] = ()) -> None:
+def _show(trace: "Trace", wanted: TraceOptions, results: Sequence[str] = ()) -> None:
     """Print the table of steps, or draw the roofline."""
     from bertcli.report.documents import print_document
     from bertcli.report.tables import terminal_width
@@ -214,7 +212,7 @@ def _show(trace: Trace, wanted: TraceOptions, results: Sequence[str] = ()) -> No
     print_document(trace.document(all_layers=wanted.all_layers, width=width, results=results), wanted.format)
 
 
-def _show_attention(trace: Trace, pieces: list[str], choice: Choice, wanted: TraceOptions) -> None:
+def _show_attention(trace: "Trace", pieces: list[str], choice: "Choice", wanted: TraceOptions) -> None:
     """Print attention weights of a traced pass over these pieces."""
     from bertcli.analysis import attention
     from bertcli.report.documents import print_document

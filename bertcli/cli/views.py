@@ -1,7 +1,5 @@
 """What explain, lens, heads and diff share: options, a progress bar, and where a view goes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -38,7 +36,7 @@ class DocumentOptions:
 V = TypeVar("V", bound="View")
 
 
-def sample_for(wanted: Asked, texts: InputOptions) -> str:
+def sample_for(wanted: "Asked", texts: InputOptions) -> str:
     """The bundled model that has such a result."""
     if wanted.other is not None:
         return SENTENCE_SAMPLE
@@ -46,7 +44,7 @@ def sample_for(wanted: Asked, texts: InputOptions) -> str:
     return MASKED_SAMPLE if masked else SENTIMENT_SAMPLE
 
 
-def begin(texts: InputOptions, threads: ThreadOptions, output: str | None, endings: tuple[str, ...]) -> Texts:
+def begin(texts: InputOptions, threads: ThreadOptions, output: str | None, endings: tuple[str, ...]) -> "Texts":
     """The texts asked for, counted if they are at hand. A file that cannot be written is refused before any work."""
     from bertcli.files.texts import Texts
 
@@ -63,7 +61,7 @@ def begin(texts: InputOptions, threads: ThreadOptions, output: str | None, endin
 def show_each(
     found: Iterable[V],
     task: str,
-    texts: Texts,
+    texts: "Texts",
     output: OutputOptions,
     show: Callable[[V], None],
     page: Callable[[Sequence[V]], str],

@@ -3,8 +3,6 @@
 Does not import NumPy, because the kernel has to be chosen before NumPy is first imported.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

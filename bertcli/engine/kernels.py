@@ -10,8 +10,6 @@ The loops run on the calling thread. Sharing the blocks of one array among threa
 cores busy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple

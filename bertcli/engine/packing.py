@@ -1,7 +1,5 @@
 """Sentences packed end to end: there is no padding, so nothing is computed for it and no mask is needed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -50,7 +48,7 @@ class SameLength(NamedTuple):
         """Of the first sentence, where its queries and keys stand, given the positions of all."""
         return divided(queries[self.queries], 0, self.sentences)[0], divided(keys[self.keys], 0, self.sentences)[0]
 
-    def aligned(self, queries: Integers, keys: Integers) -> Iterator[SameLength]:
+    def aligned(self, queries: Integers, keys: Integers) -> "Iterator[SameLength]":
         """The same group, sentence by sentence if their queries or keys do not stand at the same positions."""
         positions = (queries[self.queries], keys[self.keys])
         by_sentence = [rows.reshape(self.sentences, -1) for rows in positions]
@@ -59,7 +57,7 @@ class SameLength(NamedTuple):
         else:
             yield from self.cut(1)
 
-    def near(self, window: int) -> Iterator[SameLength]:
+    def near(self, window: int) -> "Iterator[SameLength]":
         """The same group; queries further than `window` behind the last key of the only sentence are without keys."""
         last = self.queries.start + self.key_length + window
         if self.sentences > 1 or self.queries.stop <= last:
@@ -68,7 +66,7 @@ class SameLength(NamedTuple):
             yield self._replace(queries=slice(self.queries.start, last))
             yield SameLength(1, slice(last, self.queries.stop), slice(self.keys.start, self.keys.start))
 
-    def some(self, queries: slice, keys: slice) -> SameLength:
+    def some(self, queries: slice, keys: slice) -> "SameLength":
         """Of the only sentence, these queries and keys; of several, all."""
         if self.sentences > 1:
             return self
@@ -79,7 +77,7 @@ class SameLength(NamedTuple):
             slice(key + keys.start, key + keys.stop),
         )
 
-    def cut(self, sentences: int) -> Iterator[SameLength]:
+    def cut(self, sentences: int) -> "Iterator[SameLength]":
         """The same group in parts of at most this many sentences."""
         query_length, key_length = self.query_length, self.key_length
         for first in range(0, self.sentences, sentences):
@@ -130,7 +128,7 @@ class Packed:
     groups: tuple[SameLength, ...]
 
     @classmethod
-    def of(cls, ids: Integers, segments: Integers, positions: Integers, lengths: Integers) -> Packed:
+    def of(cls, ids: Integers, segments: Integers, positions: Integers, lengths: Integers) -> "Packed":
         """Sentences of these lengths; adjacent ones of equal length are computed together."""
         return cls(ids, segments, positions, np.cumsum(np.append(0, lengths)), _groups(lengths, lengths))
 
@@ -167,7 +165,7 @@ class Packed:
                 blocks += _local_blocks(group, number, heads, window, *positions)
         return blocks
 
-    def micro_batches(self) -> list[MicroBatch]:
+    def micro_batches(self) -> "list[MicroBatch]":
         """The batch in cache-sized parts, one per core at a time; undivided where that would be slower."""
         total, cores = len(self.ids), thread_count()
         rounds = -(-total // (MOST_TOKENS * cores))
@@ -181,25 +179,25 @@ class Packed:
                 return parts
         return [MicroBatch(self, slice(0, total))]
 
-    def _micro_batch(self, first: int, last: int) -> MicroBatch:
+    def _micro_batch(self, first: int, last: int) -> "MicroBatch":
         offsets = self.offsets[first : last + 1]
         rows = slice(int(offsets[0]), int(offsets[-1]))
         return MicroBatch(Packed.of(self.ids[rows], self.segments[rows], self.positions[rows], np.diff(offsets)), rows)
 
-    def narrow(self, rows: Integers) -> Packed:
+    def narrow(self, rows: Integers) -> "Packed":
         """The same batch with only some rows (ascending) as queries; every row remains a key."""
         offsets = untraced(self.offsets)
         counts = np.diff(np.searchsorted(untraced(rows), offsets))
         return replace(self, groups=_groups(counts, np.diff(offsets)))
 
-    def attending(self, counts: Sequence[int]) -> Packed:
+    def attending(self, counts: Sequence[int]) -> "Packed":
         """The same batch with only the first `counts` tokens of each sentence as keys; every row remains a query."""
         spans = zip(pairwise(self.offsets.tolist()), counts, strict=True)
         return replace(
             self, groups=tuple(SameLength(1, slice(*span), slice(span[0], span[0] + count)) for span, count in spans)
         )
 
-    def aligned(self, queries: Integers) -> Packed:
+    def aligned(self, queries: Integers) -> "Packed":
         """The same batch, its groups of sentences whose tokens stand at the same positions.
 
         `queries` are the positions of the queries. Only masks with holes, and some rows, make more groups.
@@ -302,7 +300,7 @@ class Padded(NamedTuple):
     @classmethod
     def of(
         cls, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None, tokens: int, pieces: int, kinds: int
-    ) -> Padded:
+    ) -> "Padded":
         """ids, segments, mask [batch, token]; without segments all are 0, without a mask every token counts.
 
         The model reads so many `tokens` of a text, with ids of so many `pieces` and segments of so many `kinds`.

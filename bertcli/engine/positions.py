@@ -1,7 +1,5 @@
 """Where tokens stand, and how far apart: the arithmetic on whole numbers behind the ops of other families."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from math import log

@@ -5,8 +5,6 @@ run the pass with `Traced` values in place of arrays. A traced value is no array
 and nothing else, so that whatever is computed without an op is an error, not something that goes unseen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -42,9 +40,9 @@ A = TypeVar("A")  # an array, or a traced value in its place
 class Watcher(Protocol):
     """Receives every call at the seam and returns its result, usually by making the call and recording it."""
 
-    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array: ...
+    def op(self, op: "Op[Any]", arguments: tuple[Any, ...], keywords: dict[str, Any]) -> "Array": ...
 
-    def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array: ...
+    def module(self, module: "Module", arguments: tuple[Any, ...], keywords: dict[str, Any]) -> "Array": ...
 
 
 _current: ContextVar[Watcher | None] = ContextVar(
@@ -74,28 +72,28 @@ class Module:
     Subclasses become dataclasses by themselves; of an `abstract` one the annotations are no fields.
     """
 
-    forward: ClassVar[Callable[..., Array]]
+    forward: "ClassVar[Callable[..., Array]]"
 
     def __init_subclass__(cls, *, abstract: bool = False) -> None:
         super().__init_subclass__()
         if not abstract:
             dataclass(frozen=True, eq=False)(cls)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Array:
+    def __call__(self, *args: Any, **kwargs: Any) -> "Array":
         watcher = _current.get()
         if watcher is None:
             return self.forward(*args, **kwargs)
         return watcher.module(self, args, kwargs)
 
 
-def shape_only(shape: tuple[int, ...], dtype: type[np.generic] | None = None) -> NDArray[Any]:
+def shape_only(shape: tuple[int, ...], dtype: "type[np.generic] | None" = None) -> "NDArray[Any]":
     """An array with a shape but no memory: all its strides are 0, whatever its size (default dtype: float32)."""
     import numpy as np  # a command that only describes a model need not wait for it
 
     return np.broadcast_to(np.zeros((), dtype or np.float32), shape)
 
 
-def is_shape_only(array: Array) -> bool:
+def is_shape_only(array: "Array") -> bool:
     """True if an array was made by `shape_only`, as in a pass without weights."""
     return not any(array.strides)
 
@@ -114,7 +112,7 @@ class Op(Generic[P]):
 
     def __init__(
         self,
-        compute: Callable[P, Array],
+        compute: "Callable[P, Array]",
         signature: str,
         contracts: bool,
         work: Callable[[Mapping[str, Any]], int],
@@ -128,7 +126,7 @@ class Op(Generic[P]):
         self.work = work
         self.over = over
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> "Array":
         watcher = _current.get()
         if watcher is None:
             return self.compute(*args, **kwargs)
@@ -144,7 +142,7 @@ def op(
     contracts: bool = False,
     work: int | Callable[[Mapping[str, Any]], int] = 0,
     over: str | None = None,
-) -> Callable[[Callable[P, Array]], Op[P]]:
+) -> "Callable[[Callable[P, Array]], Op[P]]":
     """Make a function of arrays an op: this is the decorator in ops.py that gives an op's shape and cost."""
     rule = work if callable(work) else lambda arguments: work
     return lambda compute: Op(compute, signature, contracts, rule, over)
@@ -160,11 +158,11 @@ class Signature(NamedTuple):
     output: tuple[str, ...]
 
     @classmethod
-    def parse(cls, text: str) -> Signature:
+    def parse(cls, text: str) -> "Signature":
         inputs, output = text.split("->")
         return cls(tuple(tuple(part.split()) for part in inputs.split(",")), tuple(output.split()))
 
-    def spread(self, arguments: Sequence[Any]) -> Signature:
+    def spread(self, arguments: Sequence[Any]) -> "Signature":
         """The same with `…` replaced by a name for each axis it stands for, counted from the first argument."""
         if "…" not in self.inputs[0]:
             return self
@@ -296,7 +294,7 @@ class Traced:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, index: Any) -> Traced:
+    def __getitem__(self, index: Any) -> "Traced":
         """Slices without a step, or one number."""
         if isinstance(index, int):
             return self._seen("index", self.array[index], self.axes[1:], 0, index)
@@ -310,16 +308,16 @@ class Traced:
                 view = view._seen("slice", view.array[(slice(None),) * number + (part,)], axes, number, start, stop)
         return view
 
-    def transpose(self, *order: int) -> Traced:
+    def transpose(self, *order: int) -> "Traced":
         """The axes in another order."""
         return self._seen("transpose", self.array.transpose(order), tuple(self.axes[axis] for axis in order), *order)
 
-    def divided(self, axis: int, count: int) -> Traced:
+    def divided(self, axis: int, count: int) -> "Traced":
         """See the function of this name."""
         axes = (*self.axes[:axis], *_divided(self.axes[axis], count), *self.axes[axis + 1 :])
         return self._seen("divide", divided(self.array, axis, count), axes)
 
-    def _seen(self, kind: Any, array: Any, axes: Axes, *numbers: int) -> Traced:
+    def _seen(self, kind: Any, array: Any, axes: Axes, *numbers: int) -> "Traced":
         return Traced(array, axes, self.source, (*self.views, View(kind, self.axes, axes, numbers)))
 
 

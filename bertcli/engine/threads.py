@@ -6,8 +6,6 @@ process works or several. Each piece is computed by one thread with single-threa
 Does not import NumPy: its library starts one thread per visible core when it is loaded, whatever the limits are.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -91,7 +89,7 @@ def choose_threads() -> bool:
 
 _total: int | None = None
 _divided_for: int | None = None
-_pool: ThreadPoolExecutor | None = None
+_pool: "ThreadPoolExecutor | None" = None
 
 
 def core_count() -> int:
@@ -199,7 +197,7 @@ def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
         raise failures[0]
 
 
-def _helpers() -> ThreadPoolExecutor:
+def _helpers() -> "ThreadPoolExecutor":
     """A thread for every core but the caller's, started when it is first needed."""
     from concurrent.futures import ThreadPoolExecutor  # 5 ms, which `bertcli --help` saves
 

@@ -5,8 +5,6 @@ of ops. The outermost calls of a pass are made with arrays, and return arrays: a
 back, and so are the arrays of a batch.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +48,7 @@ class Frame:
 
     path: str
     module: Module
-    outer: Frame | None
+    outer: "Frame | None"
     touched: str = ""
 
     def field_of(self, path: str) -> str:

@@ -1,7 +1,5 @@
 """Arrays in files, .npy, .npz and .safetensors: written from beginning to end as their rows come, and read."""
 
-from __future__ import annotations
-
 import json
 import math
 import zipfile
@@ -33,7 +31,7 @@ class Stored(NamedTuple):
     rows: Iterable[NDArray[Any]]
 
     @classmethod
-    def text(cls, name: str, text: str) -> Stored:
+    def text(cls, name: str, text: str) -> "Stored":
         """A text, which .safetensors files have in their metadata."""
         array = np.array(text)
         return cls(name, array.dtype.str, (), [array])

@@ -1,7 +1,5 @@
 """The kinds of files by their endings: what each holds, and which function of this folder reads or writes it."""
 
-from __future__ import annotations
-
 import os
 from importlib import import_module
 from pathlib import Path

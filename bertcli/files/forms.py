@@ -1,7 +1,5 @@
 """How records stand in a file: as JSON lines, one JSON array, or the rows of their table."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Texts from files and pipes, one at a time: no file is held in memory as a whole."""
 
-from __future__ import annotations
-
 import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -62,7 +60,7 @@ def takes_columns(files: Sequence[str], format_in: str) -> bool:
 class InputFile(NamedTuple):
     """A file or pipe, and what reads the texts in it."""
 
-    rows: LineFile | ParquetRows
+    rows: "LineFile | ParquetRows"
     texts: Callable[[Wanted], Iterator[Text]]
 
 

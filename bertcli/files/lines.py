@@ -1,7 +1,5 @@
 """Lines of a file, a gzip or a pipe: UTF-8, ended by \\n or \\r\\n only, read as they arrive."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import select

@@ -3,8 +3,6 @@
 Beside each of them lies a note, v-00003-of-00007.npy.shard: which part it is, of which run, and what the file holds.
 """
 
-from __future__ import annotations
-
 import glob
 import json
 from collections.abc import Callable, Iterator, Sequence

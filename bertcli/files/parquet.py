@@ -1,7 +1,5 @@
 """Parquet, by pyarrow (the extra `bertcli[parquet]`, imported only when needed): texts from it, and vectors into it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """A table of records under construction, and records on standard output: as a table, JSON lines or one JSON array."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager

@@ -3,8 +3,6 @@
 Every reader gives one Text per row, in order; for a row that cannot be used, a Text with an error.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -3,8 +3,6 @@
 Arrays are mapped (those of .npz files read into memory, a compressed one up to a gigabyte), Parquet is streamed.
 """
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

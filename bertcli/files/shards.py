@@ -9,8 +9,6 @@ resume is to count shards. The result is written and renamed the same way; where
 that it points to is replaced.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import hashlib
@@ -82,7 +80,7 @@ class Shards:
         self._published = False
         self._lock: int | None = None
 
-    def __enter__(self) -> Shards:
+    def __enter__(self) -> "Shards":
         self._begun = self._written = time.monotonic()
         try:  # from the first, since a signal may end the run anywhere
             with writing(self.file):
@@ -114,7 +112,7 @@ class Shards:
         """How many rows an array has so far."""
         return self._kept.rows.get(name, 0) + sum(len(block.get(name, ())) for block, _ in self._held)
 
-    def of(self, name: str) -> Iterator[NDArray[Any]]:
+    def of(self, name: str) -> "Iterator[NDArray[Any]]":
         """The rows of an array, some at a time."""
         import numpy as np
 

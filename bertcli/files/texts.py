@@ -1,7 +1,5 @@
 """A text to work on, and texts from arguments and from Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -47,7 +45,7 @@ class Item:
 
     index: int
     text: Text
-    tokens: Tokens
+    tokens: "Tokens"
     chunk: Chunk | None = None
 
     @property

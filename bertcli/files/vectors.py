@@ -19,8 +19,6 @@ They may be quantized, each vector on its own, so a stream gives the same result
                       called ubinary in sentence-transformers); zeros fill the last byte
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

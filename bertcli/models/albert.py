@@ -1,7 +1,5 @@
 """ALBERT (Lan et al. 2020): BERT whose layers are one layer, run again and again, with narrow embeddings."""
 
-from __future__ import annotations
-
 import re
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The whole BERT: embeddings, encoder and the heads that a checkpoint has."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from bertcli.models.config import Config, count

@@ -5,8 +5,6 @@ of the family's code. A field says which values it may have, and a size of which
 are not read; older files lack most of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -95,8 +93,8 @@ class Config:
     def __post_init__(self) -> None:
         axes = {item.metadata.get("axis"): self.key(item.name) for item in fields(self)}
         for item in fields(self):
-            kind = str(item.type).removesuffix(" | None")
-            if kind in KINDS and getattr(self, item.name) is not None:
+            kind = next((kind for kind in KINDS if item.type in (kind, kind | None)), None)
+            if kind and getattr(self, item.name) is not None:
                 _check(self.key(item.name), getattr(self, item.name), kind, item.metadata, self.title)
         if self.sizes["H"] % self.sizes["A"]:
             size, number = self.sizes["H"], self.sizes["A"]
@@ -358,18 +356,18 @@ def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 # By how a field is annotated: what its values are, and what that is called. Lists and mappings are checked elsewhere.
-KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "int": (int, "a whole number"),
-    "float": ((int, float), "a number"),
-    "str": (str, "a text"),
-    "bool": (bool, "true or false"),
+KINDS: dict[type, tuple[type | tuple[type, ...], str]] = {
+    int: (int, "a whole number"),
+    float: ((int, float), "a number"),
+    str: (str, "a text"),
+    bool: (bool, "true or false"),
 }
 
 
-def _check(key: str, value: Any, kind: str, allowed: Mapping[str, Any], title: str) -> None:
+def _check(key: str, value: Any, kind: type, allowed: Mapping[str, Any], title: str) -> None:
     """Raise BertcliError for a value that is not of its kind, or not among those that its field allows."""
     types, words = KINDS[kind]
-    if not isinstance(value, types) or (isinstance(value, bool) and kind != "bool"):
+    if not isinstance(value, types) or (isinstance(value, bool) and kind is not bool):
         raise BertcliError(f"{key} is {shown(value)}, which is not {words}.")
     least, most = allowed.get("range", (-(2**31), 2**31))
     if not isinstance(value, str) and not least <= value <= most:

@@ -3,8 +3,6 @@
 A score has three terms: content to content, content to position, and position to content.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple

@@ -1,7 +1,5 @@
 """DistilBERT (Sanh et al. 2019): BERT without segments and pooler."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

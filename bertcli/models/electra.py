@@ -3,8 +3,6 @@
 Two models come out of its training: a generator, which fills masks, and a discriminator, which tells replaced tokens.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from bertcli.engine.packing import Packed

@@ -1,7 +1,5 @@
 """ERNIE (Sun et al. 2019, 2020): BERT, in some models with an embedding of the task, which is always the first."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from bertcli.engine.packing import Packed

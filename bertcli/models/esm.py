@@ -3,8 +3,6 @@
 Its masks are 0, and what is left is scaled as if as many tokens had been masked as in training ("token dropout").
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self

@@ -2,8 +2,6 @@
 feed-forward layers, no biases, and in the larger models fewer heads of keys than of queries.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from bertcli.engine.seam import Array

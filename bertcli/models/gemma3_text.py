@@ -2,8 +2,6 @@
 the rotation. Most layers see only tokens near by. Norms multiply by 1 + w.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """GTE (Zhang et al. 2024; gte-base-en-v1.5, gte-multilingual-base): NomicBERT with some biases, for longer texts."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from bertcli.models import nomic_bert

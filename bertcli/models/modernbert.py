@@ -3,8 +3,6 @@
 Most layers see only tokens near by: with local_attention 128, those at most 64 tokens away.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """MPNet (Song et al. 2020): RoBERTa whose attention also looks at how far apart two tokens are."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from bertcli.engine.packing import AttentionBlock, Packed

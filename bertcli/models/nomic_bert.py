@@ -2,8 +2,6 @@
 layers have no biases.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar

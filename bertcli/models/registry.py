@@ -4,8 +4,6 @@ This folder has a file for each. They are imported one after the other until one
 list of them is kept anywhere.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field

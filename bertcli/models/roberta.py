@@ -4,8 +4,6 @@ Positions count from the id of padding, 1: the first token of a text stands at p
 tokens that a mask leaves out, are not counted.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed

@@ -1,7 +1,5 @@
 """Static embeddings (model2vec, StaticEmbedding): a token's vector is its row of a table, whatever stands around it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, ClassVar

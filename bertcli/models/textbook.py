@@ -3,8 +3,6 @@
 Weights are stored [in, out] and stacked by head; LayerNorm has no scale or shift; the feed-forward activation is ReLU.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from bertcli.engine.packing import Packed

@@ -4,8 +4,6 @@ Arrays are [token, hidden]: the sentences of a batch lie end to end (`packing.Pa
 mask. Only attention needs to know where sentences begin and end; everything else works on each token separately.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar, cast
 

@@ -1,7 +1,5 @@
 """A pass by shapes becomes a graph: every op adds its nodes, by the ONNX rule of its name, and every view its own."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What every family's root is, hidden states from a batch, and the heads that turn them into predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 

@@ -17,12 +17,10 @@ Modules compute with ops (`ops.py`). Both are called through the seam (`engine/s
 calls: that is how a pass is traced.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, fields
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 from bertcli.engine.seam import Array, Traced, Weight, plain
 from bertcli.engine.seam import Module as Module
@@ -98,7 +96,7 @@ class _Builder(NamedTuple):
         """The module of class `cls` at this place."""
         return cls(**{item.name: self._value(item) for item in _fields(cls)})
 
-    def _value(self, item: _FieldOf) -> Any:
+    def _value(self, item: "_FieldOf") -> Any:
         name, meta = item.name, item.meta
         if meta["kind"] == "setting":
             return meta["value"] if "value" in meta else self._of_config(meta["key"])
@@ -217,8 +215,7 @@ _KNOWN: dict[Any, tuple[_FieldOf, ...]] = {}
 def _fields(cls: Any) -> tuple[_FieldOf, ...]:
     """The fields of a module class with the class each holds: X from `X | None` and from `tuple[X, ...]`."""
     if cls not in _KNOWN:
-        hints = get_type_hints(cls)
-        _KNOWN[cls] = tuple(_field_of(item.name, item.metadata, hints[item.name]) for item in fields(cls))
+        _KNOWN[cls] = tuple(_field_of(item.name, item.metadata, item.type) for item in fields(cls))
     return _KNOWN[cls]
 
 

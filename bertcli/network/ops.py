@@ -4,8 +4,6 @@ Arrays are logically [token, hidden]; their memory layout and the order of a pro
 `work` counts element-wise operations per number of the result, a transcendental function as one: see `seam.Op`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import sqrt
 from typing import Any

@@ -4,8 +4,6 @@ norms before attention and feed-forward.
 A key head may serve several query heads (Ainslie et al. 2023): there are M / D of them, with D numbers each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A result to look at, once: a table for people, JSON, CSV and Markdown for programs."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -6,8 +6,6 @@ Text becomes markup only in `element`, which escapes it. A page may run the one 
 its Content-Security-Policy names that script by its hash.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64encode

@@ -1,7 +1,5 @@
 """A bar on standard error that shows how far some work has got."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable

@@ -4,8 +4,6 @@ Tables are laid out here and not by rich.table, which takes 2.3 s for 5,000 rows
 import. rich is imported where it is needed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -7,8 +7,6 @@ Equal to the question-answering pipeline of transformers 4.57, the last one, exc
 0 that are none (their end lies before their start) where a context has too few.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -90,7 +88,7 @@ class _Answer(RecordTask):
         return {"index": failure.index, "question": question, "context": text.pair, "error": failure.error}
 
 
-def _context(part: Tokens, rows: Numbers) -> ContextWindow:
+def _context(part: Tokens, rows: Numbers) -> "ContextWindow":
     """The context's tokens of a window; a word's range is that of its tokens in the window."""
     offsets, numbers = part.offsets, part.words
     places = [place for place, side in enumerate(part.sides) if side == CONTEXT]

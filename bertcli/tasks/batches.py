@@ -4,8 +4,6 @@ Micro-batches keep a layer's working set inside the processor's cache. What a se
 beyond 1e-6 of a vector's largest number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple, TypeVar
@@ -173,7 +171,7 @@ class MaskedSentence(NamedTuple):
     segments: Sequence[int]
     positions: Sequence[int]
 
-    def replaced(self, position: int, ids: Sequence[int], predicted: Sequence[int] = ()) -> MaskedSentence:
+    def replaced(self, position: int, ids: Sequence[int], predicted: Sequence[int] = ()) -> "MaskedSentence":
         """The sentence with other pieces in one place; those at `predicted` are to be predicted."""
         segments = [self.segments[position]] * len(ids)
         return MaskedSentence(

@@ -9,8 +9,6 @@ Alternatives are scored as by transformers' zero-shot-classification pipeline, a
 Source of the former: Yin et al. 2019, "Benchmarking Zero-shot Text Classification".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -239,7 +237,7 @@ class Accuracy:
         self.counts = [[0, 0, 0] for _ in labels]
 
     @classmethod
-    def of(cls, model: Opened, head: Head | None) -> Accuracy:
+    def of(cls, model: Opened, head: Head | None) -> "Accuracy":
         """For a model that gives every text one label; BertcliError for any other."""
         chosen = chosen_head(model, head)
         if chosen == "classifier" and own_activation(model) != "softmax":

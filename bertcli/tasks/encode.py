@@ -1,7 +1,5 @@
 """encode: texts to vectors. Hidden states are pooled, then go through the Dense layers that the checkpoint may have."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -51,7 +49,7 @@ def encode(model: Opened, texts: Values, wanted: Encode) -> Array:
     return np.concatenate([np.empty((0, task.plan.width), np.float32), *vectors])
 
 
-def plan(model: Opened, wanted: Encode) -> EncodeTask:
+def plan(model: Opened, wanted: Encode) -> "EncodeTask":
     """What gives the blocks; BertcliError for options that do not fit together, or the model."""
     how, (preparation, reading) = Plan.make(model, wanted), prepare(model, wanted)
     if how.role is not None and how.role.length is not None and reading.max_length is None:
@@ -166,7 +164,7 @@ class Block(PreparedBlock):
 class EncodeTask(PreparedTask[Block]):
     """Vectors as `plan` has them."""
 
-    plan: Plan
+    plan: "Plan"
 
     @property
     def summary(self) -> str:
@@ -186,7 +184,7 @@ class EncodeTask(PreparedTask[Block]):
         return Block(window.progress, window.items, window.failures, vectors)
 
     @cached_property
-    def token_vectors(self) -> TokenVectors | None:
+    def token_vectors(self) -> "TokenVectors | None":
         """What gives the vectors of a late-interaction model's tokens."""
         if self.plan.role is None:
             return None
@@ -234,10 +232,10 @@ class Plan:
     reason: str
     last_layer_only: bool
     cut_last: bool  # after normalization, as a sentence model's own truncate_dim is
-    role: Role | None = None  # of texts in late interaction
+    role: "Role | None" = None  # of texts in late interaction
 
     @classmethod
-    def make(cls, model: Opened, wanted: Encode) -> Plan:
+    def make(cls, model: Opened, wanted: Encode) -> "Plan":
         """Combine the user's options with the checkpoint's settings; BertcliError if they do not fit together."""
         pooling, truncate_dim = wanted.pooling or "auto", wanted.truncate_dim
         own = model.sentence

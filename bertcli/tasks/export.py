@@ -1,7 +1,5 @@
 """export: a model as an ONNX file, or as a folder that other libraries can open."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -149,7 +147,7 @@ def _copy_small_files(source: Path, target: Path) -> None:
         (target / "modules.json").write_text(json.dumps(modules, indent=2), encoding="utf-8")
 
 
-def difference(wanted: GraphResults, file: Path) -> float:
+def difference(wanted: "GraphResults", file: Path) -> float:
     """The largest difference between a file's results and NumPy's, on two sentences of which one is padded.
 
     Relative to a result's largest number if that is above 1; NaN if there are such.
@@ -200,7 +198,7 @@ class GraphResults:
     plan: Plan | None = None
 
     @classmethod
-    def of(cls, model: Opened, wanted: options.Export) -> GraphResults:
+    def of(cls, model: Opened, wanted: options.Export) -> "GraphResults":
         """What was asked for; by default the vector of a sentence model, or the logits that a model was made for.
 
         head: its name, "none" for hidden states. pooling: "auto", "mean", "cls", "max", "pooler", or "none" for hidden

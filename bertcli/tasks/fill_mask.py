@@ -1,7 +1,5 @@
 """fill-mask: the words a model predicts for a mask, one mask at a time or all masks of a text together."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -83,7 +81,7 @@ class _FillMask(RecordTask):
             ranked = rank(self.model, sentences, self.targets, self.top_k, together)
         return map(self._record, items, sentences, ranked)
 
-    def _record(self, item: Item, sentence: MaskedSentence, ranked: list[list[Candidate]]) -> Record:
+    def _record(self, item: Item, sentence: MaskedSentence, ranked: "list[list[Candidate]]") -> Record:
         """`ranked` holds every mask's candidates, filled in one by one or (joint) those of the same rank together."""
         words = [[self._spelling(candidate) for candidate in candidates] for candidates in ranked]
         spans = mask_spans(item, sentence.positions, self.model.tokenizer.mask_token)
@@ -97,11 +95,11 @@ class _FillMask(RecordTask):
             masks.append({"position": position, "predictions": predictions})
         return {"index": item.index, "text": item.text.text, "truncated": item.tokens.truncated, "masks": masks}
 
-    def _spelling(self, candidate: Candidate) -> Spelling:
+    def _spelling(self, candidate: "Candidate") -> Spelling:
         tokenizer = self.model.tokenizer
         return self.targets[candidate.ids] if self.targets else tokenizer.spelling([tokenizer.piece(candidate.ids[0])])
 
-    def _prediction(self, candidate: Candidate, word: str) -> Record:
+    def _prediction(self, candidate: "Candidate", word: str) -> Record:
         record: Record = {"score": math.exp(candidate.log_probability)}
         if len(candidate.ids) == 1:
             return {**record, "token": candidate.ids[0], "token_str": word}
@@ -255,7 +253,7 @@ class Filling(NamedTuple):
         """To be predicted next: the mask at `position` of the sentence as it was before."""
         return self.sentence._replace(positions=(position + len(self.sentence.ids) - len(before.ids),))
 
-    def grown(self, position: int, word: Candidate) -> Filling:
+    def grown(self, position: int, word: Candidate) -> "Filling":
         sentence = self.sentence.replaced(position, word.ids)
         return Filling(sentence, (*self.words, word.ids), self.log_probability + word.log_probability)
 

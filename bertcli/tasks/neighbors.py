@@ -1,7 +1,5 @@
 """Word pieces that are close to each other in the embedding space."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

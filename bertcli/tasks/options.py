@@ -6,13 +6,10 @@ its second texts from its input. Nothing here loads NumPy, since `--help` reads 
 that these classes take.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
-from functools import cache
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
 
 from bertcli.errors import check_choice, check_count, check_kind
 from bertcli.files.texts import Pairs
@@ -73,12 +70,6 @@ def kinds_of(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-@cache
-def hints_of(options: Any) -> dict[str, Any]:
-    """The types of a dataclass's fields."""
-    return get_type_hints(options)
-
-
 def _check(name: str, value: object, kinds: Sequence[Any], least: int | None) -> None:
     """Refuse a value that is of none of these types; None leaves it to the task or the model. Errors: BertcliError."""
     words = next((kind for kind in kinds if get_origin(kind) is Literal), None)
@@ -100,10 +91,9 @@ class Checked:
     """A dataclass of options. Errors: BertcliError for a value of another type, below its bound, or no word of its."""
 
     def __post_init__(self) -> None:
-        kind: Any = type(self)
-        for one in fields(kind):
+        for one in fields(self):  # type: ignore[arg-type]
             if one.metadata:
-                _check(one.name, getattr(self, one.name), kinds_of(hints_of(kind)[one.name]), one.metadata["least"])
+                _check(one.name, getattr(self, one.name), kinds_of(one.type), one.metadata["least"])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -125,7 +115,7 @@ class Reading(Checked):
     workers: Workers = option(None, "N", "Processes. (default: one for every 8 threads)", panel="Work", least=1)
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> "Reading":
         """These options without those of the task."""
         return Reading(**{one.name: getattr(self, one.name) for one in fields(Reading)})
 

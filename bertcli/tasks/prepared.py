@@ -1,7 +1,5 @@
 """Texts as encode gives them to the tokenizer: with a prompt, in lower case, long ones in chunks cut between words."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

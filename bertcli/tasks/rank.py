@@ -3,8 +3,6 @@
 score = activation(logit of the classifier for the pair of query and document), or that of `bertcli.tasks.late`
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
@@ -53,7 +51,7 @@ def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Tex
     return from_values(query, documents)
 
 
-def plan(model: Opened, wanted: Rank) -> RankTask:
+def plan(model: Opened, wanted: Rank) -> "RankTask":
     """What scores the pairs; BertcliError for a model that scores none."""
     own = SentenceConfig() if model.path is None else model.sentence
     if own.late is not None:
@@ -179,7 +177,7 @@ class LateRankTask(RankTask):
     mean: bool
 
     @classmethod
-    def of(cls, model: Opened, wanted: Rank, late: LateInteraction) -> LateRankTask:
+    def of(cls, model: Opened, wanted: Rank, late: LateInteraction) -> "LateRankTask":
         """How a model ranks that has these settings."""
         options = {one.name: getattr(wanted, one.name) for one in fields(Reading)}
         documents = encode.plan(model, Encode(pooling="none", **options))

@@ -14,8 +14,6 @@ for the same number of threads everywhere (`set_thread_count`). There are three 
   `multiprocessing` imports it in each process.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 V = TypeVar("V")
-Begin = Callable[[list[Text], int], "Future[V]"]  # of consecutive texts and the number of the first
+Begin = Callable[[list[Text], int], Future[V]]  # of consecutive texts and the number of the first
 PATIENCE = 2.0  # seconds of work after which more is likely enough to repay starting processes, a second
 AHEAD = 2  # windows in progress beyond one for each worker: waiting to begin, or done before their turn
 
@@ -246,7 +244,7 @@ def _started_with(environment: Mapping[str, str]) -> Iterator[None]:
 _task: Callable[[], Task[Any]]
 
 
-def _set_up(parent: Connection, task: bytes, share: int, divided_for: int) -> None:
+def _set_up(parent: "Connection", task: bytes, share: int, divided_for: int) -> None:
     """Make this process a worker with `share` threads, which divides its work as all do."""
     global _task
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -257,7 +255,7 @@ def _set_up(parent: Connection, task: bytes, share: int, divided_for: int) -> No
     _task = cache(lambda: pickle.loads(task))  # opened at the first window, so that its error is that window's
 
 
-def _end_with(parent: Connection) -> None:
+def _end_with(parent: "Connection") -> None:
     """End this process as soon as the parent is gone or wants no more, even in the middle of a window."""
     try:
         parent.recv_bytes()

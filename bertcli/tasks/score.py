@@ -5,8 +5,6 @@
 Source: Salazar et al. 2020, "Masked Language Model Scoring".
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

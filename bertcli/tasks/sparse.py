@@ -6,8 +6,6 @@ A checkpoint's SpladePooling may ask for the sum instead of the maximum, and for
 Source: Formal et al. 2021, "SPLADE v2: Sparse Lexical and Expansion Model for Information Retrieval".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -48,7 +46,7 @@ class SparseBlock(PreparedBlock):
             yield {"indices": vector.indices.tolist(), "values": vector.values.tolist(), **words}
 
 
-def plan(model: Opened, wanted: EncodeSparse) -> SparseTask:
+def plan(model: Opened, wanted: EncodeSparse) -> "SparseTask":
     """What gives the blocks; BertcliError for a model without the head, and for options as in encode."""
     check_head(model, "mlm", "A sparse vector")
     preparation, reading = prepare(model, wanted)

@@ -5,8 +5,6 @@ does it, with one correction: all pieces of a group are spelled at once, so that
 has split is put together again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -77,7 +75,7 @@ class _Tag(RecordTask):
                 "entities": list(map(_piece, merged_pieces(windows)) if one_by_one else map(_group, merged(windows))),
             }
 
-    def _entities(self, text: str, part: Tokens, probabilities: Numbers) -> list[Entity]:
+    def _entities(self, text: str, part: Tokens, probabilities: Numbers) -> "list[Entity]":
         tokenizer, pieces = self.model.tokenizer, []
         columns = zip(part.ids, part.pieces, part.offsets, part.sides, strict=True)
         for position, (id, piece, (start, end), side) in enumerate(columns, part.first):
@@ -91,12 +89,12 @@ class _Tag(RecordTask):
         return entities(pieces, rows, labels, self.aggregation, self.ignore, tokenizer.spelled)
 
 
-def _piece(entity: Entity) -> Record:
+def _piece(entity: "Entity") -> Record:
     label, score, word, start, end, position = entity
     return {"entity": label, "score": score, "index": position, "word": word, "start": start, "end": end}
 
 
-def _group(entity: Entity) -> Record:
+def _group(entity: "Entity") -> Record:
     label, score, word, start, end, _ = entity
     return {"entity_group": label, "score": score, "word": word, "start": start, "end": end}
 
@@ -135,7 +133,7 @@ class _Labeled(NamedTuple):
     score: float
     pieces: Sequence[Piece]
 
-    def goes_on_from(self, before: _Labeled) -> bool:
+    def goes_on_from(self, before: "_Labeled") -> bool:
         """Whether the two are one entity: the same tag, and no B- that begins a new one."""
         return not self.label.startswith("B-") and self.tag == before.tag
 

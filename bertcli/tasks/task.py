@@ -3,8 +3,6 @@
 Windows make it possible to sort texts by length without holding a whole file.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -33,7 +31,7 @@ class Progress(NamedTuple):
     lost: int = 0
     failed: int = 0
 
-    def after(self, window: Progress) -> Progress:
+    def after(self, window: "Progress") -> "Progress":
         """The progress after one more window."""
         return Progress(*map(sum, zip(self, window, strict=True)))
 

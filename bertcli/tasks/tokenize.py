@@ -1,7 +1,5 @@
 """tokenize: what the network sees of a text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

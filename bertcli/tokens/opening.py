@@ -1,7 +1,5 @@
 """A tokenizer's files -> an object of the tokenizers library, ready for use."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

@@ -1,7 +1,5 @@
 """What the small files beside a tokenizer say: tokenizer_config.json, special_tokens_map.json and added_tokens.json."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """A checkpoint's tokenizer, and what it makes of a text: tokens, framed by special tokens, after truncation."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator, Sequence
@@ -47,7 +45,7 @@ class Original(NamedTuple):
 class Listed:
     """The tokens of a text as lists; those of an Encoding are made anew whenever it is asked."""
 
-    def __init__(self, tokens: Encoding | Listed) -> None:
+    def __init__(self, tokens: "Encoding | Listed") -> None:
         self.ids: list[int] = tokens.ids
         self.offsets: list[tuple[int, int]] = tokens.offsets
         self.word_ids: list[int | None] = tokens.word_ids
@@ -98,10 +96,10 @@ class Tokens:
     lost: int
     lost_masks: int
     _original: Original | None  # None for a window
-    _tokenizer: Tokenizer | None = None
+    _tokenizer: "Tokenizer | None" = None
     _framing: Framing | None = None
 
-    def known_to(self, tokenizer: Tokenizer) -> Tokens:
+    def known_to(self, tokenizer: "Tokenizer") -> "Tokens":
         """The same tokens, linked to a tokenizer that would produce them again."""
         return replace(self, _tokenizer=tokenizer)
 
@@ -144,7 +142,7 @@ class Tokens:
             result += [slot.side] * (1 if side is None else len(side.ids[kept]))
         return result
 
-    def windows(self, size: int, overlap: int) -> list[Tokens]:
+    def windows(self, size: int, overlap: int) -> "list[Tokens]":
         """All tokens of the text in windows of at most `size` tokens, of which neighbors share `overlap`.
 
         Of a pair the second text is cut, and the first stands whole in each window. Special tokens count; nothing is
@@ -234,7 +232,7 @@ class Tokenizer:
             self._check_id(slot.id, "around texts")
 
     @classmethod
-    def open(cls, folder: Path, config: Config | None = None) -> Tokenizer:
+    def open(cls, folder: Path, config: Config | None = None) -> "Tokenizer":
         """The tokenizer in a checkpoint's folder: tokenizer.json, else vocab.txt with tokenizer_config.json.
 
         That of a static model puts no special tokens around a text.

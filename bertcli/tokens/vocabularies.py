@@ -4,8 +4,6 @@ Each follows the family's class in transformers 4, whose fast tokenizers give th
 builds DeBERTa's and ALBERT's otherwise than their files say, with other ids for odd texts.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -112,7 +110,7 @@ def _camembert(file: Path, settings: Settings) -> Backend:
     return _unigram(model._replace(pieces=pieces, unk_id=3), [], SPACES_MARKED)
 
 
-def _special(*tokens: str) -> list[Piece]:
+def _special(*tokens: str) -> "list[Piece]":
     return [Piece(token, 0.0, CONTROL) for token in tokens]
 
 
@@ -144,7 +142,7 @@ def _deberta_v2(file: Path, settings: Settings) -> Backend:
 
 
 def _unigram(
-    model: Model, before: Sequence[normalizers.Normalizer], after: Sequence[normalizers.Normalizer]
+    model: "Model", before: Sequence[normalizers.Normalizer], after: Sequence[normalizers.Normalizer]
 ) -> Backend:
     """The most likely pieces, each with the space before it; the map of characters stands between the steps."""
     backend = Backend(Unigram([(text, score) for text, score, _ in model.pieces], model.unk_id, False))
@@ -157,7 +155,7 @@ def _unigram(
     return backend
 
 
-def _read(file: Path) -> Model:
+def _read(file: Path) -> "Model":
     try:
         return parse_model(read_whole(file, JSON_LIMIT))
     except ValueError as error:

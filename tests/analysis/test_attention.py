@@ -1,7 +1,5 @@
 """Attention weights for people to look at: in a terminal, and as a matrix."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where two models part: a fault in any tensor is found at the step that uses it."""
 
-from __future__ import annotations
-
 import shutil
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How long each step must take: the numbers of the estimate, and the roofline."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

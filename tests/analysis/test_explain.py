@@ -1,7 +1,5 @@
 """What words contribute: equal to passes of transformers run one by one, and to our own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What attention heads do: equal to transformers' attentions, and to passes with a hook that silences a head."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

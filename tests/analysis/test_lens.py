@@ -1,7 +1,5 @@
 """What each layer would predict: equal to transformers' hidden states through its own head."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

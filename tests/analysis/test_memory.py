@@ -1,7 +1,5 @@
 """How much memory a pass takes: what params says is what NumPy allocates."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from typing import Any

@@ -1,7 +1,5 @@
 """What `bertcli.params` counts: the totals of the literature, and rows that always add up to them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The summary of a checkpoint equals what is in its files, but for what the loader says it leaves aside."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from math import prod

@@ -1,7 +1,5 @@
 """The Keras summary, row by row: 109,705,010 parameters with a vocabulary of 30,000 and both heads of pre-training."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

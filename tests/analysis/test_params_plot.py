@@ -1,7 +1,5 @@
 """The layer graph as text and as pictures, and two models side by side."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

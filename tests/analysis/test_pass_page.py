@@ -1,7 +1,5 @@
 """The pass as a page: its numbers are those of the trace, whole or in part, within the bound that it states."""
 
-from __future__ import annotations
-
 import base64
 import json
 from html.parser import HTMLParser

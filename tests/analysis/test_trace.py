@@ -1,7 +1,5 @@
 """What a trace says of a pass: complete, exact, in the right symbols, and without any influence on the numbers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """explain, lens, heads and diff on every family, each with its own kind of tokenizer: they know none of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -4,8 +4,6 @@ Never a test: it asserts nothing. Everything runs on one random BERT-base, made 
 Ratios are of the best times, taken in turn in one run: peers' time over bertcli's, so more is better.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """Another checkout of bertcli, such as the last release, as a peer: in a process of its own, asked through pipes."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The engine onnx beside NumPy and beside ONNX Runtime on its own fused graph; exports; what int8 costs in accuracy."""
 
-from __future__ import annotations
-
 import csv
 import tempfile
 from collections.abc import Iterator, Sequence

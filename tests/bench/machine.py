@@ -1,7 +1,5 @@
 """The limits everything else is held against."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from time import perf_counter, sleep
 from typing import Any

@@ -1,7 +1,5 @@
 """One forward call on a batch of ids: bertcli, PyTorch, ONNX Runtime; and what takes the time."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The others, each as a function of a batch, where they are installed; and the checkpoint they all run."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from importlib import import_module

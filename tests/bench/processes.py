@@ -1,7 +1,5 @@
 """Whole processes, from start to exit: fill-mask on BERT-base, the bundled sample, params, beside the bare imports."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

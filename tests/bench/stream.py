@@ -1,7 +1,5 @@
 """Many texts of mixed length: texts a second beside the peers, and whether time and memory stay flat."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

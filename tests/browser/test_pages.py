@@ -1,7 +1,5 @@
 """Every page that bertcli draws, opened in a real browser: Chromium, driven by Selenium, if it is there."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

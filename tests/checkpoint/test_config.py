@@ -1,7 +1,5 @@
 """config.json in, a checked configuration or one clear line out."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which family a folder is of, what its config.json must say, and what is refused with which words."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

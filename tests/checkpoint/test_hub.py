@@ -1,7 +1,5 @@
 """Finding a model by name, with real downloads from a small Hub on 127.0.0.1 and everything that can go wrong."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

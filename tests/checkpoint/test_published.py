@@ -5,8 +5,6 @@ tokenizer.json, after a survey of published folders, the others from memory. Wha
 here they have to be those of the same weights in safetensors.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NamedTuple
 

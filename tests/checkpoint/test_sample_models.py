@@ -1,7 +1,5 @@
 """The bundled models: whole, small, and as good as their model card says."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Sentence-transformers folders: what they say is understood or refused by name."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Sentence models equal sentence-transformers: on other families than BERT, and static ones, a table of vectors."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """pytorch_model.bin as data: what torch.save writes is read bit for bit, and nothing that a file asks for is done."""
 
-from __future__ import annotations
-
 import pickle
 import struct
 import time

@@ -1,7 +1,5 @@
 """Mapped safetensors: every dtype and layout read right, and no damaged or hostile file opened."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

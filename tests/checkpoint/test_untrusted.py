@@ -1,7 +1,5 @@
 """Damaged and hostile files of a checkpoint: refused in a short message, in little memory."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from pathlib import Path

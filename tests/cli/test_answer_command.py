@@ -1,7 +1,5 @@
 """answer on the command line: where questions and contexts come from, and what it prints, marks, writes and refuses."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every run command with texts from arguments, files and pipes, alone and in pairs, into every form of output."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What speed depends on: the command that shows it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """--engine, --precision and --device of the run commands."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What goes wrong: one line, the right status, nothing printed, nothing left behind, nothing lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

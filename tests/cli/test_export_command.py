@@ -1,7 +1,5 @@
 """bertcli export: files, folders, what it says and what it refuses."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

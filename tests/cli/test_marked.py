@@ -1,7 +1,5 @@
 """Which of what was found in a text is marked, and how dark."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

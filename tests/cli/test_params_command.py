@@ -1,7 +1,5 @@
 """`bertcli params` as it is typed: formats, exit status, one line of error, and tables that lose nothing."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """`bertcli params` in narrow terminals, with other sizes, and for configurations alone."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

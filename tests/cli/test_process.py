@@ -1,7 +1,5 @@
 """The command as a process: pipes that close, signals, streams as they come, what an import costs."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

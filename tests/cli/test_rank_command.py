@@ -1,7 +1,5 @@
 """rank on the command line: where queries and documents come from, and what it prints, writes and refuses."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

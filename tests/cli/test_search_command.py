@@ -1,7 +1,5 @@
 """bertcli encode --query --against: what was written is found, with its text, whatever the file."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables: whole in a pipe, folded in a terminal, never short of a word."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

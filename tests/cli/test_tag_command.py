@@ -1,7 +1,5 @@
 """tag on the command line: what it prints, marks, writes and refuses."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

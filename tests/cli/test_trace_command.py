@@ -1,7 +1,5 @@
 """`bertcli trace` as it is typed: the table at any width, JSON, CSV, Markdown, saved outputs, one line of error."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

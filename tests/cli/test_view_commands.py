@@ -1,7 +1,5 @@
 """explain, lens, heads and diff as commands: tables, records, files, colors, statuses."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

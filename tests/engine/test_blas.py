@@ -1,7 +1,5 @@
 """The library behind NumPy's products: which kernel it uses, and with how many threads."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A text's numbers do not depend on how its checkpoint is stored, what it is batched with, or who else is asking."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np

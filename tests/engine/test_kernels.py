@@ -1,7 +1,5 @@
 """The loops: equal to the formulas in float64, on every layout of memory, in place."""
 
-from __future__ import annotations
-
 from math import erf, exp, sqrt, tanh
 
 import numpy as np

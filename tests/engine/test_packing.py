@@ -1,7 +1,5 @@
 """Batches without padding, and attention in blocks: every query sees its keys, whatever the blocks are."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

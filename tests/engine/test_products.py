@@ -1,7 +1,5 @@
 """Products of stored weights: equal to NumPy's in float64 for every size, however they are cut and shared."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

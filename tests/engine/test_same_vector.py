@@ -12,8 +12,6 @@ with AMX, with the kernels Haswell, Prescott, Nehalem, SkylakeX and the one that
 openblas-openmp (0.3.29). NumPy 2.4.6 (0.3.31) runs every day. Every run says what it ran on.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """How many threads there are, and how they share the pieces of one step."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

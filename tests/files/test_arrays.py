@@ -1,7 +1,5 @@
 """Arrays come back from every kind of file as they were given, however many rows came at a time."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A few cases of each part of the fuzzer (`python tests/fuzz.py` runs more), and that it finds what it should."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Several files, patterns and endings: one input, in order."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

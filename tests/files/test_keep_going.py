@@ -1,7 +1,5 @@
 """--keep-going: a text that cannot be used has an error in its place, all others are as without it, the status is 1."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lines of files, gzips and pipes come out as they were put in: one a line, nothing more, nothing less."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Files of shards become one: byte for byte that of the run without shards, or one line that names what is wrong."""
 
-from __future__ import annotations
-
 import json
 import random
 from itertools import chain

@@ -1,7 +1,5 @@
 """Parquet: the texts of a column, in order, or one line that says what is wrong with the file."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Vectors in fewer bytes and fewer numbers: how far off they are, and what a user may count on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Records: the same in every form, on standard output or in a file; nothing is printed or left after an error."""
 
-from __future__ import annotations
-
 import csv
 import json
 import sys

@@ -1,7 +1,5 @@
 """Whatever happens between any two writes, `--resume` makes of it what an unbroken run gives, byte for byte."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Fields of JSON lines and of tables are found by name; a row that cannot be used is named, or kept in its place."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

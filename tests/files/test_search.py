@@ -1,7 +1,5 @@
 """Stored vectors are found again: the nearest rows of every kind of file, and one line for a file that is none."""
 
-from __future__ import annotations
-
 import io
 import tracemalloc
 import zipfile

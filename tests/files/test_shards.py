@@ -1,7 +1,5 @@
 """Shards on their way to a file, the rename at the end, and the lock."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Texts from arguments and from Python, and how they are grouped for work."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What encode gives comes back from every kind of file: a row a text or chunk, whatever fails and however it is cut."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

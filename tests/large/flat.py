@@ -4,8 +4,6 @@ Prints a row a file; memory is to be flat to 5 %, processor time per token to 10
 off first). Status 1 when it is not.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -6,8 +6,6 @@ on the size of files). pipe: the reader of standard output leaves at a random mo
 error but notes, and what was read is a beginning of the whole. Prints a line for each and status 1 for a miss.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

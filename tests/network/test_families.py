@@ -1,7 +1,5 @@
 """Every family against what transformers makes of the same files (see reference/record_families.py)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Parameters and multiply-accumulates of every family's variants, as PyTorch counts them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Masks that are filled together, and masks whose true words are given: the cases where a shortcut would show."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ops, modules, and the seam where they can be watched."""
 
-from __future__ import annotations
-
 from threading import Thread
 from typing import Any
 

@@ -1,7 +1,5 @@
 """BERT in plain NumPy, the page that a newcomer reads first, computes what bertcli computes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib import import_module

@@ -1,7 +1,5 @@
 """bertcli's numbers against those recorded from transformers and sentence-transformers (see reference/record.py)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The textbook model and section-6 functions against the formulas written out with plain loops in float64."""
 
-from __future__ import annotations
-
 from math import erf, exp, log, sqrt, tanh
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is recorded and compared: checkpoints and inputs, shared by record.py, compare.py and the tests. NumPy only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -6,8 +6,6 @@ float64. Exits with 1 when the two differ by more than 1e-5, unless bertcli is w
 further from it than transformers: at base size the log-probabilities of either are off by more than 1e-5.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import sys
@@ -56,7 +54,7 @@ class Gap(NamedTuple):
     ours: float = 0.0  # from float64
     theirs: float = 0.0  # from float64
 
-    def worst(self, other: Gap) -> Gap:
+    def worst(self, other: "Gap") -> "Gap":
         return Gap(*(max(pair) for pair in zip(self, other, strict=True)))
 
     @property

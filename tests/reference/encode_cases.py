@@ -1,7 +1,5 @@
 """Sentence folders with prompts, and SPLADE folders: what is recorded of sentence-transformers, and compared."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

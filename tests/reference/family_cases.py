@@ -1,7 +1,5 @@
 """What is recorded and compared of the families that are not BERT: checkpoints and inputs. NumPy only."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How goldens are written as JSON: small, and with lines that can be compared."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

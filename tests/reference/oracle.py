@@ -1,8 +1,6 @@
 """transformers and sentence-transformers as the reference: float32, eager attention, one thread. Needs PyTorch."""
 # mypy: disable-error-code="import-not-found"
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

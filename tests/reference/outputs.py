@@ -1,7 +1,5 @@
 """What a BERT computes for a batch, in one form for both sides, so that a comparison is a subtraction. NumPy only."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -48,7 +46,7 @@ def log_softmax(x: Array) -> Array:
     return result
 
 
-def of_bertcli(model: Model, batch: Batch) -> Outputs:
+def of_bertcli(model: "Model", batch: Batch) -> Outputs:
     """Run a right-padded batch through bertcli's network, packed as its commands pack it."""
     from bertcli.engine.packing import pack
     from bertcli.models.bert import Bert

@@ -4,8 +4,6 @@ transformers and sentence-transformers (recorded with transformers 5.23.0, sente
 Every checkpoint comes from tests/checkpoints.py, so only inputs' answers are stored: arrays in .npz, texts in .json.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

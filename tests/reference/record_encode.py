@@ -4,8 +4,6 @@ Recorded with sentence-transformers 6.2.0, transformers 5.23.0, torch 2.13.0.
 """
 # mypy: disable-error-code="import-not-found"
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -6,8 +6,6 @@ One file a family, `families/NAME.npz`. Eager attention, float32, one thread.
 
 # mypy: disable-error-code="import-not-found"
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -5,8 +5,6 @@ transformers 5.23.0, torch 2.13.0). Models are built on the meta device: no weig
 
 # mypy: disable-error-code="import-not-found"
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

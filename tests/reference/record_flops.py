@@ -6,8 +6,6 @@ Models are built on the meta device: the counter reads shapes, so no weights are
 
 # mypy: disable-error-code="import-not-found"
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from random import Random

@@ -6,8 +6,6 @@ token at all, in layers with local attention, eager attention gives the mean of 
 """
 # mypy: disable-error-code="import-not-found"
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -5,8 +5,6 @@ transformers 5.23.0 and sentence-transformers 6.2.0).
 """
 # mypy: disable-error-code="import-not-found"
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

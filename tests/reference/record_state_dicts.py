@@ -4,8 +4,6 @@ Entries `KIND` are the bytes of a file, entries `KIND/NAME` the numbers of its t
 """
 # mypy: disable-error-code="import-not-found"
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections import OrderedDict

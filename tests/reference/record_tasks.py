@@ -5,8 +5,6 @@
 """
 # mypy: disable-error-code="import-not-found"
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

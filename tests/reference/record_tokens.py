@@ -5,8 +5,6 @@ takes the file as it is; some classes of version 5 make another normalizer and p
 """
 # mypy: disable-error-code="import-not-found"
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

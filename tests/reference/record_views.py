@@ -5,8 +5,6 @@ those of the fast tokenizer; a head is silenced by a hook in front of the attent
 """
 # mypy: disable-error-code="import-not-found"
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

@@ -6,8 +6,6 @@ token; ESM's tokenizer knows only ids.
 """
 # mypy: disable-error-code="import-not-found"
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

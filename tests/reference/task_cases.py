@@ -1,7 +1,5 @@
 """What is recorded of tag, answer, rank and classify's candidates and choices: checkpoints, texts, settings."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

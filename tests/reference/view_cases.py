@@ -1,7 +1,5 @@
 """What explain, lens, heads and diff are asked in the tests, and by the script that records the answers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 LABELS: dict[str, Any] = {"head": "classifier", "num_labels": 3, "seed": 401, "tokenizer": "both"}

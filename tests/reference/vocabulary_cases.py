@@ -3,8 +3,6 @@
 Their `.model` files were trained by the sentencepiece package, see record_vocabularies.py.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

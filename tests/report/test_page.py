@@ -1,7 +1,5 @@
 """Web pages: nothing in a text becomes markup, nothing is loaded, only the script that was given may run."""
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64encode

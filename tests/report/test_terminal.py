@@ -1,7 +1,5 @@
 """What a terminal shows: progress, and nothing that a terminal would obey."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

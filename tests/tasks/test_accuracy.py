@@ -1,7 +1,5 @@
 """How often a classifier is right about a labeled file, as scikit-learn counts it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """classify's candidates and choices against transformers (tests/reference/tasks.json), and what they refuse."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

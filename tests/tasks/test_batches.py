@@ -1,7 +1,5 @@
 """Batches of texts on several threads: of one size, and really at the same time."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """classify: scores from logits, and which head they come from."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

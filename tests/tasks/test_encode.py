@@ -1,7 +1,5 @@
 """encode and similarity: vectors equal those computed by hand from hidden states; wrong options are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

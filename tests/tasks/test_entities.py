@@ -1,7 +1,5 @@
 """How labels of pieces become entities: words, groups and windows, in numbers that can be followed by hand."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exported files: the results of NumPy, by the names that other tools expect."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """fill-mask: predictions, targets of several pieces, fillings of all masks together."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

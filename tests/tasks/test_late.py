@@ -1,7 +1,5 @@
 """Late interaction in its three layouts against sentence-transformers (tests/reference/late.npz), and bad input."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Cross-encoders and Routers made of modules: the numbers of sentence-transformers, and nothing skipped."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`bertcli neighbors`: the rows of the embedding table that point the same way."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The engine onnx: what every task gives is what NumPy gives."""
 
-from __future__ import annotations
-
 import logging
 import pickle
 from collections.abc import Callable

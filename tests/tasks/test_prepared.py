@@ -1,7 +1,5 @@
 """Prompts, equal to sentence-transformers; chunks: nothing is left out, none is too long, cuts are between words."""
 
-from __future__ import annotations
-
 import random
 import unicodedata
 from itertools import pairwise

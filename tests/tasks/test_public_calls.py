@@ -3,8 +3,6 @@
 Each id has a word of its own, and no special tokens are put around a text: texts have exactly the recorded ids.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

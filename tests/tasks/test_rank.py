@@ -1,7 +1,5 @@
 """rank against sentence-transformers' CrossEncoder (tests/reference/tasks.json), and what it refuses."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """score: log-probabilities of each token, and of masks with a known truth."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

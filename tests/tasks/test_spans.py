@@ -1,7 +1,5 @@
 """How start and end logits become answers, against a search through every span."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Sparse vectors equal SparseEncoder's; records, files and workers hold the same."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

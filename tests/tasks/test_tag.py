@@ -1,7 +1,5 @@
 """tag against transformers' token-classification pipeline (tests/reference/tasks.json), and what it refuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What all tasks promise of streams, limits, cuts and damaged weights."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

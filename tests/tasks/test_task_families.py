@@ -1,7 +1,5 @@
 """tag, answer and rank on other families and tokenizers than BERT's, against the same pipelines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

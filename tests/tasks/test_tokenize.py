@@ -1,7 +1,5 @@
 """tokenize: records of pieces."""
 
-from __future__ import annotations
-
 from conftest import Made
 
 import bertcli

@@ -1,7 +1,5 @@
 """Worker processes and the window tokenized ahead: the same results in the same order, and nothing left behind."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os
@@ -270,7 +268,7 @@ class Noting(RecordTask):
 
     span = 1
     events: list[str]
-    meanwhile: Callable[[Noting, int], object]
+    meanwhile: "Callable[[Noting, int], object]"
 
     def window(self, group: Sequence[Text], first: int) -> Window:
         self.events.append(f"tokenize {first}")

@@ -1,7 +1,5 @@
 """Tokenizers of every kind in BERT's family: equal to transformers'."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from copy import deepcopy

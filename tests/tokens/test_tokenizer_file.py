@@ -1,7 +1,5 @@
 """Damaged and hostile tokenizer.json: refused in one short line."""
 
-from __future__ import annotations
-
 import json
 import signal
 from base64 import b64encode

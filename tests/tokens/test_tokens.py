@@ -1,7 +1,5 @@
 """Tokenizers as they are in the wild: every file form, special tokens, limits, damage."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tokenizers from their families' own files: equal to transformers'; damaged ones are refused in one line."""
 
-from __future__ import annotations
-
 import json
 import logging
 import random

@@ -1,7 +1,5 @@
 """One side cut alone, windows over long texts, and words: as the tokenizers library itself does it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

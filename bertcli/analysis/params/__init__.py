@@ -1,7 +1,5 @@
 """The summary of a model: its modules, read from the tree that runs, and how many parameters each has."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from bertcli.analysis.params.summary import Row, Summary, Totals, module_plans, rows

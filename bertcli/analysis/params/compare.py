@@ -1,7 +1,5 @@
 """Two models side by side: rows paired by path, and what changes from the first to the second."""
 
-from __future__ import annotations
-
 from pathlib import PurePath
 from typing import Any
 

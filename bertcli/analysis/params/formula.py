@@ -3,8 +3,6 @@
 Four weights [H, H] with their biases [H] are `4·(H² + H)`; an embedding table [V, H] is `V·H`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -3,8 +3,6 @@
 Only words: counts come from the parameters at that place, shapes from its output, the number of layers from the tree.
 """
 
-from __future__ import annotations
-
 from bertcli.analysis.params.summary import IDS, Flow, RowPlan, Shape, nearest
 from bertcli.errors import BertcliError
 from bertcli.model import Model

@@ -3,8 +3,6 @@
 A pass by shapes runs the model's own pages, so a value lives as long as in a real pass: until nothing refers to it.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from bertcli.engine.packing import MOST_SCORES

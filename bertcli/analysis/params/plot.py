@@ -3,8 +3,6 @@
 DOT (Graphviz) and Mermaid are text; pictures are drawn by Graphviz.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -31,7 +29,7 @@ class Graph:
     ids: dict[str, str]
 
     @classmethod
-    def of(cls, summary: Summary) -> Graph:
+    def of(cls, summary: Summary) -> "Graph":
         """The graph of a summary."""
         rows = summary.rows
         frames = {outer.path for outer in rows if any(is_within(row.path, outer.path) for row in rows)}

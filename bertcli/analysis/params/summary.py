@@ -4,8 +4,6 @@ Every array belongs to one row, a tied one to that of its first use. Parameters 
 and which modules feed which, from a pass by shapes.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -68,7 +66,7 @@ class Summary(View):
     model: str
     rows: tuple[Row, ...]
     style: str = "tree"
-    memory: Memory | None = None  # of a pass, if its size was given
+    memory: "Memory | None" = None  # of a pass, if its size was given
 
     @property
     def total_params(self) -> int:
@@ -104,7 +102,7 @@ class RowPlan(NamedTuple):
 
     name: str
     type: str
-    shapes: tuple[Shape, ...]  # of its output
+    shapes: "tuple[Shape, ...]"  # of its output
     connected_to: tuple[str, ...]
     holds: str | None = None  # path of the subtree this row counts, except parameters claimed by a more specific row
     formula: str | None = None  # hand-written formula, where it is clearer than the one derived from the axes
@@ -202,7 +200,7 @@ def _row(
     )
 
 
-def _in_text(shape: Shape, given: Mapping[str, int | None]) -> str:
+def _in_text(shape: "Shape", given: Mapping[str, int | None]) -> str:
     """`(None, 512, 768)`, as the Keras summary writes it."""
     return f"({', '.join(str(given[axis] if isinstance(axis, str) else axis) for axis in shape)})"
 
@@ -387,7 +385,7 @@ def _unit(count: int) -> str:
 USES = ("used", "renamed", "ignored", "missing")
 
 
-def tensors_document(model: str, uses: Sequence[TensorUse]) -> Document:
+def tensors_document(model: str, uses: "Sequence[TensorUse]") -> Document:
     """What is in a checkpoint's files, and what the loader does with it."""
     columns = [Column("Tensor"), Column("Shape"), Column("Dtype"), Column("Bytes", number=True), Column("Use")]
     rows = [

@@ -8,8 +8,6 @@ Products and memory take turns here: OpenBLAS copies a weight before it multipli
 for each operation. CALL is what calling an op costs however small it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, floor, log10

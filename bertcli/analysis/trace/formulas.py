@@ -4,8 +4,6 @@ A formula is a tree: a list is a row, ("sub", x, i) and ("sup", x, i) are x with
 ("root", x) a square root; any other text is a symbol, a number or an operator. Formulas are found by the op's name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ A place is a module's class, its field that was used last, and an op; a Linear o
 of which it is a field. Groups and names are those common in the literature.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache

@@ -5,8 +5,6 @@ into a bound: the result and the attention weights first, then one layer whole, 
 script (pass.js) draws the numbers and works out how a chosen one came about, from numbers that are on the page.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,9 +52,9 @@ class Line(NamedTuple):
 class Pass:
     """A traced pass of one sentence, and what was read beside it: nothing without weights."""
 
-    model: Model
-    trace: Trace
-    inputs: Inputs
+    model: "Model"
+    trace: "Trace"
+    inputs: "Inputs"
     outputs: Outputs | None = None
     lines: Sequence[Line] = ()
 
@@ -80,7 +78,7 @@ def stop_of(step: Step, layers: int) -> int:
     return 0 if before else layers + 1
 
 
-def read_lines(model: Model, inputs: Inputs) -> list[Line]:
+def read_lines(model: "Model", inputs: "Inputs") -> list[Line]:
     """The state of every token after the embeddings and after each layer; not part of the trace."""
     batch, found = model.padded(inputs.ids, inputs.segments, None).batch, list[Line]()
     before: Array | None = None
@@ -99,7 +97,7 @@ def read_lines(model: Model, inputs: Inputs) -> list[Line]:
     return found
 
 
-def _readings(model: Model, state: Array, batch: Packed, inputs: Inputs) -> list[tuple[str, float]]:
+def _readings(model: "Model", state: Array, batch: Packed, inputs: "Inputs") -> list[tuple[str, float]]:
     if "mlm" not in model.heads:
         return []
     logits = model.network.predict("mlm", state, batch).astype(np.float64)

@@ -1,7 +1,5 @@
 """The trace of a pass: the model runs, or only its shapes, and every op becomes a step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -26,7 +24,7 @@ Keep = Callable[[str], bool]
 
 
 @contextmanager
-def trace(model: Model, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> Iterator[Trace]:
+def trace(model: Model, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> "Iterator[Trace]":
     """`with bertcli.trace(model) as trace: model.forward(ids)`, then `trace.steps`, `trace.totals`.
 
     Watches only this thread. Results are bit-identical to those without a trace; only a `forward` of so many tokens

@@ -4,8 +4,6 @@ The records have the field names of the JSON output. In the operation table, wid
 for each operand, layers that do the same are shown once, with the number of times they ran.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -47,7 +45,7 @@ class Stats(ByName):
     finite: bool
 
     @classmethod
-    def of(cls, numbers: Iterable[Any], finite: bool) -> Stats:
+    def of(cls, numbers: Iterable[Any], finite: bool) -> "Stats":
         """From four numbers; those that are not finite become None."""
         low, high, mean, std = (float(number) if np.isfinite(number) else None for number in numbers)
         return cls(low, high, mean, std, finite)

@@ -1,7 +1,5 @@
 """A graph as an ONNX file, written a weight at a time: no copy of the weights is ever in memory."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -181,7 +179,7 @@ def size_of_weights(export: Export) -> int:
     return sum(weight.size for weight in _weights(export).values()) * (2 if export.graph.half else 4)
 
 
-def _without_weights(export: Export) -> onnx.ModelProto:
+def _without_weights(export: Export) -> "onnx.ModelProto":
     from onnx import TensorProto, helper, numpy_helper
 
     graph = export.graph

@@ -1,7 +1,5 @@
 """A graph under construction: nodes, weights and constants by name. Nothing here needs the onnx package."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple

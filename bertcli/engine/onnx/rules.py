@@ -4,8 +4,6 @@ A result has the dimensions that the op's signature says. Packed tokens are two 
 sentences are padded, and what reads a whole sentence has to leave the padding out: see `softmax`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import sqrt
 from typing import Any, Protocol

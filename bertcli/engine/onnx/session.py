@@ -6,8 +6,6 @@ the settings and the versions. When a graph is made, what else lies there for an
 earlier weights or versions, and what a killed process left. The graphs of other models stay.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The cache of graphs: made once, whole, by whoever comes first."""
 
-from __future__ import annotations
-
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor

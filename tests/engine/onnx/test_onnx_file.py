@@ -1,7 +1,5 @@
 """A graph's file: what onnx reads from it, with weights inside or beside."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

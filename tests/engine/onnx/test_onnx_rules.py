@@ -1,7 +1,5 @@
 """Every op has an ONNX rule, which takes what the op takes."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

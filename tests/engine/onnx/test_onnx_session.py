@@ -1,7 +1,5 @@
 """Sessions: which sentences are padded together, and what is said of a device that is not there, or fails."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

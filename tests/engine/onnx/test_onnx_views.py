@@ -1,7 +1,5 @@
 """Views of a traced value in a graph: each gives the numbers that NumPy gives."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any
