@@ -6,12 +6,12 @@ Names are imported on first use, so that `bertcli --help` need not wait for NumP
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bertcli._version import __version__ as __version__
 from bertcli.engine.blas import choose_kernel
 from bertcli.engine.threads import choose_threads
 
 if TYPE_CHECKING:
     from bertcli import functional as functional
+    from bertcli._version import __version__ as __version__
     from bertcli.analysis.diff import diff as diff
     from bertcli.analysis.explain import explain as explain
     from bertcli.analysis.heads import heads as heads
@@ -38,6 +38,7 @@ choose_threads()
 _TASKS = ("Answer", "Classify", "Encode", "EncodeSparse", "FillMask", "Score", "Tag")
 _HOMES = {
     **dict.fromkeys(_TASKS, "bertcli.columns"),
+    "__version__": "bertcli._version",
     "BertConfig": "bertcli.models.bert",
     "BertcliError": "bertcli.errors",
     "Model": "bertcli.model",

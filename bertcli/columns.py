@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from bertcli import tasks
 from bertcli.checkpoint.hub import SAMPLES
 from bertcli.engine.threads import use_granted_threads
 from bertcli.errors import PATH, BertcliError, check_kind, shown, shown_object
@@ -23,7 +24,7 @@ from bertcli.files.parquet import value_of
 from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import Texts
 from bertcli.model import Model, load
-from bertcli.tasks import answer, classify, encode, fill_mask, options, score, sparse, tag
+from bertcli.tasks import answer, classify, encode, fill_mask, score, sparse, tag
 from bertcli.tasks.batches import FITTING
 from bertcli.tasks.run import results
 from bertcli.tasks.task import Records, Task
@@ -43,7 +44,7 @@ class Mapped:
     pair_column: second texts, for tasks that take pairs (one for all rows: pairs, or contexts). Beside the output are
     `truncated` (<output>_truncated where that name is taken) and <output>_error: why a text cannot be used, whose
     result is null, or NaN in a NumPy array of vectors. strict: such a text is an error. All other options are the
-    task's, see `bertcli.tasks.options`.
+    task's, see `bertcli.tasks`.
 
     Errors: BertcliError; TypeError for an option that does not exist.
     """
@@ -123,43 +124,43 @@ class Mapped:
 class Encode(Mapped):
     """Vectors: float32 [row, width] among NumPy arrays, fixed-size lists in Arrow, a column of arrays in pandas."""
 
-    kind, plan, usual = options.Encode, staticmethod(encode.plan), ("embedding", "text", None, SENTENCE)
+    kind, plan, usual = tasks.Encode, staticmethod(encode.plan), ("embedding", "text", None, SENTENCE)
 
 
 class EncodeSparse(Mapped):
     """Sparse vectors: records of indices and values."""
 
-    kind, plan, usual = options.EncodeSparse, staticmethod(sparse.plan), ("sparse", "text", None, MASKED)
+    kind, plan, usual = tasks.EncodeSparse, staticmethod(sparse.plan), ("sparse", "text", None, MASKED)
 
 
 class Classify(Mapped):
     """Labels with scores, best first; by a cross-encoder the score of each pair, which an engine can rank rows by."""
 
-    kind, plan, usual = options.Classify, staticmethod(classify.plan), ("classify", "text", None, SENTIMENT)
+    kind, plan, usual = tasks.Classify, staticmethod(classify.plan), ("classify", "text", None, SENTIMENT)
 
 
 class FillMask(Mapped):
     """Words for each mask; with targets, which may have several pieces, every `token` is a list."""
 
-    kind, plan, usual = options.FillMask, staticmethod(fill_mask.plan), ("fill_mask", "text", None, MASKED)
+    kind, plan, usual = tasks.FillMask, staticmethod(fill_mask.plan), ("fill_mask", "text", None, MASKED)
 
 
 class Score(Mapped):
     """The probability of each token."""
 
-    kind, plan, usual = options.Score, staticmethod(score.plan), ("score", "text", None, MASKED)
+    kind, plan, usual = tasks.Score, staticmethod(score.plan), ("score", "text", None, MASKED)
 
 
 class Tag(Mapped):
     """Entities."""
 
-    kind, plan, usual = options.Tag, staticmethod(tag.plan), ("tag", "text", None, None)
+    kind, plan, usual = tasks.Tag, staticmethod(tag.plan), ("tag", "text", None, None)
 
 
 class Answer(Mapped):
     """Answers to the questions in `column` from the contexts in `pair_column`, best first."""
 
-    kind, plan, usual = options.Answer, staticmethod(answer.plan), ("answer", "question", "context", None)
+    kind, plan, usual = tasks.Answer, staticmethod(answer.plan), ("answer", "question", "context", None)
 
 
 # ---------------------------------------------------------------------------------------------------- opening a model
@@ -216,20 +217,20 @@ def _results(task: Task[Any], texts: Texts) -> Iterator[_Result]:
 def _type(task: Task[Any], wanted: object) -> Any:
     """What results are: the number of floats of a vector, or the fields of a record with their types."""
     match wanted:
-        case options.EncodeSparse():
+        case tasks.EncodeSparse():
             return {"indices": [int], "values": [float]} | ({"words": [str]} if wanted.words else {})
-        case options.Classify():
+        case tasks.Classify():
             return {"labels": [{"label": str, "score": float}]}
-        case options.FillMask():
+        case tasks.FillMask():
             several = {} if wanted.targets is None else {"token": [int], "pieces": [str]}
             word = {"score": float, "token": int, "token_str": str, "sequence": str} | several
             return {"masks": [{"position": int, "predictions": [word]}]}
-        case options.Score():
+        case tasks.Score():
             return {"tokens": [{"token": str, "log_prob": float}], "loss": float, "pseudo_perplexity": float}
-        case options.Tag():
+        case tasks.Tag():
             label = {"entity": str, "index": int} if wanted.aggregation == "none" else {"entity_group": str}
             return {"entities": [{**label, "score": float, "word": str, "start": int, "end": int}]}
-        case options.Answer():
+        case tasks.Answer():
             return {"answers": [{"score": float, "start": int, "end": int, "answer": str}]}
     return task.plan.width  # type: ignore[attr-defined]
 

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from bertcli.engine.seam import Array, shape_only
 from bertcli.errors import PATH, BertcliError, check_choice, check_count, check_kind, shown, shown_object
 from bertcli.files.texts import Pairs, Values, from_values
+from bertcli.models import family, named_heads, parse_heads, variant_config
 from bertcli.models.config import Config, renamed
-from bertcli.models.registry import family, named_heads, parse_heads, variant_config
-from bertcli.network.module import Request, build
+from bertcli.network import Request, build
 from bertcli.opened import Engine, EngineName, Opened, Precision
-from bertcli.tasks.options import Answer, Classify, Encode, EncodeSparse, FillMask, Rank, Score, Tag
+from bertcli.tasks import Answer, Classify, Encode, EncodeSparse, FillMask, Rank, Score, Tag
 
 if TYPE_CHECKING:
     from bertcli.tasks.encode import Block
@@ -58,7 +58,7 @@ def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callabl
 
 @dataclass(frozen=True, eq=False)
 class Model(Opened):
-    """An opened model with the tasks as methods, whose keywords are the options in `bertcli.tasks.options`.
+    """An opened model with the tasks as methods, whose keywords are the options in `bertcli.tasks`.
 
     Errors: BertcliError for a missing head (encode needs none) or an unusable text.
     """

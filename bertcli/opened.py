@@ -16,8 +16,8 @@ from bertcli.engine.seam import Array, Integers, is_shape_only, watched
 from bertcli.engine.threads import each_or_whole
 from bertcli.errors import BertcliError
 from bertcli.models.config import Config
+from bertcli.network import parameters
 from bertcli.network.heads import OF_TOKENS, Network, Outputs, outputs
-from bertcli.network.module import parameters
 
 if TYPE_CHECKING:
     from bertcli.checkpoint.loading import TensorUse

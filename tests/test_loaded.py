@@ -24,10 +24,10 @@ except SystemExit as ended:
     assert not ended.code, ended.code
 """
 MOST = {
-    "params --variant large": 38,
-    "fill-mask king": 51,
-    "encode king": 52,
-    "import bertcli.models.bert": 19,
+    "params --variant large": 35,
+    "fill-mask king": 45,
+    "encode king": 46,
+    "import bertcli.models.bert": 16,
 }
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from bertcli.analysis.trace import Trace
 from bertcli.errors import BertcliError, damaged
 from bertcli.models.config import Config
+from bertcli.report import Column, cell_count, visible
 from bertcli.report.documents import Document
-from bertcli.report.tables import Column, cell_count, visible
 
 PATH = "encoder.layers.{}.attention.softmax"
 NUMBER = 3  # cells of a percentage

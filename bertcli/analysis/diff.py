@@ -29,10 +29,10 @@ from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, damaged, first_line, shown, shown_object
 from bertcli.files.texts import from_values
 from bertcli.model import Model, expect_model
-from bertcli.network.module import parameters
+from bertcli.network import parameters
+from bertcli.report import Column
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import document_table, element, page, table
-from bertcli.report.tables import Column
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens
 

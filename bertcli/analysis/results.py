@@ -17,10 +17,10 @@ from bertcli.analysis.options import Asked
 from bertcli.engine.packing import pack
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
+from bertcli.tasks import Encode
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, logits, sigmoid
 from bertcli.tasks.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.encode import plan, unit
-from bertcli.tasks.options import Encode
 from bertcli.tasks.prepared import prepare
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens

@@ -7,8 +7,8 @@ from bertcli.analysis.options import Cut
 from bertcli.cli.options import InputOptions, ModelOptions, ThreadOptions, argument, wrong
 from bertcli.cli.views import DocumentOptions, begin, show_document
 from bertcli.errors import BertcliError
-from bertcli.files.formats import PAGE
-from bertcli.tasks.options import option
+from bertcli.files import PAGE
+from bertcli.tasks import option
 
 ARRAYS = (".npz", ".safetensors")
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-from bertcli.tasks.options import option
+from bertcli.tasks import option
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ def doctor(wanted: DoctorOptions) -> None:
     bertcli doctor --format json
     """
     from bertcli.doctor import examine
-    from bertcli.report.tables import visible
+    from bertcli.report import visible
 
     findings = examine()
     if wanted.format == "json":

@@ -18,10 +18,10 @@ from bertcli.cli.options import (
     wrong,
 )
 from bertcli.errors import BertcliError
-from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL
+from bertcli.files import ARRAYS, PARQUET, RECORDS, SEVERAL
 from bertcli.files.records import Cell, Table
-from bertcli.report.tables import Column
-from bertcli.tasks.options import Encode, EncodeSparse, Prepared, option
+from bertcli.report import Column
+from bertcli.tasks import Encode, EncodeSparse, Prepared, option
 
 if TYPE_CHECKING:
     from bertcli.files.vectors import VectorForm

@@ -12,7 +12,7 @@ from bertcli.cli.options import (
     ThreadOptions,
 )
 from bertcli.cli.views import begin, sample_for, show_each
-from bertcli.files.formats import PAGE, RECORDS
+from bertcli.files import PAGE, RECORDS
 
 if TYPE_CHECKING:
     from bertcli.analysis.explain import Explanation
@@ -52,8 +52,8 @@ def explain(
 
 
 def _show(one: "Explanation") -> None:
+    from bertcli.report import Mark, print_marked
     from bertcli.report.documents import print_document
-    from bertcli.report.tables import Mark, print_marked
 
     for text, words in one.texts():
         marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.2f}") for word, shade in words]

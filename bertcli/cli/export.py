@@ -7,7 +7,7 @@ from typing import Literal
 import typer
 
 from bertcli.cli.options import ModelOptions, argument, wrong
-from bertcli.tasks.options import Export, Precision, option
+from bertcli.tasks import Export, Precision, option
 
 logger = logging.getLogger("bertcli")
 

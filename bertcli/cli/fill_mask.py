@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertcli.cli.job import Job
-from bertcli.files.formats import TABLES
+from bertcli.files import TABLES
 from bertcli.files.records import Cell, Table
-from bertcli.report.tables import Column
-from bertcli.tasks.options import FillMask
+from bertcli.report import Column
+from bertcli.tasks import FillMask
 
 COLUMNS = (
     Column("index", number=int, varying=True),

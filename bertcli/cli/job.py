@@ -25,8 +25,8 @@ from bertcli.cli.options import (
 )
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
-from bertcli.files.formats import PAGE, PARQUET, RECORDS, check_output, ending_of
-from bertcli.tasks.options import Reading
+from bertcli.files import PAGE, PARQUET, RECORDS, check_output, ending_of
+from bertcli.tasks import Reading
 
 if TYPE_CHECKING:
     from bertcli.files.forms import RecordForm, TableForm

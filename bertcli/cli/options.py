@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import typer
 
-from bertcli.tasks.options import option
+from bertcli.tasks import option
 
 logger = logging.getLogger("bertcli")
 MASKED_SAMPLE, SENTIMENT_SAMPLE = "bert-mini-mlm", "bert-mini-sentiment"  # the bundled models

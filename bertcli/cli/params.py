@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, TableFormat, changed, refuse, wrong
 from bertcli.errors import BertcliError
-from bertcli.tasks.options import option
+from bertcli.tasks import option
 
 if TYPE_CHECKING:
     from bertcli.model import Model
@@ -18,7 +18,7 @@ PANEL = "Model without weights, and sizes"
 
 
 def _variants(incomplete: str) -> list[str]:
-    from bertcli.models.registry import variants
+    from bertcli.models import variants
 
     return [name for name in variants() if name.startswith(incomplete)]
 
@@ -49,7 +49,7 @@ class AnalyzedOptions:
     batch_size: int | None = option(None, "N", "Number of sentences.", panel=PANEL)
 
     def __post_init__(self) -> None:
-        from bertcli.models.registry import variant_config
+        from bertcli.models import variant_config
 
         if self.variant is not None:
             try:
@@ -205,7 +205,7 @@ def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> "Document":
 def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> "Model":
     """The model to compare with: a variant or configuration with the requested sizes and heads, else a checkpoint."""
     from bertcli.model import load, variant
-    from bertcli.models.registry import variants
+    from bertcli.models import variants
 
     known = variants()
     config = None if name in known else _config_alone(Path(name))

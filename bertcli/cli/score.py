@@ -5,8 +5,8 @@ from typing import Any
 
 from bertcli.cli.job import Job
 from bertcli.files.records import Cell, Table
-from bertcli.report.tables import Column
-from bertcli.tasks.options import Score
+from bertcli.report import Column
+from bertcli.tasks import Score
 
 COLUMNS = (
     Column("index", number=True, varying=True),

@@ -7,10 +7,10 @@ from typing import Any
 from bertcli.cli.job import Job
 from bertcli.cli.marked import MarkedTable, Passage, mark
 from bertcli.cli.options import InputOptions
-from bertcli.files.formats import PAGE, TABLES
+from bertcli.files import PAGE, TABLES
 from bertcli.files.records import Cell
-from bertcli.report.tables import Column
-from bertcli.tasks.options import Tag
+from bertcli.report import Column
+from bertcli.tasks import Tag
 
 COLUMNS = (
     Column("index", number=int, varying=True),

@@ -22,8 +22,8 @@ at the rate that large products alone reach. What is done about the rest, and wh
 * DeBERTa's relative positions are multiplied only as far as the tokens of a batch stand apart (`positions`).
 
 The promise: whatever a text is batched with, on however many threads, its vector changes by at most 1e-6 of its largest
-number, that of a single token by 2e-6; this is float32's rounding in products of different sizes. The same command on
-the same machine gives the same bytes.
+number, one of single tokens' numbers, as [CLS] and max pooling have them, by 2e-6; this is float32's rounding in
+products of different sizes. The same command on the same machine gives the same bytes.
 
 Times above are CPU time of one core of an AMD EPYC of 2022 (Zen 4), best of several runs in turn. On this processor
 OpenBLAS's AVX-512 and AVX2 kernels reach the same rate, 102 and 108 GFLOP/s; on its successor (Zen 5) the former

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import ARRAYS, ending_of
+from bertcli.files import ARRAYS, ending_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

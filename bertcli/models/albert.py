@@ -4,11 +4,10 @@ import re
 from typing import ClassVar
 
 from bertcli.errors import BertcliError
-from bertcli.models import electra
+from bertcli.models import Family, electra
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, BertConfig
 from bertcli.models.config import activation, choice, count, layers
-from bertcli.models.registry import Family
-from bertcli.network import encoder
+from bertcli.network import encoder, part, parts, setting
 from bertcli.network.encoder import EncoderLayer, Linear
 from bertcli.network.heads import (
     Classifier,
@@ -19,7 +18,6 @@ from bertcli.network.heads import (
     QuestionAnswering,
     TokenClassifier,
 )
-from bertcli.network.module import part, parts, setting
 
 
 class Embeddings(electra.Embeddings):

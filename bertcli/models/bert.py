@@ -2,8 +2,9 @@
 
 from typing import ClassVar
 
+from bertcli.models import Family
 from bertcli.models.config import Config, count
-from bertcli.models.registry import Family
+from bertcli.network import part
 from bertcli.network.encoder import Embeddings, Encoder
 from bertcli.network.heads import (
     Classifier,
@@ -15,7 +16,6 @@ from bertcli.network.heads import (
     QuestionAnswering,
     TokenClassifier,
 )
-from bertcli.network.module import part
 
 
 class Bert(Network):

@@ -2,13 +2,12 @@
 
 from typing import Any, ClassVar
 
-from bertcli.models import nomic_bert
+from bertcli.models import Family, layer_names, nomic_bert
 from bertcli.models.bert import EMBEDDINGS, POOLER
 from bertcli.models.config import OneRopeConfig, choice, count, number, theta
 from bertcli.models.nomic_bert import NomicBert
-from bertcli.models.registry import Family, layer_names
 from bertcli.models.roberta import LM_HEAD, MaskedLM
-from bertcli.network.module import part, parts
+from bertcli.network import part, parts
 from bertcli.network.rotary import Attention, Gated
 
 

@@ -15,8 +15,8 @@ from bertcli.engine.onnx.session import Session, check_device, key_of, open_cach
 from bertcli.engine.packing import Packed, pack_padded
 from bertcli.engine.seam import Array, Axes, Traced, View, Weight, plain, watching
 from bertcli.engine.tracer import Ran, Tracer, argument_names
+from bertcli.network import Module, Parameter, parameters, twins
 from bertcli.network.heads import Network
-from bertcli.network.module import Module, Parameter, parameters, twins
 
 logger = logging.getLogger("bertcli")
 

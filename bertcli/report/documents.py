@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bertcli.report.tables import (
+from bertcli.report import (
     Column,
     as_json,
     folded,

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bertcli import tasks
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Failure, Item, Text
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks import options
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
 from bertcli.tasks.task import Record, RecordTask
 from bertcli.tokens import Tokens
@@ -29,7 +29,7 @@ MOST_OVERLAP = 128
 CONTEXT = 1  # the side of the context, whose question is side 0
 
 
-def plan(model: Opened, wanted: options.Answer) -> RecordTask:
+def plan(model: Opened, wanted: tasks.Answer) -> RecordTask:
     """What gives the records; BertcliError for a model without the head."""
     check_head(model, "qa", "answer")
     return _Answer(model, wanted.reading, replace(wanted, contexts=None))  # which may not pickle
@@ -37,7 +37,7 @@ def plan(model: Opened, wanted: options.Answer) -> RecordTask:
 
 @dataclass(frozen=True, eq=False)
 class _Answer(RecordTask):
-    wanted: options.Answer
+    wanted: tasks.Answer
 
     @cached_property
     def limit(self) -> int:
@@ -130,7 +130,7 @@ class Answer(NamedTuple):
     answer: str
 
 
-def answers(windows: Sequence[ContextWindow], context: str, wanted: options.Answer) -> list[Answer]:
+def answers(windows: Sequence[ContextWindow], context: str, wanted: tasks.Answer) -> list[Answer]:
     """The best answers in all windows, best first.
 
     A span is widened to whole words. Where several spans, perhaps of several windows, give the same text (ignoring
@@ -153,7 +153,7 @@ def answers(windows: Sequence[ContextWindow], context: str, wanted: options.Answ
     return [every[i] for i in best_first(np.array([candidate.score for candidate in every]), wanted.top_k or 1)]
 
 
-def _scores(window: ContextWindow, scoring: options.Scoring) -> Numbers:
+def _scores(window: ContextWindow, scoring: tasks.Scoring) -> Numbers:
     """The score of each span from a first token [1 + token] to a last [1 + token]; that from [CLS] is no answer.
 
     Probabilities of different windows have different denominators; logits less those of [CLS] can be compared.
@@ -163,7 +163,7 @@ def _scores(window: ContextWindow, scoring: options.Scoring) -> Numbers:
     return np.multiply.outer(softmax(window.start), softmax(window.end))
 
 
-def _best_spans(scores: Numbers, wanted: options.Answer) -> list[tuple[int, int]]:
+def _best_spans(scores: Numbers, wanted: tasks.Answer) -> list[tuple[int, int]]:
     """First and last token of the best spans; more of them than are wanted, as some become the same."""
     tokens = np.arange(len(scores))
     length = tokens - tokens[:, None]  # less one

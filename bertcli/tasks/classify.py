@@ -21,8 +21,8 @@ from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.files.texts import Item, Text
 from bertcli.opened import Opened
 from bertcli.order import best_first
+from bertcli.tasks import Classify, Head
 from bertcli.tasks.batches import ACTIVATIONS, FITTING, Numbers, check_head, logits_of_each, softmax
-from bertcli.tasks.options import Classify, Head
 from bertcli.tasks.task import Record, RecordTask
 from bertcli.tokens import Tokens
 

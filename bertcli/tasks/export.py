@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bertcli import tasks
 from bertcli.checkpoint.folders import has_tokenizer
 from bertcli.checkpoint.sentence import network_place
 from bertcli.engine.onnx import file as onnx_file
@@ -22,18 +23,17 @@ from bertcli.engine.onnx.session import Session, installed, require
 from bertcli.engine.packing import Packed, pack_padded
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
-from bertcli.files.formats import check_output
+from bertcli.files import check_output
 from bertcli.files.shards import writing
 from bertcli.network.exporter import HIDDEN, Exporter, exporter_of
 from bertcli.network.ops import gather
 from bertcli.opened import Opened
-from bertcli.report.tables import visible
-from bertcli.tasks import options
+from bertcli.report import visible
+from bertcli.tasks import Encode
 from bertcli.tasks.encode import SMALLEST_LENGTH, Plan, pool
-from bertcli.tasks.options import Encode
 
 logger = logging.getLogger("bertcli")
-FILES: dict[options.Precision, str] = {  # the names that sentence-transformers and transformers.js look for
+FILES: dict[tasks.Precision, str] = {  # the names that sentence-transformers and transformers.js look for
     "float32": "model.onnx",
     "float16": "model_fp16.onnx",
     "int8": "model_quantized.onnx",
@@ -54,7 +54,7 @@ class Exported(NamedTuple):
     difference: float | None
 
 
-def export_file(model: Opened, file: str | Path, wanted: options.Export) -> Exported:
+def export_file(model: Opened, file: str | Path, wanted: tasks.Export) -> Exported:
     """Write a model as an ONNX file, whose inputs and outputs have the names that other tools expect.
 
     Errors: BertcliError if the packages of the extra are missing, for results that the model does not have, for a model
@@ -66,7 +66,7 @@ def export_file(model: Opened, file: str | Path, wanted: options.Export) -> Expo
         return _make_graph(model, draft / place.name, wanted)._replace(file=Path(file))
 
 
-def export_folder(model: Opened, folder: str | Path, wanted: options.Export) -> Exported:
+def export_folder(model: Opened, folder: str | Path, wanted: tasks.Export) -> Exported:
     """Write a model into a folder that sentence-transformers (backend="onnx") and transformers.js can open.
 
     The graph lies in its folder onnx/ under the name that transformers.js has for its precision; beside that lie the
@@ -95,7 +95,7 @@ def export_folder(model: Opened, folder: str | Path, wanted: options.Export) -> 
     return exported._replace(file=target / name)
 
 
-def _make_graph(model: Opened, file: Path, wanted: options.Export) -> Exported:
+def _make_graph(model: Opened, file: Path, wanted: tasks.Export) -> Exported:
     """Write a model's graph, its weights beside it if they are too large for one file. Errors: also OSError."""
     opset, precision = wanted.opset, wanted.precision
     check = installed("onnxruntime") if wanted.check is None else wanted.check
@@ -198,7 +198,7 @@ class GraphResults:
     plan: Plan | None = None
 
     @classmethod
-    def of(cls, model: Opened, wanted: options.Export) -> "GraphResults":
+    def of(cls, model: Opened, wanted: tasks.Export) -> "GraphResults":
         """What was asked for; by default the vector of a sentence model, or the logits that a model was made for.
 
         head: its name, "none" for hidden states. pooling: "auto", "mean", "cls", "max", "pooler", or "none" for hidden

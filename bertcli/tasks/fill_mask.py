@@ -12,8 +12,8 @@ from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Item
 from bertcli.opened import Opened
 from bertcli.order import best_first
+from bertcli.tasks import FillMask
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
-from bertcli.tasks.options import FillMask
 from bertcli.tasks.task import Record, RecordTask
 from bertcli.tokens import Spelling, Tokenizer
 

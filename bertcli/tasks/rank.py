@@ -19,7 +19,7 @@ from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks import encode
+from bertcli.tasks import Encode, Rank, Reading, encode
 from bertcli.tasks.batches import (
     ACTIVATIONS,
     Numbers,
@@ -31,7 +31,6 @@ from bertcli.tasks.batches import (
 )
 from bertcli.tasks.encode import EncodeTask, pool
 from bertcli.tasks.late import Matching, matching
-from bertcli.tasks.options import Encode, Rank, Reading
 from bertcli.tasks.run import results
 from bertcli.tasks.task import START, Progress, Record, Records, RecordTask, Window
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from bertcli.errors import BertcliError, damaged, shown
 from bertcli.files.texts import Item
 from bertcli.opened import Opened
+from bertcli.tasks import Score
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
 from bertcli.tasks.fill_mask import own_masks
-from bertcli.tasks.options import Score
 from bertcli.tasks.task import Record, RecordTask
 
 

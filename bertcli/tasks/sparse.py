@@ -18,9 +18,9 @@ from bertcli.checkpoint.sentence import SparsePooling
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.opened import Opened
+from bertcli.tasks import EncodeSparse
 from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.encode import PreparedBlock, PreparedTask
-from bertcli.tasks.options import EncodeSparse
 from bertcli.tasks.prepared import prepare
 from bertcli.tasks.task import Record, Window
 

@@ -15,8 +15,8 @@ import numpy as np
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.opened import Opened
+from bertcli.tasks import Aggregation, Tag
 from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
-from bertcli.tasks.options import Aggregation, Tag
 from bertcli.tasks.task import Record, RecordTask
 from bertcli.tokens import Tokens
 

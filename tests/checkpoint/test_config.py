@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import bertcli
 from bertcli.checkpoint.loading import read_config
 from bertcli.errors import BertcliError
+from bertcli.models import families, family, parse_config, parse_heads, variants
 from bertcli.models.bert import BertConfig
-from bertcli.models.registry import families, family, parse_config, parse_heads, variants
 
 BERT = family("bert")
 OLD = {"vocab_size": 100, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
@@ -39,8 +39,8 @@ def test_labels_come_from_id2label_whose_keys_are_strings() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "gpt2"}, "'gpt2', which bertcli does not run; it runs bert, albert"),
-        ({"architectures": ["GPT2LMHeadModel"]}, "'GPT2LMHeadModel', which bertcli does not run"),
+        ({"model_type": "gpt2"}, "does not run models of type 'gpt2'; it runs bert, albert"),
+        ({"architectures": ["GPT2LMHeadModel"]}, "does not run models of type 'GPT2LMHeadModel'"),
         ({"hidden_act": "mish"}, "hidden_act is 'mish'; bertcli runs BERT with gelu"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key'"),
         ({"is_decoder": True}, "is_decoder is true"),

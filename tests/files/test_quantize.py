@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.vectors import TYPES, Quantized, quantize, stored_width
+from bertcli.tasks import Encode
 from bertcli.tasks.encode import plan, unit
-from bertcli.tasks.options import Encode
 
 Vectors = NDArray[np.float32]
 TEXTS = ["The cat sat on the mat.", "", "A cup of tea", "Paris"]

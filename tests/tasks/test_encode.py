@@ -17,8 +17,8 @@ import bertcli
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.model import Model
+from bertcli.tasks import Encode, Pooling
 from bertcli.tasks.encode import plan, similarity
-from bertcli.tasks.options import Encode, Pooling
 
 TEXTS = ("The cat sat on the mat.", "", "tea", "She poured a cup of hot coffee, and he drank it.")
 Array = NDArray[Any]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.tasks.options import Aggregation
+from bertcli.tasks import Aggregation
 from bertcli.tasks.tag import Entity, Piece, continues, entities, merged, merged_pieces
 
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC", "E-ORG")

@@ -24,10 +24,10 @@ from bertcli.engine.onnx import file as onnx_file
 from bertcli.engine.packing import pack_padded
 from bertcli.errors import BertcliError
 from bertcli.models.textbook import TextbookConfig
-from bertcli.network.module import parameters
+from bertcli.network import parameters
+from bertcli.tasks import Export, Pooling
 from bertcli.tasks import export as exporting
 from bertcli.tasks.export import Exported, export_file, export_folder
-from bertcli.tasks.options import Export, Pooling
 
 Arrays = dict[str, NDArray[Any]]
 CASES = dict(network_cases())

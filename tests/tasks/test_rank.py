@@ -17,7 +17,7 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text, Texts, from_values
 from bertcli.model import Model
-from bertcli.tasks.options import Rank
+from bertcli.tasks import Rank
 from bertcli.tasks.rank import ByQuery, WithQuery, plan, ranked
 
 

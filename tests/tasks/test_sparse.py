@@ -14,7 +14,7 @@ from terminal import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.texts import from_values
 from bertcli.model import load
-from bertcli.tasks.options import EncodeSparse
+from bertcli.tasks import EncodeSparse
 from bertcli.tasks.run import results
 from bertcli.tasks.sparse import SparseVector, plan
 

@@ -30,10 +30,9 @@ from bertcli.files.inputs import from_files
 from bertcli.files.lines import LineFile
 from bertcli.files.texts import Item, Text, from_values
 from bertcli.model import Model
-from bertcli.tasks import classify, fill_mask, score
+from bertcli.tasks import Classify, FillMask, Reading, Score, classify, fill_mask, score
 from bertcli.tasks import run as running
 from bertcli.tasks.encode import Block
-from bertcli.tasks.options import Classify, FillMask, Reading, Score
 from bertcli.tasks.task import Record, Records, RecordTask, Task, Window
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from bertcli.analysis.trace.steps import ITEM, Account, Estimate, Rates, Step, folded
 from bertcli.errors import BertcliError
+from bertcli.report import Column
 from bertcli.report.page import Markup, element, page, table
-from bertcli.report.tables import Column
 
 CALL = 40e-6  # seconds, measured
 WIDTH, HEIGHT, MARGIN = 720, 420, 56  # of the picture, in its own units

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from bertcli.engine.kernels import ACTIVATIONS
-from bertcli.network.module import Module
+from bertcli.network import Module
 
 StepKey = tuple[type[Module] | None, str, str]  # class, field, op
 

@@ -20,10 +20,10 @@ from bertcli.analysis.trace.steps import Step
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
+from bertcli.network import parameters
 from bertcli.network.heads import Outputs
-from bertcli.network.module import parameters
+from bertcli.report import visible
 from bertcli.report.page import Markup, element, page
-from bertcli.report.tables import visible
 
 if TYPE_CHECKING:
     from bertcli.analysis.trace.recorder import Inputs, Trace

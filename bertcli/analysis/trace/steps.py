@@ -14,8 +14,8 @@ import numpy as np
 
 from bertcli.engine.seam import BATCH, ONE, Array, Axes, Signature, extent
 from bertcli.files.records import cell
+from bertcli.report import Column
 from bertcli.report.documents import ByName, Document, Documented
-from bertcli.report.tables import Column
 
 ITEM = np.dtype(np.float32).itemsize
 
