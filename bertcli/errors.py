@@ -23,6 +23,10 @@ class _Short(reprlib.Repr):
         super().__init__()
         self.maxstring = self.maxother = self.maxlong = 100
 
+    def repr(self, x: object) -> str:
+        text = super().repr(x)
+        return text if len(text) <= 120 else f"{text[:58]}...{text[-59:]}"
+
 
 class _ShortJson(_Short):
     """The same, with null, true and false as in JSON."""
@@ -38,7 +42,7 @@ _python, _json = _Short(), _ShortJson()
 
 
 def shown(value: object) -> str:
-    """An untrusted value, for example from JSON, for a message: one printable line of at most about 100 characters."""
+    """An untrusted value, for example from JSON, for a message: one printable line of at most 120 characters."""
     return _json.repr(value)
 
 

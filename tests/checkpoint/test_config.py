@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import bertcli
 from bertcli.checkpoint.loading import read_config
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, shown
 from bertcli.models import families, family, parse_config, parse_heads, variants
 from bertcli.models.bert import BertConfig
 
@@ -140,6 +140,12 @@ def test_no_config_crashes(change: dict[str, Any]) -> None:
     else:
         return
     assert len(str(error)) < 400
+
+
+@given(json_values)
+def test_an_odd_value_is_shown_in_one_short_line(value: Any) -> None:
+    assert len(shown(value)) <= 120
+    assert shown(value).isprintable()
 
 
 def test_heads_bring_what_they_need() -> None:
