@@ -21,6 +21,7 @@ from bertcli.cli.options import (
     by_name,
     changed,
     name_of,
+    refuse,
     wrong,
 )
 from bertcli.engine.threads import THREAD_VARIABLES
@@ -279,7 +280,9 @@ def set_threads(work: ThreadOptions) -> None:
 
 
 def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> "Model":
-    """The model asked for, or the bundled sample, with a note on standard error."""
+    """The model asked for, or the bundled sample, with a note on stderr. Wrong usage is a typer.BadParameter."""
+    if engine and engine.engine == "numpy":
+        refuse(engine, ("--precision", "--device"), "NumPy computes in float32 on the processor: add --engine onnx.")
     from bertcli.model import load
 
     model = load(**options.wanted(sample), **(asdict(engine) if engine else {}))

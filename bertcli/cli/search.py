@@ -46,8 +46,8 @@ def refuse_contradictions(search: SearchOptions, job: Job, other: bool) -> None:
     if other or changed(job.long):
         raise wrong(
             "--query",
-            "it compares one vector per text with those of --against: no --pooling none, --similarity, --dtype, "
-            "--chunk, --resume or --keep-going.",
+            "it compares one vector per text with those of --against: no --pooling none, --similarity, --sparse, "
+            "--dtype, --chunk, --resume or --keep-going.",
         )
 
 

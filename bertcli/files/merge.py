@@ -22,6 +22,7 @@ from bertcli.files.records import write_array
 from bertcli.files.shards import ERRORS, Fingerprint, Shards, difference, digest, save
 
 ENDS = ("offsets", "indptr")  # arrays that say where the parts of others end
+BESIDE = (".shard", ".errors.jsonl")  # end files that lie beside a shard's
 MERGED = tuple(dict.fromkeys((*endings("records"), *endings("rows"), *ARRAYS)))
 
 
@@ -52,7 +53,8 @@ def merge(patterns: Sequence[str], target: str) -> int:
     Errors: BertcliError naming files that are missing, damaged, of another run or of another kind; nothing is written.
     """
     ending = check_output(target, MERGED)
-    files = _complete([file for pattern in patterns for file in sorted(glob.glob(pattern)) or [pattern]], ending)
+    named = ([file for file in sorted(glob.glob(each)) if not file.endswith(BESIDE)] or [each] for each in patterns)
+    files = _complete([*chain(*named)], ending)
     write: Callable[[IO[bytes], Sequence[str]], None] = _write_lines
     if ending in ARRAYS:
         write = _write_arrays
