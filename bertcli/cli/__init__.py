@@ -37,5 +37,5 @@ def _status(left: BaseException) -> Any:
         full = not isinstance(left, BrokenPipeError)
         return f"Error: {left.strerror}: while writing the result." if full and status in (0, None) else status
     if isinstance(left, SystemExit):  # Typer turns a closed pipe into this, as in `bertcli --help | head`
-        return _status(before) if isinstance(before, BrokenPipeError) else left.code
+        return _status(before) if isinstance(before, BrokenPipeError) and asked_to_end() is None else left.code
     return getattr(left, "exit_code", 1)

@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from bertcli.errors import check_choice, check_count, check_kind
+from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole
 from bertcli.files.texts import Pairs
 
 Activation = Literal["softmax", "sigmoid", "none"]  # those that can be chosen
@@ -151,6 +151,33 @@ class Prepared(Reading):
         "neighboring parts share up to OVERLAP tokens.", read=numbers("256 or 256,32"),
     )  # fmt: skip
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.prompt is not None and self.prompt_name is not None:
+            raise BertcliError(
+                "Give a prompt or the name of one, not both (prompt, prompt_name; --prompt, --prompt-name)."
+            )
+        if self.chunk is None:
+            return
+        if self.max_length is not None:
+            raise BertcliError(
+                "Chunks have a length of their own: leave out max_length (--max-length), or chunk (--chunk)."
+            )
+        for number in self.chunk_sizes:
+            check_whole("chunk (--chunk)", number)
+        size, *overlap = self.chunk_sizes or [0]
+        if len(overlap) > 1 or not 0 <= sum(overlap) < size:
+            sizes = ",".join(map(str, self.chunk_sizes))
+            raise BertcliError(
+                f"chunk (--chunk) is {sizes}: give a size of 1 or more tokens, or a size and an overlap below it."
+            )
+
+    @property
+    def chunk_sizes(self) -> list[int]:
+        """The size of chunks and, if there is one, their overlap."""
+        chunk: Any = self.chunk
+        return [*chunk] if isinstance(chunk, Sequence) and not isinstance(chunk, str) else [chunk]
+
 
 # ----------------------------------------------------------------------------------------------------------- the tasks
 
@@ -205,6 +232,13 @@ class Classify(Reading):
     )
     multi_label: bool = option(False, "", "Several candidates may hold, each with a score of its own.")
     choices: Iterable[str] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if sum(value is not None for value in (self.head or self.activation, self.candidates, self.choices)) > 1:
+            raise BertcliError("candidates, choices, and head or activation exclude each other: give only one.")
+        if self.candidates is None and (self.template is not None or self.multi_label):
+            raise BertcliError("template and multi_label are for candidates (--candidates), and there are none.")
 
 
 @dataclass(frozen=True, eq=False)

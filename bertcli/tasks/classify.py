@@ -33,11 +33,7 @@ PLACE = "{}"
 
 
 def plan(model: Opened, wanted: Classify) -> RecordTask:
-    """What gives the records; BertcliError for options that exclude each other, or that the model cannot do."""
-    if sum(value is not None for value in (wanted.head or wanted.activation, wanted.candidates, wanted.choices)) > 1:
-        raise BertcliError("candidates, choices, and head or activation exclude each other: give only one.")
-    if wanted.candidates is None and (wanted.template is not None or wanted.multi_label):
-        raise BertcliError("template and multi_label are for candidates (--candidates), and there are none.")
+    """What gives the records; BertcliError for what the model cannot do."""
     reading, top_k = wanted.reading, wanted.top_k
     if wanted.candidates is not None:
         return _candidates_task(model, wanted, wanted.candidates)

@@ -1,12 +1,12 @@
 """Texts as encode gives them to the tokenizer: with a prompt, in lower case, long ones in chunks cut between words."""
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from bertcli.errors import BertcliError, check_whole, shown
+from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Chunk, Text
 from bertcli.opened import Opened
 from bertcli.tasks import Prepared, Reading
@@ -53,22 +53,15 @@ class Preparation:
 def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
     """How texts are prepared, by the options, else with the checkpoint's own prompt; and how they are read.
 
-    Errors: BertcliError for a name that none of its prompts has, and a chunk that is neither a size nor a size and an
-    overlap, or that comes with another length.
+    Errors: BertcliError for a name that none of its prompts has, and chunks beyond the model's limit.
     """
-    own, reading, chunking = model.sentence, wanted.reading, _chunking(wanted.chunk)
-    prompt, prompt_name = wanted.prompt, wanted.prompt_name
-    if prompt is not None and prompt_name is not None:
-        raise BertcliError("Give a prompt or the name of one, not both (prompt, prompt_name; --prompt, --prompt-name).")
+    own, reading, prompt, prompt_name = model.sentence, wanted.reading, wanted.prompt, wanted.prompt_name
+    chunking = None if wanted.chunk is None else Chunking(*wanted.chunk_sizes)
     if prompt_name is not None and prompt_name not in own.prompts:
         names = f"it has {', '.join(map(shown, own.prompts))}"
         there = names if own.prompts else "it has none: give the words with --prompt"
         raise BertcliError(f"{model.name} has no prompt {shown(prompt_name)} (--prompt-name); {there}.")
     if chunking is not None:
-        if reading.max_length is not None:
-            raise BertcliError(
-                "Chunks have a length of their own: leave out max_length (--max-length), or chunk (--chunk)."
-            )
         if chunking.size > model.config.max_tokens:
             raise BertcliError(
                 f"chunk (--chunk) is {chunking.size}, more than the {model.config.max_tokens} positions of this model."
@@ -80,18 +73,6 @@ def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
     if prompt and not own.include_prompt:
         how = replace(how, left_out=model.tokenizer.prompt_length(how.prepared("")))
     return how, reading
-
-
-def _chunking(chunk: int | Sequence[int] | None) -> Chunking | None:
-    if chunk is None:
-        return None
-    numbers = tuple(chunk) if isinstance(chunk, Sequence) and not isinstance(chunk, str) else (chunk,)
-    for number in numbers:
-        check_whole("chunk (--chunk)", number)
-    if len(numbers) not in (1, 2) or numbers[0] < 1 or numbers[-1] < 0:
-        given = ",".join(map(str, numbers))
-        raise BertcliError(f"chunk (--chunk) is {given}: give a size of 1 or more tokens, or a size and an overlap.")
-    return Chunking(*map(int, numbers))
 
 
 def chunks(
