@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 PANEL = "Model without weights, and sizes"
+LABELED = {"classifier", "token_classifier"}  # the heads that have labels
 
 
 def _variants(incomplete: str) -> list[str]:
@@ -84,11 +85,14 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
 
     named = options.model not in (None, os.environ.get("BERTCLI_MODEL"))
     if named + (analyzed.variant is not None) + (analyzed.config is not None) > 1:
-        raise wrong("--model", "only one of -m, --variant and --config can be given.")
+        raise wrong("-m, --variant, --config", "only one of these can be given.")
     if analyzed.without_weights:
-        return variant(
+        sized = variant(
             analyzed.variant or "", config=analyzed.config, heads=analyzed.heads, weights=seed, **analyzed.changes
         )
+        if analyzed.num_labels is not None and not LABELED & set(sized.heads):
+            raise wrong("--num-labels", "no head of this model has labels; give --heads classifier, too.")
+        return sized
     sizes = ("--vocab-size", "--num-labels", "--set")
     refuse(analyzed, sizes, "this needs --variant or --config; a checkpoint's sizes are fixed.")
     wanted = options.wanted(MASKED_SAMPLE, "no model given (-m, --variant or --config); using the bundled %s.")
@@ -127,6 +131,8 @@ class ParamsOptions:
                 raise wrong(name, "--tensors lists the tensors of one checkpoint as they are.")
         if "--dtype" in changed(self) and None in (analyzed.seq_len, analyzed.batch_size):
             raise wrong("--dtype", "this is of a pass: give --batch-size and --seq-len, too.")
+        if self.style == "keras":
+            refuse(self, ("--depth",), "the Keras summary has no nested modules.")
         if self.versus is not None and self.plot is not None:
             raise wrong("--plot", "only one model can be drawn; leave out --versus.")
         if self.versus is not None and self.formulas:
@@ -141,7 +147,7 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions
     bertcli params --variant base --batch-size 8 --seq-len 128 --dtype float16
     bertcli params --variant base --vocab-size 30000 --heads mlm,nsp --style keras
     bertcli params --variant base --versus large
-    bertcli params --variant base --set num_hidden_layers=6 --set num_labels=3
+    bertcli params --variant base --set num_hidden_layers=6 --heads mlm
     bertcli params --config a/config.json --versus b/config.json
     bertcli params -m my-model --tensors
     bertcli params --config config.json --format json

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, refuse, wrong
 from bertcli.cli.params import AnalyzedOptions, analyzed_model
-from bertcli.files import PAGE
+from bertcli.files import PAGE, ending_of
 from bertcli.tasks import option
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class TraceOptions:
             raise wrong("--estimate", "attention weights take no time: leave out --attention.")
         if self.seed is not None and not analyzed.without_weights:
             raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
-        if self.output is None or self.estimate:
+        if not self.draws_pass or ending_of(str(self.output)) != PAGE:
             refuse(self, ("--layer", "--full"), "this is for the page of a pass: give -o FILE.html.")
         if self.output is not None and self.attention is not None:
             raise wrong("--attention", "the page shows the weights of every layer and head: leave this out.")
@@ -185,10 +185,10 @@ def _write(whole: "Pass", wanted: TraceOptions) -> None:
     from bertcli.files.shards import save
 
     assert wanted.output is not None
-    notes = wanted.output.lower().endswith(".md")
-    text = pass_notes(whole) if notes else pass_page(whole, wanted.layer, wanted.full)
-    save(wanted.output, text.encode())
-    logger.info("%s holds %s kB.", wanted.output, f"{len(text) / 1e3:,.0f}")
+    draws = ending_of(wanted.output) == PAGE
+    content = (pass_page(whole, wanted.layer, wanted.full) if draws else pass_notes(whole)).encode()
+    save(wanted.output, content)
+    logger.info("%s holds %s kB.", wanted.output, f"{len(content) / 1e3:,.0f}")
 
 
 def _show(trace: "Trace", wanted: TraceOptions, results: Sequence[str] = ()) -> None:

@@ -40,8 +40,8 @@ def sample_for(wanted: "Asked", texts: InputOptions) -> str:
     """The bundled model that has such a result."""
     if wanted.other is not None:
         return SENTENCE_SAMPLE
-    masked = wanted.word is not None or any(MASK in text for text in texts.texts or ())
-    return MASKED_SAMPLE if masked else SENTIMENT_SAMPLE
+    masks = wanted.label is None and any(MASK in text for text in texts.texts or ())
+    return MASKED_SAMPLE if masks or wanted.word is not None else SENTIMENT_SAMPLE
 
 
 def begin(texts: InputOptions, threads: ThreadOptions, output: str | None, endings: tuple[str, ...]) -> "Texts":

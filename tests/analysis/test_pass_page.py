@@ -16,7 +16,8 @@ from terminal import bertcli
 
 import bertcli as library
 from bertcli.analysis.trace.formulas import RULES, formula, latex, mathml
-from bertcli.analysis.trace.page import BOUND, encoded_size
+from bertcli.analysis.trace.page import BOUND, NOTE
+from bertcli.analysis.trace.selection import encoded_size
 from bertcli.engine.seam import Op
 from bertcli.network import ops
 
@@ -105,7 +106,7 @@ def test_pass_page_keeps_within_its_bound(tmp_path: Path) -> None:
     sizes = ["--set", "hidden_size=256", "--set", "num_hidden_layers=2", "--set", "intermediate_size=512"]
     found = drawn(tmp_path, "--variant", "mini", "--seed", "0", "--seq-len", "200", *sizes, "--layer", "0")
     records = found.data["arrays"].values()
-    assert 0.3 * BOUND < sum(encoded_size(record["shape"]) for record in records) <= BOUND
+    assert 0.9 * BOUND < (tmp_path / "pass.html").stat().st_size <= BOUND
     assert found.data["layer"] == 0
     assert "encoder.layers.0.attention.softmax" in found.data["arrays"]
     assert any("features" in record for record in records)
@@ -150,6 +151,7 @@ def test_pass_page_names_numbers_that_are_not_finite(tmp_path: Path, made: Made)
 
 def test_pass_notes_have_every_step(tmp_path: Path, made: Made) -> None:
     file = tmp_path / "pass.md"
+    assert bertcli("trace", TEXT, "-o", file, "--layer", "1").status == 2  # notes have no numbers to choose
     assert bertcli("trace", TEXT, "-m", made(head="pretraining", seed=7), "-o", file).status == 0
     text = file.read_text()
     record = json.loads(bertcli("trace", TEXT, "-m", made(head="pretraining", seed=7), "--format", "json").out)
@@ -186,8 +188,11 @@ def test_pass_page_leaves_out_attention_weights_that_do_not_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights = encoded_size((4, 7, 7))  # of a layer with 4 heads
-    for bound, kept in ((weights, ["encoder.layers.3.attention.softmax"]), (weights - 1, [])):
-        monkeypatch.setattr("bertcli.analysis.trace.page.BOUND", bound)
+    monkeypatch.setattr("bertcli.analysis.trace.page.BOUND", 0)
+    assert drawn(tmp_path, "--variant", "mini", "--seed", "0", "--seq-len", "7").data["arrays"] == {}
+    rest = (tmp_path / "pass.html").stat().st_size + NOTE
+    for room, kept in ((weights + 200, ["encoder.layers.3.attention.softmax"]), (weights - 1, [])):
+        monkeypatch.setattr("bertcli.analysis.trace.page.BOUND", rest + room)
         found = drawn(tmp_path, "--variant", "mini", "--seed", "0", "--seq-len", "7")
         assert [path for path in found.data["arrays"] if path.endswith("softmax")] == kept
         assert {step["path"] for step in found.data["steps"]} <= found.ids

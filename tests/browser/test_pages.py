@@ -47,7 +47,9 @@ def look(browser: Any, file: Path, width: int, scheme: str) -> None:
     browser.get(file.as_uri())
     assert browser.get_log("browser") == []
     assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
-    across = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+    across = browser.execute_script(
+        "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
+    )
     assert across[0] <= across[1], f"{file.name} is {across[0]} wide at {width}"
 
 

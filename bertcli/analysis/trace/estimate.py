@@ -28,10 +28,10 @@ LEAD = (
 
 
 def rates_of(gflops: float | None, gbps: float | None) -> Rates:
-    """Those of a machine; what is not given is measured on this one. Errors: BertcliError for a rate of 0 or less."""
+    """Those of a machine; what is not given is measured on this one. Errors: BertcliError for a rate that is none."""
     for name, rate in (("gflops", gflops), ("gbps", gbps)):
         if rate is not None and not 0 < rate < float("inf"):
-            raise BertcliError(f"A rate ({name}) of {rate:g} is not possible: it must be above 0.")
+            raise BertcliError(f"A rate ({name}) of {rate:g} is not possible: it must be a number above 0.")
     if gflops is None or gbps is None:
         from bertcli.doctor import matrix_rate, memory_rate
 

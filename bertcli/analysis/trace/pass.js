@@ -77,6 +77,8 @@ const square = (step, view) => step.output.symbols.endsWith("S × S") && view.co
 
 function picture(place) {
   const step = steps[place.dataset.step], view = table(step, chosen.head);
+  const card = place.closest(".card");
+  card.classList.remove("whole");
   place.replaceChildren();
   if (!view) {
     if (Object.keys(data.arrays).length) place.append(make("p", {className: "shapes"}, "Its numbers are not on this page."));
@@ -84,7 +86,11 @@ function picture(place) {
   }
   const weights = isWeights(step), largest = largestOf(view);
   if (view.heads > 1) place.append(thumbnails(step, view.heads, weights));
-  if (view.columns <= FEW && view.rows <= 2 * FEW) place.append(figures(step, view, largest, weights));
+  if (view.columns <= FEW && view.rows <= 2 * FEW) {
+    const printed = figures(step, view, largest, weights);
+    place.append(printed);
+    card.classList.toggle("whole", printed.scrollWidth > printed.clientWidth);
+  }
   else place.append(board(step, view, largest, weights), numbers(step, view));
   const scale = make("i");
   const color = x => `rgb(${shade(x, 1, weights).join(" ")})`;
