@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertcli.analysis.trace import Trace
+from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, damaged
 from bertcli.models.config import Config
-from bertcli.report import Column, cell_count, visible
+from bertcli.report import Column, cell_count, padded, visible
 from bertcli.report.documents import Document
 
 PATH = "encoder.layers.{}.attention.softmax"
 NUMBER = 3  # cells of a percentage
-Weights = NDArray[np.float32]
-Line = list[tuple[str, float | None]]  # parts of a line, each with its darkness, 0 to 1; None for a label
 
 
 class Choice(NamedTuple):
@@ -34,13 +32,13 @@ class Attention:
     title: str
     choice: Choice
     pieces: list[str]
-    layer: Weights
+    layer: Array
 
     @property
-    def weights(self) -> Weights:
+    def weights(self) -> Array:
         """One head's weights, or the mean of the layer's heads."""
-        some = self.layer if self.choice.head is None else self.layer[[self.choice.head]]
-        return np.asarray(some.mean(axis=0, dtype=np.float64), np.float32)
+        mean = self.layer.mean(axis=0, dtype=np.float64)
+        return np.asarray(mean if self.choice.head is None else self.layer[self.choice.head], np.float32)
 
 
 def parse_choice(text: str, config: Config) -> Choice:
@@ -93,10 +91,11 @@ def attention_document(attention: Attention, trace: Trace) -> Document:
     return Document(columns, rows, [attention.title], {**trace.record(), "attention": record}, lines)
 
 
-def shaded_lines(attention: Attention, width: int | None) -> Iterator[Line]:
+def shaded_lines(attention: Attention, width: int | None) -> Iterator[list[tuple[str, float | None]]]:
     """A row for each query token, a column for each key token, weights in percent; the largest is the darkest.
 
-    Columns that do not fit into `width` follow in further tables.
+    A line is a list of cells, each with its darkness, 0 to 1, or None for a label. Columns that do not fit into `width`
+    follow in further tables.
     """
     labels, matrix = [visible(piece) for piece in attention.pieces], attention.weights.tolist()
     largest = float(attention.weights.max()) or 1.0
@@ -105,10 +104,10 @@ def shaded_lines(attention: Attention, width: int | None) -> Iterator[Line]:
     for columns in _fitting(widths, None if width is None else width - beside):
         if columns[0]:
             yield []
-        yield [(" " * beside, None), *((_right(labels[i], widths[i]), None) for i in columns)]
+        yield [(" " * beside, None), *((padded(labels[i], widths[i], number=True), None) for i in columns)]
         for label, weights in zip(labels, matrix, strict=True):
             cells = [(f"{100 * weights[i]:{widths[i]}.0f}", weights[i] / largest) for i in columns]
-            yield [(_right(label, beside - 1) + " ", None), *cells]
+            yield [(padded(label, beside - 1, number=True) + " ", None), *cells]
 
 
 def _fitting(widths: list[int], room: int | None) -> list[list[int]]:
@@ -122,7 +121,3 @@ def _fitting(widths: list[int], room: int | None) -> list[list[int]]:
         groups[-1].append(column)
         left -= width
     return groups
-
-
-def _right(text: str, width: int) -> str:
-    return " " * (width - cell_count(text)) + text

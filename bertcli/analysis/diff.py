@@ -27,6 +27,7 @@ from bertcli.checkpoint.untrusted import open_regular
 from bertcli.engine.packing import pack
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, damaged, first_line, shown, shown_object
+from bertcli.files import SEVERAL, ending_of
 from bertcli.files.texts import from_values
 from bertcli.model import Model, expect_model
 from bertcli.network import parameters
@@ -38,7 +39,6 @@ from bertcli.tokens import Tokens
 
 TOLERANCE = 1e-4
 MOST = 3  # weights named below the table
-ENDINGS = (".npz", ".safetensors")
 HIDDEN = re.compile(r"(?:.*\.)?hidden_states\.(\d+)")  # as transformers numbers them: 0 is the embeddings' output
 STATES = re.compile(r"embeddings|encoder(?:\.layers\.\d+)?")  # the modules that give them
 MEANING = (
@@ -102,24 +102,22 @@ class Diff(View):
         columns.append(Column("Beyond"))
         rows = []
         for step in self.steps:
-            numbers = ["NaN" if one is None else form(one) for one, form in
-                       ((step.max_abs, _small), (step.max_rel, _small), (step.cosine, "{:.6f}".format))]  # fmt: skip
+            cosine = "NaN" if step.cosine is None else f"{step.cosine:.6f}"
             beyond = "first" if step.path == self.first else "yes" if step.beyond(self.tolerance) else ""
-            rows.append([step.path, *numbers, beyond])
+            rows.append([step.path, _small(step.max_abs, "NaN"), _small(step.max_rel, "NaN"), cosine, beyond])
         shades = [[None, None, -_strength(step.max_rel), None, None] for step in self.steps]
         return Document(columns, rows, self.below(), self.record, self.record["steps"], shades)
 
     def below(self) -> list[str]:
         """What stands below the table: where the two part, and which weights differ most."""
-        one, other = self.names
         largest = max(self.steps, key=lambda step: np.inf if step.max_rel is None else step.max_rel)
-        size = "not a number" if largest.max_rel is None else _small(largest.max_rel)
         where = f"first beyond {self.tolerance:g}: {self.first}" if self.first else f"no step beyond {self.tolerance:g}"
         place = f" at {largest.path}" if largest.max_rel != 0 else ""
-        lines = [f"{one} and {other}: {where}", f"Largest relative difference: {size}{place}"]
+        size = _small(largest.max_rel, "not a number")
+        lines = [f"{' and '.join(self.names)}: {where}", f"Largest relative difference: {size}{place}"]
         if self.weights:
-            most = [f"{one.path} ({'?' if one.max_abs is None else _small(one.max_abs)})" for one in self.weights]
-            lines.append(f"Weights that differ: {len(self.weights)}, most of all {', '.join(most[:MOST])}")
+            most = [f"{weight.path} ({_small(weight.max_abs, '?')})" for weight in self.weights[:MOST]]
+            lines.append(f"Weights that differ: {len(self.weights)}, most of all {', '.join(most)}")
         return lines
 
 
@@ -140,11 +138,11 @@ class Similarity(View):
         """The table that `bertcli diff` prints for two architectures."""
         layers = range(len(self.cka[0]))
         columns = [Column("Layer", number=True), *(Column(str(layer), number=True) for layer in layers)]
-        rows = [[str(layer), *(f"{one:.3f}" for one in row)] for layer, row in enumerate(self.cka)]
-        lines = [{"layer": layer, **{str(i): one for i, one in enumerate(row)}} for layer, row in enumerate(self.cka)]
-        one, other = self.names
+        rows = [[str(layer), *(f"{cka:.3f}" for cka in row)] for layer, row in enumerate(self.cka)]
+        lines = [{"layer": layer, **{str(i): cka for i, cka in enumerate(row)}} for layer, row in enumerate(self.cka)]
+        first, second = self.names
         below = [
-            f"Rows: layers of {one}; columns: layers of {other}; layer 0 is the embeddings' output",
+            f"Rows: layers of {first}; columns: layers of {second}; layer 0 is the embeddings' output",
             f"Linear CKA over {self.rows:,} tokens: 1 for the same up to rotation and scale, near 0 for unrelated ones",
         ]
         if self.rows < 10 * len(self.cka):
@@ -171,20 +169,23 @@ def diff(
         raise BertcliError(f"A tolerance of {shown_object(tolerance)} is not possible: it must be 0 or more.")
     limit = length_limit(model, max_length)
     if not isinstance(other, Model):
-        several = list(from_values(texts))
-        if len(several) != 1:
+        values = list(from_values(texts))
+        if len(values) != 1:
             raise BertcliError("Stored arrays are those of one text: give that one.")
-        arrays = other if isinstance(other, Mapping) else read_arrays(str(other))
-        name = "the arrays" if isinstance(other, Mapping) else str(other)
-        return _with_arrays(model, arrays, name, tokens_of(model, several[0].text, limit=limit), tolerance)
+        name, arrays = ("the arrays", other) if isinstance(other, Mapping) else (str(other), read_arrays(str(other)))
+        return _with_arrays(model, arrays, name, tokens_of(model, values[0].text, limit=limit), tolerance)
     limit = min(limit, length_limit(other, max_length))
     both = (_same_tokens(model, other, text.text, limit) for text in from_values(texts))
     if _encoder_steps(model) != _encoder_steps(other):
         return similarity(model, other, both)
-    steps = [_steps(model, other, tokens) for tokens in both]
-    if not steps:
+    by_path: dict[str, list[StepDiff]] = {}
+    for tokens in both:
+        for step in _steps(model, other, tokens):
+            by_path.setdefault(step.path, []).append(step)
+    if not by_path:
         raise BertcliError(NO_TEXT)
-    return Diff((model.name, other.name), tolerance, _joined(steps), weight_diffs(model, other))
+    joined = tuple(_joined(path, steps) for path, steps in by_path.items())
+    return Diff((model.name, other.name), tolerance, joined, weight_diffs(model, other))
 
 
 # ------------------------------------------------------------------------------------------------ the same steps
@@ -193,14 +194,13 @@ def diff(
 def _same_tokens(model: Model, other: Model, text: str, limit: int) -> tuple[Tokens, Tokens]:
     """The text as either reads it; BertcliError if their tokens are not the same."""
     both = tokens_of(model, text, limit=limit), tokens_of(other, text, limit=limit)
-    one, two = (tokens.pieces for tokens in both)
-    if one != two:
-        at, pieces = next((i, pair) for i, pair in enumerate(zip_longest(one, two)) if pair[0] != pair[1])
-        first, second = ("missing" if piece is None else shown(piece) for piece in pieces)
-        raise BertcliError(
-            f"{model.name} and {other.name} tokenize {shown(text)} differently (token {at} is {first} in one, {second} "
-            "in the other), so their states cannot be compared."
-        )
+    for at, pieces in enumerate(zip_longest(*(tokens.pieces for tokens in both))):
+        if pieces[0] != pieces[1]:
+            first, second = ("missing" if piece is None else shown(piece) for piece in pieces)
+            raise BertcliError(
+                f"{model.name} and {other.name} tokenize {shown(text)} differently (token {at} is {first} in one, "
+                f"{second} in the other), so their states cannot be compared."
+            )
     return both
 
 
@@ -219,17 +219,19 @@ def _encoder_steps(model: Model) -> list[tuple[str, str]]:
 
 def _steps(model: Model, other: Model, tokens: tuple[Tokens, Tokens]) -> list[StepDiff]:
     """The steps of both, in the order of the first; those that only one has are left out."""
-    one, two = _traced(model, tokens[0]).arrays, _traced(other, tokens[1]).arrays
-    return [step_diff(path, x, two[path]) for path, x in one.items() if path in two and x.shape == two[path].shape]
+    xs, ys = _traced(model, tokens[0]).arrays, _traced(other, tokens[1]).arrays
+    return [step_diff(path, x, ys[path]) for path, x in xs.items() if path in ys and x.shape == ys[path].shape]
 
 
 def step_diff(path: str, x: NDArray[Any], y: NDArray[Any]) -> StepDiff:
     """How two arrays of one shape differ; rows are along the last axis. What both leave out (-∞) does not count."""
     out = np.isneginf(x) & np.isneginf(y)
-    x, y = (np.where(out, 0, one) for one in (x, y)) if out.any() else (x, y)
+    if out.any():
+        x, y = np.where(out, 0, x), np.where(out, 0, y)
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return StepDiff(path, None, None, None)
-    a, b = (np.asarray(one, np.float64).reshape(-1, one.shape[-1] if one.ndim else 1) for one in (x, y))
+    width = x.shape[-1] if x.ndim else 1
+    a, b = (array.astype(np.float64).reshape(-1, width) for array in (x, y))
     largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
     max_abs = float(np.abs(a - b).max(initial=0.0))
     lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
@@ -238,16 +240,8 @@ def step_diff(path: str, x: NDArray[Any], y: NDArray[Any]) -> StepDiff:
     return StepDiff(path, max_abs, float(max_abs / largest) if largest else 0.0, float(np.clip(cosines, -1, 1).mean()))
 
 
-def _joined(of_texts: Sequence[Sequence[StepDiff]]) -> tuple[StepDiff, ...]:
-    """The largest differences over all texts, and the mean cosine."""
-    by_path: dict[str, list[StepDiff]] = {}
-    for steps in of_texts:
-        for step in steps:
-            by_path.setdefault(step.path, []).append(step)
-    return tuple(_largest(path, steps) for path, steps in by_path.items())
-
-
-def _largest(path: str, steps: Sequence[StepDiff]) -> StepDiff:
+def _joined(path: str, steps: Sequence[StepDiff]) -> StepDiff:
+    """A step's largest differences over all texts, and its mean cosine."""
     numbers = np.array([(step.max_abs, step.max_rel, step.cosine) for step in steps], dtype=np.float64)  # None is NaN
     if np.isnan(numbers).any():
         return StepDiff(path, None, None, None)
@@ -267,8 +261,7 @@ def weight_diffs(model: Model, other: Model) -> tuple[WeightDiff, ...]:
         elif not np.array_equal(mine, theirs[path]):
             size = float(np.abs(mine - theirs[path]).max())
             differing[id(mine)] = WeightDiff(path, size if np.isfinite(size) else None)
-    order = sorted(differing.values(), key=lambda one: -np.inf if one.max_abs is None else -one.max_abs)
-    return tuple(order)
+    return tuple(sorted(differing.values(), key=lambda diff: -np.inf if diff.max_abs is None else -diff.max_abs))
 
 
 # --------------------------------------------------------------------------------------------- other architectures
@@ -278,9 +271,9 @@ def similarity(model: Model, other: Model, both: Iterable[tuple[Tokens, Tokens]]
     """The layers of two models compared over the tokens of several texts, each as either model reads it."""
     states: tuple[list[list[Array]], list[list[Array]]] = ([], [])
     for pair in both:
-        for one, tokens, of_model in zip((model, other), pair, states, strict=True):
+        for either, tokens, of_model in zip((model, other), pair, states, strict=True):
             with np.errstate(all="ignore"):
-                of_model.append([np.array(state) for state in one.network.states(pack([tokens]))])
+                of_model.append([np.array(state) for state in either.network.states(pack([tokens]))])
     if not states[0]:
         raise BertcliError(NO_TEXT)
     layers = [[_centered(np.concatenate(column)) for column in zip(*of_model, strict=True)] for of_model in states]
@@ -310,12 +303,12 @@ def linear_cka(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
 
 def read_arrays(file: str) -> dict[str, NDArray[Any]]:
     """The arrays of a .npz or .safetensors file by name; BertcliError if it cannot be read."""
-    path = Path(file)
-    if path.suffix.lower() not in ENDINGS:
-        raise BertcliError(f"{file}: stored arrays are read from {' or '.join(ENDINGS)} files.")
+    path, ending = Path(file), ending_of(file)
+    if ending not in SEVERAL:
+        raise BertcliError(f"{file}: stored arrays are read from {' or '.join(SEVERAL)} files.")
     if not path.exists():
         raise BertcliError(f"{file} is missing: give a file that `bertcli trace --save` wrote, or one like it.")
-    if path.suffix.lower() == ".safetensors":
+    if ending == ".safetensors":
         return {name: tensor.float32() for name, tensor in open_file(path).items() if tensor.dtype in FLOATS}
     with open_regular(path) as opened:
         try:
@@ -366,8 +359,9 @@ def _fitted(array: NDArray[Any], own: Array, key: str, name: str) -> NDArray[Any
     return fitted
 
 
-def _small(number: float) -> str:
-    return f"{number:.2e}" if number else "0"
+def _small(number: float | None, none: str) -> str:
+    """A difference; `none` for one that is no number."""
+    return none if number is None else f"{number:.2e}" if number else "0"
 
 
 # -------------------------------------------------------------------------------------------- pages and drawings
@@ -383,7 +377,7 @@ def diff_page(view: Diff | Similarity) -> str:
     if isinstance(view, Similarity):
         return page(title, *parts, document_table("Linear CKA of layers", document), lead=OF_CKA)
     parts.append(document_table("Steps in the order they run", document))
-    weights = [[one.path, "" if one.max_abs is None else _small(one.max_abs)] for one in view.weights]
+    weights = [[weight.path, _small(weight.max_abs, "")] for weight in view.weights]
     if weights:
         parts.append(table("Weights that differ", [Column("Weight"), Column("Max abs", number=True)], weights))
     return page(title, *parts, lead=MEANING)

@@ -10,10 +10,8 @@ from dataclasses import dataclass, replace
 from logging import getLogger
 from typing import Any
 
-import numpy as np
-
 from bertcli.analysis.options import Explain
-from bertcli.analysis.results import Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
+from bertcli.analysis.results import Result, Sentence, prepared, result_of, sentence_of, tokens_of
 from bertcli.errors import BertcliError, shown
 from bertcli.files.records import cell
 from bertcli.files.texts import Text, Texts, Values, from_values
@@ -67,18 +65,12 @@ class Explanation(View):
     @property
     def record(self) -> dict[str, Any]:
         """The explanation as a JSON record; a pair's words have a `side`, 0 or 1."""
-        names = ("word", "start", "end", "contribution", *(("side",) if self.text_pair is not None else ()))
-        names += ("match",) if self.late else ()
-        pair = {} if self.text_pair is None else {"text_pair": self.text_pair}
-        words = [{name: getattr(word, name) for name in names} for word in self.words]
-        return {
-            "index": self.index,
-            "text": self.text,
-            **pair,
-            "target": self.target,
-            "value": self.value,
-            "words": words,
-        }
+        names = ["word", "start", "end", "contribution"]
+        names += [] if self.text_pair is None else ["side"]
+        names += ["match"] if self.late else []
+        text = {"text": self.text} if self.text_pair is None else {"text": self.text, "text_pair": self.text_pair}
+        words = [{name: word[name] for name in names} for word in self.words]
+        return {"index": self.index, **text, "target": self.target, "value": self.value, "words": words}
 
     @property
     def late(self) -> bool:
@@ -105,19 +97,20 @@ class Explanation(View):
 
     def document(self) -> Document:
         """The table that `bertcli explain` prints below the shaded text."""
-        columns = [Column("Word"), Column("Contribution", number=True), Column("Share", number=True)]
-        columns += [Column("Match")] * self.late
+        columns = [Column("Word"), Column("Contribution", number=True), Column("Share", number=True), Column("Match")]
         rows = [
-            [word.word, f"{word.contribution:+.4f}", f"{share:+.1%}", *[word.match or ""] * self.late]
+            [word.word, f"{word.contribution:+.4f}", f"{share:+.1%}", word.match or ""]
             for word, share in zip(self.words, self.shares, strict=True)
         ]
+        if not self.late:
+            columns, rows = columns[:-1], [row[:-1] for row in rows]
         return Document(columns, rows, [self.result], self.record, self.record["words"])
 
     def texts(self) -> list[tuple[str, list[tuple[Contribution, float]]]]:
         """The text, and its pair if there is one, each with its words and their shades."""
-        both = [one for one in zip(self.words, self.shades, strict=True) if one[0].end > one[0].start]
-        sides = [self.text] if self.text_pair is None else [self.text, self.text_pair]
-        return [(text, [one for one in both if one[0].side == side]) for side, text in enumerate(sides)]
+        texts = [self.text] if self.text_pair is None else [self.text, self.text_pair]
+        words = [pair for pair in zip(self.words, self.shades, strict=True) if pair[0].end > pair[0].start]
+        return [(text, [pair for pair in words if pair[0].side == side]) for side, text in enumerate(texts)]
 
 
 @takes(Explain)
@@ -151,11 +144,11 @@ def explanations(model: Model, texts: Texts, wanted: Explain) -> Iterator[Explan
         value = float(result.of([sentence])[0])
         changed = [_without(model, sentence, positions, wanted.by == "mask") for _, positions in words]
         values = _values(result, changed, wanted.batch_tokens)
-        contributed = (
+        contributions = tuple(
             replace(word, contribution=float(value - without)) for (word, _), without in zip(words, values, strict=True)
         )
         probability = None if result.probability is None else result.probability(value)
-        yield Explanation(index, text, pair, result.target, result.meaning, value, tuple(contributed), probability)
+        yield Explanation(index, text, pair, result.target, result.meaning, value, contributions, probability)
 
 
 def _matched(task: LateRankTask, texts: Texts, wanted: Explain) -> Iterator[Explanation]:
@@ -170,18 +163,18 @@ def _matched(task: LateRankTask, texts: Texts, wanted: Explain) -> Iterator[Expl
             raise BertcliError("Give a query and a document to explain how they match (--text-pair).")
         (item,) = task.window([text], index).items
         if item.tokens.lost:
-            cut = (shown(text.pair), task.limit, item.tokens.lost)
-            logger.warning("the document %s was cut to %d tokens; %d were lost.", *cut)
-        (found,) = task.matching([item])
+            message = "the document %s was cut to %d tokens; %d were lost."
+            logger.warning(message, shown(text.pair), task.limit, item.tokens.lost)
+        (matching,) = task.matching([item])
         (query,) = task.queries.items([(index, Text(text.text))])
         vectors, prompt, spans = task.queries.token_vectors, len(task.queries.preparation.prompt), query.tokens.offsets
         assert vectors is not None
         filled = vectors.filled(query.tokens)
         words = []
-        for place, product, piece in zip(vectors.scored(filled), *found, strict=True):
+        for place, product, piece in zip(vectors.scored(filled), *matching, strict=True):
             start, end = (max(0, i - prompt) for i in (spans[place] if place < len(spans) else (0, 0)))
             words.append(Contribution(filled.pieces[place], start, end, product, match=piece))
-        yield Explanation(index, text.text, text.pair, "score", "the score", sum(found.products), tuple(words))
+        yield Explanation(index, text.text, text.pair, "score", "the score", sum(matching.products), tuple(words))
 
 
 def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> list[tuple[Contribution, list[int]]]:
@@ -220,31 +213,28 @@ def _without(model: Model, sentence: Sentence, positions: list[int], masked: boo
     return Sentence([sentence.ids[i] for i in kept], [sentence.segments[i] for i in kept], mask_now)
 
 
-def _values(result: Result, sentences: list[Sentence], batch_tokens: int | None) -> Numbers:
+def _values(result: Result, sentences: list[Sentence], batch_tokens: int | None) -> list[float]:
     """The result of each sentence, several in a batch."""
-
-    def run(batch: list[int]) -> Numbers:
-        return result.of([sentences[i] for i in batch])
-
-    return np.array(in_micro_batches(sentences, batch_tokens, run, [one.mask for one in sentences]))
+    masks = [sentence.mask for sentence in sentences]
+    return in_micro_batches(sentences, batch_tokens, lambda batch: result.of([sentences[i] for i in batch]), masks)
 
 
 # -------------------------------------------------------------------------------------------- pages and drawings
 
 
-def explain_page(several: Sequence[Explanation], model: str = "") -> str:
+def explain_page(views: Sequence[Explanation], model: str = "") -> str:
     """The texts with their words shaded, and the numbers below each."""
-    parts = [part for one in several for part in _parts(one, heading=len(several) > 1)]
-    title = f"What speaks for {several[0].meaning}" if len(several) == 1 else "What the words contribute"
-    return page(title, *parts, lead=MATCHES if any(one.late for one in several) else MEANING, model=model)
+    parts = [part for view in views for part in _parts(view, heading=len(views) > 1)]
+    title = f"What speaks for {views[0].meaning}" if len(views) == 1 else "What the words contribute"
+    return page(title, *parts, lead=MATCHES if any(view.late for view in views) else MEANING, model=model)
 
 
-def _parts(one: Explanation, heading: bool) -> Iterator[Markup]:
+def _parts(view: Explanation, heading: bool) -> Iterator[Markup]:
     if heading:
-        yield element("h2", f"Text {one.index}")
-    yield element("p", f"{one.result[0].upper()}{one.result[1:]}")
-    yield element("p", shaded(f"for {one.target}", 1), " ", shaded(f"against {one.target}", -1))
-    for text, words in one.texts():
+        yield element("h2", f"Text {view.index}")
+    yield element("p", f"{view.result[0].upper()}{view.result[1:]}")
+    yield element("p", shaded(f"for {view.target}", 1), " ", shaded(f"against {view.target}", -1))
+    for text, words in view.texts():
         marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.4f}") for word, shade in words]
         yield marked(text, marks)
-    yield document_table("Words in order", one.document())
+    yield document_table("Words in order", view.document())

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.analysis import options
-from bertcli.analysis.results import Numbers, Result, Sentence, prepared, result_of, sentence_of, tokens_of
+from bertcli.analysis.results import Result, Sentence, prepared, result_of, sentence_of, tokens_of
 from bertcli.engine.packing import pack
 from bertcli.engine.seam import Array, Integers, Module, Op, watching
 from bertcli.errors import BertcliError
@@ -26,9 +26,8 @@ from bertcli.network import walk
 from bertcli.report import Column
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import document_table, page, shaded, table
-from bertcli.tasks.batches import BATCH_TOKENS, check_finite
+from bertcli.tasks.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.task import length_limit
-from bertcli.tokens import Tokens
 
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
 WEIGHTS = 4  # axes of attention weights: [batch, head, query, key]
@@ -83,16 +82,17 @@ class Heads(View):
     def document(self) -> Document:
         """The table that `bertcli heads` prints."""
         names = ("Layer", "Head", "Entropy", "Distance", "Special", "Self", "Next", "Previous")
-        columns = [Column(name, number=True) for name in (*names, *(["Change"] if self.meaning else []))]
+        columns = [Column(name, number=True) for name in names]
         rows = [
             [str(row.layer), str(row.head), f"{row.entropy:.3f}", f"{row.distance:.2f}"]
-            + [f"{row.record[name]:.1%}" for name in ("special", "self", "next", "previous")]
+            + [f"{share:.1%}" for share in (row.special, row.itself, row.next, row.previous)]
             + ([] if row.change is None else [f"{row.change:+.4f}"])
             for row in self.heads
         ]
-        texts = f"{self.texts:,} text{'s' * (self.texts != 1)}"
-        below = [f"{self.model}: means over the tokens of {texts}"]
-        below += [f"Change: {self.meaning} without the head, less the same with it"] if self.meaning else []
+        below = [f"{self.model}: means over the tokens of {self.texts:,} text{'' if self.texts == 1 else 's'}"]
+        if self.meaning:
+            columns.append(Column("Change", number=True))
+            below.append(f"Change: {self.meaning} without the head, less the same with it")
         return Document(columns, rows, below, self.record, self.record["heads"])
 
 
@@ -115,7 +115,10 @@ def heads(model: Model, texts: Values, wanted: options.Heads) -> Heads:
     for text, pair, *_ in from_values(texts, wanted.pairs):
         tokens = tokens_of(model, prepared(model, text, wanted), pair, limit)
         queries += len(tokens.ids)
-        sums.append(_sums(model, tokens))
+        watcher = _WeightWatcher(model, np.array([side is None for side in tokens.sides]))
+        with np.errstate(all="ignore"), watching(watcher):
+            model.network(pack([tokens]))
+        sums.append(watcher.sums)
         if wanted.ablate:
             sentence = sentence_of(model, tokens, text, wanted)
             result = result_of(model, sentence, wanted)
@@ -212,13 +215,6 @@ class _WeightWatcher(LayerWatcher):
         if op.name == "softmax" and self.layer is not None and result.ndim == WEIGHTS:
             self.sums[self.layer] += measures(result[0], self._special).T
         return result
-
-
-def _sums(model: Model, tokens: Tokens) -> Numbers:
-    watcher = _WeightWatcher(model, np.array([side is None for side in tokens.sides]))
-    with np.errstate(all="ignore"), watching(watcher):
-        model.network(pack([tokens]))
-    return watcher.sums
 
 
 def measures(weights: Array, special: NDArray[np.bool_]) -> Numbers:

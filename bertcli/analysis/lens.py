@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from bertcli.analysis import options
-from bertcli.analysis.results import Numbers, spelled, tokens_of
+from bertcli.analysis.results import log_probabilities, spelled, tokens_of
 from bertcli.engine.packing import Packed, pack
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Texts, Values, from_values
 from bertcli.model import Model, expect_model, takes
@@ -23,7 +22,7 @@ from bertcli.order import best_first
 from bertcli.report import Column
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import Markup, document_table, element, page, shaded, table
-from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head
+from bertcli.tasks.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.task import length_limit
 
 MEANING = (
@@ -55,6 +54,11 @@ class LayerView(ByName):
     score: float
     kl: float
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """The view as a JSON record."""
+        return {**vars(self), "predictions": [dict(vars(token)) for token in self.predictions]}
+
 
 @dataclass(frozen=True)
 class TokenView(ByName):
@@ -81,32 +85,30 @@ class Lens(View):
     @property
     def record(self) -> dict[str, Any]:
         """The view as a JSON record."""
-        masks = [{"position": one.position, "layers": [_layer(layer) for layer in one.layers]} for one in self.masks]
+        masks = [{"position": mask.position, "layers": [layer.record for layer in mask.layers]} for mask in self.masks]
         return {"index": self.index, "text": self.text, "masks": masks}
 
     def document(self) -> Document:
         """The table that `bertcli lens` prints: layer × predictions, a block for each mask."""
-        several = len(self.masks) > 1
-        best = max(len(layer.predictions) for one in self.masks for layer in one.layers)
-        columns = [Column("Token")] * several + [Column("Layer", number=True)]
+        best = max(len(layer.predictions) for mask in self.masks for layer in mask.layers)
+        columns = [Column("Token"), Column("Layer", number=True)]
         columns += [Column(f"Prediction {i + 1}") for i in range(best)]
         columns += [Column("Rank", number=True), Column("Score", number=True), Column("KL", number=True)]
         rows, lines, shades = [], [], list[list[float | None]]()
-        for one in self.masks:
-            for layer in one.layers:
-                name = [f"{one.position} {one.token_str}"] if layer.layer == 0 else [""]
+        for mask in self.masks:
+            for layer in mask.layers:
+                name = "" if layer.layer else f"{mask.position} {mask.token_str}"
                 predictions = [f"{token.token_str} {token.score:.1%}" for token in layer.predictions]
                 numbers = [f"{layer.rank:,}", f"{layer.score:.4f}", f"{layer.kl:.4f}"]
-                rows.append([*(name if several else []), str(layer.layer), *predictions, *numbers])
-                shades.append([None] * (1 + several) + [token.score for token in layer.predictions] + [None] * 3)
-                lines.append({"position": one.position, **_layer(layer)})
-        whose = "the last layer's best prediction for that token" if several else shown(self.masks[0].answer)
+                rows.append([name, str(layer.layer), *predictions, *numbers])
+                shades.append([None, None, *(token.score for token in layer.predictions), None, None, None])
+                lines.append({"position": mask.position, **layer.record})
+        whose = "the last layer's best prediction for that token"
+        if len(self.masks) == 1:
+            columns, rows, shades = columns[1:], [row[1:] for row in rows], [row[1:] for row in shades]
+            whose = shown(self.masks[0].answer)
         below = [f"Rank and score are those of {whose}; KL, in nats, is from the last layer's prediction to this one."]
         return Document(columns, rows, below, self.record, lines, shades)
-
-
-def _layer(layer: LayerView) -> dict[str, Any]:
-    return {**vars(layer), "predictions": [dict(vars(one)) for one in layer.predictions]}
 
 
 @takes(options.Lens)
@@ -146,20 +148,13 @@ def _views(model: Model, batch: Packed, rows: list[int], top_k: int) -> list[lis
     views: list[list[LayerView]] = []
     for first in range(0, len(rows), step):
         some = slice(first, first + step)
-        last = _log_probabilities(model, states[-1][some], batch)
-        layers = [_layer_views(model, _log_probabilities(model, state[some], batch), last, layer, top_k)
-                  for layer, state in enumerate(states)]  # fmt: skip
-        views += [list(one) for one in zip(*layers, strict=True)]
+        last = log_probabilities(model, states[-1][some], batch)
+        layers = [
+            _layer_views(model, log_probabilities(model, state[some], batch), last, layer, top_k)
+            for layer, state in enumerate(states)
+        ]
+        views += map(list, zip(*layers, strict=True))
     return views
-
-
-def _log_probabilities(model: Model, state: Array, batch: Packed) -> Numbers:
-    """ln p over the vocabulary [row, vocabulary], from rows of a layer's state."""
-    with np.errstate(all="ignore"):
-        logits = model.network.predict("mlm", state, batch).astype(np.float64)
-    check_finite(logits)
-    normalized: Numbers = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
-    return normalized
 
 
 def _layer_views(model: Model, here: Numbers, last: Numbers, layer: int, top_k: int) -> Iterator[LayerView]:
@@ -180,30 +175,28 @@ MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predic
 
 def lens_page(views: Sequence[Lens], model: str = "") -> str:
     """A table of layers for each mask; for many tokens a grid of each layer's best prediction."""
-    parts = [part for one in views for part in _parts(one, heading=len(views) > 1)]
-    numbers = NUMBERS if any(len(one.masks) <= MOST_TABLES for one in views) else ""
+    parts = [part for view in views for part in _parts(view, heading=len(views) > 1)]
+    numbers = NUMBERS if any(len(view.masks) <= MOST_TABLES for view in views) else ""
     return page("What each layer would predict", *parts, lead=MEANING + numbers, model=model)
 
 
-def _parts(one: Lens, heading: bool) -> Iterator[Markup]:
+def _parts(view: Lens, heading: bool) -> Iterator[Markup]:
     if heading:
-        yield element("h2", f"Text {one.index}")
-    if len(one.masks) > MOST_TABLES:
-        yield _grid_table(one)
+        yield element("h2", f"Text {view.index}")
+    if len(view.masks) > MOST_TABLES:
+        yield _grid_table(view)
         return
-    yield element("p", one.text, class_="text", dir="auto")
-    for mask in one.masks:
+    yield element("p", view.text, class_="text", dir="auto")
+    for mask in view.masks:
         caption = f"Token {mask.position}, {mask.token_str}: the answer is {mask.answer}"
-        yield document_table(caption, replace(one, masks=(mask,)).document())
+        yield document_table(caption, replace(view, masks=(mask,)).document())
 
 
-def _grid_table(one: Lens) -> Markup:
-    layers = [Column(f"Layer {layer.layer}") for layer in one.masks[0].layers]
-    rows = [[f"{token.position} {token.token_str}", *(_best(layer) for layer in token.layers)] for token in one.masks]
-    caption = "Each layer's best prediction for each token, shaded by its probability"
-    return table(caption, [Column("Token"), *layers], rows)
-
-
-def _best(layer: LayerView) -> Markup:
-    best = layer.predictions[0]
-    return shaded(best.token_str, best.score, f"{best.score:.0%}")
+def _grid_table(view: Lens) -> Markup:
+    columns = [Column("Token"), *(Column(f"Layer {layer.layer}") for layer in view.masks[0].layers)]
+    rows = []
+    for token in view.masks:
+        answers = [layer.predictions[0] for layer in token.layers]
+        cells = [shaded(answer.token_str, answer.score, f"{answer.score:.0%}") for answer in answers]
+        rows.append([f"{token.position} {token.token_str}", *cells])
+    return table("Each layer's best prediction for each token, shaded by its probability", columns, rows)

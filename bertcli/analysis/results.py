@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertcli.analysis.options import Asked
-from bertcli.engine.packing import pack
+from bertcli.engine.packing import Packed, pack
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.tasks import Encode
-from bertcli.tasks.batches import check_finite, check_head, hidden_states, logits, sigmoid
+from bertcli.tasks.batches import Numbers, check_finite, check_head, hidden_states, logits, sigmoid
 from bertcli.tasks.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.encode import plan, unit
 from bertcli.tasks.prepared import prepare
@@ -28,7 +27,6 @@ from bertcli.tokens import Tokens
 if TYPE_CHECKING:
     from bertcli.model import Model
 
-Numbers = NDArray[np.float64]
 logger = logging.getLogger("bertcli")
 
 
@@ -130,17 +128,28 @@ def _log_odds(model: "Model", sentence: Sentence, label: str | None) -> Result:
 def _log_probability(model: "Model", sentence: Sentence, word: str | None) -> Result:
     """x_word - ln Σ exp(x), where x = MLM(hidden state of the mask)."""
     check_head(model, "mlm", "Explaining a mask")
-    pieces = (_mask_logits(model, [sentence])[0].argmax(),) if word is None else model.tokenizer.pieces_of(word)
+
+    def at_mask(sentences: Sequence[Sentence]) -> Numbers:
+        """ln p over the vocabulary at the mask of each sentence: [sentence, vocabulary]."""
+        batch = pack(sentences)
+        rows = batch.first + np.array([sentence.mask for sentence in sentences])
+        return log_probabilities(model, hidden_states(model, batch, rows), batch)
+
+    pieces = (int(at_mask([sentence])[0].argmax()),) if word is None else model.tokenizer.pieces_of(word)
     if len(pieces) != 1 or pieces[0] == model.tokenizer.special_id("unk"):
         raise BertcliError(f"{shown(word)} is not one piece of the vocabulary: ask about a word that is.")
-    target = word or spelled(model, int(pieces[0]))
+    target = word or spelled(model, pieces[0])
+    meaning = f"the log-probability of {target} at the mask"
+    return Result(target, meaning, lambda sentences: at_mask(sentences)[:, pieces[0]], math.exp)
 
-    def of(sentences: Sequence[Sentence]) -> Numbers:
-        outputs = _mask_logits(model, sentences)
-        values: Numbers = outputs[:, pieces[0]] - np.logaddexp.reduce(outputs, axis=1)
-        return values
 
-    return Result(target, f"the log-probability of {target} at the mask", of, math.exp)
+def log_probabilities(model: "Model", states: Array, batch: Packed) -> Numbers:
+    """ln p over the vocabulary [row, vocabulary], from rows of states that the masked-language-model head reads."""
+    with np.errstate(all="ignore"):
+        values: Numbers = model.network.predict("mlm", states, batch).astype(np.float64)
+    check_finite(values)
+    values -= np.logaddexp.reduce(values, axis=1, keepdims=True)
+    return values
 
 
 def _cosine(model: "Model", other: str) -> Result:
@@ -153,12 +162,3 @@ def _cosine(model: "Model", other: str) -> Result:
 
     vector = vectors([tokens_of(model, task.preparation.prepared(other))])[0]
     return Result(other, f"the cosine with {other!r}", lambda sentences: vectors(sentences).astype(np.float64) @ vector)
-
-
-def _mask_logits(model: "Model", sentences: Sequence[Sentence]) -> Numbers:
-    """What the masked-language-model head says at the mask of each sentence: [sentence, vocabulary]."""
-    batch = pack(sentences)
-    rows = batch.first + np.array([sentence.mask for sentence in sentences])
-    outputs = model.network.predict("mlm", hidden_states(model, batch, rows), batch)
-    check_finite(outputs)
-    return outputs.astype(np.float64)

@@ -88,7 +88,7 @@ def _below_one_another(columns: Sequence[Column], cells: Sequence[Sequence[str]]
                 names = folded(column.name, widest).split("\n")
                 texts = folded(value, width - widest - BESIDE).split("\n")
                 for name, text in zip_longest(names, texts, fillvalue=""):
-                    yield f" {_padded(name, widest)}{' ' * (BESIDE - 1)}{text}".rstrip()
+                    yield f" {padded(name, widest)}{' ' * (BESIDE - 1)}{text}".rstrip()
 
 
 def _lines(
@@ -100,13 +100,12 @@ def _lines(
         height = max(map(len, cells), default=0)
         cells = [[""] * (height - len(cell)) + cell for cell in cells]
     for texts in zip_longest(*cells, fillvalue=""):
-        padded = (
-            _padded(text, width, bool(one.number)) for text, width, one in zip(texts, widths, columns, strict=True)
-        )
-        yield f" {gap.join(padded)}".rstrip()
+        numbers = (bool(column.number) for column in columns)
+        yield f" {gap.join(map(padded, texts, widths, numbers))}".rstrip()
 
 
-def _padded(text: str, width: int, number: bool = False) -> str:
+def padded(text: str, width: int, number: bool = False) -> str:
+    """A text in so many cells of a terminal, a number on their right."""
     spaces = " " * (width - cell_count(text))
     return spaces + text if number else text + spaces
 
@@ -126,7 +125,7 @@ def _folded_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], wi
         for i, column in enumerate(columns)
     ]
     texts = sorted((i for i, column in enumerate(columns) if not column.number), key=lambda i: widths[i])
-    left = width - sum(one for one, column in zip(widths, columns, strict=True) if column.number)
+    left = width - sum(needed for needed, column in zip(widths, columns, strict=True) if column.number)
     # Space that a short one does not need goes to longer ones.
     for sharing, i in zip(range(len(texts), 0, -1), texts, strict=True):
         widths[i] = min(widths[i], max(NARROWEST, left // sharing))

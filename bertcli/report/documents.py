@@ -9,15 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bertcli.report import (
-    Column,
-    as_json,
-    folded,
-    print_table,
-    table_lines,
-    terminal_width,
-    visible,
-)  # fmt: skip
+from bertcli.report import Column, as_json, folded, print_table, table_lines, terminal_width, visible
 
 Format = Literal["table", "json", "csv", "markdown"]
 
@@ -55,10 +47,10 @@ class ByName:
     def __getitem__(self, name: str) -> Any:
         if not isinstance(name, str) or name.startswith("_") or not hasattr(self, name):
             raise KeyError(name)
-        found = getattr(self, name)
-        if callable(found):
+        value = getattr(self, name)
+        if callable(value):
             raise KeyError(name)
-        return found
+        return value
 
 
 class Documented:
