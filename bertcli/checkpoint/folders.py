@@ -75,9 +75,9 @@ def cache_folder(cache_dir: str | Path | None = None) -> Path:
     """Where the Hugging Face cache is; environment variables are read as the Hub client reads them."""
     if cache_dir is not None:
         return Path(cache_dir).expanduser()
-    read = os.environ.get
-    home = read("HF_HOME") or os.path.join(read("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface")
-    folder = read("HF_HUB_CACHE") or read("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
+    setting = os.environ.get
+    home = setting("HF_HOME") or os.path.join(setting("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface")
+    folder = setting("HF_HUB_CACHE") or setting("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
     return Path(os.path.expandvars(os.path.expanduser(folder)))
 
 
@@ -129,4 +129,4 @@ def missing(folder: Path, weights: bool = True) -> list[str]:
             with suppress(BertcliError):
                 wanted += sorted(set(shard_names(file).values()))
     lost = [(at / name).relative_to(folder).as_posix() for name in wanted if not (at / name).is_file()]
-    return lost + modules * weights
+    return [*lost, *modules] if weights else lost

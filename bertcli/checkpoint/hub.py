@@ -51,12 +51,12 @@ def find_model(
     cache = cache_folder(cache_dir)
     snapshots = [folder for repo in repos if (folder := snapshot(cache, repo, revision or "main")) is not None]
     whole = next((folder for folder in snapshots if not missing(folder, weights)), None)
-    if whole is not None and (asked(whole) or offline or _offline_by_environment()):
+    why = "offline mode (--offline)" if offline else "HF_HUB_OFFLINE" if _offline_by_environment() else None
+    if whole is not None and (why or asked(whole)):
         return whole
-    if offline or _offline_by_environment():
+    if why:
         state = f"is in the cache without {missing(snapshots[0], weights)[0]}" if snapshots else "is not in the cache"
         at = f" at revision {revision}" if revision else ""
-        why = "offline mode (--offline)" if offline else "HF_HUB_OFFLINE"
         raise BertcliError(
             f"There is no folder {model}, and the Hub model of that name{at} {state} ({cache}); {why} forbids "
             "downloading it: run once online, or give a folder."

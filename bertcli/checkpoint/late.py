@@ -8,8 +8,8 @@ import string
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bertcli.checkpoint.untrusted import flag, positive, read_optional
-from bertcli.errors import BertcliError, shown
+from bertcli.checkpoint.untrusted import flag, positive, read_optional, unusable
+from bertcli.errors import shown
 
 METADATA = "artifact.metadata"  # Stanford's settings
 CANONICAL = 32  # tokens of a query, where a folder of PyLate or Stanford does not say
@@ -71,7 +71,7 @@ def of_modules(
         masks = read_optional(mask)
         skipped, tasks = _words(masks, "skiplist_words", [], mask), _words(masks, "skiplist_tasks", ["document"], mask)
         if masks.get("keep_only_token_ids"):
-            raise _unusable(mask, "has keep_only_token_ids, which are for documents that are images")
+            raise unusable(mask, "has keep_only_token_ids, which are for documents that are images")
     query, document = (
         role._replace(prompt=prompts[name], skipped=tuple(skipped) if name in tasks else ())
         for name, role in (("query", query), ("document", document))
@@ -98,12 +98,12 @@ def _roles(settings: dict[str, Any], file: Path, expansion: Any) -> tuple[Role, 
     document = Role(length=positive(settings, "document_length", file))
     if expansion is None:
         return Role(length=length), document
-    known = isinstance(expansion, dict) and not expansion.keys() - {"strategy", "attend", "token", "length"}
-    if not known or expansion.get("strategy") not in ("fixed", "min"):
-        raise _unusable(file, f"has the query_expansion {shown(expansion)}")
+    expected = isinstance(expansion, dict) and not expansion.keys() - {"strategy", "attend", "token", "length"}
+    if not expected or expansion.get("strategy") not in ("fixed", "min"):
+        raise unusable(file, f"has the query_expansion {shown(expansion)}")
     filled, attended = positive(expansion, "length", file), flag(expansion, "attend", False, file)
     if filled is None:
-        raise _unusable(file, "has a query_expansion without a length")
+        raise unusable(file, "has a query_expansion without a length")
     most = filled if expansion["strategy"] == "fixed" else length and max(length, filled)
     return Role("", most, filled, _text(expansion, "token", "", file) or None, attended), document
 
@@ -111,7 +111,7 @@ def _roles(settings: dict[str, Any], file: Path, expansion: Any) -> tuple[Role, 
 def _text(config: dict[str, Any], key: str, default: str, file: Path) -> str:
     value = config.get(key)
     if not isinstance(value, str | None):
-        raise _unusable(file, f"has the {key} {shown(value)}, which is no text")
+        raise unusable(file, f"has the {key} {shown(value)}, which is no text")
     return value or default
 
 
@@ -119,9 +119,5 @@ def _words(config: dict[str, Any], key: str, default: list[str], file: Path) -> 
     value = config.get(key)
     words = [value] if isinstance(value, str) else default if value is None else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise _unusable(file, f"has the {key} {shown(value)}, which are no words")
+        raise unusable(file, f"has the {key} {shown(value)}, which are no words")
     return words
-
-
-def _unusable(file: Path, what: str) -> BertcliError:
-    return BertcliError(f"{file} {what}: use another model.")

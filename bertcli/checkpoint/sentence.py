@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bertcli.checkpoint.tensors import SINGLE_FILE, open_tensors, weights_file
-from bertcli.checkpoint.untrusted import flag, is_plain, positive, read_json, read_object, read_optional
+from bertcli.checkpoint.untrusted import flag, is_plain, positive, read_json, read_object, read_optional, unusable
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.network import Module, parameter, setting
@@ -132,36 +132,38 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
     """
     limit, lower = _read_transformer(folder)
     prompts, prompt = _read_prompts(folder)
-    found = SentenceConfig(
+    late = read_late(folder)
+    if late is not None:
+        prompts = {**prompts, "query": late.query.prompt, "document": late.document.prompt}
+        prompt = late.document.prompt
+    sentence = SentenceConfig(
         reason="mean, " + (UNSPECIFIED if asked(folder) else UNASKED),
+        normalize=late is not None and MASK not in _kinds(folder),
         max_seq_length=limit,
         do_lower_case=lower,
         prompts=prompts,
         prompt=prompt,
         truncate_dim=positive(read_optional(folder / MODEL_FILE), "truncate_dim", folder / MODEL_FILE),
+        routed=_routed(folder),
+        late=late,
     )
     layers: list[Dense | LayerNorm] = []
     size, output = None, ""
-    late = read_late(folder)
     input_name = SENTENCE if late is None else "token_embeddings"
-    found = found._replace(routed=_routed(folder), late=late)
-    if late is not None:
-        prompts = {**prompts, "query": late.query.prompt, "document": late.document.prompt}
-        found = found._replace(prompts=prompts, prompt=late.document.prompt, normalize=MASK not in _kinds(folder))
     for module in _read_modules(folder):
         file = folder / module.path / "config.json"
         if module.kind == "Pooling":
-            config = read_object(file)
-            modes, size = _read_pooling(config, file)
-            found = found._replace(
+            settings = read_object(file)
+            modes, size = _read_pooling(settings, file)
+            sentence = sentence._replace(
                 pooling=modes,
-                include_prompt=flag(config, "include_prompt", True, file),
+                include_prompt=flag(settings, "include_prompt", True, file),
                 reason=f"{' + '.join(modes)}, from {module.path}/config.json",
             )
         elif module.kind == "StaticEmbedding":
-            found = found._replace(pooling=("mean",), reason="mean of the rows of a static model's table")
+            sentence = sentence._replace(pooling=("mean",), reason="mean of the rows of a static model's table")
         elif module.kind == "SpladePooling":
-            found = found._replace(sparse=_read_sparse(file))
+            sentence = sentence._replace(sparse=_read_sparse(file))
         elif module.kind == "Dense":
             dense, output = _read_dense(file, size, input_name)
             size = len(dense.weight)
@@ -170,9 +172,9 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
             layers.append(_read_norm(file, size))
         elif module.kind == "Normalize":
             _one_of(read_optional(file), "module_input_name", (input_name,), file)
-            found = found._replace(normalize=True)
+            sentence = sentence._replace(normalize=True)
     if output == SCORES_NAME:
-        return found._replace(scores=tuple(layers))
+        return sentence._replace(scores=tuple(layers))
     if late is not None and not _kinds(folder):
         from bertcli.checkpoint.late import METADATA
 
@@ -182,8 +184,8 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
             logger.info("%s is absent: queries have %d tokens, as ColBERT's; %s.", METADATA, late.query.length, most)
     dense_layers = tuple(layer for layer in layers if isinstance(layer, Dense))
     if len(dense_layers) < len(layers):
-        raise _unusable(folder / "modules.json", "lists a LayerNorm in what is no cross-encoder")
-    return found._replace(dense=dense_layers)
+        raise unusable(folder / "modules.json", "lists a LayerNorm in what is no cross-encoder")
+    return sentence._replace(dense=dense_layers)
 
 
 def read_late(folder: Path) -> "LateInteraction | None":
@@ -280,7 +282,7 @@ def _entries(folder: Path) -> list[Any]:
         if config.get("model_type") != "model2vec":
             return []
         normalize = flag(config, "normalize", False, config_file)
-        types = ["StaticEmbedding", *["Normalize"] * normalize]
+        types = ["StaticEmbedding", "Normalize"] if normalize else ["StaticEmbedding"]
         return [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in types]
     modules = read_json(file)
     if not isinstance(modules, list):
@@ -300,7 +302,7 @@ def _of_documents(folder: Path, modules: list[Any]) -> list[Any]:
     types, structure = config.get("types"), config.get("structure")
     route = structure.get("document") if isinstance(structure, dict) else None
     if not modules or _kind(modules[0]) != "Router" or not isinstance(types, dict) or not isinstance(route, list):
-        raise _unusable(file, "has no route for documents")
+        raise unusable(file, "has no route for documents")
     return [{"type": types.get(name), "path": name} for name in route if isinstance(name, str)] + modules[1:]
 
 
@@ -317,13 +319,14 @@ def _of_pylate(own: Mapping[str, Any]) -> bool:
 def _read_modules(folder: Path) -> list[_Module]:
     """The modules, in one of the orders of ORDER; empty where none are listed."""
     file, entries = folder / "modules.json", _entries(folder)
-    found = [_module(entry, file) for entry in entries]
-    kinds = [module.kind for module in found]
-    implied = [MASK] * (MASK not in kinds and _of_pylate(read_optional(folder / MODEL_FILE)))
-    if not ORDER.fullmatch(" ".join(kinds + implied)) and (kinds or os.path.lexists(file)):
+    modules = [_module(entry, file) for entry in entries]
+    kinds = [module.kind for module in modules]
+    masked = MASK in kinds or not _of_pylate(read_optional(folder / MODEL_FILE))
+    order = " ".join(kinds if masked else [*kinds, MASK])
+    if not ORDER.fullmatch(order) and (kinds or os.path.lexists(file)):
         wanted = "one Transformer, one Pooling, then Dense and Normalize, or one Transformer and SpladePooling"
-        raise _unusable(file, f"lists the modules {', '.join(kinds)}; bertcli supports {wanted}, in this order")
-    return found
+        raise unusable(file, f"lists the modules {', '.join(kinds)}; bertcli supports {wanted}, in this order")
+    return modules
 
 
 def _module(entry: Any, file: Path) -> _Module:
@@ -332,7 +335,7 @@ def _module(entry: Any, file: Path) -> _Module:
         raise BertcliError(f"{file} has an entry without type or path, {shown(entry)}: fetch the model again.")
     name = _kind(entry)
     if name not in MODULES:
-        raise _unusable(file, f"lists the module {shown(kind)}, which bertcli does not support")
+        raise unusable(file, f"lists the module {shown(kind)}, which bertcli does not support")
     if path == "." and name in NETWORKS:
         path = ""
     if not is_plain(path):
@@ -362,7 +365,7 @@ def _read_pooling(config: dict[str, Any], file: Path) -> tuple[tuple[str, ...], 
     modes = ["mean_sqrt_len" if mode == "mean_sqrt_len_tokens" else mode for mode in modes]
     for mode in modes:
         if mode not in MODES:
-            raise _unusable(file, f"asks for the pooling {shown(mode)}; bertcli supports {', '.join(MODES)}")
+            raise unusable(file, f"asks for the pooling {shown(mode)}; bertcli supports {', '.join(MODES)}")
     size = positive(config, "embedding_dimension", file) or positive(config, "word_embedding_dimension", file)
     return tuple(modes), size and size * len(modes)
 
@@ -382,21 +385,19 @@ def _read_dense(file: Path, size: int | None, of: str) -> tuple[Dense, str]:
     """
     config = read_object(file)
     _one_of(config, "module_input_name", (of,), file)
-    output = _one_of(config, "module_output_name", (of, *[SCORES_NAME] * (of == SENTENCE)), file)
+    output = _one_of(config, "module_output_name", (of, SCORES_NAME) if of == SENTENCE else (of,), file)
     name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     activation = _activation(name, ACTIVATIONS, "has the activation_function", file)
     shape = (config.get("out_features"), config.get("in_features"))
-    wanted: dict[str, tuple[Any, ...]] = {"linear.weight": shape}
+    shapes: dict[str, tuple[Any, ...]] = {"linear.weight": shape}
     if flag(config, "bias", True, file):
-        wanted["linear.bias"] = shape[:1]
+        shapes["linear.bias"] = shape[:1]
     residual = flag(config, "use_residual", False, file)
     if residual and activation != "identity":
-        raise _unusable(file, "has use_residual with an activation_function; bertcli supports it with Identity")
+        raise unusable(file, "has use_residual with an activation_function; bertcli supports it with Identity")
     if residual and shape[0] != shape[1]:
-        wanted["residual.weight"] = shape
-    arrays = _arrays(file, wanted)
-    if size not in (None, shape[1]):
-        raise BertcliError(f"{file} takes vectors of length {shape[1]}, but the previous module gives {size}.")
+        shapes["residual.weight"] = shape
+    arrays = _arrays(file, shapes, size)
     weight = arrays["linear.weight"]
     if residual:  # W x + x, or W x + R x, are one product
         weight = weight + arrays.get("residual.weight", np.eye(len(weight), dtype=np.float32))
@@ -419,24 +420,26 @@ def _projection(folder: Path) -> Dense:
 def _read_norm(file: Path, size: int | None) -> LayerNorm:
     """The layer stored next to a LayerNorm module's config.json."""
     shape = (positive(read_object(file), "dimension", file),)
-    if size not in (None, *shape):
-        raise BertcliError(f"{file} takes vectors of length {shape[0]}, but the previous module gives {size}.")
-    arrays = _arrays(file, {"norm.weight": shape, "norm.bias": shape})
+    arrays = _arrays(file, {"norm.weight": shape, "norm.bias": shape}, size)
     return LayerNorm(arrays["norm.weight"], arrays["norm.bias"])
 
 
-def _arrays(file: Path, wanted: Mapping[str, tuple[Any, ...]]) -> dict[str, Array]:
-    """The tensors next to a module's config.json, of the shapes that it gives them."""
+def _arrays(file: Path, shapes: Mapping[str, tuple[Any, ...]], size: int | None) -> dict[str, Array]:
+    """The tensors next to a module's config.json, of the shapes that it gives them.
+
+    The first ends with the length of the input vectors, which the previous module gives as `size`, if it is known.
+    """
     tensors = open_tensors(file.parent)
-    for tensor, expected in wanted.items():
-        if tensor not in tensors:
-            raise BertcliError(f"{file.parent} lacks tensor {tensor}: fetch the model again.")
-        if tensors[tensor].shape != expected:
-            found = tensors[tensor]
-            raise BertcliError(
-                f"{found.file} has tensor {tensor} of shape {found.shape}; {file} says {shown(expected)}."
-            )
-    return {tensor: tensors[tensor].float32() for tensor in wanted}
+    for name, shape in shapes.items():
+        if name not in tensors:
+            raise BertcliError(f"{file.parent} lacks tensor {name}: fetch the model again.")
+        tensor = tensors[name]
+        if tensor.shape != shape:
+            raise BertcliError(f"{tensor.file} has tensor {name} of shape {tensor.shape}; {file} says {shown(shape)}.")
+    width = next(iter(shapes.values()))[-1]
+    if size not in (None, width):
+        raise BertcliError(f"{file} takes vectors of length {width}, but the previous module gives {size}.")
+    return {name: tensors[name].float32() for name in shapes}
 
 
 # ------------------------------------------------------------------------------------------------------- other files
@@ -462,8 +465,7 @@ def _read_prompts(folder: Path) -> tuple[dict[str, str], str]:
     file = folder / MODEL_FILE
     config = read_optional(file)
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
-    texts = isinstance(prompts, dict) and all(isinstance(prompt, str | None) for prompt in prompts.values())
-    if not texts:
+    if not isinstance(prompts, dict) or not all(isinstance(prompt, str | None) for prompt in prompts.values()):
         raise BertcliError(f"{file} has the prompts {shown(prompts)}, which are not texts by name: correct it.")
     prompts = {key: prompt or "" for key, prompt in prompts.items()}
     if name is not None and (not isinstance(name, str) or name not in prompts):
@@ -471,23 +473,17 @@ def _read_prompts(folder: Path) -> tuple[dict[str, str], str]:
     return prompts, "" if name is None else prompts[name]
 
 
-def _activation(path: Any, known: Mapping[str, str], what: str, file: Path) -> str:
+def _activation(path: Any, names: Mapping[str, str], what: str, file: Path) -> str:
     """The name of an activation, from the path of its class in torch.nn."""
     package, _, name = path.rpartition(".") if isinstance(path, str) else ("", "", "")
-    if not f"{package}.".startswith("torch.nn.") or name not in known:
-        raise _unusable(file, f"{what} {shown(path)}; bertcli supports torch's {', '.join(known)}")
-    return known[name]
+    if not f"{package}.".startswith("torch.nn.") or name not in names:
+        raise unusable(file, f"{what} {shown(path)}; bertcli supports torch's {', '.join(names)}")
+    return names[name]
 
 
-def _one_of(config: dict[str, Any], key: str, known: tuple[Any, ...], file: Path) -> Any:
+def _one_of(config: dict[str, Any], key: str, values: tuple[str, ...], file: Path) -> Any:
     """A setting that is one of these, the first where it is not there."""
     value = config.get(key)
-    if value is not None and value not in known:
-        supported = ", ".join(shown(one).strip("'") for one in known)
-        raise _unusable(file, f"has the {key} {shown(value)}; bertcli supports {supported}")
-    return known[0] if value is None else value
-
-
-def _unusable(file: Path, what: str) -> BertcliError:
-    """What to raise for a module that cannot be applied."""
-    return BertcliError(f"{file} {what}: use another model.")
+    if value is not None and value not in values:
+        raise unusable(file, f"has the {key} {shown(value)}; bertcli supports {', '.join(values)}")
+    return values[0] if value is None else value

@@ -61,6 +61,11 @@ def positive(data: dict[str, Any], key: str, path: Path) -> int | None:
     return value
 
 
+def unusable(path: Path, what: str) -> BertcliError:
+    """What to raise for a file that is sound, but asks for what bertcli does not do."""
+    return BertcliError(f"{path} {what}: use another model.")
+
+
 def is_plain(name: str) -> bool:
     """Whether a name that a file gives is that of something next to it, or empty."""
     return name not in (".", "..") and name.isprintable() and not any(mark in name for mark in '/\\:"')
