@@ -62,7 +62,7 @@ def layer_norm(
     x: ArrayLike, eps: float = 1e-5, *, weight: ArrayLike | None = None, bias: ArrayLike | None = None
 ) -> Array:
     """(x - mean) / sqrt(variance + eps) · weight + bias over the last axis, biased variance (Ba et al. 2016)."""
-    scale, shift = (None if one is None else _copy(one) for one in (weight, bias))
+    scale, shift = (None if array is None else _copy(array) for array in (weight, bias))
     rows = _copy(x)
     return kernels.layer_norm(np.atleast_1d(rows), scale, shift, eps).reshape(rows.shape)
 

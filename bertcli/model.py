@@ -46,9 +46,9 @@ def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callabl
 
         @wraps(method)
         def taking(*values: Any, **named: Any) -> R:
-            given = whole.bind(*values, **named).arguments
-            model, texts = (given.pop(one.name) for one in leading)
-            return method(model, texts, make(**given))
+            arguments = whole.bind(*values, **named).arguments
+            model, texts = (arguments.pop(parameter.name) for parameter in leading)
+            return method(model, texts, make(**arguments))
 
         taking.__signature__ = whole  # type: ignore[attr-defined]  # what help() and notebooks show
         return taking
@@ -166,10 +166,10 @@ def _listed(blocks: "Iterable[Records]") -> "list[Record]":
     return [record for block in blocks for record in block.records]
 
 
-def expect_model(given: object) -> None:
+def expect_model(value: object) -> None:
     """Raise BertcliError for anything but a Model, such as a name that has not been loaded."""
-    if not isinstance(given, Model):
-        raise BertcliError(f"{shown_object(given)} is not a model; create one: bertcli.load(…) or bertcli.variant(…).")
+    if not isinstance(value, Model):
+        raise BertcliError(f"{shown_object(value)} is not a model; create one: bertcli.load(…) or bertcli.variant(…).")
 
 
 def load(
@@ -240,11 +240,11 @@ def variant(
 
         settings, name = read_config(file), str(config)
     changed: dict[str, Any] = renamed(sizes or {}, settings.names)
-    known = [one.name for one in fields(settings) if isinstance(getattr(settings, one.name), int)]
+    counted = [item.name for item in fields(settings) if isinstance(getattr(settings, item.name), int)]
     for key in changed:
-        if key not in known:
+        if key not in counted:
             kind = settings.model_type
-            keys = ", ".join(map(settings.key, known))
+            keys = ", ".join(map(settings.key, counted))
             raise BertcliError(f"{shown(settings.key(key))} is no size of a {kind} model: choose from {keys}.")
     if vocab_size is not None:
         changed["vocab_size"] = vocab_size
@@ -275,8 +275,8 @@ class MadeWeights:
         self._random = np.random.default_rng(weights) if isinstance(weights, int | np.integer) else None
 
     def __call__(self, request: Request) -> Array:
-        given = isinstance(self.weights, Mapping) and request.path in self.weights
-        array = self.made[request.tied] if request.tied and not given else self._make(request)
+        has_own = isinstance(self.weights, Mapping) and request.path in self.weights
+        array = self.made[request.tied] if request.tied and not has_own else self._make(request)
         array.flags.writeable = False
         self.made[request.path] = array
         return array

@@ -91,9 +91,9 @@ class Checked:
     """A dataclass of options. Errors: BertcliError for a value of another type, below its bound, or no word of its."""
 
     def __post_init__(self) -> None:
-        for one in fields(self):  # type: ignore[arg-type]
-            if one.metadata:
-                _check(one.name, getattr(self, one.name), kinds_of(one.type), one.metadata["least"])
+        for item in fields(self):  # type: ignore[arg-type]
+            if item.metadata:
+                _check(item.name, getattr(self, item.name), kinds_of(item.type), item.metadata["least"])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -117,7 +117,7 @@ class Reading(Checked):
     @property
     def reading(self) -> "Reading":
         """These options without those of the task."""
-        return Reading(**{one.name: getattr(self, one.name) for one in fields(Reading)})
+        return Reading(**{item.name: getattr(self, item.name) for item in fields(Reading)})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

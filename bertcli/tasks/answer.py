@@ -74,12 +74,12 @@ class _Answer(RecordTask):
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self._windows(item) for item in items]
         every = [part for parts in of_items for part in parts]
-        found = iter(logits_of_each(self.model, "qa", every, self.reading.batch_tokens))
+        logits = iter(logits_of_each(self.model, "qa", every, self.reading.batch_tokens))
         for item, parts in zip(items, of_items, strict=True):
             context = item.text.pair or ""
-            best = answers([_context(part, next(found)) for part in parts], context, self.wanted)
-            shown = [one._asdict() for one in best]
-            yield {"index": item.index, "question": item.text.text, "context": context, "answers": shown}
+            best = answers([_context(part, next(logits)) for part in parts], context, self.wanted)
+            records = [answer._asdict() for answer in best]
+            yield {"index": item.index, "question": item.text.text, "context": context, "answers": records}
 
     def failed(self, failure: Failure) -> Record:
         """{index, question, context, error}; question and context are None if the row could not be read."""

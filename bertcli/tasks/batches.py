@@ -49,12 +49,12 @@ def check_head(model: Opened, head: str, task: str) -> None:
     """Raise BertcliError saying which heads there are, if the one that a task needs is missing."""
     if getattr(model.network, head, None) is not None:
         return
-    there = ", ".join(f"{name} (for {COMMANDS[name]})" if name in COMMANDS else name for name in model.heads) or "none"
+    heads = ", ".join(f"{name} (for {COMMANDS[name]})" if name in COMMANDS else name for name in model.heads) or "none"
     hint = family(model.config.model_type).hints.get(head)
     if hint is None and task in FITTING:
         hint = f"Choose a model that has one, such as {FITTING[task]}."
     raise BertcliError(
-        f"{task} needs a {HEAD_NAMES[head]}, which {model.name} does not have; its heads: {there}."
+        f"{task} needs a {HEAD_NAMES[head]}, which {model.name} does not have; its heads: {heads}."
         + ("" if hint is None else f" {hint}")
     )
 
@@ -111,7 +111,7 @@ def in_micro_batches(
     Of equal sentences (with what is asked `besides`) only the first is computed; the others get copies of its result.
     """
     asked = [None] * len(sentences) if besides is None else besides
-    keys = [(*one.ids, None, *one.segments, extra) for one, extra in zip(sentences, asked, strict=True)]
+    keys = [(*sentence.ids, None, *sentence.segments, extra) for sentence, extra in zip(sentences, asked, strict=True)]
     firsts: dict[Hashable, int] = {}
     first_of = [firsts.setdefault(key, index) for index, key in enumerate(keys)]
     distinct, results = [*firsts.values()], dict[int, R]()
@@ -158,8 +158,8 @@ def logits_of_each(model: Opened, head: str, sentences: Sequence[Sentence], batc
     """What a head says of each sentence: [output], or of a head of tokens [token, output]."""
 
     def run(packed: Packed) -> Iterable[Numbers]:
-        found = logits(model, head, packed).astype(np.float64)
-        return np.split(found, packed.offsets[1:-1]) if head in OF_TOKENS else found
+        rows = logits(model, head, packed).astype(np.float64)
+        return np.split(rows, packed.offsets[1:-1]) if head in OF_TOKENS else rows
 
     return in_packed_batches(sentences, batch_tokens, run)
 

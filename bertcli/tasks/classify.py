@@ -121,11 +121,11 @@ class _Classify(_Labels):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         sentences = [item.tokens for item in items]
-        found = logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens)
-        for item, logits in zip(items, found, strict=True):
-            known = true_label(item.text, self.names)
+        of_texts = logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens)
+        for item, logits in zip(items, of_texts, strict=True):
+            true = true_label(item.text, self.names)
             record = self.record(item, ACTIVATIONS[self.activation](logits))
-            yield record if known is None else {**record, "true_label": known}
+            yield record if true is None else {**record, "true_label": true}
 
 
 # -------------------------------------------------------------------------------------------------------- alternatives
@@ -157,10 +157,10 @@ class _Alternatives(_Labels):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         sentences = self._pairs([item.text.text for item in items for _ in self.seconds], self.seconds * len(items))
-        found = iter(logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens))
+        of_pairs = iter(logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens))
         for item in items:
-            asked = np.array([next(found) for _ in self.seconds])[:, self.outputs]
-            yield self.record(item, softmax(asked)[:, 1] if len(self.outputs) > 1 else softmax(asked[:, 0]))
+            logits = np.array([next(of_pairs) for _ in self.seconds])[:, self.outputs]
+            yield self.record(item, softmax(logits)[:, 1] if len(self.outputs) > 1 else softmax(logits[:, 0]))
 
     def _pairs(self, texts: Sequence[str], seconds: Sequence[str]) -> list[Tokens]:
         return self.model.tokenizer.encode(texts, seconds, self.limit, cut=self.cut)
@@ -192,8 +192,8 @@ def _candidates_task(model: Opened, wanted: Classify, candidates: Iterable[str] 
     return _Alternatives(model, wanted.reading, names, wanted.top_k, "classifier", seconds, "text", outputs)
 
 
-def _names(what: str, option: str, given: Iterable[str] | str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in given.split(",")) if isinstance(given, str) else tuple(given)
+def _names(what: str, option: str, listed: Iterable[str] | str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in listed.split(",")) if isinstance(listed, str) else tuple(listed)
     for name in names:
         if not isinstance(name, str) or not name.strip():
             raise BertcliError(f"There is an empty {what} among {shown_object(names)} ({option}): leave it out.")

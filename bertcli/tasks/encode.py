@@ -198,11 +198,11 @@ class EncodeTask(PreparedTask[Block]):
         left_out = 0 if "pooler" in plan.pooling else self.preparation.left_out  # the pooler always reads the first
         if plan.only_first_tokens:
             first = hidden_states(self.model, packed, packed.first + left_out)
-            found = [network.predict("pooler", first, packed) if mode == "pooler" else first for mode in plan.pooling]
+            pooled = [network.predict("pooler", first, packed) if mode == "pooler" else first for mode in plan.pooling]
         else:
             states = self._states(packed)
-            found = [pool(x, packed.offsets, mode, left_out) for x in states for mode in plan.pooling] or states
-        vectors = plan.finish(np.concatenate(found, axis=1))
+            pooled = [pool(x, packed.offsets, mode, left_out) for x in states for mode in plan.pooling] or states
+        vectors = plan.finish(np.concatenate(pooled, axis=1))
         check_finite(vectors)
         return vectors if plan.pooling else np.split(vectors, packed.offsets[1:-1])
 
@@ -358,7 +358,7 @@ def _modes(pooling: str, own: SentenceConfig) -> tuple[tuple[str, ...], str]:
     if pooling != "none":
         return (pooling,), f"{pooling}, as requested"
     reason = "none, as requested: a vector for every token"
-    left_out = [name for name, there in (("Dense layers", own.dense), ("normalization", own.normalize)) if there]
+    left_out = [name for name, step in (("Dense layers", own.dense), ("normalization", own.normalize)) if step]
     if left_out:
         reason += f"; without the checkpoint's {' and '.join(left_out)}, made for one vector per text"
     return (), reason

@@ -86,11 +86,11 @@ def export_folder(model: Opened, folder: str | Path, wanted: tasks.Export) -> Ex
                 model.tokenizer.save(draft)
     plan = GraphResults.of(model, wanted).plan
     if plan is not None and model.path is not None:
-        said = model.sentence
-        if (plan.pooling, plan.normalize) != (said.pooling or ("mean",), said.normalize):
+        own = model.sentence
+        if (plan.pooling, plan.normalize) != (own.pooling or ("mean",), own.normalize):
             logger.warning(
                 "sentence-transformers will pool as the folder's files say (%s), not as asked for here: only programs "
-                "that read the graph's sentence_embedding get that.", said.reason,
+                "that read the graph's sentence_embedding get that.", own.reason,
             )  # fmt: skip
     return exported._replace(file=target / name)
 
@@ -103,8 +103,8 @@ def _make_graph(model: Opened, file: Path, wanted: tasks.Export) -> Exported:
     if not model.has_weights:
         raise BertcliError(f"'{model.name}' has no weights to export: load a checkpoint.")
     if not onnx_file.OLDEST_OPSET <= opset <= onnx_file.newest_opset():
-        known = f"{onnx_file.OLDEST_OPSET} to {onnx_file.newest_opset()}"
-        raise BertcliError(f"There is no opset {opset} here: choose from {known} (--opset).")
+        opsets = f"{onnx_file.OLDEST_OPSET} to {onnx_file.newest_opset()}"
+        raise BertcliError(f"There is no opset {opset} here: choose from {opsets} (--opset).")
     results = GraphResults.of(model, wanted)
     if results.plan is not None and model.sentence.prompt and not model.sentence.include_prompt:
         logger.warning(
@@ -118,11 +118,11 @@ def _make_graph(model: Opened, file: Path, wanted: tasks.Export) -> Exported:
         logger.info(onnx_file.MEASURED)
     elif precision == "int8-stored":
         onnx_file.store_int8(file)
-    found = difference(results, file) if check else None
-    if found is not None and precision == "float32" and not found <= LARGEST_DIFFERENCE:
-        raise BertcliError(f"The graph's results differ from NumPy's by {found:.1e}: please report this model.")
+    error = difference(results, file) if check else None
+    if error is not None and precision == "float32" and not error <= LARGEST_DIFFERENCE:
+        raise BertcliError(f"The graph's results differ from NumPy's by {error:.1e}: please report this model.")
     size = sum(part.stat().st_size for part in file.parent.iterdir())
-    return Exported(file, size, tuple(made.outputs), found)
+    return Exported(file, size, tuple(made.outputs), error)
 
 
 def _copy_small_files(source: Path, target: Path) -> None:
@@ -138,9 +138,9 @@ def _copy_small_files(source: Path, target: Path) -> None:
             shutil.copyfile(file, target / file.name)
         elif (file / "config.json").exists() and not (apart and file == network):
             (target / file.name).mkdir()
-            for one in file.iterdir():
-                if one.suffix in (".json", ".safetensors", ".bin"):
-                    shutil.copyfile(one, target / file.name / one.name)
+            for inner in file.iterdir():
+                if inner.suffix in (".json", ".safetensors", ".bin"):
+                    shutil.copyfile(inner, target / file.name / inner.name)
     if apart:
         modules = json.loads((target / "modules.json").read_bytes())
         modules[0]["path"] = ""
@@ -154,15 +154,15 @@ def difference(wanted: "GraphResults", file: Path) -> float:
     """
     config = wanted.model.config
     length = min(16, config.max_tokens)
-    there = np.arange(length) < np.array([[max(1, length - 5)], [length]])
-    ids = np.random.default_rng(0).integers(0, config.vocab_size, there.shape)
+    mask = np.arange(length) < np.array([[max(1, length - 5)], [length]])
+    ids = np.random.default_rng(0).integers(0, config.vocab_size, mask.shape)
     segments = np.tile(np.arange(length) * config.segment_count // length, (2, 1))
-    results = wanted.numpy(pack_padded(ids, segments, there)[0])
-    found = Session(file, packed=False)({IDS: ids, SEGMENTS: segments, MASK: there.astype(np.int64)})
+    results = wanted.numpy(pack_padded(ids, segments, mask)[0])
+    of_graph = Session(file, packed=False)({IDS: ids, SEGMENTS: segments, MASK: mask.astype(np.int64)})
     differences = [0.0]
     for name, expected in results.items():
-        got = found[name][there] if len(expected) == there.sum() else found[name]
-        differences.append(float(np.abs(got - expected).max() / max(1.0, np.abs(expected).max())))
+        numbers = of_graph[name][mask] if len(expected) == mask.sum() else of_graph[name]
+        differences.append(float(np.abs(numbers - expected).max() / max(1.0, np.abs(expected).max())))
     return max(differences, key=lambda value: (np.isnan(value), value))
 
 
@@ -173,8 +173,8 @@ def _draft_of(folder: Path, what: str) -> Iterator[Path]:
     If something goes wrong, it disappears with whatever is in it. Errors: BertcliError for an OSError, naming `what`.
     """
     with writing(what):
-        there = next(one for one in (folder, *folder.parents) if one.is_dir())
-        with TemporaryDirectory(prefix=".bertcli.", dir=there) as draft:
+        existing = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
+        with TemporaryDirectory(prefix=".bertcli.", dir=existing) as draft:
             yield Path(draft)
             parts = sorted((part for part in Path(draft).rglob("*") if part.is_file()), reverse=True)
             for part in parts:
@@ -209,25 +209,26 @@ class GraphResults:
             raise BertcliError("A graph gives a head's logits or a sentence's vector: leave out --head or --pooling.")
         if head not in (None, "none"):
             if head not in model.heads:
-                there = ", ".join(model.heads) or "none"
-                raise BertcliError(f"{model.name} has no head {shown(head)}; its heads: {there}.")
+                heads = ", ".join(model.heads) or "none"
+                raise BertcliError(f"{model.name} has no head {shown(head)}; its heads: {heads}.")
             return cls(model, head)
         is_sentence_model = model.path is not None and bool(model.sentence.pooling)
         if (pooling or ("auto" if is_sentence_model and head is None else "none")) != "none":
             return cls(model, plan=Plan.make(model, Encode(pooling=pooling, normalize=wanted.normalize)))
-        default = next((one for one in HEADS if one in model.heads), None)
+        default = next((name for name in HEADS if name in model.heads), None)
         return cls(model, default if head is None and pooling is None else None)
 
     def numpy(self, batch: Packed) -> dict[str, Array]:
         """The results for a batch as NumPy computes them."""
-        found = self._watchable(batch)
+        results = self._watchable(batch)
         if self.head == "qa":
-            found = dict(zip(ANSWER, found["logits"].T, strict=True))
+            results = dict(zip(ANSWER, results["logits"].T, strict=True))
         if self.plan is not None:
-            hidden, pooled = found[HIDDEN], found.pop("pooler_output", None)
+            hidden, pooled = results[HIDDEN], results.pop("pooler_output", None)
             modes = [pooled if mode == "pooler" else pool(hidden, batch.offsets, mode) for mode in self.plan.pooling]
-            found["sentence_embedding"] = self.plan.finish(np.concatenate([x for x in modes if x is not None], axis=1))
-        return found
+            vectors = np.concatenate([x for x in modes if x is not None], axis=1)
+            results["sentence_embedding"] = self.plan.finish(vectors)
+        return results
 
     def export(self, opset: int, *, half: bool = False) -> onnx_file.Export:
         """The graph of these results; with `half` its weights are stored as float16."""

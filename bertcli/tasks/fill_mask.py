@@ -76,7 +76,9 @@ class _FillMask(RecordTask):
         sentences = [own_masks(self.model, item) for item in items]
         together = self.reading.batch_tokens
         if self.joint:
-            ranked = [joint_fillings(self.model, one, self.targets, self.top_k, together) for one in sentences]
+            ranked = [
+                joint_fillings(self.model, sentence, self.targets, self.top_k, together) for sentence in sentences
+            ]
         else:
             ranked = rank(self.model, sentences, self.targets, self.top_k, together)
         return map(self._record, items, sentences, ranked)
@@ -150,28 +152,28 @@ def find_targets(model: Opened, words: Iterable[str] | str) -> dict[Target, Spel
 
     Errors: BertcliError for a word that the vocabulary cannot spell.
     """
-    found: dict[Target, Spelling] = {}
+    targets: dict[Target, Spelling] = {}
     separated = filter(None, map(str.strip, words.split(","))) if isinstance(words, str) else words
     for word in separated:
         ids = model.tokenizer.pieces_of(word)
         if not ids or model.tokenizer.special_id("unk") in ids:
             raise BertcliError(f"The target {shown(word)} is unknown to the vocabulary of {model.name}.")
-        found.setdefault(ids, _spelled(word, ids, model.tokenizer))
-    if not found:
+        targets.setdefault(ids, _spelled(word, ids, model.tokenizer))
+    if not targets:
         raise BertcliError("There are no targets to rank.")
     if model.tokenizer.space is not None:
-        example = next(iter(found.values())).following
+        example = next(iter(targets.values())).following
         logger.info("Targets are words with the space before them, such as %s.", shown(example))
-    return found
+    return targets
 
 
 def _spelled(words: str, ids: Target, tokenizer: Tokenizer) -> Spelling:
     """One or more words as their pieces spell them, with spaces where the original has them."""
     if len(ids) == 1 or tokenizer.space is not None:
         return tokenizer.spelling([tokenizer.piece(id) for id in ids])
-    (found,) = tokenizer.encode([words])
+    (tokens,) = tokenizer.encode([words])
     text, last = "", 0
-    for piece, (start, end), side in zip(found.pieces, found.offsets, found.sides, strict=True):
+    for piece, (start, end), side in zip(tokens.pieces, tokens.offsets, tokens.sides, strict=True):
         if side is not None:
             span = words[start:end]  # an added token may include the spaces around it
             start, end = end - len(span.lstrip()), start + len(span.rstrip())
@@ -194,19 +196,19 @@ def rank(
     log p = Σ_j log p(piece_j | text, piece_1 … piece_j-1).
     """
     pieces = [target[0] for target in targets or () if len(target) == 1]
-    found = log_probabilities(model, sentences, count if targets is None else [pieces] * len(sentences), batch_tokens)
-    ranked = [[[Candidate((id,), p) for id, p in said.items()] for said in masks] for masks in found]
+    wanted = count if targets is None else [pieces] * len(sentences)
+    of_sentences = log_probabilities(model, sentences, wanted, batch_tokens)
+    ranked = [[[Candidate((id,), p) for id, p in by_id.items()] for by_id in masks] for masks in of_sentences]
     longer = [target for target in targets or () if len(target) > 1]
     if longer:
         chained = iter(_chained(model, sentences, longer, batch_tokens))
         ranked = [[[*candidates, *next(chained)] for candidates in masks] for masks in ranked]
-    return [
-        [
-            [candidates[i] for i in best_first(np.array([one.log_probability for one in candidates]), count)]
-            for candidates in masks
-        ]
-        for masks in ranked
-    ]
+
+    def best(candidates: list[Candidate]) -> list[Candidate]:
+        scores = np.array([candidate.log_probability for candidate in candidates])
+        return [candidates[i] for i in best_first(scores, count)]
+
+    return [[best(candidates) for candidates in masks] for masks in ranked]
 
 
 class _Step(NamedTuple):

@@ -30,8 +30,8 @@ def neighbors(model: Opened, words: Iterable[str], *, top_k: int = 10) -> Iterat
         cosines = table @ table[id] / (lengths * lengths[id])
         others = used[used != id]
         nearest = others[best_first(cosines[others], top_k)].tolist()
-        found = [{"token": tokenizer.piece(one), "id": one, "cosine": float(cosines[one])} for one in nearest]
-        yield {"token": tokenizer.piece(id), "neighbors": found}
+        records = [{"token": tokenizer.piece(i), "id": i, "cosine": float(cosines[i])} for i in nearest]
+        yield {"token": tokenizer.piece(id), "neighbors": records}
 
 
 def _piece(tokenizer: Tokenizer, word: str) -> int:

@@ -59,8 +59,8 @@ def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
     chunking = None if wanted.chunk is None else Chunking(*wanted.chunk_sizes)
     if prompt_name is not None and prompt_name not in own.prompts:
         names = f"it has {', '.join(map(shown, own.prompts))}"
-        there = names if own.prompts else "it has none: give the words with --prompt"
-        raise BertcliError(f"{model.name} has no prompt {shown(prompt_name)} (--prompt-name); {there}.")
+        choices = names if own.prompts else "it has none: give the words with --prompt"
+        raise BertcliError(f"{model.name} has no prompt {shown(prompt_name)} (--prompt-name); {choices}.")
     if chunking is not None:
         if chunking.size > model.config.max_tokens:
             raise BertcliError(

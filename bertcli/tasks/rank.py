@@ -178,7 +178,7 @@ class LateRankTask(RankTask):
     @classmethod
     def of(cls, model: Opened, wanted: Rank, late: LateInteraction) -> "LateRankTask":
         """How a model ranks that has these settings."""
-        options = {one.name: getattr(wanted, one.name) for one in fields(Reading)}
+        options = {item.name: getattr(wanted, item.name) for item in fields(Reading)}
         documents = encode.plan(model, Encode(pooling="none", **options))
         options |= {"max_length": None, "keep_going": False, "truncation": "silent"}  # `check` and `matching` say it
         queries = encode.plan(model, Encode(pooling="none", prompt_name="query", **options))
@@ -207,8 +207,8 @@ class LateRankTask(RankTask):
 
     def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
         """Each document's score, twice."""
-        for found in self.matching(items):
-            yield sum(found.products), sum(found.products)
+        for match in self.matching(items):
+            yield sum(match.products), sum(match.products)
 
     def matching(self, items: list[Item]) -> Iterator[Matching]:
         """What the tokens of each document's query find in it."""
@@ -229,15 +229,15 @@ def ranked(task: RankTask, pairs: Texts, start: Progress = START) -> Generator[R
     """The records of each query in their order, once the next block shows that there are no more of it."""
     blocks, top_k = results(task, ByQuery(pairs), start), task.top_k
     held: list[Record] = []
-    given = reached = start
+    emitted = reached = start
     with closing(blocks):
         for block in blocks:
             if held and block.records and block.records[0]["query"] != held[-1]["query"]:
-                given, found, held = reached, held, []
-                yield Records(given, _shown(found))
+                emitted, complete, held = reached, held, []
+                yield Records(emitted, _shown(complete))
             held = list(_ordered([*held, *block.records], top_k))
             reached = block.progress
-            yield Records(given, [], reached.texts - given.texts)
+            yield Records(emitted, [], reached.texts - emitted.texts)
     if held:
         yield Records(reached, _shown(held))
 

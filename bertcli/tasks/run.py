@@ -77,10 +77,10 @@ def _worker_count(task: Task[R], texts: Texts) -> int:
     return count
 
 
-def _counted(task: Task[R], found: Generator[R, None, None], progress: Progress) -> Generator[R, None, None]:
+def _counted(task: Task[R], computed: Generator[R, None, None], progress: Progress) -> Generator[R, None, None]:
     """The results with the progress of the run so far, which begins at `progress`."""
-    with closing(found):
-        for result in found:
+    with closing(computed):
+        for result in computed:
             progress = progress.after(result.progress)
             yield replace(result, progress=progress)
     if progress.cut and task.reading.truncation == "warn":

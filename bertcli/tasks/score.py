@@ -45,9 +45,9 @@ class _Score(RecordTask):
         of_items = [self._guesses(item) for item in items]
         every = [guess for guesses in of_items for guess in guesses]
         sentences, truths = [guess.sentence for guess in every], [guess.truth for guess in every]
-        found = iter(log_probabilities(self.model, sentences, truths, self.reading.batch_tokens))
+        rows = iter(log_probabilities(self.model, sentences, truths, self.reading.batch_tokens))
         for item, guesses in zip(items, of_items, strict=True):
-            scored = [(id, said[id]) for guess in guesses for id, said in zip(guess.truth, next(found), strict=True)]
+            scored = [(id, by_id[id]) for guess in guesses for id, by_id in zip(guess.truth, next(rows), strict=True)]
             yield _record(self.model, item, scored)
 
     def _guesses(self, item: Item) -> list[_Guess]:

@@ -64,10 +64,10 @@ class _Tag(RecordTask):
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [item.tokens.windows(self.limit, self.overlap) for item in items]
         every = [part for parts in of_items for part in parts]
-        found = iter(logits_of_each(self.model, "token_classifier", every, self.reading.batch_tokens))
+        logits = iter(logits_of_each(self.model, "token_classifier", every, self.reading.batch_tokens))
         one_by_one = self.aggregation == "none"
         for item, parts in zip(items, of_items, strict=True):
-            windows = [self._entities(item.text.text, part, softmax(next(found))) for part in parts]
+            windows = [self._entities(item.text.text, part, softmax(next(logits))) for part in parts]
             yield {
                 "index": item.index,
                 "text": item.text.text,
@@ -194,11 +194,11 @@ def _merged(rows: Numbers, aggregation: Aggregation) -> Numbers:
 
 
 def _entity(group: list[_Labeled], alone: bool, spell: Spell) -> Entity:
-    pieces = [piece for one in group for piece in one.pieces]
+    pieces = [piece for labeled in group for piece in labeled.pieces]
     label, word = group[0].label, pieces[0].spelling
     if not alone:  # of any prefix: E-PER and S-PER are PER too, though they are not joined
         label, word = label.split("-", 1)[-1], spell([piece.spelling for piece in pieces])
-    score = sum(one.score for one in group) / len(group)
+    score = sum(labeled.score for labeled in group) / len(group)
     return Entity(label, score, word, pieces[0].start, pieces[-1].end, pieces[0].position)
 
 

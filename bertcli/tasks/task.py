@@ -136,8 +136,8 @@ class Task(Generic[R]):
         for index, text in numbered:
             if text.error:
                 raise BertcliError(text.error)
-            for one in (text.text, text.pair or ""):
-                refuse_long(one, text.place or f"Text {index}")
+            for side in (text.text, text.pair or ""):
+                refuse_long(side, text.place or f"Text {index}")
         items = self.items(numbered)
         for item in items:
             if not item.tokens.ids and self.model.config.contextual:
@@ -166,8 +166,8 @@ class RecordTask(Task[Records]):
         return failure.record()
 
     def compute(self, window: Window) -> Records:
-        found = merged(window.items, self.records(window.items), window.failures, self.failed)
-        return Records(window.progress, found)
+        records = merged(window.items, self.records(window.items), window.failures, self.failed)
+        return Records(window.progress, records)
 
 
 def merged(

@@ -229,8 +229,8 @@ def _bytes(export: Export, weight: Array) -> Iterator[bytes]:
 
 def _tag(field: int, length: int) -> bytes:
     """The head of a length-delimited field: its tag and the length, seven bits to a byte, lowest first."""
-    found = bytes([8 * field + 2])
+    head = bytes([8 * field + 2])
     while length > 127:
-        found += bytes([length & 127 | 128])
+        head += bytes([length & 127 | 128])
         length >>= 7
-    return found + bytes([length])
+    return head + bytes([length])

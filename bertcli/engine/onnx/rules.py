@@ -66,10 +66,10 @@ def scale(graph: Graph, x: Tensor, *, factor: float) -> str:
 def drop_masks(graph: Graph, x: Tensor, ids: Tensor, first: Tensor, *, mask: int, trained: float) -> str:
     """0 for masks, else x (1 - trained) / (1 - the share of masks in its sentence)."""
     masks = graph.node("Unsqueeze", graph.node("Equal", ids.name, graph.integers(mask)), graph.integers([2]))
-    one, flags = graph.number(1), graph.node("Cast", masks, to=FLOAT)
+    flags = graph.node("Cast", masks, to=FLOAT)
     share = graph.node("Unsqueeze", mean(graph, flags), graph.integers([1]))
-    factor = graph.node("Div", graph.number(1 - trained), graph.node("Sub", one, share))
-    return graph.node("Mul", x.name, graph.node("Mul", graph.node("Sub", one, flags), factor))
+    factor = graph.node("Div", graph.number(1 - trained), graph.node("Sub", graph.number(1), share))
+    return graph.node("Mul", x.name, graph.node("Mul", graph.node("Sub", graph.number(1), flags), factor))
 
 
 def gather(graph: Graph, x: Tensor, rows: Tensor) -> str:
@@ -281,9 +281,9 @@ def _by_distance(graph: Graph, values: Tensor, buckets: int, farthest: int, *, s
     table = values.dims[-1].size
     limit = max(farthest, table) + 1  # all distances beyond have the last bucket
     constant = graph.constant(log_bucket(np.arange(-limit, limit + 1), buckets, table, farthest).astype(np.int64))
-    length, one = _length(graph), graph.integers([1])
+    length, step = _length(graph), graph.integers([1])
     double = graph.once("Add", length, length)
-    before, narrow = graph.once("Sub", length, one), graph.once("Sub", double, one)
+    before, narrow = graph.once("Sub", length, step), graph.once("Sub", double, step)
     columns = graph.once("Range", graph.integers(0), graph.once("Squeeze", double), graph.integers(1))
     distance = graph.once("Mul", graph.once("Sub", columns, before), graph.integers(sign))
     near = graph.once("Clip", distance, graph.integers(-limit), graph.integers(limit))

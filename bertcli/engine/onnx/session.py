@@ -70,19 +70,19 @@ def runtime() -> Any:
 
 def available_devices() -> list[str]:
     """The devices that the installed ONNX Runtime was built for."""
-    there = runtime().get_available_providers()
-    return [device for device, (provider, _) in DEVICES.items() if provider in there]
+    providers = runtime().get_available_providers()
+    return [device for device, (provider, _) in DEVICES.items() if provider in providers]
 
 
 def check_device(device: str) -> None:
     """Raise BertcliError for a device that the installed ONNX Runtime cannot use."""
     if device not in DEVICES:
         raise BertcliError(f"There is no device {shown(device)}: choose from {', '.join(DEVICES)}.")
-    there = available_devices()
-    if device not in there:
+    usable = available_devices()
+    if device not in usable:
         package = DEVICES[device][1]
         raise BertcliError(
-            f"The installed onnxruntime cannot use {device}, only {', '.join(there)}: install {package} in its place, "
+            f"The installed onnxruntime cannot use {device}, only {', '.join(usable)}: install {package} in its place, "
             "or leave out the device (--device)."
         )
 
