@@ -196,7 +196,7 @@ def _note(run: Pass, kept: Selection, layer: int) -> str:
     of_layer = {
         step.path for step in run.trace.steps if stop_of(step, run.layers) == layer + 1 and step.path in results
     }
-    text += f" Layer {layer} is whole" if of_layer <= whole else f" Of layer {layer} is most"
+    text += f" Layer {layer} is whole" if of_layer <= whole else f" Layer {layer} has most of it"
     return text + " (--layer chooses another); --full has all results."
 
 
