@@ -40,8 +40,8 @@ def params(
         plans = keras_plans(model)
     else:
         plans = module_plans(model, depth)
-    given = {"B": batch_size, "S": seq_len or model.config.max_tokens}
-    counted = rows(plans, model, given, collapse=collapse, powers=style != "keras")
+    inputs = {"B": batch_size, "S": seq_len or model.config.max_tokens}
+    counted = rows(plans, model, inputs, collapse=collapse, powers=style != "keras")
     if seq_len is None or batch_size is None:
         return Summary(model.name, counted, style)
     from bertcli.analysis.params.memory import memory

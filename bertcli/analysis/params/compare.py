@@ -74,10 +74,10 @@ def _cells(line: dict[str, Any], pair: Pair) -> list[str]:
 
 def _both(pair: Pair, field: str, mark: str | None = None) -> str:
     """The value both rows share, or that of the only row, or `before → after`, not repeating what precedes `mark`."""
-    found = list(dict.fromkeys(row[field] for row in pair if row is not None))
-    if len(found) == 2 and mark is not None and len({text.split(mark)[0] for text in found}) == 1:
-        found[1] = found[1].split(mark)[1]
-    return " → ".join(found)
+    values = list(dict.fromkeys(row[field] for row in pair if row is not None))
+    if len(values) == 2 and mark is not None and len({text.split(mark)[0] for text in values}) == 1:
+        values[1] = values[1].split(mark)[1]
+    return " → ".join(values)
 
 
 def _ratio(line: dict[str, Any]) -> str:

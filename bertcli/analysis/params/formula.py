@@ -19,9 +19,9 @@ def sum_of(products: Iterable[Iterable[str]]) -> Sum:
     """The sum of products of axes; an axis is a symbol or a plain number."""
     total: Sum = Counter()
     for axes in products:
-        known = list(axes)
-        symbols = sorted((axis for axis in known if not axis.isdigit()), key=ORDER.index)
-        total[tuple(symbols)] += prod(int(axis) for axis in known if axis.isdigit())
+        factors = list(axes)
+        symbols = sorted((factor for factor in factors if not factor.isdigit()), key=ORDER.index)
+        total[tuple(symbols)] += prod(int(factor) for factor in factors if factor.isdigit())
     return total
 
 

@@ -89,9 +89,10 @@ class _Writer:
         last = tuple([*self.plans][-1:])
         for name, kind, place, *after in map(str.split, table.strip().splitlines()):
             where, owns, what = place.partition("=")
-            sources = (title + one if one.startswith("-") else one for one in after)
-            found = [last if one == "…" else (one,) if one in self.plans else self.absent[one] for one in sources]
-            connected, name = tuple(dict.fromkeys(one for several in found for one in several)), title + name
+            sources: list[str] = []
+            for source in (title + word if word.startswith("-") else word for word in after):
+                sources += last if source == "…" else (source,) if source in self.plans else self.absent[source]
+            name, connected = title + name, tuple(dict.fromkeys(sources))
             if path + (where or what) not in self.outputs.keys() | self.tables.keys():
                 self.absent[name] = connected
             elif name not in self.plans:

@@ -50,7 +50,8 @@ class Memory(NamedTuple):
 
 def memory(model: Model, batch: int, sequence: int, dtype: str) -> Memory:
     """The memory of a pass of `batch` sentences with `sequence` tokens each, every number stored in this type."""
-    weights = SIZES[dtype] * sum({id(one.array): one.array.size for one in parameters(model.network)}.values())
+    sizes = {id(parameter.array): parameter.array.size for parameter in parameters(model.network)}
+    weights = SIZES[dtype] * sum(sizes.values())
     alive = [_Alive(model, batch, sequence, SIZES[dtype], padded=padded).peak for padded in (False, True)]
     return Memory(batch, sequence, dtype, *(Peak(weights, peak) for peak in alive))
 

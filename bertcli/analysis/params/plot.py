@@ -4,6 +4,7 @@ DOT (Graphviz) and Mermaid are text; pictures are drawn by Graphviz.
 """
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -97,7 +98,7 @@ def _quoted(text: str) -> str:
 
 def _in_mermaid(lines: list[str]) -> str:
     """A Mermaid label: anything but letters, digits and plain punctuation becomes a numeric entity."""
-    plain = ("".join(one if one.isalnum() or one in " .,()_*-×" else f"#{ord(one)};" for one in line) for line in lines)
+    plain = [re.sub(r"[^\w .,()*×-]", lambda match: f"#{ord(match[0])};", line) for line in lines]
     return f'"{"<br/>".join(plain)}"'
 
 

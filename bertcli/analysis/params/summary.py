@@ -117,7 +117,8 @@ def module_plans(model: Model, depth: int) -> list[RowPlan]:
         levels[path] = levels[nearest(path.rpartition(".")[0], levels)] + 1 if path else 0
     shown = [path for path, level in levels.items() if min(1, depth) <= level <= depth]
     flow = Flow(model, shown)
-    return [RowPlan(path, types[path], (flow.shapes[path],), flow.inputs[path], holds=path) for path in shown]
+    shapes, inputs = flow.shapes, flow.inputs
+    return [RowPlan(path, types[path], (shapes[path],), inputs[path], holds=path) for path in shown]
 
 
 class CountedParameter(NamedTuple):
@@ -143,7 +144,7 @@ def entries(model: Model) -> Iterator[CountedParameter]:
 
 
 def rows(
-    plans: Sequence[RowPlan], model: Model, given: Mapping[str, int | None], *, collapse: bool, powers: bool
+    plans: Sequence[RowPlan], model: Model, inputs: Mapping[str, int | None], *, collapse: bool, powers: bool
 ) -> tuple[Row, ...]:
     """The row of each plan with its parameters, for an input of this size: B sentences (None: any number), S tokens.
 
@@ -158,9 +159,9 @@ def rows(
     named = every_layer if collapse else str
     groups: dict[str, list[RowPlan]] = defaultdict(list)
     for plan in plans:
-        inputs = tuple(dict.fromkeys(map(named, plan.connected_to)))
-        groups[named(plan.name)].append(plan._replace(name=named(plan.name), connected_to=inputs))
-    return tuple(_row(group, held, owners, model.config.sizes, given, powers=powers) for group in groups.values())
+        sources = tuple(dict.fromkeys(map(named, plan.connected_to)))
+        groups[named(plan.name)].append(plan._replace(name=named(plan.name), connected_to=sources))
+    return tuple(_row(group, held, owners, model.config.sizes, inputs, powers=powers) for group in groups.values())
 
 
 def every_layer(name: str) -> str:
@@ -173,47 +174,46 @@ def _row(
     held: Mapping[str, Sequence[CountedParameter]],
     owners: Mapping[str, str],
     sizes: Mapping[str, int],
-    given: Mapping[str, int | None],
+    inputs: Mapping[str, int | None],
     *,
     powers: bool,
 ) -> Row:
-    plan, folded = group[0], EVERY in group[0].name
-    mine = [entry for one in group if one.holds is not None for entry in held.get(one.holds, ())]
-    formula = plan.formula and (f"L·({plan.formula})" if folded else plan.formula)
+    first, folded = group[0], EVERY in group[0].name
+    mine = [entry for plan in group if plan.holds is not None for entry in held.get(plan.holds, ())]
+    formula = first.formula and (f"L·({first.formula})" if folded else first.formula)
     if formula is None:
-        place = every_layer(plan.holds or "") if folded else plan.holds or ""
+        place = every_layer(first.holds or "") if folded else first.holds or ""
         total = sum_of(_products((entry.parameter for entry in mine if entry.params), place, sizes))
         formula = factored(total) if powers else expanded(total)
-    tied_to = next(
-        (entry.tied_to for entry in mine if entry.tied_to and nearest(entry.tied_to, owners) != plan.holds), None
-    )
+    ties = (entry.tied_to for entry in mine if entry.tied_to)
+    tied_to = next((path for path in ties if nearest(path, owners) != first.holds), None)
     return Row(
-        path=plan.name,
-        type=f"{plan.type} × {len(group)}" if folded else plan.type,
-        output_shape=", ".join(_in_text(shape, given) for shape in plan.shapes),
+        path=first.name,
+        type=f"{first.type} × {len(group)}" if folded else first.type,
+        output_shape=", ".join(_in_text(shape, inputs) for shape in first.shapes),
         params=sum(entry.params for entry in mine),
         bytes=sum(entry.bytes for entry in mine),
         formula=formula,
         numbers=with_numbers(formula, sizes),
-        connected_to=tuple(dict.fromkeys(path for one in group for path in one.connected_to)),
+        connected_to=tuple(dict.fromkeys(path for plan in group for path in plan.connected_to)),
         tied_to=tied_to and owners.get(tied_to, tied_to),
     )
 
 
-def _in_text(shape: "Shape", given: Mapping[str, int | None]) -> str:
+def _in_text(shape: "Shape", inputs: Mapping[str, int | None]) -> str:
     """`(None, 512, 768)`, as the Keras summary writes it."""
-    return f"({', '.join(str(given[axis] if isinstance(axis, str) else axis) for axis in shape)})"
+    return f"({', '.join(str(inputs[axis] if isinstance(axis, str) else axis) for axis in shape)})"
 
 
 def _products(counted: Iterable[Parameter], place: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
     """Axes of each parameter; those that differ only in a layer that `place` covers are one, times L or so many."""
-    known = place.split(".") if place else []
+    outer = place.split(".") if place else []
     alike: dict[str, list[Parameter]] = defaultdict(list)
     layers: dict[str, tuple[str, ...]] = {}
     for parameter in counted:
         words, counts = parameter.path.split("."), iter(parameter.counts)
         numbered = {i: next(counts) for i, word in enumerate(words) if word.isdigit()}
-        covered = {i: count for i, count in numbered.items() if i >= len(known) or known[i] == EVERY}
+        covered = {i: count for i, count in numbered.items() if i >= len(outer) or outer[i] == EVERY}
         path = ".".join(EVERY if i in covered else word for i, word in enumerate(words))
         alike[path].append(parameter)
         layers[path] = tuple(covered.values())
@@ -245,7 +245,7 @@ class Flow(Tracer):
         self.take_in(twins(model.network))
         self._shown = frozenset(shown)
         self._shapes: dict[str, list[Shape]] = {}  # of the results of a module, call by call
-        self._given: dict[str, Paths] = {}  # sources of a module's arguments
+        self._arguments: dict[str, Paths] = {}  # sources of a module's arguments
         self._work: dict[str, Paths] = {"": ()}  # sources of what a module's own ops work on
         with watching(self):
             outputs(model.network, batch_of_shapes(SENTENCES, min(TOKENS, model.config.max_tokens)))
@@ -261,13 +261,13 @@ class Flow(Tracer):
     @property
     def inputs(self) -> dict[str, Paths]:
         """The shown modules that feed each of them."""
-        return {path: self._work[path] or self._given[path] for path in self._given}
+        return {path: self._work[path] or arguments for path, arguments in self._arguments.items()}
 
     def ran(self, ran: Ran) -> None:
         """Note where the result of an op comes from."""
-        operands = [one for one in ran.operands if one is not None]
+        operands = [operand for operand in ran.operands if operand is not None]
         sources = self._sources(operands)
-        if any(one.weight for one in operands):
+        if any(operand.weight for operand in operands):
             here = nearest(self.frame.path if self.frame else "", self._shown)
             self._work_on(here, sources)
             sources = (here,)
@@ -278,7 +278,7 @@ class Flow(Tracer):
         self._shapes.setdefault(path, []).append(_shape(output.axes))
         if path not in self._shown:
             return
-        self._given.setdefault(path, self._sources(one for one in arguments if isinstance(one, Traced)))
+        self._arguments.setdefault(path, self._sources(value for value in arguments if isinstance(value, Traced)))
         self._work.setdefault(path, ())
         sources = self._sources([output])
         if len(sources) != 1 or not is_within(sources[0], path):
@@ -286,15 +286,14 @@ class Flow(Tracer):
             output.source[:] = [path]
 
     def _work_on(self, path: str, sources: Paths) -> None:
-        found = dict.fromkeys((*self._work.get(path, ()), *(source for source in sources if source != path)))
-        self._work[path] = tuple(found)
+        others = (source for source in sources if source != path)
+        self._work[path] = tuple(dict.fromkeys((*self._work.get(path, ()), *others)))
 
     def _sources(self, values: Iterable[Traced]) -> Paths:
         """The modules that values, among them parameters, come from."""
-        several = (one for value in values for one in value.source)
-        return tuple(
-            dict.fromkeys(nearest(one.home, self._shown) if isinstance(one, Weight) else one for one in several)
-        )
+        origins = [origin for value in values for origin in value.source]
+        paths = [nearest(origin.home, self._shown) if isinstance(origin, Weight) else origin for origin in origins]
+        return tuple(dict.fromkeys(paths))
 
 
 def nearest(path: str, shown: Collection[str]) -> str:
@@ -321,7 +320,10 @@ def _shape(axes: Axes) -> Shape:
 Shown = tuple[Column, Callable[[Row, int], str]]  # a column, and its cell for a row and the total
 
 LAYER: Shown = Column("Layer (type)"), lambda row, _: layer_title(row.path, row.type)
-TIED_LAYER: Shown = LAYER[0], lambda row, _: layer_title(row.path, row.type) + _tie(row)
+TIED_LAYER: Shown = (
+    Column("Layer (type)"),
+    lambda row, _: layer_title(row.path, row.type) + (f", tied to {row.tied_to}" if row.tied_to else ""),
+)
 SHAPE: Shown = Column("Output Shape"), lambda row, _: row.output_shape
 PARAMS: Shown = Column("Param #", number=True), lambda row, _: f"{row.params:,}"
 BYTES: Shown = Column("Bytes", number=True), lambda row, _: f"{row.bytes:,}"
@@ -354,14 +356,10 @@ def memory_lines(summary: Summary) -> list[str]:
         return []
     batch, sequence, dtype, ours, padded = summary.memory
     takes, otherwise = (
-        f"{_unit(one.activations)} of activations at once, {_unit(one.weights + one.activations)} with the weights"
-        for one in (ours, padded)
+        f"{_unit(peak.activations)} of activations at once, {_unit(peak.weights + peak.activations)} with the weights"
+        for peak in (ours, padded)
     )
     return [f"A pass of {batch} × {sequence} tokens in {dtype}: {takes}", f"In ordinary padded execution: {otherwise}"]
-
-
-def _tie(row: Row) -> str:
-    return f", tied to {row.tied_to}" if row.tied_to else ""
 
 
 def layer_title(path: str, kind: str) -> str:
@@ -387,7 +385,8 @@ USES = ("used", "renamed", "ignored", "missing")
 
 def tensors_document(model: str, uses: "Sequence[TensorUse]") -> Document:
     """What is in a checkpoint's files, and what the loader does with it."""
-    columns = [Column("Tensor"), Column("Shape"), Column("Dtype"), Column("Bytes", number=True), Column("Use")]
+    names = ("Tensor", "Shape", "Dtype", "Bytes", "Use", "Place in the model", "Note")
+    columns = [Column(name, number=name == "Bytes") for name in names]
     rows = [
         [use.name, str(list(use.shape)), use.dtype, f"{use.bytes:,}", use.use, use.path or "", use.note] for use in uses
     ]
@@ -398,4 +397,4 @@ def tensors_document(model: str, uses: "Sequence[TensorUse]") -> Document:
     below += [f"{use.capitalize()}: {counts[use]} tensors, {size_in_bytes(sizes[use])}" for use in USES]
     lines = [{**use._asdict(), "shape": list(use.shape)} for use in uses]
     record = {"model": model, "tensors": lines, "total_bytes": sum(sizes.values())}
-    return Document([*columns, Column("Place in the model"), Column("Note")], rows, below, record, lines)
+    return Document(columns, rows, below, record, lines)

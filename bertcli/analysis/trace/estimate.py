@@ -69,32 +69,31 @@ class Point(NamedTuple):
 
 def points(trace: Account) -> list[Point]:
     """The steps that compute anything."""
-    return [
-        Point(
-            f"{block.layers} {step.operation}".strip(), step.estimate.intensity, step.flops / seconds / 1e9,
-            step.estimate.bound, seconds,
-        )
-        for block in folded(trace.steps, fold=True)
-        for step in block.steps
-        if step.flops and step.estimate is not None
-        for seconds in (step.seconds or step.estimate.estimated_seconds,)
-    ]  # fmt: skip
+    points = []
+    for block in folded(trace.steps, fold=True):
+        for step in block.steps:
+            if step.flops and step.estimate is not None:
+                _, _, intensity, bound, estimated = step.estimate
+                seconds = step.seconds or estimated
+                name = f"{block.layers} {step.operation}".strip()
+                points.append(Point(name, intensity, step.flops / seconds / 1e9, bound, seconds))
+    return points
 
 
 def roofline(trace: Account) -> str:
     """The steps of an estimated trace under the two lines of a machine, and their numbers."""
     if trace.rates is None:
         raise ValueError("a roofline is drawn of a trace that has estimates")
-    found = points(trace)
+    steps = points(trace)
     names = ("Step", "FLOP/byte", "GFLOP/s", "ms", "Bound")
     columns = [Column(name, number=name not in ("Step", "Bound")) for name in names]
     rows = [
-        [one.name, f"{one.intensity:.2f}", f"{one.gflops:.2f}", f"{1000 * one.seconds:.3f}", one.bound] for one in found
+        [point.name, f"{point.intensity:.2f}", f"{point.gflops:.2f}", f"{1000 * point.seconds:.3f}", point.bound]
+        for point in steps
     ]
-    return page(
-        "Roofline of a pass", _picture(trace.rates, found), table("Steps in the order they run", columns, rows),
-        lead=LEAD, model=trace.model, style=STYLE,
-    )  # fmt: skip
+    numbers = table("Steps in the order they run", columns, rows)
+    picture = _picture(trace.rates, steps)
+    return page("Roofline of a pass", picture, numbers, lead=LEAD, model=trace.model, style=STYLE)
 
 
 STYLE = """
@@ -130,14 +129,14 @@ def _picture(rates: Rates, points: Sequence[Point]) -> Markup:
         _text(x(10.0**high), y(rates.gflops) - 6, f"products: {rates.gflops:.4g} GFLOP/s", "end"),
         _text(x(2 * start) + 12, y(2 * start * rates.gbps) + 8, f"memory: {rates.gbps:.4g} GB/s"),
     ]
-    dots = [
-        element("circle", element("title", f"{one.name}: {one.gflops:.3g} GFLOP/s, {one.intensity:.3g} FLOP/byte"),
-                cx=f"{x(one.intensity):.1f}", cy=f"{y(one.gflops):.1f}", r="5", class_=one.bound)
-        for one in points
-    ]  # fmt: skip
-    said = "Steps by arithmetic intensity and rate, under what memory and products allow; all numbers are below."
+    dots = []
+    for point in points:
+        title = f"{point.name}: {point.gflops:.3g} GFLOP/s, {point.intensity:.3g} FLOP/byte"
+        cx, cy = f"{x(point.intensity):.1f}", f"{y(point.gflops):.1f}"
+        dots.append(element("circle", element("title", title), cx=cx, cy=cy, r="5", class_=point.bound))
+    label = "Steps by arithmetic intensity and rate, under what memory and products allow; all numbers are below."
     parts = [*grid, *marks, *names, *lines, *dots]
-    return element("svg", *parts, class_="roof", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=said)
+    return element("svg", *parts, class_="roof", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:

@@ -41,14 +41,15 @@ def _activated(inner: list[Formula], settings: Mapping[str, Any]) -> list[Formul
 
 
 def _affine(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
-    bias: list[Formula] = ["+", "b"] if s.get("bias") else []
+    bias = ["+", "b"] if s.get("bias") else []
     return _activated([x[0], "·", x[1], *bias], s)
 
 
 def _norm(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
-    weight: list[Formula] = [("frac", [x[0], "−", "μ"], ("root", [("sup", "σ", "2"), "+", "ε"]))]
-    weight += ["⊙", "γ"] * bool(s.get("weight"))
-    return weight + ["+", "β"] * bool(s.get("bias"))
+    normalized = ("frac", [x[0], "−", "μ"], ("root", [("sup", "σ", "2"), "+", "ε"]))
+    weight = ["⊙", "γ"] if s.get("weight") else []
+    bias = ["+", "β"] if s.get("bias") else []
+    return [normalized, *weight, *bias]
 
 
 def _scores(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
@@ -56,15 +57,14 @@ def _scores(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
     return [("frac", [x[0], "·", x[1]], ("root", inside))]
 
 
-def _softmax(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
-    return [("frac", ["exp", ("sub", x[0], "i")], [("sub", "∑", "j"), "exp", ("sub", x[0], "j")])]
-
-
 def _looked_up(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
     return [x[1], "[", x[0], "]"]
 
 
-def _between(operator: str) -> Callable[[list[Formula], Mapping[str, Any]], list[Formula]]:
+Rule = Callable[[list[Formula], Mapping[str, Any]], list[Formula]]  # from the symbols of operands, and settings
+
+
+def _between(operator: str) -> Rule:
     return lambda x, s: [x[0], operator, *x[1:2]]
 
 
@@ -73,7 +73,7 @@ def _rotated(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
     return [("sub", x[0], "j"), "cos", *angle, "−", ("sub", x[0], ["j", "+", "D", "/", "2"]), "sin", *angle]
 
 
-RULES: dict[str, Callable[[list[Formula], Mapping[str, Any]], list[Formula]]] = {
+RULES: dict[str, Rule] = {
     "embed": _looked_up,
     "embed_counted": _looked_up,
     "gather": lambda x, s: [x[0], "[", x[1], "]"],
@@ -83,11 +83,11 @@ RULES: dict[str, Callable[[list[Formula], Mapping[str, Any]], list[Formula]]] = 
     "multiply": _between("⊙"),
     "linear": _affine,
     "project": _affine,
-    "project_heads": lambda x, s: [x[0], "·", x[1]],
+    "project_heads": _between("·"),
     "scores": _scores,
     "bucket_scores": _scores,
-    "softmax": _softmax,
-    "attend": lambda x, s: [x[0], "·", x[1]],
+    "softmax": lambda x, s: [("frac", ["exp", ("sub", x[0], "i")], [("sub", "∑", "j"), "exp", ("sub", x[0], "j")])],
+    "attend": _between("·"),
     "norm": _norm,
     "new_norm": _norm,
     "rms_norm": lambda x, s: [
@@ -109,8 +109,6 @@ RULES: dict[str, Callable[[list[Formula], Mapping[str, Any]], list[Formula]]] = 
     "concat": lambda x, s: ["concat", "(", x[0], ")"],
     "within": lambda x, s: [x[0], ",", "−∞", "|", "i", "−", "j", "|", "≤", str(s.get("window", "w")), "…"],
 }
-
-
 ONE_IS_ENOUGH = {
     "softmax", "norm", "new_norm", "rms_norm", "scale", "drop_masks", "last_tokens", "mean_tokens", "rotate", "within",
     "relative_bias", "concat", "linear", "project", "repeat_heads",
@@ -122,19 +120,16 @@ def formula(op: str, inputs: Sequence[str], output: str, settings: Mapping[str, 
     operands: list[Formula] = [symbol(name) for name in inputs]
     rule = RULES.get(op)
     if rule is None or (len(operands) < 2 and op not in ONE_IS_ENOUGH):
-        listed = [part for one in operands for part in (one, ",")]
+        listed = [part for operand in operands for part in (operand, ",")]
         return [symbol(output), "=", op, "(", *listed[:-1], ")"]
     return [symbol(output), "=", *rule([*operands, "x"], settings)]
 
 
 def add_formulas(trace: Account) -> None:
     """Give every step of a trace its formula, as plain text."""
-    trace.steps[:] = [
-        replace(
-            step, formula=plain(formula(step.op, [one.name for one in step.inputs], step.output.name, step.settings))
-        )
-        for step in trace.steps
-    ]
+    for number, step in enumerate(trace.steps):
+        tree = formula(step.op, [operand.name for operand in step.inputs], step.output.name, step.settings)
+        trace.steps[number] = replace(step, formula=plain(tree))
 
 
 def plain(tree: Formula) -> str:

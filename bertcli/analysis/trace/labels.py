@@ -31,9 +31,9 @@ def words_for(places: Iterable[StepKey], arguments: Mapping[str, Any], part: str
     the class it derives from is called.
     """
     for kind, field, op in places:
-        classes = [("network", "")] if kind is None else [(one.__module__, one.__qualname__) for one in kind.__mro__]
-        known = (_words(module).get((name, field, op)) for module, name in classes)
-        words = next(filter(None, known), None)
+        classes = [("network", "")] if kind is None else [(base.__module__, base.__qualname__) for base in kind.__mro__]
+        entries = (_words(module).get((name, field, op)) for module, name in classes)
+        words = next(filter(None, entries), None)
         if words is not None:
             activation = arguments.get("activation")
             title = "identity" if activation is None else ACTIVATIONS[activation].title
@@ -48,8 +48,8 @@ def chosen_words(inputs: Sequence[str], output: str, makers: Sequence[str]) -> t
     """Of `Query (Q) or key (K)` what it is here: the alternative that a step has made, and the others' in its place."""
     place = 0
     for alternatives in (word.split(" or ") for word in inputs):
-        for number, one in enumerate(alternatives[1:], 1):
-            symbol = one.rpartition("(")[2].rstrip(")")
+        for number, alternative in enumerate(alternatives[1:], 1):
+            symbol = alternative.rpartition("(")[2].rstrip(")")
             place = number if any(maker.endswith(f"({symbol})") for maker in makers) else place
     words = [word.split(" or ")[place if " or " in word else 0] for word in (*inputs, output)]
     return tuple(word[:1].upper() + word[1:] for word in words[:-1]), words[-1]

@@ -36,9 +36,9 @@ def trace(model: Model, *, time: bool = False, stats: bool = False, keep: Keep |
     expect_model(model)
     if watched():
         raise BertcliError("A trace is already in progress in this thread: begin another one when it has ended.")
-    found = Trace(model, time=time, stats=stats, keep=keep)
-    with watching(found):
-        yield found
+    recorder = Trace(model, time=time, stats=stats, keep=keep)
+    with watching(recorder):
+        yield recorder
 
 
 class Trace(Tracer, Account):
@@ -83,54 +83,53 @@ class Trace(Tracer, Account):
 
     def returned(self, path: str, module: Module, arguments: Sequence[Any], output: Traced) -> None:
         """Record the call of a module."""
-        self.calls.append(Call(path, output.axes, tuple(one for one in output.source if isinstance(one, int))))
+        self.calls.append(Call(path, output.axes, tuple(step for step in output.source if isinstance(step, int))))
 
     def ran(self, ran: Ran) -> None:
         """Record an op as a step. FLOPs are 2·MACs plus the op's `work` for every number of the result."""
         op, output = ran.op, ran.output
-        operands = [(number, one, one.weight) for number, one in enumerate(ran.operands) if one is not None]
-        weights = [weight for *_, weight in operands if weight is not None]
+        operands = [(number, operand) for number, operand in enumerate(ran.operands) if operand is not None]
+        weights = [operand.weight for _, operand in operands if operand.weight is not None]
         untied = [weight for weight in weights if weight.path == weight.home and weight.home not in self._used]
         self.consumed |= {weight.home: weight.size for weight in weights}
         self._used |= {weight.home for weight in weights}
-        matrices = [one for one in operands if not (one[2] is not None and one[1].ndim == 1)]
-        matrices.sort(key=lambda one: one[2] is not None)  # data before parameters
         path = self._path(op, weights)
         part = self.frame.path.partition(".")[0] if self.frame else ""
         words = words_for(self._places(op), ran.arguments, part) or Words("", op.name, (), "")
-        group, operation, names, name = words
-        sources = [one.home if isinstance(one, Weight) else one for _, value, _ in operands for one in value.source]
-        makers = [self.steps[one].output.name for one in sources if isinstance(one, int)]
-        names, name = chosen_words(names, name, makers)
+        origins = [origin for _, operand in operands for origin in operand.source]
+        sources = [origin.home if isinstance(origin, Weight) else origin for origin in origins]
+        makers = [self.steps[source].output.name for source in sources if isinstance(source, int)]
+        names, name = chosen_words(words.inputs, words.output, makers)
+        matrices = [(number, operand) for number, operand in operands if operand.weight is None or operand.ndim > 1]
+        matrices.sort(key=lambda matrix: matrix[1].weight is not None)  # data before parameters
         inputs = []
-        for word, (number, one, weight) in zip([*names, *[""] * len(matrices)], matrices, strict=False):
-            tied = " (tied)" if weight is not None and weight not in untied else ""
-            inputs.append(
-                show(f"{word}{tied}", multiplied(ran.signature, number, one.axes) if op.contracts else one.axes)
-            )
+        for place, (number, operand) in enumerate(matrices):
+            word = names[place] if place < len(names) else ""
+            tied = " (tied)" if operand.weight is not None and operand.weight not in untied else ""
+            axes = multiplied(ran.signature, number, operand.axes) if op.contracts else operand.axes
+            inputs.append(show(f"{word}{tied}", axes))
         macs = prod(ran.signature.sizes(ran.operands).values()) if op.contracts else 0
         shown = show(name, output.axes)
+        size = prod(shown.shape)
         work = op.work(ran.arguments)
-        read = sum(one.array.size for _, one, _ in operands)
+        read = sum(operand.array.size for _, operand in operands)
+        settings = {key: value for key, value in ran.arguments.items() if isinstance(value, int | float | str | tuple)}
         step = Step(
             index=len(self.steps),
             path=path,
-            group=group,
-            operation=operation,
+            group=words.group,
+            operation=words.operation,
             inputs=tuple(inputs),
             output=shown,
             params=sum(weight.size for weight in untied),
             macs=macs,
-            flops=2 * macs + work * prod(shown.shape),
-            bytes=ITEM * prod(shown.shape),
-            read=ITEM * (read if macs or work else min(read, prod(shown.shape))),
+            flops=2 * macs + work * size,
+            bytes=ITEM * size,
+            read=ITEM * (read if macs or work else min(read, size)),
             op=op.name,
             parameters=tuple(weight.path for weight in weights),
             sources=tuple(dict.fromkeys(sources)),
-            settings={
-                name: value for name, value in ran.arguments.items() if isinstance(value, int | float | str | tuple)
-            }
-            | {name: True for name in ("weight", "bias") if ran.arguments.get(name) is not None},
+            settings=settings | {key: True for key in ("weight", "bias") if ran.arguments.get(key) is not None},
             seconds=ran.seconds if self.timed else None,
             stats=stats_of(output.array) if self._stats and not self.dry else None,
         )
@@ -158,7 +157,7 @@ class Trace(Tracer, Account):
         if frame is not None and used:
             frame.touched = frame.field_of(used[0].path)
             name = "" if frame.touched == "weight" else frame.touched
-        path = ".".join(part for part in (frame.path if frame else "", name) if part)
+        path = ".".join(filter(None, (frame.path if frame else "", name)))
         self._named[path] = count = self._named.get(path, 0) + 1
         return path if count == 1 else f"{path}_{count}"
 
@@ -216,6 +215,7 @@ def random_inputs(model: Model, batch: int, sequence: int) -> Inputs:
 def run_shapes(model: Model, batch: int, sequence: int) -> Trace:
     """The trace of a pass through every head, by its shapes: no memory, no time, whatever the sizes, and no weights."""
     model.config.check_input(batch, sequence)
-    with watching(found := Trace(model, shapes_only=True)):
+    recorder = Trace(model, shapes_only=True)
+    with watching(recorder):
         outputs(model.network, batch_of_shapes(batch, sequence))
-    return found
+    return recorder

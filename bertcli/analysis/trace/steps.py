@@ -90,9 +90,7 @@ class Step(ByName):
     read: int  # bytes of the operands; of a table that is looked up in, the rows that are
     op: str
     parameters: tuple[str, ...]  # paths of the parameters used
-    sources: tuple[
-        int | str, ...
-    ]  # what it worked on: indices of earlier steps, paths of parameters (the first if tied)
+    sources: tuple[int | str, ...]  # the operands: indices of earlier steps, paths of parameters (the first if tied)
     settings: Mapping[str, Any]  # the op's other arguments, such as eps; weight and bias where it has such vectors
     seconds: float | None = None
     stats: Stats | None = None
@@ -106,7 +104,8 @@ class Step(ByName):
         record |= {} if self.seconds is None else {"seconds": self.seconds}
         record |= {} if self.estimate is None else self.estimate._asdict()
         record |= {} if self.formula is None else {"formula": self.formula}
-        return record if self.stats is None else record | {"stats": asdict(self.stats)}
+        record |= {} if self.stats is None else {"stats": asdict(self.stats)}
+        return record
 
 
 RECORDED = ("index", "path", "group", "operation", "inputs", "output", "params", "macs", "flops", "bytes")
@@ -153,6 +152,7 @@ class Account(Documented):
     def totals(self) -> Totals:
         """Sums over all steps so far."""
         macs = sum(step.macs for step in self.steps)
+        estimates = [step.estimate.estimated_seconds for step in self.steps if step.estimate]
         return Totals(
             params=sum(self.consumed.values()),
             macs=macs,
@@ -160,9 +160,7 @@ class Account(Documented):
             flops=sum(step.flops for step in self.steps),
             activation_bytes=sum(step.bytes for step in self.steps),
             seconds=sum(step.seconds or 0.0 for step in self.steps) if self.timed else None,
-            estimated_seconds=sum(one.estimate.estimated_seconds for one in self.steps if one.estimate)
-            if self.rates
-            else None,
+            estimated_seconds=sum(estimates) if self.rates else None,
         )
 
     def record(self) -> dict[str, Any]:
@@ -222,8 +220,8 @@ def multiplied(signature: Signature, operand: int, axes: Axes) -> Axes:
     words = signature.inputs[operand]
     if operand != 1 or words[-1] in signature.output:
         return axes
-    shared, kept = ([word in found for word in words] for found in (signature.inputs[0], signature.output))
-    order = sorted(range(len(words)), key=lambda i: 1 if not kept[i] else 0 if shared[i] else 2)
+    first, output = signature.inputs[0], signature.output
+    order = sorted(range(len(words)), key=lambda i: 1 if words[i] not in output else 0 if words[i] in first else 2)
     return tuple(axes[i] for i in order)
 
 
@@ -288,8 +286,8 @@ def _joined(several: list[tuple[Step, ...]], alike: bool) -> Folded:
 
 
 def _seconds(steps: Sequence[Step]) -> float | None:
-    known = [step.seconds for step in steps if step.seconds is not None]
-    return sum(known) / len(known) if known else None
+    times = [step.seconds for step in steps if step.seconds is not None]
+    return sum(times) / len(times) if times else None
 
 
 def _stats(steps: Sequence[Step]) -> Stats | None:
@@ -297,10 +295,11 @@ def _stats(steps: Sequence[Step]) -> Stats | None:
     each = [step.stats for step in steps if step.stats is not None]
     if not each:
         return None
-    low, high, mean, std = np.array([(one.min, one.max, one.mean, one.std) for one in each], dtype=np.float64).T
+    rows = [(stats.min, stats.max, stats.mean, stats.std) for stats in each]
+    low, high, mean, std = np.array(rows, dtype=np.float64).T
     variance = (mean**2 + std**2).mean() - mean.mean() ** 2
     numbers = low.min(), high.max(), mean.mean(), np.sqrt(np.maximum(0, variance))
-    return Stats.of(numbers, all(one.finite for one in each))
+    return Stats.of(numbers, all(stats.finite for stats in each))
 
 
 # ----------------------------------------------------------------------------------------------------------- the table
@@ -316,10 +315,10 @@ def _wide(trace: Account, blocks: list[Folded]) -> Iterator[list[str]]:
             yield [block.heading]
         for group, steps in groupby(block.steps, lambda step: step.group):
             for number, step in enumerate(steps):
-                values = [
-                    cell for value in _operands(step) for cell in ((value.name, value.size) if value else ("", ""))
-                ]
-                yield ["" if number else group, step.operation, *values, *_numbers(trace, step).values()]
+                cells = ["" if number else group, step.operation]
+                for value in _operands(step):
+                    cells += [value.name, value.size] if value else ["", ""]
+                yield [*cells, *_numbers(trace, step).values()]
 
 
 def _narrow(trace: Account, blocks: list[Folded]) -> Iterator[list[str]]:
@@ -372,8 +371,8 @@ def _totals(trace: Account) -> list[str]:
     totals = trace.totals
     values = [value for step in trace.steps for value in (*step.inputs, step.output)]
     used = {"L", *re.findall(r"\w+", " ".join(value.symbols for value in values))}
-    known = {"B": trace.batch, "S": trace.sequence} | {name: trace.sizes[name] for name in trace.sizes if name in used}
-    symbols = ", ".join(f"{symbol} = {size}" for symbol, size in known.items() if size is not None)
+    sizes = {"B": trace.batch, "S": trace.sequence} | {name: trace.sizes[name] for name in trace.sizes if name in used}
+    symbols = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items() if size is not None)
     below = [
         f"{trace.model}: {symbols}",
         f"Params: {totals.params:,}",
@@ -393,19 +392,17 @@ def _totals(trace: Account) -> list[str]:
 def _folding(trace: Account, blocks: list[Folded]) -> list[str]:
     """What measured numbers refer to, where layers are shown once."""
     steps = [step for block in blocks for step in block.steps if block.times > 1]
-    times = ["times are averages per layer"] * (trace.timed and bool(steps))
-    stats = ["statistics are over all layers"] * any(step.stats for step in steps)
-    return [f"Where layers are shown once, {' and '.join(times + stats)}."] if times or stats else []
+    notes = ["times are averages per layer"] if trace.timed and steps else []
+    notes += ["statistics are over all layers"] if any(step.stats for step in steps) else []
+    return [f"Where layers are shown once, {' and '.join(notes)}."] if notes else []
 
 
 def _line(block: Folded, step: Step) -> dict[str, Any]:
     """An op in CSV: `times` is how many layers do the same; costs and time are for one, statistics for all of them."""
     record = step.record()
     line = {"times": block.times, **{name: record[name] for name in ("path", "group", "operation")}}
-    for name, size, value in zip(
-        ("input_1", "input_2", "output"), ("size_1", "size_2", "size"), _operands(step), strict=True
-    ):
+    keys = (("input_1", "size_1"), ("input_2", "size_2"), ("output", "size"))
+    for (name, size), value in zip(keys, _operands(step), strict=True):
         line |= {name: value.name if value else "", size: value.size if value else ""}
     costs = {name: value for name, value in record.items() if name not in (*line, "index", "inputs", "stats")}
-    stats: dict[str, Any] = record.get("stats", {})
-    return line | costs | stats
+    return {**line, **costs, **record.get("stats", {})}
