@@ -74,8 +74,9 @@ class Checkpoint:
         unused = [use.name for use in self.uses if use.note.startswith((UNUSED, DIFFERENT))]
         if not unused:
             return []
+        count = "1 unused tensor" if len(unused) == 1 else f"{len(unused)} unused tensors"
         first = ", ".join(unused[:3]) + (f" and {len(unused) - 3} more" if len(unused) > 3 else "")
-        return [f"{len(unused)} unused tensor{'s' * (len(unused) > 1)} in the checkpoint: {first}."]
+        return [f"{count} in the checkpoint: {first}."]
 
 
 def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = False) -> Checkpoint:
@@ -85,17 +86,17 @@ def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = F
     A missing tensor is an error; with `partial` it is only listed as missing, and the network cannot be run.
     """
     config, stored = _open(folder)
-    of = family(config.model_type)
-    there = _heads_in(stored, config, of)
-    wanted = there if heads is None else parse_heads(heads, of)
-    missing = [head for head in wanted if head not in there]
+    model_family = family(config.model_type)
+    stored_heads = _heads_in(stored, config, model_family)
+    wanted = stored_heads if heads is None else parse_heads(heads, model_family)
+    missing = [head for head in wanted if head not in stored_heads]
     if missing:
-        raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(there) or 'none'}.")
-    config = _with_stored_labels(config, stored, there).with_stored(stored)
+        raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(stored_heads) or 'none'}.")
+    config = _with_stored_labels(config, stored, stored_heads).with_stored(stored)
     file = network_place(folder).folder / "config.json"
     advice = OWN_CODE if read_optional(file).get("auto_map") else "fetch the model again"
-    loader = _Loader(stored, config, of, partial, advice)
-    network = build(of.network, config, loader, wanted)
+    loader = _Loader(stored, config, model_family, partial, advice)
+    network = build(model_family.network, config, loader, wanted)
     return Checkpoint(config, wanted, network, loader.account())
 
 
@@ -130,14 +131,14 @@ class _Loader:
     """The source of arrays for `build`: finds the tensor for a path, checks its shape, and records what it did."""
 
     def __init__(
-        self, stored: Mapping[str, StoredTensor], config: Config, of: Family, partial: bool, advice: str
+        self, stored: Mapping[str, StoredTensor], config: Config, model_family: Family, partial: bool, advice: str
     ) -> None:
         self.stored = stored
         self.config = config
-        self.family = of
+        self.family = model_family
         self.partial = partial
         self.advice = advice  # where tensors and configuration do not fit
-        self.prefix = of.prefix_in(stored)
+        self.prefix = model_family.prefix_in(stored)
         self.taken: dict[str, TensorUse] = {}
         self.arrays: dict[str, Array] = {}
         self.whole: dict[str, Array] = {}  # tensors of which several parameters are parts
@@ -145,7 +146,9 @@ class _Loader:
     def __call__(self, request: Request) -> Array:
         if request.tied and not self._stored_apart(request.path, request.tied):
             array = self.arrays[request.tied]
-            self._note_tied(request)
+            name = self._place(request.path).name
+            if name in self.stored:
+                self._take(self.stored[name], "ignored", None, f"tied to {request.tied}")
         else:
             array = self._load(request)
         self.arrays[request.path] = array
@@ -156,7 +159,8 @@ class _Loader:
         names = self._find(name)
         expected = self.prefix + name if request.path.partition(".")[0] in BASE else name
         shape = (request.shape[0] * parts, *request.shape[1:])
-        path = request.path if name not in self.taken else f"{self.taken[name].path}, {request.path}"
+        key = names[0] if names else name
+        path = f"{self.taken[key].path}, {request.path}" if key in self.taken else request.path
         if not names and not self.partial:
             raise BertcliError(f"The checkpoint lacks the tensor '{expected}' of shape {shape}: {self.advice}.")
         if not names:
@@ -167,13 +171,11 @@ class _Loader:
             raise BertcliError(
                 f"The tensor '{names[0]}' has shape {tensor.shape}, but config.json requires {shape}: {self.advice}."
             )
-        if names[0] in self.taken:
-            path = f"{self.taken[names[0]].path}, {request.path}"
         use = "used" if names[0].removeprefix(self.prefix) == name else "renamed"
         self._take(tensor, use, path)
-        for again in names[1:]:
-            alike = tensor.equals(self.stored[again])
-            self._take(self.stored[again], "ignored", None, f"{COPY if alike else DIFFERENT} {names[0]}")
+        for copy in names[1:]:
+            equal = tensor.equals(self.stored[copy])
+            self._take(self.stored[copy], "ignored", None, f"{COPY if equal else DIFFERENT} {names[0]}")
         if parts == 1:
             return tensor.float32()
         if names[0] not in self.whole:
@@ -203,11 +205,6 @@ class _Loader:
         tensor, tied_tensor = self.stored[names[0]], self.stored[tied_names[0]]
         return tensor.dtype != tied_tensor.dtype or not tensor.equals(tied_tensor)
 
-    def _note_tied(self, request: Request) -> None:
-        name = self._place(request.path).name
-        if name in self.stored:
-            self._take(self.stored[name], "ignored", None, f"tied to {request.tied}")
-
     def _take(self, tensor: StoredTensor, use: str, path: str | None, note: str = "") -> None:
         self.taken[tensor.name] = TensorUse(tensor.name, tensor.shape, tensor.dtype, tensor.nbytes, use, path, note)
 
@@ -223,23 +220,23 @@ class _Loader:
         return tuple(self.taken[name] for name in [*self.stored, *missing])
 
 
-def _heads_in(stored: Mapping[str, StoredTensor], config: Config, of: Family) -> tuple[str, ...]:
+def _heads_in(stored: Mapping[str, StoredTensor], config: Config, model_family: Family) -> tuple[str, ...]:
     """The heads a file holds. A head that is only partly stored counts; its missing tensor is an error later."""
-    prefix = of.prefix_in(stored)
+    prefix = model_family.prefix_in(stored)
     names = [name.removeprefix(prefix) for name in stored]
-    named = set(named_heads(config, of))
-    begins = {head: begin for head in of.head_names if (begin := of.begins(head))}
+    named = set(named_heads(config, model_family))
+    begins = {head: begin for head in model_family.head_names if (begin := model_family.begins(head))}
     heads = [head for head, begin in begins.items() if any(name.startswith(begin) for name in names)]
-    if config.tie_word_embeddings and "mlm" in named and not of.places("mlm.bias"):
+    if config.tie_word_embeddings and "mlm" in named and not model_family.places("mlm.bias"):
         heads.append("mlm")  # it is no more than the embeddings
     if "pooler" in begins and "pooler" not in heads:
-        reading = of.network.pooled.intersection(heads)
+        reading = model_family.network.pooled.intersection(heads)
         # Without the pooler that its own architecture has, a file is damaged; without one, such a head cannot be run.
         heads = [*heads, "pooler"] if reading & named else [head for head in heads if head not in reading]
     rivals = [head for head in heads if head in FINE_TUNED and begins[head] != "qa_outputs."]
     chosen = next((head for head in rivals if head in named), rivals[0] if rivals else None)
     heads = [head for head in heads if head not in rivals or head == chosen]
-    return tuple(head for head in of.head_names if head in heads)
+    return tuple(head for head in model_family.head_names if head in heads)
 
 
 def _with_stored_labels(config: Config, stored: Mapping[str, StoredTensor], heads: tuple[str, ...]) -> Config:

@@ -378,14 +378,15 @@ def _read_sparse(file: Path) -> SparsePooling:
     )
 
 
-def _read_dense(file: Path, size: int | None, of: str) -> tuple[Dense, str]:
+def _read_dense(file: Path, size: int | None, input_name: str) -> tuple[Dense, str]:
     """The layer stored next to a Dense module's config.json, and what it gives; `size`: of its input, if known.
 
-    of: what sentence-transformers calls its input.
+    input_name: what sentence-transformers calls its input.
     """
     config = read_object(file)
-    _one_of(config, "module_input_name", (of,), file)
-    output = _one_of(config, "module_output_name", (of, SCORES_NAME) if of == SENTENCE else (of,), file)
+    _one_of(config, "module_input_name", (input_name,), file)
+    outputs = (input_name, SCORES_NAME) if input_name == SENTENCE else (input_name,)
+    output = _one_of(config, "module_output_name", outputs, file)
     name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     activation = _activation(name, ACTIVATIONS, "has the activation_function", file)
     shape = (config.get("out_features"), config.get("in_features"))

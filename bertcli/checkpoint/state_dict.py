@@ -63,7 +63,7 @@ class Global(Enum):
     BOOL = "torch BoolStorage"
 
 
-class Refused(ValueError):
+class Refused(Exception):
     """What is wrong with a file, as a part of a sentence that begins with its name."""
 
 
@@ -90,21 +90,20 @@ class Tensor(NamedTuple):
     def array(self, stored: memoryview, order: str) -> NDArray[Any]:
         """Its numbers, of which none is read here, in the bytes of the storage."""
         numbers = (self.offset, *self.shape, *self.strides)
-        if len(self.shape) != len(self.strides) or not all(_is_size(number) for number in numbers):
+        if len(self.shape) != len(self.strides) or not all(map(_is_size, numbers)):
             raise Refused("has a tensor of an impossible shape")
         dtype = np.dtype(order + VIEWS[self.storage.dtype])
-        axes = [
-            (size, stride) if size > 1 else (size, 0) for size, stride in zip(self.shape, self.strides, strict=True)
-        ]
+        axes = [*zip(self.shape, self.strides, strict=True)]
+        last = self.offset + sum((size - 1) * stride for size, stride in axes)
+        if 0 not in self.shape and last >= self.storage.length:
+            raise Refused("has a tensor that ends outside its storage")
+        steps = [stride * dtype.itemsize if size > 1 else 0 for size, stride in axes]
         try:
             if 0 in self.shape:
                 return np.empty(self.shape, dtype)
-            if self.offset + sum((size - 1) * stride for size, stride in axes) >= self.storage.length:
-                raise Refused("has a tensor that ends outside its storage")
-            steps = [stride * dtype.itemsize for _, stride in axes]
             return np.ndarray(self.shape, dtype, stored, self.offset * dtype.itemsize, steps)
-        except ValueError as error:  # too many axes, or too long ones
-            raise error if isinstance(error, Refused) else Refused("has a tensor of an impossible shape") from None
+        except ValueError:  # too many axes, or too long ones
+            raise Refused("has a tensor of an impossible shape") from None
 
 
 def read_state_dict(data: memoryview) -> dict[str, tuple[str, NDArray[Any]]]:
@@ -113,11 +112,14 @@ def read_state_dict(data: memoryview) -> dict[str, tuple[str, NDArray[Any]]]:
     Errors: Refused, for what is not a state dict as torch.save writes it.
     """
     root, stored, order = _read_zip(data) if bytes(data[:4]) == b"PK\3\4" else _read_stream(data)
-    held = [root, root.get("state_dict"), root.get("model")] if isinstance(root, dict) else []
-    tensors = next((tensors for item in held if (tensors := _tensors(item))), {})
-    if not tensors:
+    within = [root.get("state_dict"), root.get("model")] if isinstance(root, dict) else []
+    tensors = next(filter(None, map(_tensors, (root, *within))), None)
+    if tensors is None:
         raise Refused("holds no tensors by name")
-    arrays = {name: (item.storage.dtype, item.array(stored[item.storage.key], order)) for name, item in tensors.items()}
+    arrays = {
+        name: (tensor.storage.dtype, tensor.array(stored[tensor.storage.key], order))
+        for name, tensor in tensors.items()
+    }
     total = sum(array.nbytes for _, array in arrays.values())
     if total > len(data) * REPEATED[0] + REPEATED[1]:
         raise Refused(f"has {len(data):,} bytes, but its tensors would have {total:,}")
@@ -224,7 +226,7 @@ def _run(file: BinaryIO, storages: dict[str, Storage]) -> Any:
     except (IndexError, KeyError):
         raise Refused("has an instruction without the values that it works on") from None
     except (ValueError, DeprecationWarning) as error:  # of pickletools; the warning where it counts as an error
-        raise error if isinstance(error, Refused) else Refused(f"is a damaged pickle ({error!s:.100})") from None
+        raise Refused(f"is a damaged pickle ({error!s:.100})") from None
 
 
 def _result(file: BinaryIO, storages: dict[str, Storage]) -> Any:
@@ -305,10 +307,10 @@ def _made(function: Any, arguments: Any) -> dict[Any, Any] | Tensor:
         case Global.ORDERED_DICT, ():
             return {}
         case Global.ORDERED_DICT, (list() as pairs,) if all(isinstance(pair, list | tuple) for pair in pairs):
-            made: dict[Any, Any] = {}
+            ordered: dict[Any, Any] = {}
             for pair in pairs:
-                _fill(made, pair)
-            return made
+                _fill(ordered, pair)
+            return ordered
         case Global.TENSOR, (Storage() as storage, offset, tuple(shape), tuple(strides), _, _, *_):
             return Tensor(storage, offset, shape, strides)
         case Global.OLD_TENSOR, (Storage() as storage, offset, tuple(shape), tuple(strides)):
