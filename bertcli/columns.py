@@ -30,7 +30,7 @@ from bertcli.tasks.run import results
 from bertcli.tasks.task import Records, Task
 
 Columns = Mapping[str, tuple[Any, list[Any]]]  # the type of a column, as `_type` has it, and its values
-OPENING = {name for name, one in signature(load).parameters.items() if one.kind is one.KEYWORD_ONLY}
+OPENING = {name for name, option in signature(load).parameters.items() if option.kind is option.KEYWORD_ONLY}
 UNFIT = {"chunk", "keep_going", "workers"}  # a row has one result, there is `strict`, and engines have workers
 QUIET = {"truncation": "silent"}  # by default, since a column says so
 MASKED, SENTIMENT, SENTENCE = SAMPLES
@@ -55,12 +55,12 @@ class Mapped:
 
     def __init_subclass__(cls) -> None:
         """Show the task's options in help() and notebooks."""
-        own = [one for one in signature(Mapped).parameters.values() if one.kind is not one.VAR_KEYWORD]
-        of_task = [one for name, one in signature(cls.kind).parameters.items() if name not in UNFIT]
-        whole = [*own, *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in of_task)]
+        own = [option for option in signature(Mapped).parameters.values() if option.kind is not option.VAR_KEYWORD]
+        of_task = [option for name, option in signature(cls.kind).parameters.items() if name not in UNFIT]
+        options = [*own, *(option.replace(kind=Parameter.KEYWORD_ONLY) for option in of_task)]
         usual = dict(zip(USUAL, cls.usual, strict=True)) | QUIET
-        whole = [one.replace(default=usual.get(one.name, one.default)) for one in whole]
-        cls.__signature__ = Signature(whole)  # type: ignore[attr-defined]
+        options = [option.replace(default=usual.get(option.name, option.default)) for option in options]
+        cls.__signature__ = Signature(options)  # type: ignore[attr-defined]
 
     def __init__(
         self,
@@ -73,8 +73,9 @@ class Mapped:
         **more: Any,
     ) -> None:
         check_kind("model", model, PATH)
-        for name in sorted(UNFIT & {*more}) or ["pooling"] * (more.get("pooling") == "none"):
-            raise BertcliError(f"Rows of batches cannot have {name} {shown_object(more[name])}: leave it out.")
+        for name in sorted(more):
+            if name in UNFIT or (name == "pooling" and more[name] == "none"):
+                raise BertcliError(f"Rows of batches cannot have {name} {shown_object(more[name])}: leave it out.")
         usual_output, usual_column, usual_pair, sample = self.usual
         model = (MASKED if more.get("head") == "nsp" else sample) if model is None else model
         if model is None:
@@ -111,12 +112,12 @@ class Mapped:
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         texts = [self._row.row(f"row {number}", row) for number, row in enumerate(rows)]
         task = type(self).plan(_opened(self._model, self._opening), self._wanted)
-        found = sorted(_results(task, Texts(texts, at_hand=True)), key=lambda one: one.number)
+        row_results = sorted(_results(task, Texts(texts, at_hand=True)), key=lambda result: result.number)
         kind = _type(task, self._wanted)
         more: Columns = {
-            name: (kind, [None if one.error else _fitted(kind, one.value) for one in found]),
-            cut: (bool, [one.truncated for one in found]),
-            f"{name}_error": (str, [one.error for one in found]),
+            name: (kind, [None if result.error else _fitted(kind, result.value) for result in row_results]),
+            cut: (bool, [result.truncated for result in row_results]),
+            f"{name}_error": (str, [result.error for result in row_results]),
         }
         return _joined(batch, more)
 
@@ -241,7 +242,7 @@ def _fitted(kind: Any, value: Any) -> Any:
         return value
     if isinstance(kind, dict):
         return {name: _fitted(of_field, value.get(name)) for name, of_field in kind.items()}
-    return [_fitted(kind[0], one) for one in (value if isinstance(value, list) else [value])]
+    return [_fitted(kind[0], item) for item in (value if isinstance(value, list) else [value])]
 
 
 # ------------------------------------------------------------------------------------------------------------ batches
@@ -290,7 +291,7 @@ def _array(kind: Any, values: list[Any]) -> Any:
     """Vectors as [row, width], where null is NaN; all else as objects, or truth values."""
     if isinstance(kind, int):
         missing = np.full(kind, np.nan, np.float32)
-        return np.array([missing if one is None else one for one in values], np.float32).reshape(-1, kind)
+        return np.array([missing if value is None else value for value in values], np.float32).reshape(-1, kind)
     return np.fromiter(values, bool if kind is bool else object, len(values))
 
 

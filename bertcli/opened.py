@@ -71,15 +71,15 @@ class Opened:
         from bertcli.checkpoint.folders import has_tokenizer
         from bertcli.checkpoint.loading import open_checkpoint  # what a variant, which has no files, does not need
 
-        found, path = open_checkpoint(folder, heads), folder.resolve()
-        config, there, network = found.config, found.heads, found.network
+        checkpoint, path = open_checkpoint(folder, heads), folder.resolve()
+        config, network = checkpoint.config, checkpoint.network
         session = None
         if engine.name == "onnx":
             from bertcli.network.exporter import open_session
 
             session = open_session(network, path, config, engine.precision, engine.device)
-        stored = (config, there, network, name)
-        opened = cls(config, there, network, name, path, found.uses, tuple(found.notes), True, engine, session, stored)
+        stored = (config, checkpoint.heads, network, name)
+        opened = cls(*stored, path, checkpoint.uses, tuple(checkpoint.notes), True, engine, session, stored)
         if text and has_tokenizer({path.name for path in folder.iterdir()}):
             _ = opened.tokenizer  # an error in it is an error now, not in the middle of a run
         return opened
@@ -155,9 +155,9 @@ class Opened:
         if not len(rows):
             raise BertcliError(f"ids have shape {shape}, so there are no tokens to run.")
         with np.errstate(all="ignore"):
-            found = outputs(self.network, batch)
-        of_tokens = {name: x for name, x in found._asdict().items() if x is not None and name in ("hidden", *OF_TOKENS)}
-        return found._replace(**{name: x.reshape(*shape, -1) for name, x in of_tokens.items()})
+            flat = outputs(self.network, batch)
+        of_tokens = {name: x for name, x in flat._asdict().items() if x is not None and name in ("hidden", *OF_TOKENS)}
+        return flat._replace(**{name: x.reshape(*shape, -1) for name, x in of_tokens.items()})
 
     def padded(self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None) -> Padded:
         """A batch as users pass it, checked and packed. Errors: BertcliError."""

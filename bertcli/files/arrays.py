@@ -82,8 +82,8 @@ def ends_of(lengths: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
     """0, and where each of the parts of these lengths ends."""
     end = np.zeros(1, np.int64)
     yield end
-    for some in lengths:
-        ends = end[-1:] + np.cumsum(some)
+    for part in lengths:
+        ends = end[-1:] + np.cumsum(part)
         yield ends
         end = ends if len(ends) else end
 
@@ -92,8 +92,8 @@ def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays to a .npz or .safetensors file, which has no texts; BertcliError if that is not possible."""
     ending = check_output(file, SEVERAL)
     kinds = {name: array.dtype.newbyteorder("<").str for name, array in arrays.items()}
-    known = [name for name in arrays if ending == ".npz" or kinds[name] in SAFETENSORS_TYPES]
-    save_stored(file, *(Stored(name, kinds[name], arrays[name].shape, [arrays[name]]) for name in known))
+    names = [name for name in arrays if ending == ".npz" or kinds[name] in SAFETENSORS_TYPES]
+    save_stored(file, *(Stored(name, kinds[name], arrays[name].shape, [arrays[name]]) for name in names))
 
 
 def save_stored(file: str, *arrays: Stored) -> None:

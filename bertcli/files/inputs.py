@@ -47,8 +47,9 @@ def from_files(
         None if label_column is None else Field(label_column, "--label-column", "number"),
         pair,
     )
-    found = _InputFiles([_open(name, format_in) for name in names], wanted, keep_going)
-    return Texts(found, found.waiting, names if found.regular else None, found.share, at_hand=found.regular)
+    inputs = _InputFiles([_open(name, format_in) for name in names], wanted, keep_going)
+    files_read = tuple(names) if inputs.regular else None
+    return Texts(inputs, inputs.waiting, files_read, inputs.share, at_hand=inputs.regular)
 
 
 def takes_columns(files: Sequence[str], format_in: str) -> bool:
@@ -97,15 +98,15 @@ class _InputFiles:
 
 def _open(file: str, format_in: str) -> InputFile:
     """A file or pipe that is known to exist, and to have a known ending."""
-    ending, known = _ending(file, format_in), endings("texts")
+    ending, kinds = _ending(file, format_in), endings("texts")
     if ending == PARQUET and not file.lower().endswith(GZIP):
         rows = loaded(PARQUET, "texts")(file)
         return InputFile(rows, rows.texts)
-    if not ending or (ending in known and ending != PARQUET):  # /dev/stdin and the like have none
+    if not ending or (ending in kinds and ending != PARQUET):  # /dev/stdin and the like have none
         lines = LineFile(file)
         return InputFile(lines, partial(loaded(ending or ".txt", "texts"), lines))
     raise BertcliError(
-        f"{file}: the ending of an input file must be {', '.join(known[:-1])} (perhaps with {GZIP}) or {known[-1]}; "
+        f"{file}: the ending of an input file must be {', '.join(kinds[:-1])} (perhaps with {GZIP}) or {kinds[-1]}; "
         "any other file can be piped in, one text per line or as --format-in says."
     )
 
@@ -114,10 +115,10 @@ def _matching(file: str) -> list[str]:
     """The file of this name, or the files that a pattern matches, sorted by name."""
     if file == STANDARD_INPUT or not glob.has_magic(file) or os.path.lexists(file):
         return [file]
-    found = sorted(name for name in glob.glob(file, recursive=True) if not os.path.isdir(name))
-    if not found:
+    matches = sorted(name for name in glob.glob(file, recursive=True) if not os.path.isdir(name))
+    if not matches:
         raise BertcliError(f"No file matches {file}.")
-    return found
+    return matches
 
 
 def _ending(file: str, format_in: str) -> str:

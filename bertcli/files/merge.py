@@ -53,16 +53,15 @@ def merge(patterns: Sequence[str], target: str) -> int:
     Errors: BertcliError naming files that are missing, damaged, of another run or of another kind; nothing is written.
     """
     ending = check_output(target, MERGED)
-    named = ([file for file in sorted(glob.glob(each)) if not file.endswith(BESIDE)] or [each] for each in patterns)
-    files = _complete([*chain(*named)], ending)
-    write: Callable[[IO[bytes], Sequence[str]], None] = _write_lines
-    if ending in ARRAYS:
-        write = _write_arrays
-    elif ending == PARQUET:
-        write = concatenated
+    files: list[str] = []
+    for pattern in patterns:
+        files += [file for file in sorted(glob.glob(pattern)) if not file.endswith(BESIDE)] or [pattern]
+    files = _complete(files, ending)
+    write = _write_arrays if ending in ARRAYS else concatenated if ending == PARQUET else _write_lines
     with Shards(target) as shards:
-        for errors in filter(Path.exists, map(_errors, files) if ending in ARRAYS else ()):
-            shards.add({ERRORS: errors.read_bytes()}, {})
+        for file in files:
+            if ending in ARRAYS and _errors(file).exists():
+                shards.add({ERRORS: _errors(file).read_bytes()}, {})
         with shards.result() as stream:
             write(stream, files)
     return len(files)
@@ -70,24 +69,25 @@ def merge(patterns: Sequence[str], target: str) -> int:
 
 def _complete(files: Sequence[str], ending: str) -> list[str]:
     """The files in the order of their shards, if they are all shards of one run."""
-    found: dict[int, str] = {}
+    by_number: dict[int, str] = {}
     first: Note | None = None
     for file in files:
         note = _note(file)
         first = first or note
         if ending_of(file) != ending:
             raise BertcliError(f"{file} cannot be merged into a {ending} file, only into its own kind.")
-        why = f"one of {note.of} shards, not of {first.of}" if note.of != first.of else None
-        if why := why or difference(first.fingerprint, note.fingerprint):
+        other_count = f"one of {note.of} shards, not of {first.of}" if note.of != first.of else None
+        why = other_count or difference(first.fingerprint, note.fingerprint)
+        if why:
             raise BertcliError(f"{file} is of another run than {files[0]}: {why}.")
-        if note.shard in found:
-            raise BertcliError(f"{file} and {found[note.shard]} are the same shard, {note.shard}/{note.of}.")
-        found[note.shard] = file
-    missing = sorted(set(range(first.of if first else 0)) - set(found))
+        if note.shard in by_number:
+            raise BertcliError(f"{file} and {by_number[note.shard]} are the same shard, {note.shard}/{note.of}.")
+        by_number[note.shard] = file
+    missing = sorted(set(range(first.of if first else 0)) - set(by_number))
     if missing:
-        names = ", ".join(f"{number}/{len(missing) + len(found)}" for number in missing[:20])
+        names = ", ".join(f"{number}/{len(missing) + len(by_number)}" for number in missing[:20])
         raise BertcliError(f"Shards are missing: {names}{', …' if missing[20:] else ''}.")
-    return [found[number] for number in sorted(found)]
+    return [by_number[number] for number in sorted(by_number)]
 
 
 def _note(file: str) -> Note:
@@ -136,8 +136,8 @@ def _lines(file: str) -> Iterator[bytes]:
 
 def _write_arrays(stream: IO[bytes], files: Sequence[str]) -> None:
     ending = ending_of(files[0])
-    opened = [loaded(ending, "vectors")(Path(file)) for file in files]
-    loaded(ending, "arrays")(stream, [_joined(name, [one[name] for one in opened]) for name in opened[0]])
+    shards = [loaded(ending, "vectors")(Path(file)) for file in files]
+    loaded(ending, "arrays")(stream, [_joined(name, [shard[name] for shard in shards]) for name in shards[0]])
 
 
 def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> Stored:

@@ -73,12 +73,12 @@ class ParquetRows:
                 _check_columns(schema, wanted, self.name, arrow.types)
                 check_sizes(self.name, metadata, names)
                 self._row, self._rows = 0, metadata.num_rows
-                prefixed = {one.path_in_schema for one in _columns(metadata) if PREFIXED in one.encodings}
+                prefixed = {column.path_in_schema for column in _columns(metadata) if PREFIXED in column.encodings}
                 options = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": {*names} - prefixed}
-                opened = parquet.ParquetFile(file, metadata=metadata, **options)
-                stack.callback(opened.close)
+                table = parquet.ParquetFile(file, metadata=metadata, **options)
+                stack.callback(table.close)
                 together = PREFIXED_READ if prefixed & {*names} else ROWS_READ
-                for batch in opened.iter_batches(together, columns=list(dict.fromkeys(names)), use_threads=False):
+                for batch in table.iter_batches(together, columns=list(dict.fromkeys(names)), use_threads=False):
                     for values in zip(*(map(value_of, batch.column(name)) for name in names), strict=True):
                         self._row += 1
                         yield self._text(wanted, dict(zip(names, values, strict=True)))
@@ -100,9 +100,10 @@ def check_sizes(name: str, metadata: Any, columns: Sequence[str]) -> None:
     that was forged can make a page of up to 2 GB be unpacked. Errors: BertcliError.
     """
     for column in _columns(metadata):
-        path, packed = column.path_in_schema, column.total_compressed_size
-        listed = any(path.startswith(f"{one}.") for one in columns)
-        unpacked = max(column.total_uncompressed_size, 8 * column.num_values * listed)
+        path, packed, unpacked = column.path_in_schema, column.total_compressed_size, column.total_uncompressed_size
+        listed = path.startswith(tuple(f"{name}." for name in columns))
+        if listed:
+            unpacked = max(unpacked, 8 * column.num_values)
         if (listed or path in columns) and unpacked > max(UNPACKED, RATIO * packed):
             raise BertcliError(
                 f"{name}: the column {shown(path)} unpacks to {unpacked:,} bytes from {packed:,}, which is not data "
@@ -170,18 +171,20 @@ def write_parquet(
     """
     arrow, _ = pyarrow(shards.file)
     schema = _schema(arrow, shards, names, numbers, columns).with_metadata(notes)
-    arrays = [*(column.array for column in columns), *[LENGTHS] * any(column.size is None for column in columns)]
+    arrays = [column.array for column in columns]
+    if any(column.size is None for column in columns):
+        arrays.append(LENGTHS)
 
     def tables() -> Iterator[Any]:
-        for lines, *several in zip(shards.pieces(LINES), *map(shards.of, arrays), strict=True):
+        for lines, *blocks in zip(shards.pieces(LINES), *map(shards.of, arrays), strict=True):
             rows = list(map(json.loads, lines.splitlines()))
             cells = [[row[name] for row in rows] for name in names]
             for i, kind in enumerate(schema.types[: len(names)]):
                 cells[i] = list(map(_text, cells[i])) if kind == arrow.string() else cells[i]
-            for column, numbers in zip(columns, several, strict=False):
-                each = numbers if column.size is not None else np.split(numbers, np.cumsum(several[-1])[:-1])
-                cells.append([None if row.get("error") else cell for row, cell in zip(rows, each, strict=True)])
-            yield arrow.table([arrow.array(*each) for each in zip(cells, schema.types, strict=True)], schema)
+            for column, block in zip(columns, blocks, strict=False):
+                vectors = block if column.size is not None else np.split(block, np.cumsum(blocks[-1])[:-1])
+                cells.append([None if row.get("error") else vector for row, vector in zip(rows, vectors, strict=True)])
+            yield arrow.table([arrow.array(*typed) for typed in zip(cells, schema.types, strict=True)], schema)
 
     _write(stream, arrow, schema, tables())
 
@@ -190,13 +193,10 @@ def concatenated(stream: IO[bytes], files: Sequence[str]) -> None:
     """Write the rows of files of one run one after another, as if they had been written together."""
     arrow, parquet = pyarrow(files[0])
     with ExitStack() as stack:
-        opened = [stack.enter_context(parquet.ParquetFile(file, pre_buffer=False)) for file in files]
-        fields = [
-            (name, _common_type(arrow, [one for one in opened if one.metadata.num_rows], opened[0], name))
-            for name in opened[0].schema_arrow.names
-        ]
-        schema = arrow.schema(fields, opened[0].schema_arrow.metadata)
-        batches = (batch for one in opened for batch in one.iter_batches(ROWS_WRITTEN, use_threads=False))
+        tables = [stack.enter_context(parquet.ParquetFile(file, pre_buffer=False)) for file in files]
+        first = tables[0].schema_arrow
+        schema = arrow.schema([(name, _common_type(arrow, tables, name)) for name in first.names], first.metadata)
+        batches = (batch for table in tables for batch in table.iter_batches(ROWS_WRITTEN, use_threads=False))
         _write(stream, arrow, schema, (arrow.Table.from_batches([batch]).cast(schema) for batch in batches))
 
 
@@ -219,16 +219,17 @@ def note(file: Path, name: str) -> str | None:
     return notes[name.encode()].decode(errors="replace") if name.encode() in notes else None
 
 
-def _common_type(arrow: Any, files: Sequence[Any], first: Any, name: str) -> Any:
-    """The type of a column in the file of all; the column of a shard that is only nulls says nothing."""
+def _common_type(arrow: Any, tables: Sequence[Any], name: str) -> Any:
+    """The type of a column in the file of all; the column of a shard without rows, or with nulls only, says nothing."""
     kinds = []
-    for file in files:
-        kind = file.schema_arrow.field(name).type
-        groups = [column.statistics for column in _columns(file.metadata) if column.path_in_schema == name]
-        if kind != arrow.string() or any(known is None or known.num_values for known in groups):  # those not null
+    for table in tables:
+        kind = table.schema_arrow.field(name).type
+        groups = [column.statistics for column in _columns(table.metadata) if column.path_in_schema == name]
+        values = any(statistics is None or statistics.num_values for statistics in groups)  # those not null
+        if table.metadata.num_rows and (values or kind != arrow.string()):
             kinds.append(kind)
     if not kinds:
-        return first.schema_arrow.field(name).type
+        return tables[0].schema_arrow.field(name).type
     if any(arrow.types.is_list(kind) for kind in kinds):
         return arrow.list_(kinds[0].value_type)
     if arrow.types.is_fixed_size_list(kinds[0]):

@@ -42,8 +42,8 @@ class Field(NamedTuple):
     def lacking(self, names: Sequence[str]) -> str:
         """What is wrong where there is no field of this name among others, or more than one."""
         wrong = "more than one field" if self.name in names else "no field"
-        known = ", ".join(map(shown, names[:KNOWN])) or "none"
-        return f"there is {wrong} {shown(self.name)}; fields are {known} (choose one with {self.option})."
+        fields = ", ".join(map(shown, names[:KNOWN])) or "none"
+        return f"there is {wrong} {shown(self.name)}; fields are {fields} (choose one with {self.option})."
 
 
 class Wanted(NamedTuple):

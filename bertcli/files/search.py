@@ -63,7 +63,7 @@ class StoredVectors(NamedTuple):
         if not count or not set(ORIGIN) <= set(self.arrays):
             return None
         numbers = {name: np.concatenate([*self.arrays[name](NUMBERS)]) for name in ORIGIN}
-        if any(one.shape != (count,) or one.dtype != WHOLE for one in numbers.values()):
+        if any(array.shape != (count,) or array.dtype != WHOLE for array in numbers.values()):
             raise _no_vectors(self.file, f"has other arrays {', '.join(ORIGIN)} than a whole number for each vector")
         return [{name: int(numbers[name][row]) for name in ORIGIN} for row in rows]
 
@@ -87,12 +87,13 @@ def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: in
                 f"{stored.file} has vectors of {what}, but this model gives {width}: use the model and the settings "
                 "that made them (layer, pooling, truncated dimensions)."
             )
-        found = _same_signs(signs, block, width) if binary else _cosines(directions, block)
-        bad = np.flatnonzero(~np.isfinite(found).all(axis=0))
+        cosines = _same_signs(signs, block, width) if binary else _cosines(directions, block)
+        bad = np.flatnonzero(~np.isfinite(cosines).all(axis=0))
         if bad.size:
             raise BertcliError(f"{stored.file}, row {count + bad[0]}: NaN or infinite numbers; create the file again.")
-        here = np.broadcast_to(np.arange(count, count + len(block)), found.shape)
-        rows, scores, count = np.concatenate([rows, here], 1), np.concatenate([scores, found], 1), count + len(block)
+        numbers = np.broadcast_to(np.arange(count, count + len(block)), cosines.shape)
+        rows, scores = np.concatenate([rows, numbers], 1), np.concatenate([scores, cosines], 1)
+        count += len(block)
         kept = np.sort(_best(scores, top_k), axis=1)  # in file order, which ties keep
         rows, scores = np.take_along_axis(rows, kept, 1), np.take_along_axis(scores, kept, 1)
     order = _best(scores, top_k)
@@ -153,11 +154,11 @@ def open_vectors(file: str) -> StoredVectors:
     if ending == PARQUET:
         model = note(path, MODEL)
     else:
-        said = _read(path, opened[MODEL]) if MODEL in opened else np.empty(0)
-        model = str(said) if said.dtype.kind == "U" else None
-    found = StoredVectors(path, arrays, name, model)
-    next(found.blocks(1), None)  # what is wrong with it is said now
-    return found
+        text = _read(path, opened[MODEL]) if MODEL in opened else np.empty(0)
+        model = str(text) if text.dtype.kind == "U" else None
+    stored = StoredVectors(path, arrays, name, model)
+    next(stored.blocks(1), None)  # what is wrong with it is said now
+    return stored
 
 
 def _no_vectors(path: Path, what: str) -> BertcliError:
@@ -195,7 +196,7 @@ def in_memory(array: Numbers, count: int) -> Iterator[Numbers]:
 def open_parquet(path: Path) -> Arrays:
     """Columns of whole numbers, or of lists that all have one length; a list that is null counts as zeros."""
     arrow, parquet = pyarrow(str(path))
-    known = {getattr(arrow, one.name)(): one for one in (*TYPES, WHOLE)}
+    types = {getattr(arrow, dtype.name)(): dtype for dtype in (*TYPES, WHOLE)}
 
     @contextmanager
     def opened() -> Iterator[Any]:
@@ -209,10 +210,10 @@ def open_parquet(path: Path) -> Arrays:
         with opened() as table:
             kind = table.schema_arrow.field(name).type
             listed = hasattr(kind, "value_field")
-            dtype = known.get(kind.value_type if listed else kind)
+            dtype = types.get(kind.value_type if listed else kind)
             if dtype is None:
-                types = ", ".join(map(str, TYPES))
-                raise _no_vectors(path, f"holds a column {shown(name)} of {kind}, not lists of {types}")
+                allowed = ", ".join(map(str, TYPES))
+                raise _no_vectors(path, f"holds a column {shown(name)} of {kind}, not lists of {allowed}")
             check_sizes(str(path), table.metadata, [name])
             width = _width(table, name) if listed else 0
             for batch in table.iter_batches(count, columns=[name], use_threads=False):
@@ -230,8 +231,8 @@ def _rows(path: Path, lists: Any, width: int, dtype: np.dtype[Any]) -> Numbers:
     if set(lists.value_lengths().to_pylist()) - {width, None}:
         raise _no_vectors(path, f"has vectors of different lengths; the first has {width} numbers")
     vectors = np.zeros((len(lists), width), dtype)
-    there = lists.is_valid().to_numpy(zero_copy_only=False)
-    vectors[there] = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+    valid = lists.is_valid().to_numpy(zero_copy_only=False)
+    vectors[valid] = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
     return vectors
 
 

@@ -245,7 +245,9 @@ class Shards:
 
     def _remove(self, first: int) -> None:
         """All but so many shards, the newest first, so that those which a crash leaves are always the first ones."""
-        kept = {"lock", *["fingerprint.json"] * bool(first), *(self._shard(number).name for number in range(first))}
+        kept = {"lock", *(self._shard(number).name for number in range(first))}
+        if first:
+            kept.add("fingerprint.json")
         for path in sorted(self._folder.iterdir(), reverse=True):
             if path.name not in kept:
                 path.unlink()
@@ -336,29 +338,29 @@ def digest(files: Iterable[Path]) -> str:
 def model_files(folder: Path) -> list[Path]:
     """The files of a checkpoint that may affect its results."""
     patterns = ("/".join(["*"] * depth) for depth in range(1, FOLDERS_DEEP + 1))
-    found = (path for pattern in patterns for path in folder.glob(pattern))
-    return sorted(path for path in found if path.suffix in MODEL_FILES and path.is_file())
+    paths = (path for pattern in patterns for path in folder.glob(pattern))
+    return sorted(path for path in paths if path.suffix in MODEL_FILES and path.is_file())
 
 
 def signature(name: str, folder: Path | None) -> str:
     """A model's name, and a digest of its weights: the size of each file and BLOCKS evenly spread parts of it."""
-    found = hashlib.blake2b(digest_size=8)
+    weights = hashlib.blake2b(digest_size=8)
     for path in model_files(folder) if folder else ():
         if path.suffix in WEIGHTS:
             with path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
-                found.update(size.to_bytes(8, "little"))
+                weights.update(size.to_bytes(8, "little"))
                 for number in range(BLOCKS):
                     file.seek(size * number // BLOCKS)
-                    found.update(file.read(BLOCK))
+                    weights.update(file.read(BLOCK))
     named = folder.name if folder and Path(name).is_dir() else name  # a path would say where it lay
-    return f"{named.encode('utf-8', 'backslashreplace').decode()} {found.hexdigest()}"
+    return f"{named.encode('utf-8', 'backslashreplace').decode()} {weights.hexdigest()}"
 
 
 def difference(old: Fingerprint, new: Fingerprint) -> str | None:
     """In which way two runs differ, the first by name; None if they do not."""
     for key in sorted(old.keys() | new.keys()):
         if old.get(key) != new.get(key):
-            was, now = ("not given" if one.get(key) is None else one[key] for one in (old, new))
+            was, now = ("not given" if run.get(key) is None else run[key] for run in (old, new))
             return f"the {key} has changed" if key in ("input", "model") else f"{key} was {was} and is now {now}"
     return None

@@ -1,7 +1,7 @@
 """A text to work on, and texts from arguments and from Python."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -81,6 +81,7 @@ class Failure:
         return {"index": self.index, **named, "text": text, "error": self.error}
 
 
+@dataclass(eq=False)
 class Texts:
     """An iterable of Text in input order; `waiting()` says whether the next one may take a while to arrive.
 
@@ -92,27 +93,17 @@ class Texts:
     are the same bytes; the texts are then read twice.
     """
 
-    def __init__(
-        self,
-        rows: Iterable[Text],
-        waiting: Callable[[], bool] = lambda: False,
-        files: Sequence[str] | None = (),
-        share: Callable[[], float | None] = lambda: None,
-        at_hand: bool = False,
-        count: int | None = None,
-        shard: tuple[int, int] | None = None,
-    ) -> None:
-        self._rows = rows
-        self.waiting = waiting
-        self.files = None if files is None else tuple(files)
-        self.share = share
-        self.at_hand = at_hand
-        self.count = count
-        self.read = 0
-        self.shard = shard
+    rows: Iterable[Text]
+    waiting: Callable[[], bool] = lambda: False
+    files: tuple[str, ...] | None = ()
+    share: Callable[[], float | None] = lambda: None
+    at_hand: bool = False
+    count: int | None = None
+    shard: tuple[int, int] | None = None
+    read: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[Text]:
-        for number, text in enumerate(self._rows, 1):
+        for number, text in enumerate(self.rows, 1):
             self.read = number
             yield text
 
@@ -145,9 +136,9 @@ def from_values(texts: Values, pairs: Pairs = None) -> Texts:
     if isinstance(texts, Texts):
         return texts
     values = [texts] if isinstance(texts, str) else texts
-    for what, given in (("texts", values), ("pairs", "" if pairs is None else pairs)):
-        if not isinstance(given, Iterable):
-            raise BertcliError(f"{what} is {shown_object(given)}, which is neither a text nor a list of texts.")
+    for what, argument in (("texts", values), ("pairs", "" if pairs is None else pairs)):
+        if not isinstance(argument, Iterable):
+            raise BertcliError(f"{what} is {shown_object(argument)}, which is neither a text nor a list of texts.")
     if pairs is None or isinstance(pairs, str):
         return Texts((Text(_string(text), pairs) for text in values), at_hand=isinstance(values, Collection))
     at_hand = isinstance(values, Collection) and isinstance(pairs, Collection)

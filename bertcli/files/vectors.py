@@ -122,8 +122,10 @@ class VectorForm:
         if self.ending == PARQUET:
             from bertcli.files.parquet import Column, write_parquet
 
-            names = ["id", *self._origin, "text", *["text_pair"] * self.paired, *["error"] * self.keep_going]
-            whole = dict.fromkeys([*self._origin, *["id"] * (not self.own_ids)], int)
+            names = ["id", *self._origin, "text"]
+            names += ["text_pair"] if self.paired else []
+            names += ["error"] if self.keep_going else []
+            whole = dict.fromkeys(self._origin if self.own_ids else ("id", *self._origin), int)
             columns = [
                 Column(COLUMNS.get(name, name), name, dtype, None if self.sparse else sum(row))
                 for name, (dtype, row) in self._numbers.items()

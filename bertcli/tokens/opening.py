@@ -3,6 +3,7 @@
 import json
 import logging
 import math
+import os
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
@@ -44,10 +45,11 @@ def open_backend(folder: Path, settings: Settings) -> Backend:
     tokenizer.json as it is.
     """
     file = folder / "tokenizer.json"
-    if not settings.framed or file.exists() or file.is_symlink():
+    if not settings.framed:
+        return _from_json(file)
+    if os.path.lexists(file):
         backend = _from_json(file)
-        if settings.framed:
-            _overrule(backend, settings, file)
+        _overrule(backend, settings, file)
     else:
         from bertcli.tokens.vocabularies import open_vocabulary  # most folders have a tokenizer.json
 
@@ -55,10 +57,9 @@ def open_backend(folder: Path, settings: Settings) -> Backend:
             backend = open_vocabulary(folder, settings)
         _refuse_growth(backend, folder)
         _append_tokens(backend, settings, folder)
-    if settings.framed:
-        _add_special_tokens(backend, settings)
-        if backend.post_processor is None:
-            _frame(backend, special_tokens(backend, settings), folder)
+    _add_special_tokens(backend, settings)
+    if backend.post_processor is None:
+        _frame(backend, special_tokens(backend, settings), folder)
     return backend
 
 
@@ -66,14 +67,13 @@ def special_tokens(backend: Backend, settings: Settings) -> dict[str, str]:
     """The tokens in the roles mask, cls, sep, pad, unk: as the settings name them, else as the vocabulary does."""
     bert, *others = NAMES
 
-    def known(token: str) -> bool:
+    def exists(token: str) -> bool:
         return backend.token_to_id(token) is not None
 
-    whole = next((names for names in others if all(known(names[role]) for role in ("mask", "cls", "sep", "pad"))), None)
-    if whole is not None:  # MPNet has BERT's pieces, too
-        tokens = dict(whole)
-    else:
-        tokens = {role: next((names[role] for names in NAMES if known(names[role])), bert[role]) for role in ROLES}
+    whole = (names for names in others if all(exists(names[role]) for role in ("mask", "cls", "sep", "pad")))
+    tokens = dict(next(whole, {}))
+    if not tokens:  # looked for later: MPNet has BERT's pieces, too
+        tokens = {role: next((names[role] for names in NAMES if exists(names[role])), bert[role]) for role in ROLES}
     tokens["unk"] = getattr(backend.model, "unk_token", None) or tokens["unk"]
     return {**tokens, **settings.named}
 

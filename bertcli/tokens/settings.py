@@ -61,8 +61,8 @@ def read_settings(folder: Path) -> Settings:
     kind = (tokenizer_class or of_model).removesuffix("Fast").removesuffix("Tokenizer").lower()
     if kind == "esm":  # whose last token is called its end
         special.setdefault("sep_token", special.get("eos_token"))
-    given = {role: special[f"{role}_token"] for role in ROLES if special.get(f"{role}_token") is not None}
-    tokens = {role: _token(value, file, f"{role}_token") for role, value in given.items()}
+    values = {role: special[f"{role}_token"] for role in ROLES if special.get(f"{role}_token") is not None}
+    tokens = {role: _token(value, file, f"{role}_token") for role, value in values.items()}
     extra = _extra(special, file)
     inputs, version = config.get("model_input_names"), str(model.get("transformers_version", ""))
     disputed = not isinstance(inputs, list) and kind in DISPUTED
@@ -73,7 +73,7 @@ def read_settings(folder: Path) -> Settings:
         flags={name: flag(config, name, False, file) for name in FLAGS if config.get(name) is not None},
         named={role: token.content for role, token in tokens.items()},
         added=_added(folder, config, {token.content for token in (*tokens.values(), *extra)}),
-        described=(*(tokens[role] for role, value in given.items() if isinstance(value, dict)), *extra),
+        described=(*(tokens[role] for role, value in values.items() if isinstance(value, dict)), *extra),
         max_length=_max_length(config.get("model_max_length"), file),
         cut_left=config.get("truncation_side") == "left",
         fill_left=config.get("padding_side", "left" if kind == "gemma" else "right") == "left",

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +13,7 @@ from tokenizers import AddedToken, Encoding
 from tokenizers import Tokenizer as Backend
 
 from bertcli.checkpoint.sentence import network_place, read_late
-from bertcli.checkpoint.untrusted import read_object
+from bertcli.checkpoint.untrusted import read_optional
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.models.config import Config
 from bertcli.tokens.opening import library_errors, open_backend, special_tokens
@@ -153,9 +154,9 @@ class Tokens:
         *whole, cut = map(len, framing.sides)
         room = size - framing.special_count - sum(whole)
         if cut > room and room <= overlap:
-            besides = "the special tokens" + " and the first text" * bool(whole)
+            frame = "the special tokens and the first text" if whole else "the special tokens"
             raise BertcliError(
-                f"A window of {size} tokens has room for {max(room, 0)} beside {besides}, but neighbors share "
+                f"A window of {size} tokens has room for {max(room, 0)} beside {frame}, but neighbors share "
                 f"{overlap}: choose larger windows, let them share less, or shorten the first text."
             )
         framing = framing._replace(sides=tuple(map(Listed, framing.sides)))
@@ -193,8 +194,8 @@ def kept_parts(lengths: list[int], room: int | None, original: Original, from_le
         if len(lengths) == 1:
             counts = [room]
         elif original.cut == "longest":
-            less = min(*lengths, room // 2)
-            counts = [less, room - less] if lengths[0] <= lengths[1] else [room - less, less]
+            shorter = min(*lengths, room // 2)
+            counts = [shorter, room - shorter] if lengths[0] <= lengths[1] else [room - shorter, shorter]
         else:
             side = 0 if original.cut == "text" else 1
             counts[side] = room - lengths[1 - side]
@@ -226,9 +227,9 @@ class Tokenizer:
         self._segments_disputed = settings.disputed and takes_segments
         self._rows = config.vocab_size if config else None
         self._check_vocabulary()
-        alone = (Slot(0, 0, 0),), (Slot(0, 0, 0), Slot(1, 0, 0))
-        self._frames = (self._frame(paired=False), self._frame(paired=True)) if settings.framed else alone
-        for slot in (slot for frame in self._frames for slot in frame):
+        unframed = (Slot(0, 0, 0),), (Slot(0, 0, 0), Slot(1, 0, 0))
+        self._frames = (self._frame(paired=False), self._frame(paired=True)) if settings.framed else unframed
+        for slot in chain(*self._frames):
             self._check_id(slot.id, "around texts")
 
     @classmethod
@@ -241,8 +242,9 @@ class Tokenizer:
         """
         late, (folder, static) = read_late(folder), network_place(folder)
         settings = Settings(framed=False) if static else read_settings(folder)
-        markers = [] if late is None else [one for marker in late.markers for one in (marker, *marker.split()[:1])]
-        tokens = (AddedToken(marker, normalized=False, special=True) for marker in markers)
+        markers = () if late is None else late.markers
+        words = [word for marker in markers for word in (marker, *marker.split()[:1])]
+        tokens = (AddedToken(word, normalized=False, special=True) for word in words)
         settings = settings._replace(described=(*settings.described, *tokens))
         return cls(open_backend(folder, settings), settings, config)
 
@@ -254,7 +256,7 @@ class Tokenizer:
         if not (folder / "tokenizer.json").exists():
             self._backend.save(str(folder / "tokenizer.json"))
         file = folder / "tokenizer_config.json"
-        stated = read_object(file) if file.exists() else {}
+        stated = read_optional(file)
         generic = "BertTokenizer" if self._settings.kind in ("", "bert") else "PreTrainedTokenizerFast"
         settings: dict[str, Any] = {
             "tokenizer_class": self._settings.tokenizer_class or generic,
@@ -317,9 +319,9 @@ class Tokenizer:
         Where pieces carry the space before them, those of the word after a space, unless it is written with the mark.
         """
         _refuse_bad_text([word])
-        own = self.id_of(word) if self.space is None or word.startswith(self.space) else None
-        if own is not None:
-            ids = [own]
+        id = self.id_of(word) if self.space is None or word.startswith(self.space) else None
+        if id is not None:
+            ids = [id]
         else:
             ids = self._backend_batch([word if self.space is None else f" {word.lstrip()}"])[0].ids
         self._check_id(max(ids, default=0), "into a word")
