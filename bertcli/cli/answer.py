@@ -49,13 +49,14 @@ class _Job(Job):
     def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> "Texts":
         from bertcli.files.inputs import takes_columns
 
-        asked = self.texts
-        if not asked.texts and takes_columns(asked.input or [], asked.format_in):
-            context = asked.pair_column or ("context" if asked.text_pair is None else None)
-            asked = replace(asked, column=asked.column or "question", pair_column=context)
-        elif asked.text_pair is None and asked.pair_column is None and not (asked.texts and asked.input):
+        questions = self.texts
+        without_context = questions.text_pair is None and questions.pair_column is None
+        if not questions.texts and takes_columns(questions.input or [], questions.format_in):
+            context = "context" if without_context else questions.pair_column
+            questions = replace(questions, column=questions.column or "question", pair_column=context)
+        elif without_context and not (questions.texts and questions.input):
             raise wrong("--context", "give the text that holds the answer.")
-        return read_texts(asked, self.output, id_column, label_column, keep_going, called="question")
+        return read_texts(questions, self.output, id_column, label_column, keep_going, called="question")
 
 
 def answer(job: _Job, wanted: Answer) -> None:
@@ -83,12 +84,12 @@ def answer(job: _Job, wanted: Answer) -> None:
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    for found in record["answers"]:
-        yield record["index"], record["question"], found["score"], found["answer"], found["start"], found["end"]
+    for span in record["answers"]:
+        yield record["index"], record["question"], span["score"], span["answer"], span["start"], span["end"]
 
 
 def _passage(record: Mapping[str, Any]) -> Passage:
-    answers = record.get("answers", ())
-    marks = [mark(one["start"], one["end"], "", one["score"]) for one in answers]
-    notes = [f"{cell(one['score'])}  {one['answer'] or 'no answer'}" for one in answers]
+    spans = record.get("answers", ())
+    marks = [mark(span["start"], span["end"], "", span["score"]) for span in spans]
+    notes = [f"{cell(span['score'])}  {span['answer'] or 'no answer'}" for span in spans]
     return Passage(record["question"] or "", record["context"] or "", marks, notes)

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand
 
 import bertcli
-from bertcli.cli.options import DebugOptions, name_of, wrong
+from bertcli.cli.options import DebugOptions, name_of, options_of, wrong
 from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
 from bertcli.errors import BertcliError
 from bertcli.report import visible
@@ -40,10 +40,10 @@ def application(command: str = "") -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(bert)
-    known = any(command in commands for commands in PANELS.values())
+    exists = any(command in commands for commands in PANELS.values())
     for panel, commands in PANELS.items():
         for name in commands:
-            if name == command or not known:
+            if name == command or not exists:
                 function = name.replace("-", "_")
                 register(app, getattr(import_module(f"bertcli.cli.{function}"), function), panel)
     return app
@@ -82,7 +82,7 @@ class Command(TyperCommand):
     """A command that says what was meant where an option has one dash, or a variant's name no option."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        options = {name for one in self.params for name in one.opts}
+        options = {name for parameter in self.params for name in parameter.opts}
         if not ctx.resilient_parsing:  # as it is for shell completion
             for word in args[: args.index("--") if "--" in args else None]:
                 if word.startswith("-") and f"-{word.partition('=')[0]}" in options:
@@ -99,63 +99,62 @@ def register(app: typer.Typer, function: Callable[..., None], panel: str) -> Non
     Typer only handles single parameters, so each group is split into its fields for the command line and reassembled
     for the call.
     """
-    groups = {one.name: one.annotation for one in signature(function).parameters.values()}
+    groups = {name: parameter.annotation for name, parameter in signature(function).parameters.items()}
 
     def run(**values: Any) -> None:
         with reported(values["debug"]):
-            function(**{key: _gathered(kind, values) for key, kind in groups.items()})
+            function(**{name: _gathered(group, values) for name, group in groups.items()})
             sys.stdout.flush()
 
-    parameters = [one for kind in (*groups.values(), DebugOptions) for one in _parameters(kind)]
+    parameters = [parameter for group in (*groups.values(), DebugOptions) for parameter in _parameters(group)]
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__name__, run.__doc__ = function.__name__, function.__doc__
     app.command(rich_help_panel=panel, cls=Command)(run)
 
 
 def _parameters(group: Any) -> Iterator[Parameter]:
     """The parameters of a group of options, which may hold other groups."""
-    for one in fields(group):
-        kind, default = one.type, one.default
+    for field in fields(group):
+        kind, default, metadata = field.type, field.default, field.metadata
         if is_dataclass(kind):
             yield from _parameters(kind)
-        elif one.metadata:  # one without is no option
-            names = one.metadata["names"] or [name_of(one)]
-            settings = {**one.metadata["settings"], "show_default": False}
-            if "argument" in one.metadata:
+        elif metadata:  # a field without is no option
+            settings = {**metadata["settings"], "show_default": False}
+            if "argument" in metadata:
                 made, default = typer.Argument(**settings), Parameter.empty if default is ... else default
             else:
-                made = typer.Option(*names, min=one.metadata["least"], **settings)
-            if one.metadata["read"]:
+                made = typer.Option(*(metadata["names"] or [name_of(field)]), min=metadata["least"], **settings)
+            if metadata["read"]:
                 kind, default = str | None, None
             elif int in kinds_of(kind):  # a word that stands for a number is for Python alone
                 kind = int | None
-            yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made])
+            yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made])
 
 
 def _gathered(group: Any, values: dict[str, Any]) -> Any:
     """The group with these values. Wrong usage is a typer.BadParameter."""
     chosen: dict[str, Any] = {}
-    for one in fields(group):
-        if is_dataclass(one.type):
-            chosen[one.name] = _gathered(one.type, values)
-        elif one.metadata:
-            chosen[one.name] = _value(one, values[one.name])
+    for field in fields(group):
+        if is_dataclass(field.type):
+            chosen[field.name] = _gathered(field.type, values)
+        elif field.metadata:
+            chosen[field.name] = _value(field, values[field.name])
     try:
         return group(**chosen)
     except BertcliError as error:  # options that contradict each other
-        named = [name_of(one) for one in fields(group) if one.metadata and chosen[one.name] not in (None, one.default)]
+        named = [name_of(field) for field in options_of(group) if chosen[field.name] not in (None, field.default)]
         hint = ", ".join(name for name in named if name in str(error))
         raise typer.BadParameter(str(error), param_hint=hint or None) from None
 
 
-def _value(one: Field[Any], value: Any) -> Any:
-    if not one.metadata["read"]:
+def _value(field: Field[Any], value: Any) -> Any:
+    if not field.metadata["read"]:
         return value
     try:
-        return one.default if value is None else one.metadata["read"](value)
+        return field.default if value is None else field.metadata["read"](value)
     except ValueError as error:
-        raise wrong(name_of(one), str(error)) from None
+        raise wrong(name_of(field), str(error)) from None
 
 
 @contextmanager

@@ -49,7 +49,7 @@ class FieldOptions:
     )
 
 
-def classify(job: Job, wanted: Classify, given: FieldOptions) -> None:
+def classify(job: Job, wanted: Classify, fields: FieldOptions) -> None:
     """Label texts, or say whether one text follows another.
 
     bertcli classify "I loved every minute of it."
@@ -76,17 +76,17 @@ def classify(job: Job, wanted: Classify, given: FieldOptions) -> None:
     With --label-column each record has "true_label", and a report follows the
     table, or is printed on stdout with -o; with --format json or jsonl on stderr.
     """
-    own = "choices" if given.choices else "candidates" if wanted.candidates is not None else ""
+    own = "choices" if fields.choices else "candidates" if wanted.candidates is not None else ""
     sample = None if own else MASKED_SAMPLE if wanted.head == "nsp" else SENTIMENT_SAMPLE
-    if own and given.label_column is not None:
+    if own and fields.label_column is not None:
         raise wrong("--label-column", "accuracy is for the model's own labels.")
-    job, choices = _choices(job) if given.choices else (job, None)
-    wanted, options = replace(wanted, choices=choices), {**by_name(given), "--choices": choices}
+    job, choices = _choices(job) if fields.choices else (job, None)
+    wanted, options = replace(wanted, choices=choices), {**by_name(fields), "--choices": choices}
     run = job.begin(f"classify --{own}" if own else "classify", wanted, options, sample=sample, endings=TABLES)
     from bertcli.tasks.classify import Accuracy, plan
     from bertcli.tasks.run import results
 
-    accuracy = Accuracy.of(run.model, wanted.head) if given.label_column else None
+    accuracy = Accuracy.of(run.model, wanted.head) if fields.label_column else None
     table = Table(PRINTED, _printed_rows) if job.output.output is None else Table(COLUMNS, _rows)
     progress = run.records(partial(results, plan(run.model, run.wanted)), table, accuracy)
     if accuracy:
@@ -96,9 +96,8 @@ def classify(job: Job, wanted: Classify, given: FieldOptions) -> None:
 
 def _choices(job: Job) -> tuple[Job, list[str]]:
     """The job with its texts, and the choices that follow the text among its arguments."""
-    given = job.texts.texts or []
-    texts = None if job.texts.input else given[:1]
-    choices = given if texts is None else given[1:]
+    arguments = job.texts.texts or []
+    texts, choices = (None, arguments) if job.texts.input else (arguments[:1], arguments[1:])
     if not choices:
         raise wrong("--choices", "give the text and after it the choices; with --input only the choices.")
     return replace(job, texts=replace(job.texts, texts=texts)), choices

@@ -7,10 +7,8 @@ from bertcli.analysis.options import Cut
 from bertcli.cli.options import InputOptions, ModelOptions, ThreadOptions, argument, wrong
 from bertcli.cli.views import DocumentOptions, begin, show_document
 from bertcli.errors import BertcliError
-from bertcli.files import PAGE
+from bertcli.files import PAGE, SEVERAL, ending_of
 from bertcli.tasks import option
-
-ARRAYS = (".npz", ".safetensors")
 
 
 @dataclass(frozen=True)
@@ -51,23 +49,23 @@ def diff(
     different architectures are compared layer by layer (linear CKA over all
     tokens; give many).
     """
-    given = list(begin(texts, threads, shown.output, (PAGE, ".json")))
-    if any(pair is not None for _, pair, *_ in given):
+    rows = list(begin(texts, threads, shown.output, (PAGE, ".json")))
+    if any(pair is not None for _, pair, *_ in rows):
         raise wrong("--text-pair", "texts are compared one by one, without pairs.")
-    from bertcli.analysis import diff as views
+    from bertcli.analysis.diff import Diff, diff, diff_page
     from bertcli.model import load
     from bertcli.report.progress import counted
 
     model = load(models.model, revision=models.revision, **models.fetching)
-    are_arrays = Path(models.other).suffix.lower() in ARRAYS and not Path(models.other).is_dir()
+    are_arrays = ending_of(models.other) in SEVERAL and not Path(models.other).is_dir()
     other = models.other if are_arrays else load(models.other, **models.fetching)
     for compared in (model, other):
         if not isinstance(compared, str):
             compared.note_layers_after("compared")
-    several = counted([text.text for text in given], "diff", "texts", len(given))
-    found = views.diff(model, other, several, tolerance=wanted.tolerance, max_length=wanted.max_length)
-    if wanted.check and isinstance(found, views.Similarity):
+    several = counted([text.text for text in rows], "diff", "texts", len(rows))
+    view = diff(model, other, several, tolerance=wanted.tolerance, max_length=wanted.max_length)
+    if wanted.check and not isinstance(view, Diff):
         raise BertcliError(f"{model.name} and {models.other} have different steps, which --check cannot compare.")
-    show_document(found, shown, views.diff_page)
-    if wanted.check and isinstance(found, views.Diff) and found.first is not None:
-        raise BertcliError(f"{found.first} is the first step beyond the tolerance of {wanted.tolerance:g}.")
+    show_document(view, shown, diff_page)
+    if wanted.check and isinstance(view, Diff) and view.first is not None:
+        raise BertcliError(f"{view.first} is the first step beyond the tolerance of {wanted.tolerance:g}.")

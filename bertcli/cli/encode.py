@@ -198,7 +198,7 @@ def _sparse(run: Run[Encode], storage: StorageOptions) -> "tuple[PreparedTask[An
 
     output = run.job.output
     words = storage.tokens or (output.output is None and output.format == "table")
-    shared = {one.name: getattr(run.wanted, one.name) for one in fields(Prepared)}
+    shared = {field.name: getattr(run.wanted, field.name) for field in fields(Prepared)}
     task = plan(run.model, EncodeSparse(**shared, words=words))
     return task, run.model.config.vocab_size, Table(SPARSE_COLUMNS, _sparse_rows)
 

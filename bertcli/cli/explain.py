@@ -5,12 +5,7 @@ from typing import TYPE_CHECKING
 
 from bertcli.analysis.options import Explain
 from bertcli.cli.job import open_model
-from bertcli.cli.options import (
-    InputOptions,
-    ModelOptions,
-    OutputOptions,
-    ThreadOptions,
-)
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, ThreadOptions
 from bertcli.cli.views import begin, sample_for, show_each
 from bertcli.files import PAGE, RECORDS
 
@@ -43,20 +38,20 @@ def explain(
     terminal words are blue for, red against; a .html file is a page of all
     texts.
     """
-    given = begin(texts, threads, output.output, (*RECORDS, PAGE))
+    source = begin(texts, threads, output.output, (*RECORDS, PAGE))
     opened = open_model(model, sample_for(wanted, texts))
-    from bertcli.analysis import explain as views
+    from bertcli.analysis.explain import explain_page, explanations
 
-    found = views.explanations(opened, given, wanted)
-    show_each(found, "explain", given, output, _show, partial(views.explain_page, model=opened.name))
+    views = explanations(opened, source, wanted)
+    show_each(views, "explain", source, output, _show, partial(explain_page, model=opened.name))
 
 
-def _show(one: "Explanation") -> None:
+def _show(view: "Explanation") -> None:
     from bertcli.report import Mark, print_marked
     from bertcli.report.documents import print_document
 
-    for text, words in one.texts():
+    for text, words in view.texts():
         marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.2f}") for word, shade in words]
         print_marked(text, marks)
     print()
-    print_document(one.document(), "table")
+    print_document(view.document(), "table")

@@ -41,7 +41,7 @@ def fill_mask(job: Job, wanted: FillMask) -> None:
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     for mask in record["masks"]:
-        for found in mask["predictions"]:
-            token = found["token"]
+        for word in mask["predictions"]:
+            token = word["token"]
             id = " ".join(map(str, token)) if isinstance(token, list) else token
-            yield record["index"], mask["position"], found["score"], found["token_str"], id, found["sequence"]
+            yield record["index"], mask["position"], word["score"], word["token_str"], id, word["sequence"]

@@ -26,11 +26,11 @@ def heads(
     the result as it is: near 0 the model does without the head here, though
     perhaps only because another one does the same.
     """
-    given = list(begin(texts, threads, shown.output, (PAGE, ".json")))
+    rows = list(begin(texts, threads, shown.output, (PAGE, ".json")))
     opened = open_model(model, sample_for(wanted, texts) if wanted.ablate else MASKED_SAMPLE)
-    from bertcli.analysis import heads as views
+    from bertcli.analysis.heads import heads, heads_page
+    from bertcli.files.texts import Texts
     from bertcli.report.progress import counted
 
-    several = counted([text.text for text in given], "heads", "texts", len(given))
-    found = views.heads(opened, several, **{**vars(wanted), "pairs": [text.pair for text in given]})
-    show_document(found, shown, views.heads_page)
+    source = Texts(counted(rows, "heads", "texts", len(rows)))
+    show_document(heads(opened, source, **vars(wanted)), shown, heads_page)

@@ -161,8 +161,8 @@ class Run(Generic[W]):
         file = str(self.job.output.output)
         if self.job.ending in RECORDS:
             return RecordForm(file)
-        given = {"id": "--id-column", "true_label": "--label-column"}
-        keys = [key for key, option in given.items() if self.options.get(option) is not None]
+        columns = {"id": "--id-column", "true_label": "--label-column"}
+        keys = [key for key, option in columns.items() if self.options.get(option) is not None]
         return TableForm(file, table, [*keys, "error"])  # always there, as --keep-going may come with --resume
 
     def vectors(self, form: "VectorForm", begin: Begin[Any]) -> None:
@@ -308,7 +308,7 @@ def read_texts(
     files = options.input or []
     if options.texts and files:
         raise wrong("--input", f"give {called}s or --input, not both.")
-    named = {one.name: name_of(one) for one in fields(options)}
+    named = {field.name: name_of(field) for field in fields(options)}
     column, pair_column, pair = (named[name] for name in ("column", "pair_column", "text_pair"))
     if options.text_pair is not None and options.pair_column is not None:
         raise wrong(pair_column, f"give {pair} or {pair_column}, not both.")
@@ -320,7 +320,8 @@ def read_texts(
     }
     if options.format_in != "txt" and (options.texts or STANDARD_INPUT not in (files or [STANDARD_INPUT])):
         raise wrong("--format-in", "this is for standard input; a file's ending says it.")
-    if names := [name for name, value in columns.items() if value is not None]:
+    names = [name for name, value in columns.items() if value is not None]
+    if names:
         from bertcli.files.inputs import takes_columns
 
         if options.texts or not takes_columns(files, options.format_in):
@@ -336,15 +337,13 @@ def read_texts(
         raise wrong(called.upper(), f"give a {called}, a file with --input, or pipe {called}s in, one per line.")
     from bertcli.files.inputs import from_files
 
-    found = from_files(
+    texts = from_files(
         files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,
         id_column=id_column, label_column=label_column, keep_going=keep_going, options=(column, pair_column),
         format_in=options.format_in,
     )  # fmt: skip
-    if output.output is not None and any(_is_same(file, output.output) for file in found.files or ()):
-        raise BertcliError(f"Cannot write {output.output}: the texts are read from it; choose another --output.")
-    return found
-
-
-def _is_same(file: str, other: str) -> bool:
-    return Path(file).exists() and Path(other).exists() and Path(file).samefile(other)
+    if output.output is not None and os.path.exists(output.output):
+        existing = [file for file in texts.files or () if os.path.exists(file)]
+        if any(os.path.samefile(file, output.output) for file in existing):
+            raise BertcliError(f"Cannot write {output.output}: the texts are read from it; choose another --output.")
+    return texts

@@ -29,18 +29,18 @@ def lens(
     early layer may know more than it can say through it. A .html file is a page
     of all texts.
     """
-    given = begin(texts, threads, output.output, (*RECORDS, PAGE))
+    source = begin(texts, threads, output.output, (*RECORDS, PAGE))
     opened = open_model(model, MASKED_SAMPLE)
-    from bertcli.analysis import lens as views
+    from bertcli.analysis.lens import lens_page, lenses
 
-    found = views.lenses(opened, given, wanted)
-    show_each(found, "lens", given, output, _show, partial(views.lens_page, model=opened.name))
+    views = lenses(opened, source, wanted)
+    show_each(views, "lens", source, output, _show, partial(lens_page, model=opened.name))
 
 
-def _show(one: "Lens") -> None:
+def _show(view: "Lens") -> None:
     from bertcli.report import visible
     from bertcli.report.documents import print_document
 
-    print(visible(one.text))
+    print(visible(view.text))
     print()
-    print_document(one.document(), "table")
+    print_document(view.document(), "table")

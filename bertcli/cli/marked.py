@@ -31,12 +31,12 @@ def mark(start: int, end: int, label: str, score: float) -> Mark:
 def apart(marks: Iterable[Mark]) -> list[Mark]:
     """Those that overlap none of those before them, in the order of the text."""
     kept: list[Mark] = []
-    for one in marks:
-        place = bisect(kept, one)
-        after_others = place == 0 or kept[place - 1].end <= one.start
-        before_others = place == len(kept) or one.end <= kept[place].start
-        if one.start < one.end and after_others and before_others:
-            kept.insert(place, one)
+    for candidate in marks:
+        place = bisect(kept, candidate)
+        after_others = place == 0 or kept[place - 1].end <= candidate.start
+        before_others = place == len(kept) or candidate.end <= kept[place].start
+        if candidate.start < candidate.end and after_others and before_others:
+            kept.insert(place, candidate)
     return kept
 
 

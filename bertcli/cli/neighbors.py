@@ -39,19 +39,18 @@ def neighbors(model: ModelOptions, output: OutputOptions, wanted: NeighborsOptio
     A word must be a single piece of the vocabulary; for a word of several
     pieces the error message lists them.
     """
-    source = read_texts(
-        InputOptions(texts=wanted.words, input=[wanted.input] if wanted.input else None), output, called="word"
-    )
+    words = InputOptions(texts=wanted.words, input=[wanted.input] if wanted.input else None)
+    source = read_texts(words, output, called="word")
     from bertcli.files.forms import record_output
 
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
         opened = open_model(model, MASKED_SAMPLE)
         from bertcli.tasks.neighbors import neighbors
 
-        for record in neighbors(opened, (one.text for one in source), top_k=wanted.top_k):
+        for record in neighbors(opened, (word.text for word in source), top_k=wanted.top_k):
             write(record)
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    for found in record["neighbors"]:
-        yield record["token"], found["token"], found["id"], found["cosine"]
+    for neighbor in record["neighbors"]:
+        yield record["token"], neighbor["token"], neighbor["id"], neighbor["cosine"]

@@ -24,24 +24,24 @@ def argument(default: Any, metavar: str, help: str) -> Any:
 
 def options_of(group: Any) -> list[Field[Any]]:
     """The fields of a group, or of its class, that the command line sets."""
-    return [one for one in fields(group) if one.metadata]
+    return [member for member in fields(group) if member.metadata]
 
 
-def name_of(one: Field[Any]) -> str:
+def name_of(member: Field[Any]) -> str:
     """The name on the command line of a group's field."""
-    names = one.metadata.get("names") or [f"--{one.name.replace('_', '-')}"]
+    names = member.metadata.get("names") or [f"--{member.name.replace('_', '-')}"]
     return str(names[-1]).partition("/")[0]
 
 
 def by_name(group: Any) -> dict[str, Any]:
     """The values of a group's options by their names on the command line, lists as they are written there."""
-    values = {name_of(one): getattr(group, one.name) for one in options_of(group)}
+    values = {name_of(member): getattr(group, member.name) for member in options_of(group)}
     return {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def changed(group: Any) -> list[str]:
     """The names of a group's options that do not have their defaults."""
-    return [name_of(one) for one in options_of(group) if getattr(group, one.name) != one.default]
+    return [name_of(member) for member in options_of(group) if getattr(group, member.name) != member.default]
 
 
 def wrong(names: str, why: str) -> typer.BadParameter:

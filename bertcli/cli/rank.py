@@ -51,20 +51,20 @@ class _Job(Job):
     texts: _Documents
 
     def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> "Texts":
-        asked = self.texts
-        if asked.query_column is not None:
-            if asked.texts:
+        options = self.texts
+        if options.query_column is not None:
+            if options.texts:
                 raise wrong("QUERY", "give the query or --query-column, not both.")
-            rows = _Rows(None, asked.input, asked.format_in, asked.query_column, None, asked.column or "text")
+            rows = _Rows(None, options.input, options.format_in, options.query_column, None, options.column or "text")
             return read_texts(rows, self.output, keep_going=keep_going, called="row")
-        if not asked.texts:
+        if not options.texts:
             raise wrong("QUERY", "give the query, or the field that holds it (--query-column).")
-        query, *documents = asked.texts
-        single = InputOptions(documents or None, asked.input, asked.format_in, asked.column)
-        found = read_texts(single, self.output, keep_going=keep_going, called="document")
+        query, *documents = options.texts
+        single = InputOptions(documents or None, options.input, options.format_in, options.column)
+        source = read_texts(single, self.output, keep_going=keep_going, called="document")
         from bertcli.tasks.rank import WithQuery
 
-        return WithQuery(query, found)
+        return WithQuery(query, source)
 
 
 def rank(job: _Job, wanted: Rank) -> None:

@@ -71,10 +71,10 @@ def search_stored(search: SearchOptions, job: Job, wanted: Encode, id_column: st
 
     model = open_model(job.model, SENTENCE_SAMPLE, job.engine)
     _check_model(model, stored)
-    found = nearest(encode(model, queries, wanted), stored, search.top_k or TOP_K)
-    hits = _hits(found, stored, source, whole=bool(job.texts.input))
+    neighbors = nearest(encode(model, queries, wanted), stored, search.top_k or TOP_K)
+    hits = _hits(neighbors, stored, source, whole=bool(job.texts.input))
     with record_output(output.format, output.output, Table(COLUMNS, _cells)) as write:
-        for query, rows, scores in zip(queries, found.rows.tolist(), found.scores.tolist(), strict=True):
+        for query, rows, scores in zip(queries, neighbors.rows.tolist(), neighbors.scores.tolist(), strict=True):
             best = [{"row": row, "score": score, **hits[row]} for row, score in zip(rows, scores, strict=True)]
             write({"query": query, "nearest": best})
 
@@ -101,13 +101,13 @@ def _source(job: Job, id_column: str | None, stored: StoredVectors) -> Texts | N
     return from_files([str(stored.file)], id_column="id" if "id" in stored.arrays else None, keep_going=True)
 
 
-def _hits(found: Nearest, stored: StoredVectors, source: Texts | None, whole: bool) -> dict[int, dict[str, Any]]:
+def _hits(neighbors: Nearest, stored: StoredVectors, source: Texts | None, whole: bool) -> dict[int, dict[str, Any]]:
     """What is known of rows: which chunk of a text each is, if it is one, then id and text; `whole`: of whole texts."""
-    rows = np.unique(found.rows).tolist()
-    *origins, last = stored.origins([*rows, found.of - 1], found.of) or [{}] * (len(rows) + 1)
+    rows = np.unique(neighbors.rows).tolist()
+    *origins, last = stored.origins([*rows, neighbors.of - 1], neighbors.of) or [{}] * (len(rows) + 1)
     numbers = [origin.get("index", row) if whole else row for row, origin in zip(rows, origins, strict=True)]
-    count = last.get("index", found.of - 1) + 1 if whole else found.of
-    held = f"{stored.file} has {found.of:,} rows{f' of {count:,} texts' if count != found.of else ''}"
+    count = last.get("index", neighbors.of - 1) + 1 if whole else neighbors.of
+    held = f"{stored.file} has {neighbors.of:,} rows{f' of {count:,} texts' if count != neighbors.of else ''}"
     texts = _texts(source, set(numbers), count, held) if source else {}
     hits: dict[int, dict[str, Any]] = {}
     for row, number, origin in zip(rows, numbers, origins, strict=True):
@@ -121,13 +121,13 @@ def _hits(found: Nearest, stored: StoredVectors, source: Texts | None, whole: bo
 
 def _texts(source: Texts, numbers: Collection[int], count: int, held: str) -> dict[int, Text]:
     """The texts of these numbers; BertcliError when there are not as many as the file was made from."""
-    found, number = {}, 0
+    texts, number = {}, 0
     for number, text in enumerate(source, 1):
         if number - 1 in numbers:
-            found[number - 1] = text
+            texts[number - 1] = text
     if number != count:
         raise BertcliError(f"{held} and --input {number:,} texts: give the file it was made from.")
-    return found
+    return texts
 
 
 def _cells(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

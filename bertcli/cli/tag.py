@@ -71,6 +71,6 @@ def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
 
 
 def _passage(record: Mapping[str, Any]) -> Passage:
-    found = record.get("entities", ())
-    marks = [mark(entity["start"], entity["end"], _label(entity), entity["score"]) for entity in found]
+    entities = record.get("entities", ())
+    marks = [mark(entity["start"], entity["end"], _label(entity), entity["score"]) for entity in entities]
     return Passage("", record["text"] or "", marks)
