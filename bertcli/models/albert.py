@@ -7,10 +7,11 @@ from bertcli.errors import BertcliError
 from bertcli.models import Family, electra
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, BertConfig
 from bertcli.models.config import activation, choice, count, layers
-from bertcli.network import encoder, part, parts, setting
+from bertcli.network import encoder, part, parts
 from bertcli.network.encoder import EncoderLayer, Linear
 from bertcli.network.heads import (
     Classifier,
+    MaskedLM,
     MultipleChoice,
     Network,
     NextSentence,
@@ -32,12 +33,6 @@ class Encoder(encoder.Encoder):
     layers: tuple[EncoderLayer[None], ...] = parts("L", shared="groups")
 
 
-class MaskedLM(electra.MaskedLM):
-    """LayerNorm(act(x Wᵀ + b)) E_tokᵀ + bias, back at the width of the embeddings"""
-
-    activation: str = setting("hidden_act")
-
-
 class SentenceOrder(NextSentence):
     """Two logits from the pooled vector: 0 is in order, 1 is swapped"""
 
@@ -48,7 +43,7 @@ class Albert(Network):
     embeddings: Embeddings = part()
     encoder: Encoder = part()
     pooler: Pooler | None = part()
-    mlm: MaskedLM | None = part()
+    mlm: MaskedLM | None = part(features="E")
     sop: SentenceOrder | None = part()
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()

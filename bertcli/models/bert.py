@@ -24,7 +24,7 @@ class Bert(Network):
     embeddings: Embeddings = part()
     encoder: Encoder = part()
     pooler: Pooler | None = part()
-    mlm: MaskedLM | None = part()
+    mlm: MaskedLM | None = part(features="H")
     nsp: NextSentence | None = part()
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()

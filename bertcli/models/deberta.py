@@ -16,17 +16,8 @@ from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
 from bertcli.models.config import Config, activation, choice, count, eps, layers, texts
 from bertcli.network import Module, encoder, heads, parameter, part, parts, setting
 from bertcli.network.encoder import LayerNorm, Linear, aligned
-from bertcli.network.heads import Network, QuestionAnswering, TokenClassifier
-from bertcli.network.ops import (
-    add,
-    add_by_key,
-    add_by_query,
-    bucket_scores,
-    convolve,
-    embed,
-    gather,
-    scores,
-)
+from bertcli.network.heads import MaskedLM, Network, QuestionAnswering, TokenClassifier
+from bertcli.network.ops import add, add_by_key, add_by_query, bucket_scores, convolve, embed, gather, scores
 from bertcli.network.rotary import NewNorm
 
 
@@ -134,14 +125,6 @@ class Encoder(encoder.Layers[Relative]):
         return batch, Relative(embeddings, queries, batch.positions, rows)
 
 
-class MaskedLM(heads.MaskedLM):
-    """BERT's, at the width of the embeddings"""
-
-    transform: Linear = part(outputs="E", inputs="H")
-    norm: LayerNorm = part(features="E")
-    decoder: Array = parameter("V E", tied="embeddings.token")
-
-
 class Classifier(heads.FirstTokenClassifier):
     """act(X[CLS] Wᵀ + b) W_cᵀ + b_c"""
 
@@ -153,7 +136,7 @@ class Deberta(Network):
 
     embeddings: Embeddings = part()
     encoder: Encoder = part()
-    mlm: MaskedLM | None = part()
+    mlm: MaskedLM | None = part(features="E")
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
     qa: QuestionAnswering | None = part()

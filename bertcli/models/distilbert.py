@@ -38,7 +38,7 @@ class DistilBert(Network):
 
     embeddings: Embeddings = part()
     encoder: Encoder = part()
-    mlm: MaskedLM | None = part()
+    mlm: MaskedLM | None = part(features="H")
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
     qa: QuestionAnswering | None = part()

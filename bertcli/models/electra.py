@@ -10,7 +10,7 @@ from bertcli.engine.seam import Array
 from bertcli.models import Family
 from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, BertConfig
 from bertcli.models.config import choice, count, layers
-from bertcli.models.roberta import FINE_TUNED
+from bertcli.models.roberta import FINE_TUNED, MaskedLM
 from bertcli.network import Module, encoder, fixed, heads, parameter, part, setting
 from bertcli.network.encoder import Encoder, LayerNorm, Linear
 from bertcli.network.heads import Network, QuestionAnswering, TokenClassifier
@@ -31,17 +31,8 @@ class Embeddings(encoder.Embeddings):
         return x if self.projection is None else self.projection(x)
 
 
-class MaskedLM(heads.MaskedLM):
-    """The generator's: LayerNorm(gelu(x Wᵀ + b)) E_tokᵀ + bias, back at the width of the embeddings"""
-
-    transform: Linear = part(outputs="E", inputs="H")
-    norm: LayerNorm = part(features="E")
-    decoder: Array = parameter("V E", tied="embeddings.token")
-    activation: str = fixed("gelu")
-
-
 class ReplacedTokens(Module):
-    """The discriminator's: one logit for every token; above 0, it takes the token for a replaced one"""
+    """One logit for every token; above 0, it takes the token for a replaced one"""
 
     dense: Linear = part(outputs="H", inputs="H")
     output: Linear = part(outputs="1", inputs="H")
@@ -63,8 +54,8 @@ class Electra(Network):
 
     embeddings: Embeddings = part()
     encoder: Encoder = part()
-    mlm: MaskedLM | None = part()
-    rtd: ReplacedTokens | None = part()
+    mlm: MaskedLM | None = part(features="E")  # the generator's
+    rtd: ReplacedTokens | None = part()  # the discriminator's
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
     qa: QuestionAnswering | None = part()

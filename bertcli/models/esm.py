@@ -58,7 +58,7 @@ class Esm(NormedNetwork):
     embeddings: Embeddings = part()
     encoder: Encoder = part()
     pooler: Pooler | None = part()
-    mlm: MaskedLM | None = part()
+    mlm: MaskedLM | None = part(features="H")
     classifier: FirstTokenClassifier | None = part()
     token_classifier: TokenClassifier | None = part()
 

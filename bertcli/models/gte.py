@@ -28,7 +28,7 @@ class Gte(NomicBert):
     """Token ids to hidden states, with heads to apply to them"""
 
     encoder: Encoder = part()
-    mlm: MaskedLM | None = part()
+    mlm: MaskedLM | None = part(features="H")
 
 
 class GteConfig(OneRopeConfig):

@@ -70,7 +70,7 @@ class MPNet(Network):
     embeddings: Embeddings = part()
     encoder: Encoder = part()
     pooler: Pooler | None = part()
-    mlm: MaskedLM | None = part()
+    mlm: MaskedLM | None = part(features="H")
     classifier: FirstTokenClassifier | None = part()
     token_classifier: TokenClassifier | None = part()
     qa: QuestionAnswering | None = part()

@@ -51,7 +51,7 @@ class NomicBert(Network):
     embeddings: Embeddings = part()
     encoder: Encoder = part()
     pooler: Pooler | None = part()
-    mlm: MaskedLM | None = part()
+    mlm: MaskedLM | None = part(features="H")
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
 

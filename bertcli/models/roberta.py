@@ -48,7 +48,7 @@ class Roberta(Network):
     embeddings: Embeddings = part()
     encoder: Encoder = part()
     pooler: Pooler | None = part()
-    mlm: MaskedLM | None = part()
+    mlm: MaskedLM | None = part(features="H")
     classifier: FirstTokenClassifier | None = part()
     token_classifier: TokenClassifier | None = part()
     qa: QuestionAnswering | None = part()

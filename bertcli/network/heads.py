@@ -101,11 +101,11 @@ class Pooler(Module):
 
 
 class MaskedLM(Module):
-    """LayerNorm(act(x Wᵀ + b)) E_tokᵀ + bias"""
+    """LayerNorm(act(x Wᵀ + b)) E_tokᵀ + bias, as wide as the embeddings (features)"""
 
-    transform: Linear = part(outputs="H", inputs="H")
-    norm: LayerNorm = part(features="H")
-    decoder: Array = parameter("V H", tied="embeddings.token")
+    transform: Linear = part(outputs="features", inputs="H")
+    norm: LayerNorm = part(features="features")
+    decoder: Array = parameter("V features", tied="embeddings.token")
     bias: Array = parameter("V")
     activation: str = setting("hidden_act")
 
