@@ -15,16 +15,12 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertcli.engine.blas import avx512, can_be_set, forget_choices
-from bertcli.engine.seam import Integers
+from bertcli.engine.seam import Array, Integers
 from bertcli.engine.threads import each, sharing, thread_count
 
 forget_choices()  # NumPy is loaded
-
-Array = NDArray[np.float32]
-Index = tuple[slice, ...]
 
 BLOCK = 1 << 17  # numbers processed at a time: few enough for the caches, many enough to keep lock contention low
 SQUARES = 64  # summed at a time; hidden sizes that are not a multiple of it: all at once
@@ -181,7 +177,7 @@ ACTIVATIONS = {
 }
 
 
-def _blocks(x: Array) -> list[Index]:
+def _blocks(x: Array) -> list[tuple[slice, ...]]:
     """Blocks of x, cut across the axis with the largest stride, so that each lies together in memory."""
     if x.size <= BLOCK:
         return [(slice(None),) * x.ndim]

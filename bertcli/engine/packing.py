@@ -71,11 +71,8 @@ class SameLength(NamedTuple):
         if self.sentences > 1:
             return self
         query, key = self.queries.start, self.keys.start
-        return SameLength(
-            1,
-            slice(query + queries.start, query + queries.stop),
-            slice(key + keys.start, key + keys.stop),
-        )
+        some_keys = slice(key + keys.start, key + keys.stop)
+        return SameLength(1, slice(query + queries.start, query + queries.stop), some_keys)
 
     def cut(self, sentences: int) -> "Iterator[SameLength]":
         """The same group in parts of at most this many sentences."""

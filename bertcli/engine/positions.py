@@ -106,7 +106,10 @@ def by_bucket(values: Array, queries: Integers, keys: Integers, buckets: int, fa
     if _is_run(queries) and _is_run(keys):
         index = log_bucket(_distances(queries, keys), buckets, values.shape[-1], farthest)
         spread = np.take(values, index, axis=-1)[..., len(keys) - 1 :]
-        return _skewed(spread, (len(queries), len(keys)), query=not of_keys, key=of_keys)
+        row, distance = spread.strides[-2:]  # one query further is one distance more, one key further is one less
+        steps = (distance, row - distance) if of_keys else (row + distance, -distance)
+        shape = (*spread.shape[:-2], len(queries), len(keys))
+        return as_strided(spread, shape, (*spread.strides[:-2], *steps), writeable=False)
     index = log_bucket(queries[:, None] - keys, buckets, values.shape[-1], farthest)
     if of_keys:
         return np.take_along_axis(values, index.T[None, None], axis=-1).swapaxes(-1, -2)
@@ -115,16 +118,6 @@ def by_bucket(values: Array, queries: Integers, keys: Integers, buckets: int, fa
 
 def _distances(queries: Integers, keys: Integers) -> Integers:
     return np.arange(queries[0] - keys[-1], queries[-1] - keys[0] + 1)
-
-
-def _skewed(x: Array, shape: tuple[int, int], *, query: bool, key: bool) -> Array:
-    """[…, query, key] from a value for each distance: one query further is one distance more, one key further less.
-
-    The rows of x are queries if `query` is true, keys if `key` is.
-    """
-    row, distance = x.strides[-2:]
-    strides = (*x.strides[:-2], query * row + distance, key * row - distance)
-    return as_strided(x, (*x.shape[:-2], *shape), strides, writeable=False)
 
 
 def log_bucket(distance: Integers, buckets: int, table: int, farthest: int) -> Integers:

@@ -45,9 +45,8 @@ class Watcher(Protocol):
     def module(self, module: "Module", arguments: tuple[Any, ...], keywords: dict[str, Any]) -> "Array": ...
 
 
-_current: ContextVar[Watcher | None] = ContextVar(
-    "watcher", default=None
-)  # a context variable, so that a thread can be watched without the others
+# A context variable, so that a thread can be watched without the others.
+_current: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 
 @contextmanager

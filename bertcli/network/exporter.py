@@ -57,7 +57,7 @@ class Exporter(Tracer):
 
     def ran(self, ran: Ran) -> None:
         """Add the nodes of an op."""
-        rule: rules.Rule | None = getattr(rules, ran.op.name, None)
+        rule: Callable[..., str] | None = getattr(rules, ran.op.name, None)
         if rule is None:
             raise RuntimeError(f"The op {ran.op.name} has no ONNX rule.")
         names = argument_names(ran.op)[: len(ran.operands)]

@@ -105,7 +105,22 @@ class ByQuery(Texts):
         super().__init__(pairs, pairs.waiting, pairs.files, pairs.share, pairs.at_hand, shard=pairs.shard)
 
     def __iter__(self) -> Iterator[Text]:
-        return _together(super().__iter__())
+        """The pairs; a row that cannot be read counts as one of the query before it."""
+        query: str | None = None
+        earlier: set[str] = set()
+        for text in super().__iter__():
+            if text.error:
+                yield text._replace(text=text.text or query or "")
+                continue
+            if text.text != query:
+                if text.text in earlier:
+                    raise BertcliError(
+                        f"{text.place or 'The documents'}: the query {shown(text.text)} comes again after another one; "
+                        "a query's documents must stand together, so sort them by query."
+                    )
+                query = text.text
+                earlier.add(query)
+            yield text
 
     def may_part(self, before: Text, after: Text) -> bool:
         """Between queries."""
@@ -120,25 +135,6 @@ class ByQuery(Texts):
             held = held[begin:] if begin else []
         if held:
             yield held
-
-
-def _together(pairs: Iterator[Text]) -> Iterator[Text]:
-    """The same pairs; a row that cannot be read counts as one of the query before it."""
-    query: str | None = None
-    earlier: set[str] = set()
-    for text in pairs:
-        if text.error:
-            yield text._replace(text=text.text or query or "")
-            continue
-        if text.text != query:
-            if text.text in earlier:
-                raise BertcliError(
-                    f"{text.place or 'The documents'}: the query {shown(text.text)} comes again after another one; a "
-                    "query's documents must stand together, so sort them by query."
-                )
-            query = text.text
-            earlier.add(query)
-        yield text
 
 
 @dataclass(frozen=True, eq=False)

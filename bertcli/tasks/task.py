@@ -186,8 +186,8 @@ def length_limit(model: Opened, max_length: int | None) -> int:
     """The number of tokens at which texts are cut: `max_length`, else the smallest of the model's own limits."""
     positions = model.config.max_tokens
     if max_length is None:
-        own = (model.tokenizer.model_max_length, read_limit(model.path) if model.path else None)
-        max_length = min(positions, *(limit for limit in own if limit is not None), positions)
+        own = (positions, model.tokenizer.model_max_length, read_limit(model.path) if model.path else None)
+        max_length = min(limit for limit in own if limit is not None)
     check_whole("max_length", max_length)
     if max_length > positions:
         raise BertcliError(

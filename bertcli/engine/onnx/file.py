@@ -3,7 +3,6 @@
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import numpy as np
 
 import bertcli
-from bertcli.engine.onnx.graph import FLOAT, INPUTS, Graph, Tensor
+from bertcli.engine.onnx.graph import FLOAT, FLOAT16, INPUTS, INT64, Graph, Node, Tensor
 from bertcli.engine.onnx.session import runtime
 from bertcli.engine.seam import Array
 
@@ -40,14 +39,34 @@ class Export(NamedTuple):
     outputs: Mapping[str, Tensor]
     metadata: Mapping[str, str]
 
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes that the results depend on."""
+        return self.graph.needed([tensor.name for tensor in self.outputs.values()])
+
+    @property
+    def weights(self) -> dict[str, Array]:
+        """The weights that these nodes read."""
+        used = {name for node in self.nodes for name in node.inputs}
+        return {name: weight for name, weight in self.graph.weights.items() if name in used}
+
+    @property
+    def type(self) -> int:
+        """What weights are stored as: a number of onnx.TensorProto."""
+        return FLOAT16 if self.graph.half else FLOAT
+
+    def size(self, weight: Array) -> int:
+        """Bytes of a weight as it is stored."""
+        return weight.size * (2 if self.graph.half else 4)
+
 
 def check(export: Export) -> None:
     """Raise if onnx.checker finds a fault, in nodes, types or shapes. Weights count as inputs of their shape."""
     from onnx import checker, helper
 
     model = _without_weights(export)
-    for name, weight in _weights(export).items():
-        model.graph.input.append(helper.make_tensor_value_info(name, _type(export), weight.shape))
+    for name, weight in export.weights.items():
+        model.graph.input.append(helper.make_tensor_value_info(name, export.type, weight.shape))
     checker.check_model(model, full_check=True)
 
 
@@ -58,9 +77,9 @@ def write(export: Export, file: BinaryIO, beside: BinaryIO | None = None, locati
     model = _without_weights(export)
     offset = 0
     inside: list[tuple[bytes, Array]] = []  # weights, each after the bytes before its numbers
-    for name, weight in _weights(export).items():
-        tensor = TensorProto(name=name, dims=weight.shape, data_type=_type(export))
-        size = weight.size * (2 if export.graph.half else 4)
+    for name, weight in export.weights.items():
+        tensor = TensorProto(name=name, dims=weight.shape, data_type=export.type)
+        size = export.size(weight)
         if beside is None:
             head = tensor.SerializeToString() + _tag(_RAW_DATA, size)
             inside.append((_tag(_INITIALIZER, len(head) + size) + head, weight))
@@ -107,19 +126,15 @@ def quantize(file: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     made = file.with_name("quantized.onnx")
-    kinds = ["MatMul", "Gather"]
+    settings = {"per_channel": True, "reduce_range": True, "weight_type": QuantType.QInt8}
+    root, handler = logging.getLogger(), logging.NullHandler()
+    root.addHandler(handler)  # without any, `logging.warning` would set up logging for the whole program
     try:
-        with _root_logger_in_use():
-            quantize_dynamic(
-                file,
-                made,
-                op_types_to_quantize=kinds,
-                per_channel=True,
-                reduce_range=True,
-                weight_type=QuantType.QInt8,
-            )
+        quantize_dynamic(file, made, op_types_to_quantize=["MatMul", "Gather"], **settings)
     except OSError as error:
         raise OSError(error.errno, f"{error.strerror}, there or in {gettempdir()}, as quantizing needs both") from None
+    finally:
+        root.removeHandler(handler)
     os.replace(made, file)
     Path(f"{file}{DATA}").unlink(missing_ok=True)
 
@@ -156,17 +171,6 @@ def store_int8(file: Path) -> None:
     Path(f"{file}{DATA}").unlink(missing_ok=True)
 
 
-@contextmanager
-def _root_logger_in_use() -> Iterator[None]:
-    """Inside, `logging.warning` does not set up logging for the whole program, as it does where nothing handles it."""
-    root, handler = logging.getLogger(), logging.NullHandler()
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
-
-
 def newest_opset() -> int:
     """The newest version of operators that the installed onnx knows."""
     from onnx import defs
@@ -176,23 +180,20 @@ def newest_opset() -> int:
 
 def size_of_weights(export: Export) -> int:
     """Bytes of all weights as they are stored."""
-    return sum(weight.size for weight in _weights(export).values()) * (2 if export.graph.half else 4)
+    return sum(map(export.size, export.weights.values()))
 
 
 def _without_weights(export: Export) -> "onnx.ModelProto":
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import helper, numpy_helper
 
-    graph = export.graph
-    nodes = [*graph.needed([tensor.name for tensor in export.outputs.values()])]
+    graph, nodes = export.graph, export.nodes
     used = {name for node in nodes for name in node.inputs}
     proto = [helper.make_node(n.kind, n.inputs, [n.output], name=n.output, **n.attributes) for n in nodes]
     for name, tensor in export.outputs.items():
         proto.append(helper.make_node("Identity", [tensor.name], [name], name=name))
-    inputs = [
-        helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"]) for name in INPUTS if name in used
-    ]
+    inputs = [helper.make_tensor_value_info(name, INT64, ["batch", "sequence"]) for name in INPUTS if name in used]
     outputs = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, [dim.symbol or dim.size for dim in tensor.dims])
+        helper.make_tensor_value_info(name, FLOAT, [dim.symbol or dim.size for dim in tensor.dims])
         for name, tensor in export.outputs.items()
     ]
     constants = [numpy_helper.from_array(value, name) for name, value in graph.constants.items() if name in used]
@@ -206,18 +207,6 @@ def _without_weights(export: Export) -> "onnx.ModelProto":
     )
     helper.set_model_props(model, dict(export.metadata))
     return model
-
-
-def _weights(export: Export) -> dict[str, Array]:
-    nodes = export.graph.needed([tensor.name for tensor in export.outputs.values()])
-    used = {name for node in nodes for name in node.inputs}
-    return {name: weight for name, weight in export.graph.weights.items() if name in used}
-
-
-def _type(export: Export) -> int:
-    from onnx import TensorProto
-
-    return TensorProto.FLOAT16 if export.graph.half else TensorProto.FLOAT
 
 
 def _bytes(export: Export, weight: Array) -> Iterator[bytes]:

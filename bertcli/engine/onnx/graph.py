@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bertcli.engine.seam import Array
 
 IDS, SEGMENTS, MASK = INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # the names that every tool expects
-FLOAT, INT64 = 1, 7  # of onnx.TensorProto
+FLOAT, INT64, FLOAT16 = 1, 7, 10  # of onnx.TensorProto
 TRANSPOSED = ".T"  # ends the name of a parameter that is stored transposed
 
 

@@ -6,7 +6,7 @@ sentences are padded, and what reads a whole sentence has to leave the padding o
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,6 @@ from bertcli.errors import BertcliError
 
 FIRST, OFFSETS = "first", "offsets"  # in place of tensors: where sentences begin, without and with the end of the last
 LEAST = float(np.finfo(np.float32).min)  # added to what is to have no weight: with -inf, padding alone would give NaN
-
-
-class Rule(Protocol):
-    """Adds nodes for an op that is called with these tensors and settings; the name of the result."""
-
-    def __call__(self, graph: Graph, *tensors: Any, **settings: Any) -> str: ...
 
 
 def positions(graph: Graph) -> str:
