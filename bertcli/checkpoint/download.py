@@ -25,12 +25,13 @@ from bertcli.checkpoint.tensors import SINGLE_FILE, WEIGHT_FILES
 from bertcli.errors import BertcliError, first_line, shown
 
 ETAG = re.compile(r"[\w-]{1,128}", re.ASCII)  # becomes the name of a file below blobs/
-MODULE = r"(\w*\d_\w+/)?"  # the folder of a module of sentence-transformers, or none
+MODULE = r"(\w*\d_\w+/|)"  # the folder of a module of sentence-transformers, or none
 SMALL_FILES = re.compile(
     MODULE + r"(config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|sentence_[\w-]+_config)\.json"
     r"|(modules|config_sentence_transformers|router_config)\.json|artifact\.metadata",
     re.ASCII,
 )
+VOCABULARY = re.compile(MODULE + f"({'|'.join(map(re.escape, chain(*folders.TOKENIZER_FILES[1:])))})", re.ASCII)
 
 # Errors of the client's own HTTP library, which is another in each of its versions: known by name, not imported.
 BROKEN = {"RemoteProtocolError", "ReadError", "ChunkedEncodingError", "IncompleteRead"}
@@ -72,7 +73,8 @@ def _download(repos: list[str], revision: str | None, cache: Path, weights: bool
         hf_hub_download(repo, name, revision=commit, cache_dir=cache)
 
     for name in sorted(names):
-        if SMALL_FILES.fullmatch(name) or _is_vocabulary(name, names):
+        vocabulary = VOCABULARY.fullmatch(name)
+        if SMALL_FILES.fullmatch(name) or (vocabulary and f"{vocabulary[1]}tokenizer.json" not in names):
             fetch(name)
     if "modules.json" not in names:
         with suppress(errors.EntryNotFoundError):  # leaves the mark that it was asked for
@@ -94,14 +96,6 @@ def _check(repo: str, names: Collection[str], weights: bool) -> None:
         raise folders.lacks_weights(where, names)
     if not folders.has_tokenizer(own):
         raise folders.lacks_tokenizer(where, names)
-
-
-def _is_vocabulary(name: str, names: Collection[str]) -> bool:
-    """Whether a tokenizer is made from this file, as there is no tokenizer.json beside it."""
-    own = name.rpartition("/")[2]
-    folder = name.removesuffix(own)
-    in_place = re.fullmatch(MODULE, folder, re.ASCII) is not None and f"{folder}tokenizer.json" not in names
-    return in_place and own in chain(*folders.TOKENIZER_FILES)
 
 
 def _offered(repo: str, name: str, names: Collection[str]) -> str:

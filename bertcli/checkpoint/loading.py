@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -127,21 +128,22 @@ def _open(folder: Path) -> tuple[Config, Mapping[str, StoredTensor]]:
     return config, open_tensors(folder)
 
 
+@dataclass(eq=False)
 class _Loader:
     """The source of arrays for `build`: finds the tensor for a path, checks its shape, and records what it did."""
 
-    def __init__(
-        self, stored: Mapping[str, StoredTensor], config: Config, model_family: Family, partial: bool, advice: str
-    ) -> None:
-        self.stored = stored
-        self.config = config
-        self.family = model_family
-        self.partial = partial
-        self.advice = advice  # where tensors and configuration do not fit
-        self.prefix = model_family.prefix_in(stored)
-        self.taken: dict[str, TensorUse] = {}
-        self.arrays: dict[str, Array] = {}
-        self.whole: dict[str, Array] = {}  # tensors of which several parameters are parts
+    stored: Mapping[str, StoredTensor]
+    config: Config
+    family: Family
+    partial: bool
+    advice: str  # where tensors and configuration do not fit
+    taken: dict[str, TensorUse] = field(default_factory=dict)
+    arrays: dict[str, Array] = field(default_factory=dict)
+    whole: dict[str, Array] = field(default_factory=dict)  # tensors of which several parameters are parts
+
+    @cached_property
+    def prefix(self) -> str:
+        return self.family.prefix_in(self.stored)
 
     def __call__(self, request: Request) -> Array:
         if request.tied and not self._stored_apart(request.path, request.tied):

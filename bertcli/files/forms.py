@@ -5,7 +5,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from bertcli.files import RECORDS, check_output, ending_of, loaded
 from bertcli.files.records import Record, Table, printed
@@ -30,11 +30,10 @@ def _csv_row(cells: Iterable[Any]) -> bytes:
     return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"
 
 
-class RecordForm:
+class RecordForm(NamedTuple):
     """How records stand in a .json or .jsonl file."""
 
-    def __init__(self, file: str) -> None:
-        self._write = loaded(ending_of(file), "records")
+    file: str
 
     def arrays(self, records: Iterable[Record]) -> dict[str, bytes]:
         """What a shard holds of records."""
@@ -42,35 +41,34 @@ class RecordForm:
 
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""
-        self._write(stream, shards.lines())
+        loaded(ending_of(self.file), "records")(stream, shards.lines())
 
 
-class TableForm:
+class TableForm(NamedTuple):
     """How records stand in a .csv or .parquet file: the rows of their table, its numbers in full.
 
     `keys` of a record stand in each of its rows, too, "id" as the second column and others as the last.
     """
 
-    def __init__(self, file: str, table: Table, keys: Sequence[str]) -> None:
-        self._write = loaded(ending_of(file), "rows")
-        self._table = table
-        self._keys = keys
+    file: str
+    table: Table
+    keys: Sequence[str]
 
     def arrays(self, records: Iterable[Record]) -> dict[str, bytes]:
         """What a shard holds of records: their rows as JSON lines."""
         return {LINES: b"".join(json.dumps(row).encode() + b"\n" for record in records for row in self._rows(record))}
 
     def _rows(self, record: Record) -> Iterator[dict[str, Any]]:
-        more = {key: record.get(key) for key in self._keys}
-        for cells in self._table.cells(record):
-            yield dict(zip(self._table.keys, cells[:-1], strict=True)) | more
+        more = {key: record.get(key) for key in self.keys}
+        for cells in self.table.cells(record):
+            yield dict(zip(self.table.keys, cells[:-1], strict=True)) | more
 
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""
-        table, (first, *others) = self._table, self._table.keys
-        names = [first, *(["id"] if "id" in self._keys else []), *others, *(key for key in self._keys if key != "id")]
-        numbers = {key: column.number for key, column in zip(table.keys, table.columns, strict=True)}
-        self._write(stream, shards, names, numbers)
+        first, *others = self.table.keys
+        names = [first, *(["id"] if "id" in self.keys else []), *others, *(key for key in self.keys if key != "id")]
+        numbers = {key: column.number for key, column in zip(self.table.keys, self.table.columns, strict=True)}
+        loaded(ending_of(self.file), "rows")(stream, shards, names, numbers)
 
 
 @contextmanager

@@ -19,13 +19,10 @@ ROWS_READ, PREFIXED_READ = 1024, 16  # together; of texts that may share their b
 ROWS_WRITTEN = 4096  # in a row group: 12 MB with 768 float32 numbers each
 BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group might not fit in memory
 UNPACKED, RATIO = 1 << 26, 1000  # bytes that a column of a row group may unpack to from less than a RATIOth
-TYPES = {"<f4": "float32", "<f2": "float16", "|i1": "int8", "|u1": "uint8", "<i8": "int64", "<i4": "int32"}
-
 PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dictionary
 KINDS: dict[type | None, str] = {bool: "bool_", int: "int64", float: "float64"}  # of numbers in Python
 
 Value = str | int | float | None
-Row = Mapping[str, Value]
 
 
 def pyarrow(file: str) -> tuple[Any, Any]:
@@ -249,7 +246,7 @@ def _schema(
     fields = [(name, getattr(arrow, _common(kinds[name]))()) for name in names]
     nulls = str in kinds.get("error", ())
     for column in columns:
-        kind = getattr(arrow, TYPES[column.dtype])()
+        kind = getattr(arrow, np.dtype(column.dtype).name)()
         if column.size != 0:  # pyarrow before 26 cannot read fixed-size lists with nulls
             kind = arrow.list_(kind) if nulls or column.size is None else arrow.list_(kind, column.size)
         fields.append((column.name, kind))

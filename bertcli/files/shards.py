@@ -21,7 +21,6 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.errors import BertcliError
@@ -155,14 +154,12 @@ class Shards:
             _sync_folder(self._path.parent)  # before the shards go
         self._published = True
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         try:
             if not self._published and self._keep():
                 if self.state:
-                    done = f"{self.state.get('texts', 0):,} texts"
-                    logger.info("%s are done and kept: repeat the command with --resume to continue.", done)
+                    count = f"{self.state.get('texts', 0):,}"
+                    logger.info("%s texts are done and kept: repeat the command with --resume to continue.", count)
                 return
             with suppress(OSError):  # the result is in its place, or an error is on its way
                 self._remove(0)

@@ -39,7 +39,6 @@ MODEL = "model"  # where a file says which model made its vectors
 LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
 ORIGIN = ("index", "chunk", "start", "end")  # what a chunk is called in a file
 COLUMNS = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what a row of a table has
-Arrays = dict[str, NDArray[Any]]
 
 
 class Quantized(NamedTuple):
@@ -158,7 +157,7 @@ class VectorForm:
         if self.model and self.ending != ".npy":
             yield Stored.text(MODEL, self.model)
 
-    def _values(self, vectors: Any) -> tuple[Arrays, list[int]]:
+    def _values(self, vectors: Any) -> tuple[dict[str, NDArray[Any]], list[int]]:
         """The numbers of texts one after another, and how many rows or entries each text has."""
         if self.sparse:
             data = np.concatenate([np.empty(0, np.float32), *(vector.values for vector in vectors)])

@@ -197,21 +197,14 @@ def _refuse_merges(data: bytes, file: Path) -> None:
 
 def _refuse_growth(backend: Backend, file: Path) -> None:
     """Raise BertcliError for a normalizer that makes texts so long that they fill the memory."""
-    if math.prod(map(_growth, _steps(backend.normalizer))) > GROWTH_LIMIT:
+    if backend.normalizer is not None and _growth(json.loads(backend.normalizer.__getstate__())) > GROWTH_LIMIT:
         raise BertcliError(f"{file} makes texts more than {GROWTH_LIMIT:,} times as long: do not use this model.")
-
-
-def _steps(normalizer: Any) -> list[dict[str, Any]]:
-    """The steps of a normalizer, as in tokenizer.json; or none."""
-
-    def flat(step: dict[str, Any]) -> list[dict[str, Any]]:
-        return [inner for part in step["normalizers"] for inner in flat(part)] if step["type"] == "Sequence" else [step]
-
-    return [] if normalizer is None else flat(json.loads(normalizer.__getstate__()))
 
 
 def _growth(step: Mapping[str, Any]) -> float:
     """How many letters a normalizer may turn one into by replacing and prepending: a → aa, 40 times, makes 10¹²."""
+    if step["type"] == "Sequence":
+        return math.prod(map(_growth, step["normalizers"]))
     if step["type"] == "Prepend":
         return 1 + len(step["prepend"])
     if step["type"] == "Replace":

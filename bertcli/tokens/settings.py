@@ -125,11 +125,10 @@ def _added(folder: Path, config: dict[str, Any], special: set[str]) -> dict[int,
             _id(id, file): {"content": token, "special": token in special, "normalized": token not in special}
             for token, id in read_optional(file).items()
         }
-    if not isinstance(decoder or {}, dict):
+    decoder = decoder or {}
+    if not isinstance(decoder, dict):
         raise BertcliError(f"{file}: added_tokens_decoder is {shown(decoder)}, which is no object.")
-    return {
-        _id(key, file): _token(value, file, "an added token", special=False) for key, value in (decoder or {}).items()
-    }
+    return {_id(key, file): _token(value, file, "an added token", special=False) for key, value in decoder.items()}
 
 
 def _id(value: Any, file: Path) -> int:

@@ -385,20 +385,21 @@ class Tokenizer:
         Of a pair the longer side is cut first, or the side that `cut` names. Special tokens written out in a text are
         recognized. Errors: BertcliError for a text that is none, and where the side that is not cut leaves no room.
         """
-        if max_length is not None:
-            self.check_length(max_length, paired=pairs is not None and any(pair is not None for pair in pairs))
         partners = [None] * len(texts) if pairs is None else pairs
-        if self._segments_disputed and any(pair is not None for pair in partners):
+        seconds = [pair for pair in partners if pair is not None]
+        if max_length is not None:
+            self.check_length(max_length, paired=bool(seconds))
+        if seconds and self._segments_disputed:
             self._segments_disputed = False  # said once
             segment, version, other = (1, 4, 5) if self._has_segments else (0, 5, 4)
             logger.info(
                 "The second text of a pair has segment %d, as in transformers %d, which wrote this tokenizer; "
                 "version %d does otherwise.", segment, version, other,
             )  # fmt: skip
-        sides = self._backend_batch([*texts, *(pair for pair in partners if pair is not None)])
-        second = iter(sides[len(texts) :])
+        sides = self._backend_batch([*texts, *seconds])
+        second_sides = iter(sides[len(texts) :])
         return [
-            self._tokens((side,) if pair is None else (side, next(second)), Original(text, pair, max_length, cut))
+            self._tokens((side,) if pair is None else (side, next(second_sides)), Original(text, pair, max_length, cut))
             for side, text, pair in zip(sides[: len(texts)], texts, partners, strict=True)
         ]
 
