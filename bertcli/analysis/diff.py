@@ -92,12 +92,10 @@ class Diff(View):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The comparison as a JSON record."""
         steps, weights = [asdict(step) for step in self.steps], [asdict(weight) for weight in self.weights]
         return {"steps": steps, "first": self.first, "weights": weights}
 
     def document(self) -> Document:
-        """The table that `bertcli diff` prints."""
         columns = [Column(name, number=name[0] != "S") for name in ("Step", "Max abs", "Max rel", "Cosine")]
         columns.append(Column("Beyond"))
         rows = []
@@ -131,7 +129,6 @@ class Similarity(View):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The comparison as a JSON record."""
         return {"rows": self.rows, "cka": [list(row) for row in self.cka]}
 
     def document(self) -> Document:

@@ -61,7 +61,6 @@ class HeadRow(ByName):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The row as a JSON record."""
         return {{"itself": "self"}.get(name, name): value for name, value in asdict(self).items()}
 
 
@@ -76,11 +75,9 @@ class Heads(View):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The rows as a JSON record."""
         return {"heads": [head.record for head in self.heads]}
 
     def document(self) -> Document:
-        """The table that `bertcli heads` prints."""
         names = ("Layer", "Head", "Entropy", "Distance", "Special", "Self", "Next", "Previous")
         columns = [Column(name, number=True) for name in names]
         rows = [

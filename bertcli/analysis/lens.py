@@ -56,7 +56,6 @@ class LayerView(ByName):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The view as a JSON record."""
         return {**vars(self), "predictions": [dict(vars(token)) for token in self.predictions]}
 
 
@@ -84,7 +83,6 @@ class Lens(View):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The view as a JSON record."""
         masks = [{"position": mask.position, "layers": [layer.record for layer in mask.layers]} for mask in self.masks]
         return {"index": self.index, "text": self.text, "masks": masks}
 

@@ -163,7 +163,7 @@ def cell_count(text: str) -> int:
 
 
 def print_shades(lines: Iterable[Sequence[tuple[str, float | None]]]) -> None:
-    """Print lines of cells, each a text and its darkness, 0 to 1: in color if allowed, else with block characters."""
+    """Print lines of cells, each a text and its darkness, 0 to 1: in color if allowed, else after a block character."""
     from rich.text import Text
 
     console, colored = _shading_console()
@@ -175,7 +175,8 @@ def print_shades(lines: Iterable[Sequence[tuple[str, float | None]]]) -> None:
             elif colored:
                 text.append(words, _on(shade))
             else:
-                text.append(_with_block(words, BLOCKS[min(int(shade * len(BLOCKS)), len(BLOCKS) - 1)]))
+                block = BLOCKS[min(int(shade * len(BLOCKS)), len(BLOCKS) - 1)]
+                text.append(f"{block}{words.strip():>3}".rjust(len(words)))
         console.print(text)
 
 
@@ -233,12 +234,6 @@ def _on(shade: float) -> str:
     """A text color on a ground between white and dark blue, or (below 0) dark red."""
     ground = ",".join(str(round(255 + abs(shade) * (dark - 255))) for dark in (DARKEST if shade >= 0 else DARKEST_RED))
     return f"{'white' if abs(shade) > 0.5 else 'black'} on rgb({ground})"
-
-
-def _with_block(words: str, block: str) -> str:
-    """A right-aligned number preceded by a block character whose darkness shows its size."""
-    number = words.strip()
-    return f"{block}{number:>3}".rjust(len(words))
 
 
 # ------------------------------------------------------------------------------------------- what a terminal can show

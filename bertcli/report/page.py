@@ -30,16 +30,16 @@ def element(name: str, *content: str, **attributes: str | bool | None) -> Markup
     it out.
     """
     inner = "".join(
-        one if isinstance(one, Markup) else escape(visible(one, lines=True), quote=False) for one in content
+        text if isinstance(text, Markup) else escape(visible(text, lines=True), quote=False) for text in content
     )
     return Markup(f"<{name}{''.join(_attributes(attributes))}>{inner}</{name}>")
 
 
 def _attributes(attributes: dict[str, str | bool | None]) -> Iterator[str]:
-    for name, value in attributes.items():
+    for keyword, value in attributes.items():
         if value is not None and value is not False:
-            known = name.rstrip("_").replace("_", "-")
-            yield f" {known}" if value is True else f' {known}="{escape(visible(value, lines=True))}"'
+            name = keyword.rstrip("_").replace("_", "-")
+            yield f" {name}" if value is True else f' {name}="{escape(visible(value, lines=True))}"'
 
 
 def marked(text: str, marks: Sequence[Mark], hues: Mapping[str, int] | None = None) -> Markup:
@@ -68,23 +68,21 @@ def shaded(words: str, shade: float, label: str = "", title: str = "", hue: int 
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Markup:
     """A table that can be scrolled by keyboard, too. The first cell of a row is its heading; a cell may be Markup."""
-    head = [element("th", one.name, scope="col", class_="number" if one.number else None) for one in columns]
-    body = (element("tr", *_cells(row, columns)) for row in rows)
-    content = element(
-        "table",
-        element("caption", element("span", caption)),
-        element("thead", element("tr", *head)),
-        element("tbody", *body),
-    )
+    names = [element("th", column.name, scope="col", class_="number" if column.number else None) for column in columns]
+    head = element("thead", element("tr", *names))
+    body = element("tbody", *(element("tr", *_cells(row, columns)) for row in rows))
+    content = element("table", element("caption", element("span", caption)), head, body)
     return element("div", content, class_="scrolled", role="region", aria_label=caption, tabindex="0")
 
 
 def document_table(caption: str, document: Document) -> Markup:
     """The table of a document, its cells shaded."""
-    rows = document.rows
-    if document.shades:
-        both = (zip(row, shades, strict=True) for row, shades in zip(rows, document.shades, strict=True))
-        rows = [[cell if shade is None else shaded(cell, shade) for cell, shade in row] for row in both]
+    if not document.shades:
+        return table(caption, document.columns, document.rows)
+    rows = [
+        [cell if shade is None else shaded(cell, shade) for cell, shade in zip(row, shades, strict=True)]
+        for row, shades in zip(document.rows, document.shades, strict=True)
+    ]
     return table(caption, document.columns, rows)
 
 
@@ -99,7 +97,7 @@ def _breakable(text: str) -> list[str]:
     if isinstance(text, Markup):
         return [text]
     parts = re.split(r"(?<=[._])(?=\w)", text)
-    return [part for one in parts for part in (Markup("<wbr>"), one)][1:]
+    return [item for part in parts for item in (Markup("<wbr>"), part)][1:]
 
 
 def page(

@@ -25,7 +25,6 @@ class Peak(NamedTuple):
 
     @property
     def record(self) -> dict[str, int]:
-        """The numbers as a JSON record."""
         return {"weights": self.weights, "activations": self.activations, "peak": self.weights + self.activations}
 
 
@@ -44,7 +43,6 @@ class Memory(NamedTuple):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The numbers as a JSON record."""
         return {**self.ours.record, "padded": self.padded.record}
 
 

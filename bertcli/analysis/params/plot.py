@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bertcli.analysis.params.summary import Row, Summary, is_within
@@ -31,7 +31,6 @@ class Graph:
 
     @classmethod
     def of(cls, summary: Summary) -> "Graph":
-        """The graph of a summary."""
         rows = summary.rows
         frames = {outer.path for outer in rows if any(is_within(row.path, outer.path) for row in rows)}
         fed_from = {path for row in rows for path in row.connected_to}
@@ -57,34 +56,23 @@ class Graph:
     ) -> str:
         """The graph in a language: how a frame begins and ends, a box (id and label), an arrow, a label of lines."""
         lines = [*head]
-        for depth, row, kind in self._nested():
-            place, name = INDENT * (depth + 1), self.ids[row.path]
-            opened = frame.format(name, label([f"{row.path} ({row.type})"]))
-            lines.append(place + {"open": opened, "close": end, "node": box.format(name, label(_label(row)))}[kind])
-        lines += [f"{INDENT}{source} {arrow} {target}" for source, target in self._edges()]
-        return "\n".join([*lines, ""])
-
-    def _edges(self) -> Iterator[tuple[str, str]]:
+        around: list[str] = []  # paths of the frames that are open
         for row in self.rows:
-            if row.path in self.nodes:
-                sources = (source for source in row.connected_to if source != row.path)  # "× 12" says that it repeats
-                yield from ((self.ids[source], self.ids[row.path]) for source in sources)
-
-    def _nested(self) -> Iterator[tuple[int, Row, str]]:
-        """Frames that open and close around the nodes inside them, each with its depth."""
-        around: list[Row] = []
-        for row in self.rows:
-            while around and not is_within(row.path, around[-1].path):
-                frame = around.pop()
-                yield len(around), frame, "close"
+            id = self.ids[row.path]
+            while around and not is_within(row.path, around[-1]):
+                around.pop()
+                lines.append(INDENT * (1 + len(around)) + end)
             if row.path in self.frames:
-                yield len(around), row, "open"
-                around.append(row)
+                lines.append(INDENT * (1 + len(around)) + frame.format(id, label([f"{row.path} ({row.type})"])))
+                around.append(row.path)
             if row.path in self.nodes:
-                yield len(around), row, "node"
-        while around:
-            frame = around.pop()
-            yield len(around), frame, "close"
+                lines.append(INDENT * (1 + len(around)) + box.format(id, label(_label(row))))
+        lines += [INDENT * depth + end for depth in range(len(around), 0, -1)]
+        for row in self.rows:
+            if row.path in self.nodes:
+                sources = [source for source in row.connected_to if source != row.path]  # "× 12" says that it repeats
+                lines += [f"{INDENT}{self.ids[source]} {arrow} {self.ids[row.path]}" for source in sources]
+        return "\n".join([*lines, ""])
 
 
 def _label(row: Row) -> list[str]:

@@ -43,7 +43,6 @@ class Row(ByName):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The row as a JSON record."""
         record = vars(self) | {"connected_to": list(self.connected_to)}
         del record["numbers"]
         return record
@@ -83,12 +82,10 @@ class Summary(View):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The summary as a JSON record."""
         memory = {} if self.memory is None else {"memory": self.memory.record}
         return {"model": self.model, "rows": [row.record for row in self.rows], **asdict(self.totals), **memory}
 
     def document(self) -> Document:
-        """The table that `bertcli params` prints."""
         return summary_document(self)
 
 

@@ -68,7 +68,6 @@ class Trace(Tracer, Account):
         return str(self.document(width=terminal_width()))
 
     def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Run a module."""
         if self.frame is None:
             self._used.clear()
         if isinstance(module, Dense):
@@ -76,13 +75,11 @@ class Trace(Tracer, Account):
         return super().module(module, arguments, keywords)
 
     def began(self, batch: Packed) -> None:
-        """Note the sizes of a batch."""
         shape = len(self.counts), max(self.counts)
         alike = not self.steps or shape == (self.batch, self.sequence)
         self.batch, self.sequence = shape if alike else (None, None)
 
     def returned(self, path: str, module: Module, arguments: Sequence[Any], output: Traced) -> None:
-        """Record the call of a module."""
         self.calls.append(Call(path, output.axes, tuple(step for step in output.source if isinstance(step, int))))
 
     def ran(self, ran: Ran) -> None:
