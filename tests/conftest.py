@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkpoints import make
+from helpers.checkpoints import make
 from hypothesis import HealthCheck, settings
 
 import bertcli

@@ -20,10 +20,10 @@ from threading import Thread
 from time import monotonic, sleep
 from typing import Any
 
-import logged_columns
 import numpy as np
 import pytest
-from checkpoints import make
+from helpers import logged_columns
+from helpers.checkpoints import make
 
 import bertcli
 

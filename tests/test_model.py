@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import Sentence, make
 from conftest import Made
+from helpers.checkpoints import Sentence, make
 
 import bertcli
 from bertcli.checkpoint.loading import open_checkpoint

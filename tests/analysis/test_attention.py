@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from terminal import Result, bertcli
+from helpers.terminal import Result, bertcli
 
 import bertcli as library
 from bertcli.analysis.attention import (

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoint_files import narrow, write_weights
 from conftest import Made
+from helpers.checkpoint_files import narrow, write_weights
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of

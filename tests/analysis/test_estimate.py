@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from terminal import bertcli as run
+from helpers.terminal import bertcli as run
 
 import bertcli
 from bertcli.analysis.trace.estimate import CALL, estimate, points, rates_of, roofline

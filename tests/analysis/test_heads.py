@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.static_models import write_static
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.view_cases import LABELS, MASKED, MASKS, TEXTS
-from static_models import write_static
 
 import bertcli
 from bertcli.analysis.heads import MEASURES, LayerWatcher, Silenced, changes_without, heads_page, measures

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from terminal import bertcli as run
+from helpers.terminal import bertcli as run
 
 import bertcli
 from bertcli.engine.packing import pack_padded

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoint_files import write_safetensors
-from checkpoints import DTYPES, HEADS, NAMINGS, make
 from conftest import Made
-from family_checkpoints import FAMILIES, make_family
+from helpers.checkpoint_files import write_safetensors
+from helpers.checkpoints import DTYPES, HEADS, NAMINGS, make
+from helpers.family_checkpoints import FAMILIES, make_family
 
 import bertcli
 from bertcli.analysis.params.summary import tensors_document

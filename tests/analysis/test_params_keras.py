@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from static_models import write_static
+from helpers.static_models import write_static
 
 import bertcli
 from bertcli.analysis.params import Row, Summary, keras

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import damaged
 from conftest import Made
-from family_checkpoints import FAMILIES, make_family
+from helpers.checkpoints import damaged
+from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.terminal import bertcli
 from numpy.typing import NDArray
-from terminal import bertcli
 
 import bertcli as library
 from bertcli.analysis.trace.formulas import RULES, formula, latex, mathml

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import Dense, Sentence
 from conftest import Made
+from helpers.checkpoints import Dense, Sentence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import cases

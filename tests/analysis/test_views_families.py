@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from family_checkpoints import FAMILIES, make_family
-from tokenizer_kinds import KINDS, write_kind
-from vocabulary import pieces, write_vocabulary
+from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.tokenizer_kinds import KINDS, write_kind
+from helpers.vocabulary import pieces, write_vocabulary
 
 import bertcli
 from bertcli.analysis.diff import Diff

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from checkpoints import make
+from helpers.checkpoints import make
 from numpy.typing import NDArray
 
 from bench.beside import Beside

@@ -11,8 +11,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from helpers.vocabulary import WORDS
 from numpy.typing import NDArray
-from vocabulary import WORDS
 
 import bertcli
 from bench.beside import Beside
@@ -130,7 +130,7 @@ print(spent / tokens * 1e6, peak_memory("self"))
 
 def growth(folder: Path, counts: tuple[int, ...]) -> Iterator[Record]:
     """Time a token and peak memory of encoding more and more texts, on the two-layer model of the tests."""
-    from checkpoints import make
+    from helpers.checkpoints import make
 
     small = folder.parent / "small"
     if not small.exists():

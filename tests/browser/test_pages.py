@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from family_checkpoints import make_family
-from terminal import bertcli
+from helpers.family_checkpoints import make_family
+from helpers.terminal import bertcli
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no chromium with chromedriver here")

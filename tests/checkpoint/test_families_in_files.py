@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from family_checkpoints import FAMILIES, architecture, make_family
+from helpers.family_checkpoints import FAMILIES, architecture, make_family
 
 import bertcli
 from bertcli.checkpoint.tensors import open_tensors

@@ -15,13 +15,13 @@ from threading import Timer
 from typing import IO, Any
 
 import pytest
-from bin_files import convert
-from checkpoints import Dense, Sentence, make
-from deadlines import SECONDS
-from hub_server import Hub, commit_of, load_files
+from helpers.bin_files import convert
+from helpers.checkpoints import Dense, Sentence, make
+from helpers.deadlines import SECONDS
+from helpers.hub_server import Hub, commit_of, load_files
+from helpers.late_folders import write_late
+from helpers.static_models import write_static
 from huggingface_hub import hf_hub_download, scan_cache_dir
-from late_folders import write_late
-from static_models import write_static
 
 import bertcli
 from bertcli.checkpoint import hub as hub_module

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from bin_files import convert
-from checkpoint_files import Sentence, write_sentence
-from checkpoints import make
-from family_checkpoints import make_family
+from helpers.bin_files import convert
+from helpers.checkpoint_files import Sentence, write_sentence
+from helpers.checkpoints import make
+from helpers.family_checkpoints import make_family
+from helpers.tokenizer_kinds import write_kind
 from reference.vocabulary_cases import write_folder
-from tokenizer_kinds import write_kind
 
 import bertcli
 

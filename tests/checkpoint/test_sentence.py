@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import Dense, Sentence, make
 from conftest import Made
+from helpers.checkpoints import Dense, Sentence, make
+from helpers.terminal import bertcli
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from terminal import bertcli
 
 from bertcli import load
 from bertcli.checkpoint.folders import missing

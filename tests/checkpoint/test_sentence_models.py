@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoint_files import write_safetensors
-from sentence_folders import FOLDERS, LIMIT, write_folder, write_gemma
-from static_models import LAYOUTS, WIDTH, write_static
-from terminal import bertcli as command
-from vocabulary import pieces
+from helpers.checkpoint_files import write_safetensors
+from helpers.sentence_folders import FOLDERS, LIMIT, write_folder, write_gemma
+from helpers.static_models import LAYOUTS, WIDTH, write_static
+from helpers.terminal import bertcli as command
+from helpers.vocabulary import pieces
 
 import bertcli
 from bertcli.checkpoint.folders import missing

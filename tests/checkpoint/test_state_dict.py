@@ -9,14 +9,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import bin_files
 import numpy as np
 import pytest
-from bin_files import convert, integer, state_dict, storage, stream, tensor, text, zipped
-from checkpoints import Dense, Sentence, make
+from helpers import bin_files
+from helpers.bin_files import convert, integer, state_dict, storage, stream, tensor, text, zipped
+from helpers.checkpoints import Dense, Sentence, make
+from helpers.terminal import bertcli as run
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from terminal import bertcli as run
 
 import bertcli
 from bertcli.checkpoint.state_dict import MEMBER_LIMIT, PICKLE_LIMIT, Refused, read_state_dict

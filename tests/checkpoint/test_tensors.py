@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoint_files import narrow, write_safetensors
-from checkpoints import DTYPES, make
+from helpers.checkpoint_files import narrow, write_safetensors
+from helpers.checkpoints import DTYPES, make
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 from safetensors import deserialize

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkpoints import Dense, Sentence, make
+from helpers.checkpoints import Dense, Sentence, make
 
 from bertcli.checkpoint.loading import read_config
 from bertcli.checkpoint.sentence import read_sentence_config

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from conftest import Made
+from helpers.terminal import bertcli
 from reference import task_cases as cases
-from terminal import bertcli
 
 import bertcli as library
 

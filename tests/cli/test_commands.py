@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoint_files import Dense
-from checkpoints import Sentence, make
 from conftest import Made
-from crashes import crashing
+from helpers.checkpoint_files import Dense
+from helpers.checkpoints import Sentence, make
+from helpers.crashes import crashing
+from helpers.terminal import bertcli
 from safetensors.numpy import load_file
-from terminal import bertcli
 
 import bertcli as library
 

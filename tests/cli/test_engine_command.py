@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from conftest import Made
-from crashes import crashing
-from terminal import bertcli
+from helpers.crashes import crashing
+from helpers.terminal import bertcli
 
 from bertcli.engine.onnx import session as kept
 from bertcli.files import shards

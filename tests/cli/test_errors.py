@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from checkpoints import damaged, make
 from conftest import Made
-from crashes import full_disk
-from terminal import bertcli
+from helpers.checkpoints import damaged, make
+from helpers.crashes import full_disk
+from helpers.terminal import bertcli
 
 from bertcli.cli.app import PANELS, application
 

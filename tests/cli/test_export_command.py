@@ -8,9 +8,9 @@ from pathlib import Path
 
 import onnx
 import pytest
-from checkpoints import Sentence
 from conftest import Made
-from terminal import bertcli
+from helpers.checkpoints import Sentence
+from helpers.terminal import bertcli
 
 from bertcli.engine.onnx import session as kept
 

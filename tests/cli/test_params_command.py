@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkpoints import make
 from conftest import Made
-from deadlines import SECONDS
+from helpers.checkpoints import make
+from helpers.deadlines import SECONDS
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result

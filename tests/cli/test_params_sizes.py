@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from helpers.terminal import bertcli
 from rich.cells import cell_len
-from terminal import bertcli
 
 import bertcli as library
 

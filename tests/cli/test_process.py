@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Made
-from deadlines import SECONDS, started
+from helpers.deadlines import SECONDS, started
 
 COMMAND = [sys.executable, "-m", "bertcli"]
 MAIN = "from bertcli.cli import main; main()"

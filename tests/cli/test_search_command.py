@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Made
-from terminal import bertcli
+from helpers.terminal import bertcli
 
 from bertcli.errors import BertcliError
 from bertcli.files.search import open_vectors

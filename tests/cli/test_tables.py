@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Made
-from terminal import bertcli
+from helpers.terminal import bertcli
 
 LONG = "She poured a cup of hot [MASK] " + "and then another one " * 3 + "for her guests."
 

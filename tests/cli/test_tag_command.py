@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from conftest import Made
-from pipelines import same
+from helpers.pipelines import same
+from helpers.terminal import bertcli
 from reference import task_cases as cases
-from terminal import bertcli
 
 import bertcli as library
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import Sentence, make
 from conftest import Made
+from helpers.checkpoints import Sentence, make
+from helpers.terminal import Result, bertcli
 from safetensors.numpy import load_file
-from terminal import Result, bertcli
 
 import bertcli as library
 from bertcli.analysis.trace import Step

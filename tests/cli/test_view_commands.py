@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.terminal import bertcli
 from reference.view_cases import LABELS, MASKED, MASKS, TEXTS, VECTORS
-from terminal import bertcli
 
 import bertcli as library
 

@@ -4,12 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from checkpoints import Sentence
 from conftest import Made
+from helpers.checkpoints import Sentence
+from helpers.vocabulary import WORDS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import cases
-from vocabulary import WORDS
 
 import bertcli
 from bertcli.engine.seam import Array

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from deadlines import SECONDS
+from helpers.deadlines import SECONDS
 
 import bertcli
 from bertcli.engine import blas, threads

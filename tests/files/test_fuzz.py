@@ -1,12 +1,12 @@
-"""A few cases of each part of the fuzzer (`python tests/fuzz.py` runs more), and that it finds what it should."""
+"""A few cases of each part of the fuzzer (`python tests/fuzz` runs more), and that it finds what it should."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fuzz_parts import PARTS, Part
-from fuzz_rounds import Limits, Round, guarded, judge, write_files
+from fuzz.parts import PARTS, Part
+from fuzz.rounds import Limits, Round, guarded, judge, write_files
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

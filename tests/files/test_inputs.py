@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from conftest import Made
-from reading import refusal, texts, texts_of
-from terminal import bertcli
+from helpers.reading import refusal, texts, texts_of
+from helpers.terminal import bertcli
 
 from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files

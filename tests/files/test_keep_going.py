@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.terminal import bertcli
 from safetensors.numpy import load_file
-from terminal import bertcli
 
 ROWS = [
     b'{"text": "The cat [MASK] on the mat."}',

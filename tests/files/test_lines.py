@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from helpers.reading import refusal, refusal_of, texts, texts_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reading import refusal, refusal_of, texts, texts_of
 
 from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Made
-from crashes import crashing
-from terminal import bertcli
+from helpers.crashes import crashing
+from helpers.terminal import bertcli
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
 Arguments = list[str | Path]

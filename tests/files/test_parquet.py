@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading import refusal, texts
+from helpers.reading import refusal, texts
 
 from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import Sentence
 from conftest import Made
+from helpers.checkpoints import Sentence
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays

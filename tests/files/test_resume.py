@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from crashes import crashing, full_disk
-from deadlines import started
-from terminal import Result, bertcli
+from helpers.crashes import crashing, full_disk
+from helpers.deadlines import started
+from helpers.terminal import Result, bertcli
 
 from bertcli.files import shards
 from bertcli.files.shards import Shards, State

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.reading import refusal, refusal_of, rows_of, texts_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reading import refusal, refusal_of, rows_of, texts_of
 
 from bertcli.errors import BertcliError
 from bertcli.files import rows

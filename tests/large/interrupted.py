@@ -23,7 +23,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from checkpoints import make  # noqa: E402
+from helpers.checkpoints import make  # noqa: E402
 from large.flat import WORDS  # noqa: E402
 
 # A shard is written after every few windows here, so that a run of a second has many moments to be killed in.

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from family_checkpoints import FAMILIES, make_family
+from helpers.family_checkpoints import FAMILIES, make_family
 from numpy.typing import NDArray
 from reference.family_cases import CASES, COLUMNS, Case, recorded_rows
 

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
-from checkpoints import make
 from conftest import Made
+from helpers.checkpoints import make
 
 import bertcli
 from bertcli.model import Model

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import ACTIVATIONS, DTYPES, HEADS, NAMINGS
 from conftest import Made
+from helpers.checkpoints import ACTIVATIONS, DTYPES, HEADS, NAMINGS
 from numpy.typing import NDArray
 from reference import cases
 from reference.outputs import of_bertcli

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from checkpoints import ACTIVATIONS, DTYPES, HEADS, NAMINGS, Dense, Sentence
+from helpers.checkpoints import ACTIVATIONS, DTYPES, HEADS, NAMINGS, Dense, Sentence
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]

@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from checkpoints import ACTIVATIONS, DTYPES, HEADS, NAMINGS, make
+from helpers.checkpoints import ACTIVATIONS, DTYPES, HEADS, NAMINGS, make
 from reference import cases, oracle
 from reference.outputs import Outputs, of_bertcli
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from checkpoints import Sentence, make
+from helpers.checkpoints import Sentence, make
 from reference.task_cases import make_task
 
 TEXTS = ("The cat sat on the mat.", "", "Tea", "She poured a cup of hot coffee, and he drank it with milk.")

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from family_checkpoints import FAMILIES
+from helpers.family_checkpoints import FAMILIES
 from numpy.typing import NDArray
 from reference.cases import Batch, ids_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from checkpoints import ARCHITECTURES
+from helpers.checkpoints import ARCHITECTURES
 from numpy.typing import NDArray
 from reference.cases import Batch
 from reference.outputs import Outputs

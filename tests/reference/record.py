@@ -1,7 +1,7 @@
 """Record the goldens that the tests compare with: `python tests/reference/record.py`, in an environment with torch,
 transformers and sentence-transformers (recorded with transformers 5.23.0, sentence-transformers 6.2.0, torch 2.13.0).
 
-Every checkpoint comes from tests/checkpoints.py, so only inputs' answers are stored: arrays in .npz, texts in .json.
+Every checkpoint comes from helpers/checkpoints.py, so only inputs' answers are stored: arrays in .npz, texts in .json.
 """
 
 import sys
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from checkpoints import make  # noqa: E402
+from helpers.checkpoints import make  # noqa: E402
 from reference import cases, oracle  # noqa: E402
 from reference.lines import lines_of  # noqa: E402
 

@@ -18,7 +18,7 @@ import transformers
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from family_checkpoints import FAMILIES, architecture, make_family  # noqa: E402
+from helpers.family_checkpoints import FAMILIES, architecture, make_family  # noqa: E402
 from reference.family_cases import CASES, COLUMNS, Case, recorded_rows  # noqa: E402
 
 transformers.logging.set_verbosity_error()

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
-from family_checkpoints import FAMILIES, architecture  # noqa: E402
+from helpers.family_checkpoints import FAMILIES, architecture  # noqa: E402
 
 from bertcli.models import variants  # noqa: E402
 

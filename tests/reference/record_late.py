@@ -16,7 +16,7 @@ sys.path.insert(0, str(HERE.parent))
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from late_folders import DOCUMENTS, FOLDERS, QUERIES, write_late  # noqa: E402
+from helpers.late_folders import DOCUMENTS, FOLDERS, QUERIES, write_late  # noqa: E402
 from sentence_transformers import MultiVectorEncoder  # noqa: E402
 
 torch.set_num_threads(1)

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from modular import DOCUMENTS, QUERY, write_cross_encoder, write_router
+from helpers.modular import DOCUMENTS, QUERY, write_cross_encoder, write_router
 from sentence_transformers import CrossEncoder, SparseEncoder
 
 

@@ -14,9 +14,9 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 import torch  # noqa: E402
-from sentence_folders import FOLDERS, GEMMA_PROMPTS, write_folder, write_gemma  # noqa: E402
+from helpers.sentence_folders import FOLDERS, GEMMA_PROMPTS, write_folder, write_gemma  # noqa: E402
+from helpers.static_models import LAYOUTS, write_static  # noqa: E402
 from sentence_transformers import SentenceTransformer  # noqa: E402
-from static_models import LAYOUTS, write_static  # noqa: E402
 
 torch.set_num_threads(1)
 TEXTS = ["The hot tea", "", "unbelievable xqz!", "[MASK] [CLS] tea"]

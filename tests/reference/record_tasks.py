@@ -18,8 +18,8 @@ sys.path.insert(0, str(HERE.parent))
 
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from checkpoints import ARCHITECTURES, make  # noqa: E402
-from family_checkpoints import architecture  # noqa: E402
+from helpers.checkpoints import ARCHITECTURES, make  # noqa: E402
+from helpers.family_checkpoints import architecture  # noqa: E402
 from reference import task_cases as cases  # noqa: E402
 from reference.lines import lines_of  # noqa: E402
 

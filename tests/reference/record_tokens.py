@@ -16,7 +16,7 @@ import transformers
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from tokenizer_kinds import KINDS, write_kind  # noqa: E402
+from helpers.tokenizer_kinds import KINDS, write_kind  # noqa: E402
 
 TEXTS = ["The  tea was {mask} hot,\tcafé 北京! unbelievable", "", " tokens\n«naïve» e\u0301 😀x"]
 PAIR = "He drank the coffee in Paris."

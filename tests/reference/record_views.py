@@ -18,7 +18,7 @@ from transformers import AutoTokenizer
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from checkpoints import make  # noqa: E402
+from helpers.checkpoints import make  # noqa: E402
 from reference import oracle  # noqa: E402
 from reference.view_cases import LABELS, MASKED, MASKS, OTHER, PAIR, TEXTS, VECTORS  # noqa: E402
 

@@ -20,7 +20,7 @@ import transformers
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from vocabulary import CASED, FOREIGN, WORDS  # noqa: E402
+from helpers.vocabulary import CASED, FOREIGN, WORDS  # noqa: E402
 from vocabulary_cases import FOLDERS, MODELS, PAIRS, TEXTS, write_folder  # noqa: E402
 
 RULES = "FB01\t66 69\nA0\t20\n9\t20\nA\t20\n301\t\nDF\t73 73\n3000\t20\n"  # ligature, spaces, mark, sharp s

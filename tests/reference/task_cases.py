@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from family_checkpoints import make_family
-from tokenizer_kinds import write_kind
-from vocabulary import pieces, write_tokenizer_json
+from helpers.family_checkpoints import make_family
+from helpers.tokenizer_kinds import write_kind
+from helpers.vocabulary import pieces, write_tokenizer_json
 
 Checkpoint = dict[str, Any]  # keywords of checkpoints.make
 

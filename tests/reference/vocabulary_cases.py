@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokenizer_kinds import byte_pairs, write_kind
-from vocabulary import pieces, write_tokenizer_json, write_vocabulary
+from helpers.tokenizer_kinds import byte_pairs, write_kind
+from helpers.vocabulary import pieces, write_tokenizer_json, write_vocabulary
 
 MODELS = Path(__file__).parent / "vocabularies"
 LETTERS = ["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO", ".", "-", "<null_1>", "<mask>"]

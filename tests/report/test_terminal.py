@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Made
-from terminal import bertcli
+from helpers.terminal import bertcli
 
 from bertcli.report import as_json, visible
 from bertcli.report.progress import progress

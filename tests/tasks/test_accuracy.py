@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Made
-from terminal import bertcli
+from helpers.terminal import bertcli
 
 
 @pytest.fixture

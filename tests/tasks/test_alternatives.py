@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from conftest import Made
-from pipelines import SAID
+from helpers.pipelines import SAID
 from reference import task_cases as cases
 
 import bertcli

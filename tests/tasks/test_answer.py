@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from conftest import Made
+from helpers.pipelines import SAID, same
 from hypothesis import given
 from hypothesis import strategies as st
-from pipelines import SAID, same
 from reference import task_cases as cases
 
 import bertcli

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from deadlines import SECONDS
+from helpers.deadlines import SECONDS
 from hypothesis import given
 from hypothesis import strategies as st
 

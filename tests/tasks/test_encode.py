@@ -7,10 +7,10 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from checkpoint_files import write_safetensors
-from checkpoints import Dense, Sentence, make
 from conftest import Made
-from forward import states
+from helpers.checkpoint_files import write_safetensors
+from helpers.checkpoints import Dense, Sentence, make
+from helpers.forward import states
 from numpy.typing import NDArray
 
 import bertcli

@@ -11,13 +11,13 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from checkpoints import Dense, Sentence
 from conftest import Made
-from family_checkpoints import make_family
+from helpers.checkpoints import Dense, Sentence
+from helpers.family_checkpoints import make_family
+from helpers.static_models import write_static
 from numpy.typing import NDArray
 from reference.cases import network_cases
 from reference.family_cases import CASES as FAMILIES
-from static_models import write_static
 
 import bertcli
 from bertcli.engine.onnx import file as onnx_file

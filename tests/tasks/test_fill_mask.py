@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import make
 from conftest import Made
-from family_checkpoints import make_family
-from forward import log_probabilities
-from tokenizer_kinds import write_kind
+from helpers.checkpoints import make
+from helpers.family_checkpoints import make_family
+from helpers.forward import log_probabilities
+from helpers.tokenizer_kinds import write_kind
 
 import bertcli
 from bertcli.errors import BertcliError

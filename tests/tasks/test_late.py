@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoint_files import write_safetensors
-from late_folders import DOCUMENTS, FOLDERS, QUERIES, Late, expansion, stored_in, write_late
-from terminal import bertcli as command
+from helpers.checkpoint_files import write_safetensors
+from helpers.late_folders import DOCUMENTS, FOLDERS, QUERIES, Late, expansion, stored_in, write_late
+from helpers.terminal import bertcli as command
 
 import bertcli
 from bertcli.analysis.explain import explain, explain_page

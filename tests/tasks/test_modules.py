@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bin_files import convert
-from checkpoints import make
-from modular import DOCUMENTS, QUERY, write_cross_encoder, write_router
-from terminal import bertcli as run
+from helpers.bin_files import convert
+from helpers.checkpoints import make
+from helpers.modular import DOCUMENTS, QUERY, write_cross_encoder, write_router
+from helpers.terminal import bertcli as run
 
 import bertcli
 from bertcli.checkpoint.folders import missing

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import make
 from conftest import Made
-from terminal import Result, bertcli
+from helpers.checkpoints import make
+from helpers.terminal import Result, bertcli
 
 import bertcli as library
 from bertcli.errors import BertcliError

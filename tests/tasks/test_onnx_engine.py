@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from family_checkpoints import make_family
+from helpers.family_checkpoints import make_family
 from reference.family_cases import CASES
 
 import bertcli

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import Sentence, make
 from conftest import Made
+from helpers.checkpoints import Sentence, make
+from helpers.tokenizer_kinds import write_kind
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.encode_cases import PROMPTED, TEXTS, prompted
-from tokenizer_kinds import write_kind
 
 import bertcli
 from bertcli.errors import BertcliError

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkpoints import make
 from conftest import Made
+from helpers.checkpoints import make
+from helpers.pipelines import SAID, same
 from hypothesis import given
 from hypothesis import strategies as st
-from pipelines import SAID, same
 from reference import task_cases as cases
 
 import bertcli

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from forward import log_probabilities
+from helpers.forward import log_probabilities
 
 from bertcli.errors import BertcliError
 from bertcli.model import Model

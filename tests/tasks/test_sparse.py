@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.terminal import bertcli
 from reference.encode_cases import SPARSE, TEXTS, sparse
-from terminal import bertcli
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import from_values

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkpoints import Sentence, damaged
 from conftest import Made
+from helpers.checkpoints import Sentence, damaged
 
 import bertcli
 from bertcli.errors import BertcliError

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pipelines import SAID, same
+from helpers.pipelines import SAID, same
 from reference import task_cases as cases
 
 import bertcli

@@ -19,9 +19,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import pytest
 from conftest import Made
-from deadlines import SECONDS
-from deadlines import started as in_time
-from terminal import bertcli as run
+from helpers.deadlines import SECONDS
+from helpers.deadlines import started as in_time
+from helpers.terminal import bertcli as run
 
 import bertcli
 from bertcli.engine import blas, threads

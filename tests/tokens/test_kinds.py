@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizer_kinds import KINDS, write_kind
-from vocabulary import SPECIAL, pieces, write_vocabulary
+from helpers.tokenizer_kinds import KINDS, write_kind
+from helpers.vocabulary import SPECIAL, pieces, write_vocabulary
 
 from bertcli.errors import BertcliError
 from bertcli.models.bert import BertConfig

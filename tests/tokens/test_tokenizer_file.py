@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkpoints import make
 from conftest import Made
-from tokenizer_kinds import NO_CHANGES, write_kind
+from helpers.checkpoints import make
+from helpers.tokenizer_kinds import NO_CHANGES, write_kind
 
 import bertcli
 from bertcli.errors import BertcliError

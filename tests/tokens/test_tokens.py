@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoints import make
 from conftest import Made
+from helpers.checkpoints import make
+from helpers.vocabulary import SPECIAL, pieces, write_tokenizer_json, write_vocabulary
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vocabulary import SPECIAL, pieces, write_tokenizer_json, write_vocabulary
 
 import bertcli
 from bertcli.errors import BertcliError

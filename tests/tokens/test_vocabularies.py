@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.vocabulary import pieces, write_vocabulary
 from reference.vocabulary_cases import FOLDERS, MODELS, PAIRS, TEXTS, write_folder
-from vocabulary import pieces, write_vocabulary
 
 from bertcli.errors import BertcliError
 from bertcli.models.bert import BertConfig

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from helpers.vocabulary import pieces, write_tokenizer_json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
-from vocabulary import pieces, write_tokenizer_json
 
 from bertcli.errors import BertcliError
 from bertcli.tokens import Tokenizer, Tokens

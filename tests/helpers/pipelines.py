@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-SAID: dict[str, Any] = json.loads((Path(__file__).parent / "reference" / "tasks.json").read_text(encoding="utf-8"))
+SAID: dict[str, Any] = json.loads((Path(__file__).parents[1] / "reference" / "tasks.json").read_text(encoding="utf-8"))
 
 
 def same(found: Sequence[dict[str, Any]], expected: Sequence[dict[str, Any]]) -> None:

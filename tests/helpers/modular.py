@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from checkpoint_files import write_safetensors
-from checkpoints import bell, make
+from helpers.checkpoint_files import write_safetensors
+from helpers.checkpoints import bell, make
 
 BASE = "sentence_transformers.base.modules."
 HIDDEN = 32

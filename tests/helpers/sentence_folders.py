@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
-from checkpoint_files import Dense, Sentence, write_sentence
-from checkpoints import weights
-from family_checkpoints import make_family
-from tokenizer_kinds import write_kind
-from vocabulary import pieces, write_tokenizer_json
+from helpers.checkpoint_files import Dense, Sentence, write_sentence
+from helpers.checkpoints import weights
+from helpers.family_checkpoints import make_family
+from helpers.tokenizer_kinds import write_kind
+from helpers.vocabulary import pieces, write_tokenizer_json
 
 # Family -> its tokenizer, and the file that says how long a text may be.
 FOLDERS = {

@@ -1,4 +1,4 @@
-"""Fuzz every reader of bertcli: `python tests/fuzz.py [--cases N] [--minutes M] [--parts csv,gz] [--engine atheris]`.
+"""Fuzz every reader of bertcli: `python tests/fuzz [--cases N] [--minutes M] [--parts csv,gz] [--engine atheris]`.
 
 Each round of cases runs in a process of its own whose memory is bounded (address space above what it has at its start),
 and each case has its time. What is found (anything but a result or a BertcliError of one short line; a crash, a hang)
@@ -16,7 +16,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fuzz_rounds import Limits, Outcomes, Round, guarded
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from fuzz.rounds import Limits, Outcomes, Round, guarded
 
 ROUND = 1000  # cases in a process
 
@@ -57,7 +59,7 @@ def load(engine: str) -> tuple[Any, dict[str, Any]]:
     atheris = importlib.import_module("atheris") if engine == "atheris" else None
     watching = atheris.instrument_imports(include=["bertcli"]) if atheris else contextlib.nullcontext()
     with watching:
-        parts: dict[str, Any] = importlib.import_module("fuzz_parts").PARTS
+        parts: dict[str, Any] = importlib.import_module("fuzz.parts").PARTS
     return atheris, parts
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from checkpoint_files import Dense as Dense
-from checkpoint_files import Sentence as Sentence
-from checkpoint_files import Tensors, narrow, write_sentence, write_weights
+from helpers.checkpoint_files import Dense as Dense
+from helpers.checkpoint_files import Sentence as Sentence
+from helpers.checkpoint_files import Tensors, narrow, write_sentence, write_weights
+from helpers.vocabulary import pieces, write_tokenizer_json, write_vocabulary
 from numpy.typing import NDArray
-from vocabulary import pieces, write_tokenizer_json, write_vocabulary
 
 HEADS = ("model", "mlm", "pretraining", "nsp", "classifier")
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast", "relu", "silu", "tanh")

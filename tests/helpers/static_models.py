@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from checkpoint_files import write_safetensors
-from checkpoints import bell
-from vocabulary import pieces, write_tokenizer_json
+from helpers.checkpoint_files import write_safetensors
+from helpers.checkpoints import bell
+from helpers.vocabulary import pieces, write_tokenizer_json
 
 WIDTH = 6
 LAYOUTS = ("root", "folder", "normalized", "model2vec", "quantized")

@@ -92,7 +92,7 @@ def judge(read: Callable[[Path], object], folder: Path, seconds: float) -> tuple
 def signature(report: str) -> str:
     """The same for the same fault: the last line of ours, and the kind of exception."""
     lines = [line.strip() for line in report.splitlines()]
-    ours = [line for line in lines if line.startswith("File ") and ("bertcli" in line or "fuzz_parts" in line)]
+    ours = [line for line in lines if line.startswith("File ") and ("bertcli" in line or "tests/fuzz" in line)]
     return f"{lines[-1][:60]} @ {ours[-1] if ours else ''}"
 
 

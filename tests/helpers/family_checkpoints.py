@@ -11,8 +11,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from checkpoint_files import narrow, write_weights
-from checkpoints import weights
+from helpers.checkpoint_files import narrow, write_weights
+from helpers.checkpoints import weights
 
 Sizes = Mapping[str, int]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from checkpoint_files import narrow, write_safetensors
-from checkpoints import bell, make
-from family_checkpoints import make_family
+from helpers.checkpoint_files import narrow, write_safetensors
+from helpers.checkpoints import bell, make
+from helpers.family_checkpoints import make_family
+from helpers.tokenizer_kinds import write_kind
+from helpers.vocabulary import pieces
 from safetensors.numpy import load_file
-from tokenizer_kinds import write_kind
-from vocabulary import pieces
 
 Json = dict[str, Any]
 HIDDEN, WIDTH = 32, 6
