@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from fuzz.damage import Files, contents, damaged, edited, headed, json_files, strings
+from fuzz.vectors import read_vectors, vector_cases
 from helpers.checkpoint_files import Dense, Sentence
 from helpers.checkpoints import make
 from hypothesis import strategies as st
@@ -27,8 +29,6 @@ from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files
 from bertcli.files.texts import Text
 from bertcli.tokens import Tokenizer
-from fuzz.damage import Files, contents, damaged, edited, headed, json_files, strings
-from fuzz.vectors import read_vectors, vector_cases
 
 TEXTS = ["The cat sat on the mat.", "", "[MASK] é中国😀\x00", "a" * 300]
 LONGEST_MESSAGE = 2000  # letters: the longest true one tells how to convert a pickle

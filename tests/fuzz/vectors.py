@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fuzz.damage import Files, damaged, edited, odd_values
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from bertcli.errors import BertcliError
 from bertcli.files.search import nearest, open_vectors
-from fuzz.damage import Files, damaged, edited, odd_values
 
 WIDTH = 6
 VECTORS = np.arange(-30, 30, dtype=np.float32).reshape(10, WIDTH)
