@@ -252,11 +252,12 @@ def variant(
         changed |= {"num_labels": num_labels, "id2label": {}}
     settings = replace(settings, **changed)
     source = MadeWeights(weights)
-    of = family(settings.model_type)
+    member = family(settings.model_type)
     if heads is None:
-        heads = named_heads(settings, of) or [head for head in of.head_names if head == "pooler" and of.base_pooler]
-    chosen = parse_heads(heads if isinstance(heads, str) else tuple(heads), of)
-    network = build(of.network, settings, source, chosen)
+        has_pooler = member.base_pooler and "pooler" in member.head_names
+        heads = named_heads(settings, member) or (["pooler"] if has_pooler else [])
+    chosen = parse_heads(heads if isinstance(heads, str) else tuple(heads), member)
+    network = build(member.network, settings, source, chosen)
     source.check_used()
     return Model(settings, chosen, network, name, has_weights=weights is not None)
 

@@ -137,28 +137,28 @@ def variant_config(name: str) -> Config:
     return config
 
 
-def named_heads(config: Config, of: Family) -> tuple[str, ...]:
+def named_heads(config: Config, member: Family) -> tuple[str, ...]:
     """The heads of the classes that config.json names, with the pooler where they read it."""
-    heads = [head for head in of.head_names if any(name.endswith(ARCHITECTURES[head]) for name in config.architectures)]
+    classes = config.architectures
+    heads = [head for head in member.head_names if any(name.endswith(ARCHITECTURES[head]) for name in classes)]
     if {"rtd", "mlm"} <= {*heads}:  # a class for pre-training that tells replaced tokens predicts none
         heads.remove("mlm")
-    if "pooler" in heads and not of.base_pooler:
+    if "pooler" in heads and not member.base_pooler:
         heads.remove("pooler")
-    return parse_heads(heads, of) if heads else ()
+    return parse_heads(heads, member) if heads else ()
 
 
-def parse_heads(heads: str | tuple[str, ...] | list[str], of: Family) -> tuple[str, ...]:
+def parse_heads(heads: str | tuple[str, ...] | list[str], member: Family) -> tuple[str, ...]:
     """Heads from a list or from "mlm,nsp" or "none", in the family's order, with the pooler where they read it."""
     names = [name.strip() for name in heads.split(",")] if isinstance(heads, str) else list(heads)
     if names == ["none"]:
         return ()
+    title, choices = member.config.title, ", ".join(member.head_names)
     for name in names:
-        if not of.head_names:
-            raise BertcliError(f"There is no head '{name}': {of.config.title} has none, so leave out the heads.")
-        if name not in of.head_names:
-            raise BertcliError(
-                f"There is no head '{name}'; choose from {', '.join(of.head_names)} (the heads of {of.config.title}), "
-                "or none."
-            )
-    wanted = set(names) | ({"pooler"} if of.network.pooled & set(names) else set())
-    return tuple(name for name in of.head_names if name in wanted)
+        if not choices:
+            raise BertcliError(f"There is no head '{name}': {title} has none, so leave out the heads.")
+        if name not in member.head_names:
+            raise BertcliError(f"There is no head '{name}'; choose from {choices} (the heads of {title}), or none.")
+    if member.network.pooled & {*names}:
+        names.append("pooler")
+    return tuple(name for name in member.head_names if name in names)

@@ -88,7 +88,7 @@ class Attention(encoder.SelfAttention[Integers]):
             return (), ()
         positions = untraced(batch.positions)
         rates = [self.stretched(int(positions[group.keys].max()) + 1) for group in batch.groups]
-        queries, keys = ([getattr(group, rows) for group in batch.groups] for rows in ("queries", "keys"))
+        queries, keys = [group.queries for group in batch.groups], [group.keys for group in batch.groups]
         return tuple(zip(queries, rates, strict=True)), tuple(zip(keys, rates, strict=True))
 
     def queries(self, x: Array) -> Array:

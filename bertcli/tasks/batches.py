@@ -110,8 +110,8 @@ def in_micro_batches(
 
     Of equal sentences (with what is asked `besides`) only the first is computed; the others get copies of its result.
     """
-    asked = [None] * len(sentences) if besides is None else besides
-    keys = [(*sentence.ids, None, *sentence.segments, extra) for sentence, extra in zip(sentences, asked, strict=True)]
+    extras = [None] * len(sentences) if besides is None else besides
+    keys = [(*sentence.ids, None, *sentence.segments, extra) for sentence, extra in zip(sentences, extras, strict=True)]
     firsts: dict[Hashable, int] = {}
     first_of = [firsts.setdefault(key, index) for index, key in enumerate(keys)]
     distinct, results = [*firsts.values()], dict[int, R]()

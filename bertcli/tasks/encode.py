@@ -51,18 +51,18 @@ def encode(model: Opened, texts: Values, wanted: Encode) -> Array:
 
 def plan(model: Opened, wanted: Encode) -> "EncodeTask":
     """What gives the blocks; BertcliError for options that do not fit together, or the model."""
-    how, (preparation, reading) = Plan.make(model, wanted), prepare(model, wanted)
-    if how.role is not None and how.role.length is not None and reading.max_length is None:
-        reading = replace(reading, max_length=min(how.role.length, model.config.max_tokens))
-    if preparation.chunking and not how.pooling:
+    made, (preparation, reading) = Plan.make(model, wanted), prepare(model, wanted)
+    if made.role is not None and made.role.length is not None and reading.max_length is None:
+        reading = replace(reading, max_length=min(made.role.length, model.config.max_tokens))
+    if preparation.chunking and not made.pooling:
         raise BertcliError("Chunks have one vector each: leave out chunk (--chunk), or the pooling 'none'.")
-    if model.engine.name != "numpy" and not how.last_layer_only:
+    if model.engine.name != "numpy" and not made.last_layer_only:
         logger.info("NumPy computes these layers: the graph of ONNX Runtime only gives the last.")
     expected = " or ".join(map(shown, family(model.config.model_type).prompts))
     if expected and model.sentence.pooling and not model.sentence.prompts and wanted.prompt is None:
         kind = model.config.model_type
         logger.info("sentence models of type %s expect %s before each text: give it (--prompt).", kind, expected)
-    return EncodeTask(model, reading, preparation, how)
+    return EncodeTask(model, reading, preparation, made)
 
 
 # -------------------------------------------------------------------------------------------- of any kind of vector
@@ -123,17 +123,17 @@ class PreparedTask(Task[B]):
 
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
         """A text's item, cut where the task cuts, or one for each of its chunks."""
-        how, tokenizer = self.preparation, self.model.tokenizer
+        preparation, tokenizer = self.preparation, self.model.tokenizer
         texts = [text for _, text in numbered]
-        if how.chunking is not None:
+        if preparation.chunking is not None:
             every = zip(numbered, tokenizer.encode([text.text for text in texts]), strict=True)
             return [
                 Item(index, text, tokens, chunk)
                 for (index, text), whole in every
-                for chunk, tokens in chunks(tokenizer, how, how.chunking, text, whole)
+                for chunk, tokens in chunks(tokenizer, preparation, preparation.chunking, text, whole)
             ]
-        second = [None if text.pair is None else how.cased(text.pair) for text in texts]
-        tokenized = tokenizer.encode([how.prepared(text.text) for text in texts], second, self.limit)
+        second = [None if text.pair is None else preparation.cased(text.pair) for text in texts]
+        tokenized = tokenizer.encode([preparation.prepared(text.text) for text in texts], second, self.limit)
         return [Item(index, text, tokens) for (index, text), tokens in zip(numbered, tokenized, strict=True)]
 
     def check(self, item: Item) -> None:
@@ -340,9 +340,9 @@ def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Arra
 
 def _refuse_projection(model: Opened) -> None:
     """Raise BertcliError for a layer after the network that nothing here applies."""
-    of = family(model.config.model_type)
+    member = family(model.config.model_type)
     ours = [use.name for use in model.uses if use.use != "ignored"]
-    applied = {name.partition(".")[0] for name in (*ours, *(of.begins(head) or "" for head in of.head_names))}
+    applied = {name.partition(".")[0] for name in (*ours, *(member.begins(head) or "" for head in member.head_names))}
     for name, shape in ((use.name, use.shape) for use in model.uses if use.note == UNUSED):
         if name.partition(".")[0] not in applied and len(shape) == 2 and shape[1] == model.config.hidden_size:
             raise BertcliError(

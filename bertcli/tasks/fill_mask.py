@@ -88,12 +88,12 @@ class _FillMask(RecordTask):
         words = [[self._spelling(candidate) for candidate in candidates] for candidates in ranked]
         spans = mask_spans(item, sentence.positions, self.model.tokenizer.mask_token)
         masks = []
-        for which, (position, candidates) in enumerate(zip(sentence.positions, ranked, strict=True)):
+        for mask, (position, candidates) in enumerate(zip(sentence.positions, ranked, strict=True)):
             predictions = []
             for place, candidate in enumerate(candidates):
-                together = range(len(words)) if self.joint else (which,)
-                sequence = put_in(item, [(spans[i], words[i][place]) for i in together], spans[which].side)
-                predictions.append({**self._prediction(candidate, words[which][place].alone), "sequence": sequence})
+                together = range(len(words)) if self.joint else (mask,)
+                sequence = put_in(item, [(spans[i], words[i][place]) for i in together], spans[mask].side)
+                predictions.append({**self._prediction(candidate, words[mask][place].alone), "sequence": sequence})
             masks.append({"position": position, "predictions": predictions})
         return {"index": item.index, "text": item.text.text, "truncated": item.tokens.truncated, "masks": masks}
 
@@ -278,6 +278,6 @@ def joint_fillings(
         best = [grown[place] for place in best_first(scores, width)]  # only these are turned into sentences
         beam = [beam[i].grown(opened[i].positions[0], candidate) for i, candidate in best]
     return [
-        [Candidate(filling.words[which], filling.log_probability) for filling in beam[:count]]
-        for which in range(len(sentence.positions))
+        [Candidate(filling.words[mask], filling.log_probability) for filling in beam[:count]]
+        for mask in range(len(sentence.positions))
     ]

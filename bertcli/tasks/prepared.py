@@ -69,23 +69,23 @@ def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
         reading = replace(reading, max_length=chunking.size)
     if prompt is None:
         prompt = own.prompt if prompt_name is None else own.prompts[prompt_name]
-    how = Preparation(prompt, own.do_lower_case, chunking)
+    preparation = Preparation(prompt, own.do_lower_case, chunking)
     if prompt and not own.include_prompt:
-        how = replace(how, left_out=model.tokenizer.prompt_length(how.prepared("")))
-    return how, reading
+        preparation = replace(preparation, left_out=model.tokenizer.prompt_length(preparation.prepared("")))
+    return preparation, reading
 
 
 def chunks(
-    tokenizer: Tokenizer, how: Preparation, chunking: Chunking, text: Text, whole: Tokens
+    tokenizer: Tokenizer, preparation: Preparation, chunking: Chunking, text: Text, whole: Tokens
 ) -> list[tuple[Chunk, Tokens]]:
     """The parts of a text, given its tokens, each with its tokens as a text of its own, after the prompt."""
     if text.pair is not None:
         raise BertcliError("A pair of texts cannot be cut into chunks: leave out chunk (--chunk), or the pairs.")
     size, overlap = chunking
-    limit = size - len(tokenizer.encode([how.prepared("")])[0].ids)
+    limit = size - len(tokenizer.encode([preparation.prepared("")])[0].ids)
     while limit > overlap:
         ranges = list(chunk_ranges(text.text, whole, limit, overlap))
-        parts = tokenizer.encode([how.prepared(text.text[start:end]) for start, end in ranges], None, size)
+        parts = tokenizer.encode([preparation.prepared(text.text[start:end]) for start, end in ranges], None, size)
         lost = max(tokens.lost for tokens in parts)
         if not lost:
             return [(Chunk(i, *span), tokens) for i, (span, tokens) in enumerate(zip(ranges, parts, strict=True))]
