@@ -67,7 +67,7 @@ class Ran(NamedTuple):
     seconds: float
 
 
-class _Known(NamedTuple):
+class _Noted(NamedTuple):
     array: ref[NDArray[Any]]  # no array is kept alive, nor a new one taken for one that was at its address
     axes: Axes
     source: list[Any]
@@ -85,7 +85,7 @@ class Tracer:
         self._twins: dict[int, tuple[str, Module]] = {}  # of the model's modules, by id; the first, if there are more
         self._paths: dict[int, str] = {}  # of twins
         self._kept: list[Module] = []  # keeps modules alive, so that their ids stay valid
-        self._known: dict[int, _Known] = {}
+        self._noted: dict[int, _Noted] = {}
 
     # ---------------------------------------------------------------------------------- what a kind of tracer decides
 
@@ -170,12 +170,12 @@ class Tracer:
 
     def note(self, array: NDArray[Any], value: Traced) -> Traced:
         """From now on an outermost call that is given this array is given this value."""
-        self._known[id(array)] = _Known(ref(array), value.axes, value.source, value.views)
+        self._noted[id(array)] = _Noted(ref(array), value.axes, value.source, value.views)
         return value
 
     def value_of(self, array: Any) -> Traced | None:
         """What an array is known to be."""
-        noted = self._known.get(id(array))
+        noted = self._noted.get(id(array))
         return Traced(array, *noted[1:]) if noted is not None and noted.array() is array else None
 
     def _leaving(self, value: Traced) -> Array:

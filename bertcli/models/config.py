@@ -37,7 +37,7 @@ def layers(default: int) -> Any:
 
 def choice(*values: Any) -> Any:
     """Field: one of these values, of which the first is the default."""
-    return field(default=values[0], metadata={"known": values})
+    return field(default=values[0], metadata={"choices": values})
 
 
 def activation(default: str = "gelu") -> Any:
@@ -373,8 +373,8 @@ def _check(key: str, value: Any, kind: type, allowed: Mapping[str, Any], title: 
     if not isinstance(value, str) and not least <= value <= most:
         must = f"at least {least}" if value < least else f"at most {most}"
         raise BertcliError(f"{key} is {shown(value)}; it must be {must}.")
-    if value not in allowed.get("known", (value,)):
-        choices = ", ".join(shown(choice).strip("'") for choice in allowed["known"])
+    if value not in allowed.get("choices", (value,)):
+        choices = ", ".join(shown(choice).strip("'") for choice in allowed["choices"])
         raise BertcliError(f"{key} is {shown(value)}; bertcli runs {title} with {choices}.")
 
 

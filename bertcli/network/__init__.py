@@ -209,14 +209,14 @@ class _FieldOf(NamedTuple):
     optional: bool
 
 
-_KNOWN: dict[Any, tuple[_FieldOf, ...]] = {}
+_FIELDS: dict[Any, tuple[_FieldOf, ...]] = {}
 
 
 def _fields(cls: Any) -> tuple[_FieldOf, ...]:
     """The fields of a module class with the class each holds: X from `X | None` and from `tuple[X, ...]`."""
-    if cls not in _KNOWN:
-        _KNOWN[cls] = tuple(_field_of(item.name, item.metadata, item.type) for item in fields(cls))
-    return _KNOWN[cls]
+    if cls not in _FIELDS:
+        _FIELDS[cls] = tuple(_field_of(item.name, item.metadata, item.type) for item in fields(cls))
+    return _FIELDS[cls]
 
 
 def _field_of(name: str, meta: Mapping[str, Any], hint: Any) -> _FieldOf:

@@ -65,14 +65,14 @@ class _Tag(RecordTask):
         of_items = [item.tokens.windows(self.limit, self.overlap) for item in items]
         every = [part for parts in of_items for part in parts]
         logits = iter(logits_of_each(self.model, "token_classifier", every, self.reading.batch_tokens))
-        one_by_one = self.aggregation == "none"
+        by_piece = self.aggregation == "none"
         for item, parts in zip(items, of_items, strict=True):
             windows = [self._entities(item.text.text, part, softmax(next(logits))) for part in parts]
             yield {
                 "index": item.index,
                 "text": item.text.text,
                 "truncated": item.tokens.truncated,
-                "entities": list(map(_piece, merged_pieces(windows)) if one_by_one else map(_group, merged(windows))),
+                "entities": list(map(_piece, merged_pieces(windows)) if by_piece else map(_group, merged(windows))),
             }
 
     def _entities(self, text: str, part: Tokens, probabilities: Numbers) -> "list[Entity]":

@@ -57,8 +57,8 @@ class Graph:
         self.constants: dict[str, NDArray[Any]] = {}
         self._scope = ""
         self._made: dict[str, Node] = {}
-        self._given: dict[str, int] = {}
-        self._known: dict[Any, str] = {}
+        self._counts: dict[str, int] = {}
+        self._names: dict[Any, str] = {}
 
     @contextmanager
     def scope(self, path: str) -> Iterator[None]:
@@ -120,10 +120,10 @@ class Graph:
     def constant(self, value: NDArray[Any]) -> str:
         """A constant; equal ones are stored once."""
         key = (value.dtype.str, value.shape, value.tobytes())
-        if key not in self._known:
-            self._known[key] = name = f"constant_{len(self.constants)}"
+        if key not in self._names:
+            self._names[key] = name = f"constant_{len(self.constants)}"
             self.constants[name] = value
-        return self._known[key]
+        return self._names[key]
 
     def needed(self, outputs: Sequence[str]) -> list[Node]:
         """The nodes that these results depend on."""
@@ -148,14 +148,14 @@ class Graph:
 
     def _once(self, kind: str, inputs: tuple[str, ...], attributes: dict[str, Any]) -> str:
         key = (kind, inputs, tuple(sorted(attributes.items())))
-        if key not in self._known:
+        if key not in self._names:
             with self.scope(""):
-                self._known[key] = self._add(kind, inputs, attributes)
-        return self._known[key]
+                self._names[key] = self._add(kind, inputs, attributes)
+        return self._names[key]
 
     def _add(self, kind: str, inputs: tuple[str, ...], attributes: dict[str, Any]) -> str:
         name = f"{self._scope}/{kind}" if self._scope else kind
-        self._given[name] = count = self._given.get(name, 0) + 1
+        self._counts[name] = count = self._counts.get(name, 0) + 1
         output = name if count == 1 else f"{name}_{count}"
         self._made[output] = node = Node(kind, inputs, output, attributes)
         self.nodes.append(node)
