@@ -26,7 +26,7 @@ from bertcli.checkpoint.tensors import FLOATS, open_file
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.engine.packing import pack
 from bertcli.engine.seam import Array
-from bertcli.errors import BertcliError, damaged, first_line, shown, shown_object
+from bertcli.errors import BertcliError, first_line, shown, shown_object
 from bertcli.files import SEVERAL, ending_of
 from bertcli.files.texts import from_values
 from bertcli.model import Model, expect_model
@@ -34,6 +34,7 @@ from bertcli.network import parameters
 from bertcli.report import Column
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import document_table, element, page, table
+from bertcli.tasks.batches import check_finite
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens
 
@@ -279,8 +280,7 @@ def similarity(model: Model, other: Model, both: Iterable[tuple[Tokens, Tokens]]
 
 
 def _centered(rows: Array) -> NDArray[np.float64]:
-    if not np.isfinite(rows).all():
-        raise damaged()
+    check_finite(rows)
     centered: NDArray[np.float64] = rows - rows.mean(axis=0, dtype=np.float64)
     return centered
 

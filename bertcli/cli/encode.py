@@ -39,6 +39,7 @@ COLUMNS = (
     Column("size", number=True),
     BEGINNING,
 )
+NAMES = ("index", "id", "chunk", "text", "tokens")  # of what is known of a text beside its vector
 MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 MB
 HEAVIEST = 5  # pieces that a table of sparse vectors shows
 SPARSE_COLUMNS = (*COLUMNS[:5], Column("entries", number=True), Column(f"{HEAVIEST} heaviest"))
@@ -241,26 +242,19 @@ def _numbered(record: Mapping[str, Any]) -> str:
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    name = record["index"], record.get("id"), record.get("chunk"), record["text"]
     vector = record["embedding"]
-    yield *name, record["tokens"], len(vector), _beginning(vector)
+    yield *map(record.get, NAMES), len(vector), _beginning(vector)
 
 
 def _token_rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    name = record["index"], record.get("id")
     for token, vector in zip(record["tokens"], record["embeddings"], strict=True):
-        yield *name, token, len(vector), _beginning(vector)
+        yield record["index"], record.get("id"), token, len(vector), _beginning(vector)
 
 
 def _sparse_rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    name = record["index"], record.get("id"), record.get("chunk"), record["text"]
     heaviest = sorted(zip(record["values"], record["words"], strict=True), key=lambda entry: -entry[0])[:HEAVIEST]
-    yield (
-        *name,
-        record["tokens"],
-        len(record["indices"]),
-        "  ".join(f"{word} {weight:.3f}" for weight, word in heaviest),
-    )
+    words = "  ".join(f"{word} {weight:.3f}" for weight, word in heaviest)
+    yield *map(record.get, NAMES), len(record["indices"]), words
 
 
 def _beginning(vector: list[float]) -> str:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import typer
 
-from bertcli.cli.options import ModelOptions, argument, wrong
+from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, argument, wrong
 from bertcli.tasks import Export, Precision, option
 
 logger = logging.getLogger("bertcli")
@@ -51,7 +51,7 @@ def export(model: ModelOptions, target: FileOptions, wanted: Export) -> None:
     from bertcli.model import load
     from bertcli.tasks.export import export_file, export_folder
 
-    opened = load(**model.wanted("bert-mini-mlm"), text=False)
+    opened = load(**model.wanted(MASKED_SAMPLE), text=False)
     stored: Precision = "int8-stored" if target.dtype == "int8" else target.dtype
     wanted = replace(wanted, precision="int8" if target.int8 else stored)
     if target.file:

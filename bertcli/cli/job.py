@@ -107,7 +107,6 @@ class Job:
         return Run(command, wanted, {**by_name(wanted), **options}, job, source, model)
 
     def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> "Texts":
-        """The texts to work on."""
         return read_texts(self.texts, self.output, id_column, label_column, keep_going)
 
     @property

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import typer
 
+from bertcli.report import TableFormat as TableFormat
 from bertcli.tasks import option
 
 logger = logging.getLogger("bertcli")
 MASKED_SAMPLE, SENTIMENT_SAMPLE = "bert-mini-mlm", "bert-mini-sentiment"  # the bundled models
 SENTENCE_SAMPLE = "bert-mini-sentence"
 MANY = 100_000  # shards, which have five digits in their names
-TableFormat = Literal["table", "json", "csv", "markdown"]
 
 
 def argument(default: Any, metavar: str, help: str) -> Any:

@@ -7,11 +7,9 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from bertcli.report import Column, as_json, folded, print_table, table_lines, terminal_width, visible
-
-Format = Literal["table", "json", "csv", "markdown"]
+from bertcli.report import Column, TableFormat, as_json, folded, print_table, table_lines, terminal_width, visible
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class View(ByName, Documented):
         raise NotImplementedError
 
 
-def print_document(document: Document, format: Format) -> None:
+def print_document(document: Document, format: TableFormat) -> None:
     """Print to standard output: a table folded to the terminal (unfolded in a pipe), everything else as UTF-8."""
     if format == "table":
         print_table(document.columns, document.rows)

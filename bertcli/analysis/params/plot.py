@@ -39,7 +39,6 @@ class Graph:
         return cls(visible(summary.model), rows, frozenset(frames), frozenset(nodes), ids)
 
     def dot(self) -> str:
-        """The graph in DOT, Graphviz's language."""
         title = _quoted(self.title)
         head = [f"digraph {title} {{", f'{INDENT}graph [label={title}, labelloc=t, fontname="Helvetica"]']
         head.append(f'{INDENT}node [shape=box, fontname="Helvetica"]')

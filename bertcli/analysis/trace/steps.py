@@ -14,7 +14,7 @@ import numpy as np
 
 from bertcli.engine.seam import BATCH, ONE, Array, Axes, Signature, extent
 from bertcli.files.records import cell
-from bertcli.report import Column
+from bertcli.report import BESIDE, Column
 from bertcli.report.documents import ByName, Document, Documented
 
 ITEM = np.dtype(np.float32).itemsize
@@ -304,7 +304,6 @@ def _stats(steps: Sequence[Step]) -> Stats | None:
 
 # ----------------------------------------------------------------------------------------------------------- the table
 
-BESIDE = 3  # cells a column takes besides its text
 OPERANDS = ("Group", "Operation", "Input 1", "Size", "Input 2", "Size", "Output", "Size")
 
 
