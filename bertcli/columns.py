@@ -55,9 +55,9 @@ class Mapped:
 
     def __init_subclass__(cls) -> None:
         """Show the task's options in help() and notebooks."""
-        own = [option for option in signature(Mapped).parameters.values() if option.kind is not option.VAR_KEYWORD]
+        common = [option for option in signature(Mapped).parameters.values() if option.kind is not option.VAR_KEYWORD]
         of_task = [option for name, option in signature(cls.kind).parameters.items() if name not in UNFIT]
-        options = [*own, *(option.replace(kind=Parameter.KEYWORD_ONLY) for option in of_task)]
+        options = [*common, *(option.replace(kind=Parameter.KEYWORD_ONLY) for option in of_task)]
         usual = dict(zip(USUAL, cls.usual, strict=True)) | QUIET
         options = [option.replace(default=usual.get(option.name, option.default)) for option in options]
         cls.__signature__ = Signature(options)  # type: ignore[attr-defined]
@@ -268,9 +268,9 @@ def _texts(batch: Any, name: str) -> list[Any]:
             raise BertcliError(f"The column {shown(name)} is one text: pass batches of rows (batched=True).")
         values = column.tolist() if isinstance(column, np.ndarray) else [*column]
         values = [None if isinstance(value, float) and isnan(value) else value for value in values]
-    other = next((value for value in values if value is not None), "")
-    if not isinstance(other, str) and not any(isinstance(value, str) for value in values):
-        raise BertcliError(f"The column {shown(name)} holds {shown_object(other)}, which is not a text.")
+    first = next((value for value in values if value is not None), "")
+    if not isinstance(first, str) and not any(isinstance(value, str) for value in values):
+        raise BertcliError(f"The column {shown(name)} holds {shown_object(first)}, which is not a text.")
     return values
 
 

@@ -89,12 +89,12 @@ def _download(repos: list[str], revision: str | None, cache: Path, weights: bool
 
 def _check(repo: str, names: Collection[str], weights: bool) -> None:
     """Refuse a repository that is no use before anything is fetched."""
-    where, own = f"{repo} on the Hub", {name.rpartition("/")[2] for name in names}
+    where, files = f"{repo} on the Hub", {name.rpartition("/")[2] for name in names}
     if not {"config.json", "modules.json"}.intersection(names):
         raise folders.lacks_weights(where, names, "no config.json")
-    if weights and not own.intersection(WEIGHT_FILES):
+    if weights and not files.intersection(WEIGHT_FILES):
         raise folders.lacks_weights(where, names)
-    if not folders.has_tokenizer(own):
+    if not folders.has_tokenizer(files):
         raise folders.lacks_tokenizer(where, names)
 
 

@@ -61,8 +61,8 @@ def lacks_tokenizer(where: str, names: Collection[str], *wanted: str) -> Bertcli
     """What to raise where files of these names hold no tokenizer; `wanted` are those of its class, if that is known."""
     if "bpe.codes" in names:
         return BertcliError(f"{where} has its tokenizer in bpe.codes (BERTweet, PhoBERT), which bertcli cannot read.")
-    others = wanted or [" with ".join(files) for files in TOKENIZER_FILES[1:]]
-    return BertcliError(f"{where} has no tokenizer: neither tokenizer.json nor {', '.join(others)}.")
+    vocabularies = wanted or [" with ".join(files) for files in TOKENIZER_FILES[1:]]
+    return BertcliError(f"{where} has no tokenizer: neither tokenizer.json nor {', '.join(vocabularies)}.")
 
 
 # --------------------------------------------------------------------------------------------- the Hub's cache

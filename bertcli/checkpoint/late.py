@@ -43,27 +43,25 @@ class LateInteraction(NamedTuple):
 
 
 def of_modules(
-    own: dict[str, Any], file: Path, prompts: dict[str, str], transformer: Path | None, mask: Path | None
+    config: dict[str, Any], file: Path, prompts: dict[str, str], transformer: Path | None, mask: Path | None
 ) -> LateInteraction:
     """A MultiVectorEncoder, or a model of PyLate, which has no module `mask`.
 
-    `own` is what the main `file` holds, `transformer` and `mask` are the files of these modules' settings.
+    `config` is what the main `file` holds, `transformer` and `mask` are the files of these modules' settings.
     """
     markers = []
     for name in ("query", "document"):
-        marker = _text(own, f"{name}_prefix", "", file)
+        marker = _text(config, f"{name}_prefix", "", file)
         prompts[name] = marker + prompts.get(name, "").removeprefix(marker)
         markers += [marker] if marker else []
     if mask is None:
-        skipped = _words(own, "skiplist_words", [*string.punctuation], file)
-        expansion: dict[str, Any] | None = {
-            "strategy": "fixed",
-            "length": positive(own, "query_length", file) or CANONICAL,
-            "attend": flag(own, "attend_to_expansion_tokens", False, file),
-        }
-        if not flag(own, "do_query_expansion", True, file):
-            expansion = None
-        query, document = _roles(own, file, expansion)
+        skipped = _words(config, "skiplist_words", [*string.punctuation], file)
+        expansion = None
+        if flag(config, "do_query_expansion", True, file):
+            length = positive(config, "query_length", file) or CANONICAL
+            attended = flag(config, "attend_to_expansion_tokens", False, file)
+            expansion = {"strategy": "fixed", "length": length, "attend": attended}
+        query, document = _roles(config, file, expansion)
         tasks = ["document"]
     else:
         settings = {} if transformer is None else read_optional(transformer)
@@ -76,19 +74,19 @@ def of_modules(
         role._replace(prompt=prompts[name], skipped=tuple(skipped) if name in tasks else ())
         for name, role in (("query", query), ("document", document))
     )
-    return LateInteraction(query, document, own.get("similarity_fn_name") == "meanmaxsim", tuple(markers))
+    return LateInteraction(query, document, config.get("similarity_fn_name") == "meanmaxsim", tuple(markers))
 
 
 def of_stanford(folder: Path) -> LateInteraction:
     """What `artifact.metadata` says, or the defaults of ColBERT."""
     file = folder / METADATA
-    own = read_optional(file)
-    markers = [_text(own, f"{key}_token_id", f"[unused{n}]", file) for n, key in enumerate(("query", "doc"))]
-    length = positive(own, "query_maxlen", file) or CANONICAL
-    attended = flag(own, "attend_to_mask_tokens", False, file)
-    skipped = tuple(string.punctuation) if flag(own, "mask_punctuation", True, file) else ()
+    config = read_optional(file)
+    markers = [_text(config, f"{key}_token_id", f"[unused{n}]", file) for n, key in enumerate(("query", "doc"))]
+    length = positive(config, "query_maxlen", file) or CANONICAL
+    attended = flag(config, "attend_to_mask_tokens", False, file)
+    skipped = tuple(string.punctuation) if flag(config, "mask_punctuation", True, file) else ()
     query = Role(f"{markers[0]} ", length, length, None, attended)
-    document = Role(f"{markers[1]} ", positive(own, "doc_maxlen", file), skipped=skipped)
+    document = Role(f"{markers[1]} ", positive(config, "doc_maxlen", file), skipped=skipped)
     return LateInteraction(query, document, markers=tuple(markers))
 
 
@@ -104,8 +102,8 @@ def _roles(settings: dict[str, Any], file: Path, expansion: Any) -> tuple[Role, 
     filled, attended = positive(expansion, "length", file), flag(expansion, "attend", False, file)
     if filled is None:
         raise unusable(file, "has a query_expansion without a length")
-    most = filled if expansion["strategy"] == "fixed" else length and max(length, filled)
-    return Role("", most, filled, _text(expansion, "token", "", file) or None, attended), document
+    limit = filled if expansion["strategy"] == "fixed" else length and max(length, filled)
+    return Role("", limit, filled, _text(expansion, "token", "", file) or None, attended), document
 
 
 def _text(config: dict[str, Any], key: str, default: str, file: Path) -> str:

@@ -192,7 +192,7 @@ class _Loader:
     def _find(self, name: str) -> list[str]:
         """The stored tensors known by this name, starting with the one to use."""
         names = [*(name.replace(ours, other) for ours, other in OTHER_NAMES.items() if ours in name), name]
-        names += [self.prefix + own for own in names] if self.prefix else []
+        names += [self.prefix + bare_name for bare_name in names] if self.prefix else []
         return [stored for stored in names if stored in self.stored]
 
     def _stored_apart(self, path: str, tied: str) -> bool:
@@ -213,9 +213,9 @@ class _Loader:
     def account(self) -> tuple[TensorUse, ...]:
         """Every tensor of the file, in file order, with its use; then the missing ones."""
         for name in self.stored.keys() - self.taken.keys():
-            own = name.removeprefix(self.prefix)
-            note = "for what bertcli does not do" if own.startswith(self.family.unread) else UNUSED
-            note = "a constant" if own.endswith(CONSTANTS) else note
+            bare_name = name.removeprefix(self.prefix)
+            note = "for what bertcli does not do" if bare_name.startswith(self.family.unread) else UNUSED
+            note = "a constant" if bare_name.endswith(CONSTANTS) else note
             note = "for encode and rank" if name == PROJECTION and STANFORD in self.config.architectures else note
             self._take(self.stored[name], "ignored", None, note)
         missing = [name for name in self.taken if name not in self.stored]

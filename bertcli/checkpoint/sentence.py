@@ -52,7 +52,10 @@ TRANSFORMER_FILES = tuple(
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
 MODEL_FILE, ROUTER_FILE = "config_sentence_transformers.json", "router_config.json"
-SENTENCE, SCORES_NAME = "sentence_embedding", "scores"  # what modules give; the latter the last of a cross-encoder
+SENTENCE, SCORES_NAME = (
+    "sentence_embedding",
+    "scores",
+)  # what modules give; scores come from a cross-encoder
 
 UNSPECIFIED = "since the checkpoint specifies no pooling"
 UNASKED = "but nobody asked the Hub whether the model says otherwise"
@@ -180,8 +183,8 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
 
         layers = [_projection(folder)]
         if not (folder / METADATA).exists() and not _of_pylate(read_optional(folder / MODEL_FILE)):
-            most = "documents are cut at the model's limit"
-            logger.info("%s is absent: queries have %d tokens, as ColBERT's; %s.", METADATA, late.query.length, most)
+            cut = "documents are cut at the model's limit"
+            logger.info("%s is absent: queries have %d tokens, as ColBERT's; %s.", METADATA, late.query.length, cut)
     dense_layers = tuple(layer for layer in layers if isinstance(layer, Dense))
     if len(dense_layers) < len(layers):
         raise unusable(folder / "modules.json", "lists a LayerNorm in what is no cross-encoder")
@@ -190,16 +193,16 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
 
 def read_late(folder: Path) -> "LateInteraction | None":
     """How a late-interaction model reads queries and documents; None for any other model."""
-    own, kinds = read_optional(folder / MODEL_FILE), _kinds(folder)
+    config, kinds = read_optional(folder / MODEL_FILE), _kinds(folder)
     stanford = not kinds and STANFORD in str(read_optional(folder / "config.json").get("architectures"))
-    if not stanford and MASK not in kinds and not _of_pylate(own):
+    if not stanford and MASK not in kinds and not _of_pylate(config):
         return None
     from bertcli.checkpoint.late import of_modules, of_stanford  # few checkpoints are of that kind
 
     if stanford:
         return of_stanford(folder)
-    path = {module.kind: folder / module.path / "config.json" for module in _read_modules(folder)}
-    return of_modules(own, folder / MODEL_FILE, _read_prompts(folder)[0], _transformer_file(folder), path.get(MASK))
+    files = {module.kind: folder / module.path / "config.json" for module in _read_modules(folder)}
+    return of_modules(config, folder / MODEL_FILE, _read_prompts(folder)[0], _transformer_file(folder), files.get(MASK))
 
 
 def read_limit(folder: Path) -> int | None:
@@ -218,12 +221,13 @@ def read_cross_encoder(folder: Path) -> str:
     Named by config_sentence_transformers.json, else by config.json in one of two places; else the sigmoid.
     Errors: BertcliError naming the file, for any other class than these three of torch.nn.
     """
-    own, config = folder / MODEL_FILE, read_object(folder / "config.json")
+    model_file, config_file = folder / MODEL_FILE, folder / "config.json"
+    config = read_object(config_file)
     nested = config.get("sentence_transformers")
     for file, path in (
-        (own, read_optional(own).get("activation_fn")),
-        (folder / "config.json", nested.get("activation_fn") if isinstance(nested, dict) else None),
-        (folder / "config.json", config.get("sbert_ce_default_activation_function")),
+        (model_file, read_optional(model_file).get("activation_fn")),
+        (config_file, nested.get("activation_fn") if isinstance(nested, dict) else None),
+        (config_file, config.get("sbert_ce_default_activation_function")),
     ):
         if path is not None:
             return _activation(path, SCORES, "asks for the activation", file)
@@ -239,13 +243,11 @@ class Place(NamedTuple):
 
 def network_place(folder: Path) -> Place:
     """Where a model's network is: beside modules.json, or in the folder that its first module names."""
-    first = next(iter(_entries(folder)), None)
-    if first is None:
+    entries = _entries(folder)
+    if not entries or _kind(entries[0]) not in NETWORKS:  # whatever else is listed, `read_sentence_config` refuses
         return Place(folder)
-    kind = _kind(first)
-    if kind not in NETWORKS:  # what else the file says, those who pool see
-        return Place(folder)
-    return Place(folder / _module(first, folder / "modules.json").path, kind == "StaticEmbedding")
+    module = _module(entries[0], folder / "modules.json")
+    return Place(folder / module.path, module.kind == "StaticEmbedding")
 
 
 def asked(folder: Path) -> bool:
@@ -311,9 +313,9 @@ def _kinds(folder: Path) -> list[str]:
     return [_kind(entry) for entry in _entries(folder)]
 
 
-def _of_pylate(own: Mapping[str, Any]) -> bool:
+def _of_pylate(config: Mapping[str, Any]) -> bool:
     """Whether a model was saved by PyLate, by its config_sentence_transformers.json."""
-    return own.get("model_type") == "ColBERT" or "query_prefix" in own
+    return config.get("model_type") == "ColBERT" or "query_prefix" in config
 
 
 def _read_modules(folder: Path) -> list[_Module]:

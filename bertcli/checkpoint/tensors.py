@@ -78,9 +78,9 @@ class StoredTensor(NamedTuple):
             return False
         if self.array.__array_interface__ == other.array.__array_interface__ and self.dtype == other.dtype:
             return True  # the same bytes of the file, as tied weights in a .bin are
-        mine, others = (tensor._replace(array=tensor.array.reshape(-1)) for tensor in (self, other))
+        flat, other_flat = (tensor._replace(array=tensor.array.reshape(-1)) for tensor in (self, other))
         parts = (slice(i, i + TOGETHER) for i in range(0, self.array.size, TOGETHER))
-        return all(np.array_equal(mine._part(part).float32(), others._part(part).float32()) for part in parts)
+        return all(np.array_equal(flat._part(part).float32(), other_flat._part(part).float32()) for part in parts)
 
     def _part(self, part: slice) -> "StoredTensor":
         return self._replace(array=self.array[part])

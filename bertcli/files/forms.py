@@ -19,7 +19,7 @@ def write_lines(stream: IO[bytes], lines: Iterable[bytes]) -> None:
 
 
 def write_csv(stream: IO[bytes], shards: Shards, names: Sequence[str], numbers: Mapping[str, object]) -> None:
-    """Rows separated by commas, below a header; `numbers` say nothing here."""
+    """Rows separated by commas, below a header; `numbers` are for other formats."""
     stream.write(_csv_row(names))
     stream.writelines(_csv_row(row[name] for name in names) for row in map(json.loads, shards.lines()))
 
@@ -59,9 +59,9 @@ class TableForm(NamedTuple):
         return {LINES: b"".join(json.dumps(row).encode() + b"\n" for record in records for row in self._rows(record))}
 
     def _rows(self, record: Record) -> Iterator[dict[str, Any]]:
-        more = {key: record.get(key) for key in self.keys}
+        extra = {key: record.get(key) for key in self.keys}
         for cells in self.table.cells(record):
-            yield dict(zip(self.table.keys, cells[:-1], strict=True)) | more
+            yield dict(zip(self.table.keys, cells[:-1], strict=True)) | extra
 
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""

@@ -122,7 +122,7 @@ def _matching(file: str) -> list[str]:
 
 
 def _ending(file: str, format_in: str) -> str:
-    """The ending, in lower case, that determines the format: without a final .gz; that of a pipe is told."""
+    """The ending, in lower case, that determines the format, without a final .gz; `format_in` is that of a pipe."""
     if file == STANDARD_INPUT:
         return f".{format_in}"
     path = Path(file.lower())

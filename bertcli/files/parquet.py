@@ -93,8 +93,8 @@ class ParquetRows:
 def check_sizes(name: str, metadata: Any, columns: Sequence[str]) -> None:
     """Refuse a column that unpacks to UNPACKED bytes or more from a thousandth, or a list of as many numbers.
 
-    Neither texts nor vectors do. The sizes are those that the file states, as any writer of Parquet does truly; one
-    that was forged can make a page of up to 2 GB be unpacked. Errors: BertcliError.
+    Neither texts nor vectors do. The sizes are those that the file states. Every writer of Parquet states them truly;
+    a forged file can still have a page of up to 2 GB unpacked. Errors: BertcliError.
     """
     for column in _columns(metadata):
         path, packed, unpacked = column.path_in_schema, column.total_compressed_size, column.total_uncompressed_size
@@ -168,12 +168,12 @@ def write_parquet(
     """
     arrow, _ = pyarrow(shards.file)
     schema = _schema(arrow, shards, names, numbers, columns).with_metadata(notes)
-    arrays = [column.array for column in columns]
+    array_names = [column.array for column in columns]
     if any(column.size is None for column in columns):
-        arrays.append(LENGTHS)
+        array_names.append(LENGTHS)
 
     def tables() -> Iterator[Any]:
-        for lines, *blocks in zip(shards.pieces(LINES), *map(shards.of, arrays), strict=True):
+        for lines, *blocks in zip(shards.pieces(LINES), *map(shards.of, array_names), strict=True):
             rows = list(map(json.loads, lines.splitlines()))
             cells = [[row[name] for row in rows] for name in names]
             for i, kind in enumerate(schema.types[: len(names)]):
@@ -181,7 +181,8 @@ def write_parquet(
             for column, block in zip(columns, blocks, strict=False):
                 vectors = block if column.size is not None else np.split(block, np.cumsum(blocks[-1])[:-1])
                 cells.append([None if row.get("error") else vector for row, vector in zip(rows, vectors, strict=True)])
-            yield arrow.table([arrow.array(*typed) for typed in zip(cells, schema.types, strict=True)], schema)
+            arrays = [arrow.array(values, kind) for values, kind in zip(cells, schema.types, strict=True)]
+            yield arrow.table(arrays, schema)
 
     _write(stream, arrow, schema, tables())
 
@@ -200,14 +201,14 @@ def concatenated(stream: IO[bytes], files: Sequence[str]) -> None:
 def _write(stream: IO[bytes], arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
     """Tables one after another, in groups of ROWS_WRITTEN rows however they are cut."""
     with arrow.parquet.ParquetWriter(stream, schema, use_dictionary=False) as writer:
-        held = schema.empty_table()
+        pending = schema.empty_table()
         for table in tables:
-            held = arrow.concat_tables([held, table])
-            while len(held) >= ROWS_WRITTEN:
-                writer.write_table(held[:ROWS_WRITTEN].combine_chunks())
-                held = held[ROWS_WRITTEN:]
-        if len(held):
-            writer.write_table(held.combine_chunks())
+            pending = arrow.concat_tables([pending, table])
+            while len(pending) >= ROWS_WRITTEN:
+                writer.write_table(pending[:ROWS_WRITTEN].combine_chunks())
+                pending = pending[ROWS_WRITTEN:]
+        if len(pending):
+            writer.write_table(pending.combine_chunks())
 
 
 def note(file: Path, name: str) -> str | None:

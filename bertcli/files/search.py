@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, first_line, shown
-from bertcli.files import PARQUET, endings, loaded
+from bertcli.files import PARQUET, ending_of, endings, loaded
 from bertcli.files.parquet import check_sizes, note, pyarrow
 from bertcli.files.vectors import MODEL, ORIGIN, quantize, stored_width
 from bertcli.order import best_first
@@ -80,11 +80,11 @@ def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: in
     directions /= _lengths(directions)[:, None]
     rows, scores = np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0))
     for block in stored.blocks(max(1, NUMBERS // max(1, width))):
-        binary, held = block.dtype == np.uint8, block.shape[1]
-        if held != stored_width(width, "binary" if binary else "float32"):
-            what = f"{8 * held} bits" if binary else f"{held} numbers"
+        binary, length = block.dtype == np.uint8, block.shape[1]
+        if length != stored_width(width, "binary" if binary else "float32"):
+            size = f"{8 * length} bits" if binary else f"{length} numbers"
             raise BertcliError(
-                f"{stored.file} has vectors of {what}, but this model gives {width}: use the model and the settings "
+                f"{stored.file} has vectors of {size}, but this model gives {width}: use the model and the settings "
                 "that made them (layer, pooling, truncated dimensions)."
             )
         cosines = _same_signs(signs, block, width) if binary else _cosines(directions, block)
@@ -132,7 +132,7 @@ def open_vectors(file: str) -> StoredVectors:
 
     Errors: BertcliError for a file that is missing, damaged, or holds no vectors.
     """
-    path, ending = Path(file), Path(file).suffix.lower()
+    path, ending = Path(file), ending_of(file)
     if ending not in endings("vectors"):
         raise BertcliError(f"{file}: a file of vectors ends in {', '.join(endings('vectors'))}.")
     if not path.is_file():
@@ -157,7 +157,7 @@ def open_vectors(file: str) -> StoredVectors:
         text = _read(path, opened[MODEL]) if MODEL in opened else np.empty(0)
         model = str(text) if text.dtype.kind == "U" else None
     stored = StoredVectors(path, arrays, name, model)
-    next(stored.blocks(1), None)  # what is wrong with it is said now
+    next(stored.blocks(1), None)  # reads the first row, so that what is wrong with the file is an error now
     return stored
 
 

@@ -99,7 +99,7 @@ class VectorForm:
         return "indptr" if self.sparse else "offsets" if self.ragged else None
 
     def arrays(self, items: Sequence[Item], failures: Sequence[Failure], vectors: Any) -> dict[str, Any]:
-        """What a shard holds of consecutive texts: the rows of their vectors in order, and what is said of them.
+        """What a shard holds of consecutive texts: the rows of their vectors in order, and what else a file has.
 
         vectors: one a text [text, width], a list of [token, width], or of sparse ones with `indices` and `values`.
         """
@@ -165,7 +165,8 @@ class VectorForm:
             return {"data": data, "indices": indices}, [len(vector.indices) for vector in vectors]
         flat = np.concatenate([np.empty((0, self.width), np.float32), *vectors]) if self.ragged else np.asarray(vectors)
         values, scales = quantize(flat, self.dtype)
-        return {"embeddings": values, **({} if scales is None else {"scales": scales})}, [len(v) for v in vectors]
+        arrays = {"embeddings": values} if scales is None else {"embeddings": values, "scales": scales}
+        return arrays, [len(vector) for vector in vectors]
 
     def _rows(self, items: Sequence[Item], failures: Sequence[Failure]) -> list[dict[str, Any]]:
         """The rows of a table beside the numbers: id (the text's own, else its number), text, text_pair and error."""

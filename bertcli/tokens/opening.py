@@ -65,12 +65,12 @@ def open_backend(folder: Path, settings: Settings) -> Backend:
 
 def special_tokens(backend: Backend, settings: Settings) -> dict[str, str]:
     """The tokens in the roles mask, cls, sep, pad, unk: as the settings name them, else as the vocabulary does."""
-    bert, *others = NAMES
+    bert, *later_families = NAMES
 
     def exists(token: str) -> bool:
         return backend.token_to_id(token) is not None
 
-    whole = (names for names in others if all(exists(names[role]) for role in ("mask", "cls", "sep", "pad")))
+    whole = (names for names in later_families if all(exists(names[role]) for role in ("mask", "cls", "sep", "pad")))
     tokens = dict(next(whole, {}))
     if not tokens:  # looked for later: MPNet has BERT's pieces, too
         tokens = {role: next((names[role] for names in NAMES if exists(names[role])), bert[role]) for role in ROLES}
@@ -125,8 +125,8 @@ def _overrule(backend: Backend, settings: Settings, file: Path) -> None:
     for name, values in wanted.items():
         part = getattr(backend, name)
         for key, value in values.items():
-            own = getattr(part, key, value)
-            if (lowercase if own is None else own) != value:  # strip_accents may be None: as lowercase was
+            current = getattr(part, key, value)
+            if (lowercase if current is None else current) != value:  # strip_accents may be None: as lowercase was
                 changes.append(f"{key} {str(value).lower()}")
             if hasattr(part, key):
                 setattr(part, key, value)

@@ -370,8 +370,8 @@ class Tokenizer:
         """Refuse a limit that is too small even for the special tokens."""
         least = max(3 if paired else 2, self.special_count(paired))
         if max_length < least:
-            what = "a text with a pair" if paired else "a text"
-            raise BertcliError(f"max_length (--max-length) {max_length} is too small: {what} needs {least} tokens.")
+            kind = "a text with a pair" if paired else "a text"
+            raise BertcliError(f"max_length (--max-length) {max_length} is too small: {kind} needs {least} tokens.")
 
     def encode(
         self,
@@ -390,11 +390,11 @@ class Tokenizer:
         if max_length is not None:
             self.check_length(max_length, paired=bool(seconds))
         if seconds and self._segments_disputed:
-            self._segments_disputed = False  # said once
-            segment, version, other = (1, 4, 5) if self._has_segments else (0, 5, 4)
+            self._segments_disputed = False  # logged once
+            segment, version, other_version = (1, 4, 5) if self._has_segments else (0, 5, 4)
             logger.info(
                 "The second text of a pair has segment %d, as in transformers %d, which wrote this tokenizer; "
-                "version %d does otherwise.", segment, version, other,
+                "version %d does otherwise.", segment, version, other_version,
             )  # fmt: skip
         sides = self._backend_batch([*texts, *seconds])
         second_sides = iter(sides[len(texts) :])
