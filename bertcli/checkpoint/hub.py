@@ -97,7 +97,8 @@ def _check_name(model: str) -> None:
         raise BertcliError(f"There is no folder {shown(model)}.")
     if not HUB_ID.fullmatch(model):
         raise BertcliError(f"{shown(model)} is neither a folder nor a Hub id such as google-bert/bert-base-uncased.")
-    if "/" not in model and (advice := nearest(model, SAMPLES)).startswith("Did"):
+    advice = "" if "/" in model else nearest(model, SAMPLES)
+    if advice.startswith("Did"):
         raise BertcliError(f"There is no folder and no bundled model {shown(model)}. {advice}")
 
 

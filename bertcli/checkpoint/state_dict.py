@@ -19,6 +19,7 @@ Every file takes bounded time and memory: the limits below hold for the pickle, 
 
 import io
 import struct
+from collections.abc import Mapping
 from enum import Enum
 from pickletools import genops
 from typing import Any, BinaryIO, NamedTuple
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 PICKLE_LIMIT = 4_000_000  # bytes; BERT-large has 100 kB
 STEP_LIMIT = 300_000  # instructions; BERT-large has 20,000
 MEMBER_LIMIT = 100_000
-REPEATED = 8, 1 << 26  # tensors may repeat numbers: all have at most 8 times the file's bytes, and 64 MiB
+TIMES, MORE = 8, 1 << 26  # tensors may repeat numbers: all have at most 8 times the file's bytes, and 64 MiB
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001  # how the older form begins
 HUGE = 0xFFFFFFFF  # in a zip: the number is elsewhere
 
@@ -87,8 +88,8 @@ class Tensor(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
-    def array(self, stored: memoryview, order: str) -> NDArray[Any]:
-        """Its numbers, of which none is read here, in the bytes of the storage."""
+    def array(self, stored: Mapping[str, memoryview], order: str) -> NDArray[Any]:
+        """Its numbers, of which none is read here, in the bytes of its storage, which are `stored` under its key."""
         numbers = (self.offset, *self.shape, *self.strides)
         if len(self.shape) != len(self.strides) or not all(map(_is_size, numbers)):
             raise Refused("has a tensor of an impossible shape")
@@ -101,7 +102,7 @@ class Tensor(NamedTuple):
         try:
             if 0 in self.shape:
                 return np.empty(self.shape, dtype)
-            return np.ndarray(self.shape, dtype, stored, self.offset * dtype.itemsize, steps)
+            return np.ndarray(self.shape, dtype, stored[self.storage.key], self.offset * dtype.itemsize, steps)
         except ValueError:  # too many axes, or too long ones
             raise Refused("has a tensor of an impossible shape") from None
 
@@ -116,12 +117,9 @@ def read_state_dict(data: memoryview) -> dict[str, tuple[str, NDArray[Any]]]:
     tensors = next(filter(None, map(_tensors, (root, *within))), None)
     if tensors is None:
         raise Refused("holds no tensors by name")
-    arrays = {
-        name: (tensor.storage.dtype, tensor.array(stored[tensor.storage.key], order))
-        for name, tensor in tensors.items()
-    }
+    arrays = {name: (tensor.storage.dtype, tensor.array(stored, order)) for name, tensor in tensors.items()}
     total = sum(array.nbytes for _, array in arrays.values())
-    if total > len(data) * REPEATED[0] + REPEATED[1]:
+    if total > TIMES * len(data) + MORE:
         raise Refused(f"has {len(data):,} bytes, but its tensors would have {total:,}")
     return arrays
 

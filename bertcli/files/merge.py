@@ -15,7 +15,7 @@ import numpy as np
 
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError
-from bertcli.files import ARRAYS, PARQUET, check_output, ending_of, endings, loaded
+from bertcli.files import ARRAYS, PARQUET, TABLES, check_output, ending_of, loaded
 from bertcli.files.arrays import Stored, ends_of
 from bertcli.files.parquet import concatenated
 from bertcli.files.records import write_array
@@ -23,7 +23,6 @@ from bertcli.files.shards import ERRORS, Fingerprint, Shards, difference, digest
 
 ENDS = ("offsets", "indptr")  # arrays that say where the parts of others end
 BESIDE = (".shard", ".errors.jsonl")  # end files that lie beside a shard's
-MERGED = tuple(dict.fromkeys((*endings("records"), *endings("rows"), *ARRAYS)))
 
 
 class Note(NamedTuple):
@@ -52,7 +51,7 @@ def merge(patterns: Sequence[str], target: str) -> int:
 
     Errors: BertcliError naming files that are missing, damaged, of another run or of another kind; nothing is written.
     """
-    ending = check_output(target, MERGED)
+    ending = check_output(target, (*TABLES, *ARRAYS))
     files: list[str] = []
     for pattern in patterns:
         files += [file for file in sorted(glob.glob(pattern)) if not file.endswith(BESIDE)] or [pattern]

@@ -45,7 +45,6 @@ UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 MODEL_FILES = (".json", ".txt", ".safetensors", ".bin", ".model")
 WEIGHTS = (".safetensors", ".bin")
 BLOCKS, BLOCK = 64, 1 << 14  # bytes of a block
-FOLDERS_DEEP = 2  # a checkpoint's own folder, and those of sentence-transformers modules in it
 OLDER = ("state", "state.new", "lock", "part", "errors.jsonl.part", "texts.part", *(f"{i}.part" for i in range(7)))
 
 
@@ -333,9 +332,8 @@ def digest(files: Iterable[Path]) -> str:
 
 
 def model_files(folder: Path) -> list[Path]:
-    """The files of a checkpoint that may affect its results."""
-    patterns = ("/".join(["*"] * depth) for depth in range(1, FOLDERS_DEEP + 1))
-    paths = (path for pattern in patterns for path in folder.glob(pattern))
+    """The files of a checkpoint that may affect its results: its own, and those of sentence-transformers modules."""
+    paths = (*folder.glob("*"), *folder.glob("*/*"))
     return sorted(path for path in paths if path.suffix in MODEL_FILES and path.is_file())
 
 

@@ -81,7 +81,7 @@ class Failure:
         return {"index": self.index, **named, "text": text, "error": self.error}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Texts:
     """An iterable of Text in input order; `waiting()` says whether the next one may take a while to arrive.
 
