@@ -173,11 +173,11 @@ def diff(
         name, arrays = ("the arrays", other) if isinstance(other, Mapping) else (str(other), read_arrays(str(other)))
         return _with_arrays(model, arrays, name, tokens_of(model, values[0].text, limit=limit), tolerance)
     limit = min(limit, length_limit(other, max_length))
-    both = (_same_tokens(model, other, text.text, limit) for text in from_values(texts))
+    pairs = (_same_tokens(model, other, text.text, limit) for text in from_values(texts))
     if _encoder_steps(model) != _encoder_steps(other):
-        return similarity(model, other, both)
+        return similarity(model, other, pairs)
     by_path: dict[str, list[StepDiff]] = {}
-    for tokens in both:
+    for tokens in pairs:
         for step in _steps(model, other, tokens):
             by_path.setdefault(step.path, []).append(step)
     if not by_path:
@@ -191,15 +191,15 @@ def diff(
 
 def _same_tokens(model: Model, other: Model, text: str, limit: int) -> tuple[Tokens, Tokens]:
     """The text as either reads it; BertcliError if their tokens are not the same."""
-    both = tokens_of(model, text, limit=limit), tokens_of(other, text, limit=limit)
-    for at, pieces in enumerate(zip_longest(*(tokens.pieces for tokens in both))):
+    readings = tokens_of(model, text, limit=limit), tokens_of(other, text, limit=limit)
+    for at, pieces in enumerate(zip_longest(*(tokens.pieces for tokens in readings))):
         if pieces[0] != pieces[1]:
             first, second = ("missing" if piece is None else shown(piece) for piece in pieces)
             raise BertcliError(
                 f"{model.name} and {other.name} tokenize {shown(text)} differently (token {at} is {first} in one, "
                 f"{second} in the other), so their states cannot be compared."
             )
-    return both
+    return readings
 
 
 def _traced(model: Model, tokens: Tokens) -> Trace:
@@ -248,27 +248,27 @@ def _joined(path: str, steps: Sequence[StepDiff]) -> StepDiff:
 
 def weight_diffs(model: Model, other: Model) -> tuple[WeightDiff, ...]:
     """The parameters both have whose values differ, most first."""
-    theirs = {parameter.path: parameter.array for parameter in parameters(other.network)}
+    other_arrays = {parameter.path: parameter.array for parameter in parameters(other.network)}
     differing: dict[int, WeightDiff] = {}
     for parameter in parameters(model.network):
-        path, mine = parameter.path, parameter.array
-        if path not in theirs or id(mine) in differing:  # a tied one is compared where it is first used
+        path, array = parameter.path, parameter.array
+        if path not in other_arrays or id(array) in differing:  # a tied one is compared where it is first used
             continue
-        if mine.shape != theirs[path].shape:
-            differing[id(mine)] = WeightDiff(path, None)
-        elif not np.array_equal(mine, theirs[path]):
-            size = float(np.abs(mine - theirs[path]).max())
-            differing[id(mine)] = WeightDiff(path, size if np.isfinite(size) else None)
+        if array.shape != other_arrays[path].shape:
+            differing[id(array)] = WeightDiff(path, None)
+        elif not np.array_equal(array, other_arrays[path]):
+            size = float(np.abs(array - other_arrays[path]).max())
+            differing[id(array)] = WeightDiff(path, size if np.isfinite(size) else None)
     return tuple(sorted(differing.values(), key=lambda diff: -np.inf if diff.max_abs is None else -diff.max_abs))
 
 
 # --------------------------------------------------------------------------------------------- other architectures
 
 
-def similarity(model: Model, other: Model, both: Iterable[tuple[Tokens, Tokens]]) -> Similarity:
+def similarity(model: Model, other: Model, pairs: Iterable[tuple[Tokens, Tokens]]) -> Similarity:
     """The layers of two models compared over the tokens of several texts, each as either model reads it."""
     states: tuple[list[list[Array]], list[list[Array]]] = ([], [])
-    for pair in both:
+    for pair in pairs:
         for either, tokens, of_model in zip((model, other), pair, states, strict=True):
             with np.errstate(all="ignore"):
                 of_model.append([np.array(state) for state in either.network.states(pack([tokens]))])

@@ -240,10 +240,10 @@ def changes_without(model: Model, result: Result, sentence: Sentence, batch_toke
         changes = np.empty((len(states), count))
         for layer, state in enumerate(states):
             for first in range(0, count, together):
-                some = np.arange(first, min(first + together, count))
-                copies = np.tile(state, (len(some), 1))
-                with watching(Silenced(model.network, layer, copies, some)):
-                    changes[layer, some] = result.of([sentence] * len(some)) - value
+                numbers = np.arange(first, min(first + together, count))
+                copies = np.tile(state, (len(numbers), 1))
+                with watching(Silenced(model.network, layer, copies, numbers)):
+                    changes[layer, numbers] = result.of([sentence] * len(numbers)) - value
     return changes
 
 
@@ -256,8 +256,8 @@ def heads_page(view: Heads) -> str:
     rows = [[str(layer), *row] for layer, row in enumerate(by_place)]
     columns = [Column("Layer", number=True), *(Column(f"Head {head}") for head in range(max(map(len, by_place))))]
     lead = MEANING if view.meaning is None else f"{MEANING} {OF_CHANGE.format(meaning=view.meaning)}"
-    what = "Mean distance" if view.meaning is None else "Change of the result without the head"
-    grid = table(f"{what}: layers down, heads across", columns, rows)
+    measure = "Mean distance" if view.meaning is None else "Change of the result without the head"
+    grid = table(f"{measure}: layers down, heads across", columns, rows)
     numbers = document_table("All numbers", view.document())
     return page(f"Attention heads of {view.model}", grid, numbers, lead=lead)
 

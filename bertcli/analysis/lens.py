@@ -145,21 +145,21 @@ def _views(model: Model, batch: Packed, rows: list[int], top_k: int) -> list[lis
     step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
     views: list[list[LayerView]] = []
     for first in range(0, len(rows), step):
-        some = slice(first, first + step)
-        last = log_probabilities(model, states[-1][some], batch)
+        span = slice(first, first + step)
+        last = log_probabilities(model, states[-1][span], batch)
         layers = [
-            _layer_views(model, log_probabilities(model, state[some], batch), last, layer, top_k)
+            _layer_views(model, log_probabilities(model, state[span], batch), last, layer, top_k)
             for layer, state in enumerate(states)
         ]
         views += map(list, zip(*layers, strict=True))
     return views
 
 
-def _layer_views(model: Model, here: Numbers, last: Numbers, layer: int, top_k: int) -> Iterator[LayerView]:
+def _layer_views(model: Model, current: Numbers, last: Numbers, layer: int, top_k: int) -> Iterator[LayerView]:
     """One layer's view of each row."""
     answers = last.argmax(axis=1)
-    divergence = (np.exp(last) * (last - here)).sum(axis=1)
-    for row, answer, kl in zip(here, answers, divergence, strict=True):
+    divergence = (np.exp(last) * (last - current)).sum(axis=1)
+    for row, answer, kl in zip(current, answers, divergence, strict=True):
         best = best_first(row, top_k)
         predictions = tuple(Prediction(int(id), spelled(model, int(id)), float(np.exp(row[id]))) for id in best)
         rank = 1 + int((row > row[answer]).sum())

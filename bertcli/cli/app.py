@@ -87,9 +87,9 @@ class Command(TyperCommand):
             for word in args[: args.index("--") if "--" in args else None]:
                 if word.startswith("-") and f"-{word.partition('=')[0]}" in options:
                     raise typer.BadParameter(f"there is no option {word}. Did you mean -{word}?")
-            _, rest, _ = self.make_parser(ctx).parse_args(args=list(args))
-            if rest and "--variant" in options:
-                raise typer.BadParameter(f"there is no place for {rest[0]!r}. Did you mean --variant {rest[0]}?")
+            _, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
+            if extra and "--variant" in options:
+                raise typer.BadParameter(f"there is no place for {extra[0]!r}. Did you mean --variant {extra[0]}?")
         return super().parse_args(ctx, args)
 
 
@@ -122,14 +122,14 @@ def _parameters(group: Any) -> Iterator[Parameter]:
         elif metadata:  # a field without is no option
             settings = {**metadata["settings"], "show_default": False}
             if "argument" in metadata:
-                made, default = typer.Argument(**settings), Parameter.empty if default is ... else default
+                info, default = typer.Argument(**settings), Parameter.empty if default is ... else default
             else:
-                made = typer.Option(*(metadata["names"] or [name_of(field)]), min=metadata["least"], **settings)
+                info = typer.Option(*(metadata["names"] or [name_of(field)]), min=metadata["least"], **settings)
             if metadata["read"]:
                 kind, default = str | None, None
             elif int in kinds_of(kind):  # a word that stands for a number is for Python alone
                 kind = int | None
-            yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made])
+            yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
 
 def _gathered(group: Any, values: dict[str, Any]) -> Any:

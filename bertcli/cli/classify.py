@@ -76,13 +76,15 @@ def classify(job: Job, wanted: Classify, fields: FieldOptions) -> None:
     With --label-column each record has "true_label", and a report follows the
     table, or is printed on stdout with -o; with --format json or jsonl on stderr.
     """
-    own = "choices" if fields.choices else "candidates" if wanted.candidates is not None else ""
-    sample = None if own else MASKED_SAMPLE if wanted.head == "nsp" else SENTIMENT_SAMPLE
-    if own and fields.label_column is not None:
-        raise wrong("--label-column", "accuracy is for the model's own labels.")
+    command = "classify"
+    sample: str | None = MASKED_SAMPLE if wanted.head == "nsp" else SENTIMENT_SAMPLE
+    if fields.choices or wanted.candidates is not None:
+        command, sample = "classify --choices" if fields.choices else "classify --candidates", None
+        if fields.label_column is not None:
+            raise wrong("--label-column", "accuracy is for the model's own labels.")
     job, choices = _choices(job) if fields.choices else (job, None)
     wanted, options = replace(wanted, choices=choices), {**by_name(fields), "--choices": choices}
-    run = job.begin(f"classify --{own}" if own else "classify", wanted, options, sample=sample, endings=TABLES)
+    run = job.begin(command, wanted, options, sample=sample, endings=TABLES)
     from bertcli.tasks.classify import Accuracy, plan
     from bertcli.tasks.run import results
 

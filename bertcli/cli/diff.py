@@ -59,11 +59,11 @@ def diff(
     model = load(models.model, revision=models.revision, **models.fetching)
     are_arrays = ending_of(models.other) in SEVERAL and not Path(models.other).is_dir()
     other = models.other if are_arrays else load(models.other, **models.fetching)
-    for compared in (model, other):
-        if not isinstance(compared, str):
-            compared.note_layers_after("compared")
-    several = counted([text.text for text in rows], "diff", "texts", len(rows))
-    view = diff(model, other, several, tolerance=wanted.tolerance, max_length=wanted.max_length)
+    for either in (model, other):
+        if not isinstance(either, str):
+            either.note_layers_after("compared")
+    values = counted([text.text for text in rows], "diff", "texts", len(rows))
+    view = diff(model, other, values, tolerance=wanted.tolerance, max_length=wanted.max_length)
     if wanted.check and not isinstance(view, Diff):
         raise BertcliError(f"{model.name} and {models.other} have different steps, which --check cannot compare.")
     show_document(view, shown, diff_page)

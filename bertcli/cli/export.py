@@ -55,8 +55,8 @@ def export(model: ModelOptions, target: FileOptions, wanted: Export) -> None:
     stored: Precision = "int8-stored" if target.dtype == "int8" else target.dtype
     wanted = replace(wanted, precision="int8" if target.int8 else stored)
     if target.file:
-        made = export_file(opened, target.file, wanted)
+        graph = export_file(opened, target.file, wanted)
     else:
-        made = export_folder(opened, target.output or "", wanted)
-    checked = "" if made.difference is None else f"; its numbers differ from NumPy's by at most {made.difference:.1e}"
-    logger.info("%s (%.1f MB) gives %s%s.", made.file, made.bytes / 1e6, ", ".join(made.outputs), checked)
+        graph = export_folder(opened, target.output or "", wanted)
+    checked = "" if graph.difference is None else f"; its numbers differ from NumPy's by at most {graph.difference:.1e}"
+    logger.info("%s (%.1f MB) gives %s%s.", graph.file, graph.bytes / 1e6, ", ".join(graph.outputs), checked)

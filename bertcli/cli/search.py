@@ -107,8 +107,8 @@ def _hits(neighbors: Nearest, stored: StoredVectors, source: Texts | None, whole
     *origins, last = stored.origins([*rows, neighbors.of - 1], neighbors.of) or [{}] * (len(rows) + 1)
     numbers = [origin.get("index", row) if whole else row for row, origin in zip(rows, origins, strict=True)]
     count = last.get("index", neighbors.of - 1) + 1 if whole else neighbors.of
-    held = f"{stored.file} has {neighbors.of:,} rows{f' of {count:,} texts' if count != neighbors.of else ''}"
-    texts = _texts(source, set(numbers), count, held) if source else {}
+    contents = f"{stored.file} has {neighbors.of:,} rows{f' of {count:,} texts' if count != neighbors.of else ''}"
+    texts = _texts(source, set(numbers), count, contents) if source else {}
     hits: dict[int, dict[str, Any]] = {}
     for row, number, origin in zip(rows, numbers, origins, strict=True):
         hits[row] = {**origin}
@@ -119,14 +119,14 @@ def _hits(neighbors: Nearest, stored: StoredVectors, source: Texts | None, whole
     return hits
 
 
-def _texts(source: Texts, numbers: Collection[int], count: int, held: str) -> dict[int, Text]:
+def _texts(source: Texts, numbers: Collection[int], count: int, contents: str) -> dict[int, Text]:
     """The texts of these numbers; BertcliError when there are not as many as the file was made from."""
     texts, number = {}, 0
     for number, text in enumerate(source, 1):
         if number - 1 in numbers:
             texts[number - 1] = text
     if number != count:
-        raise BertcliError(f"{held} and --input {number:,} texts: give the file it was made from.")
+        raise BertcliError(f"{contents} and --input {number:,} texts: give the file it was made from.")
     return texts
 
 

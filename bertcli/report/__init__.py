@@ -126,11 +126,11 @@ def _folded_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], wi
         for i, column in enumerate(columns)
     ]
     texts = sorted((i for i, column in enumerate(columns) if not column.number), key=lambda i: widths[i])
-    left = width - sum(needed for needed, column in zip(widths, columns, strict=True) if column.number)
+    room = width - sum(needed for needed, column in zip(widths, columns, strict=True) if column.number)
     # Space that a short one does not need goes to longer ones.
     for sharing, i in zip(range(len(texts), 0, -1), texts, strict=True):
-        widths[i] = min(widths[i], max(NARROWEST, left // sharing))
-        left -= widths[i]
+        widths[i] = min(widths[i], max(NARROWEST, room // sharing))
+        room -= widths[i]
     return widths
 
 
@@ -203,17 +203,17 @@ def print_marked(text: str, marks: Iterable[Mark]) -> None:
     from rich.text import Text
 
     console, colored = _shading_console()
-    shown, done = Text(), 0
+    shown, end = Text(), 0
     for mark in marks:
-        shown.append(visible(text[done : mark.start], lines=True))
+        shown.append(visible(text[end : mark.start], lines=True))
         words, title = visible(text[mark.start : mark.end], lines=True), visible(mark.title)
         if colored:
             shown.append(words, _on(mark.shade))
             shown.append(f" {title}" if mark.label else "", f"bold {_on(mark.shade)}")
         else:
             shown.append(f"{words}({title})")
-        done = mark.end
-    shown.append(visible(text[done:], lines=True))
+        end = mark.end
+    shown.append(visible(text[end:], lines=True))
     width = terminal_width()
     console.print(shown, soft_wrap=width is None, width=width)
 
@@ -242,9 +242,9 @@ def _on(shade: float) -> str:
 
 def terminal_width() -> int | None:
     """The width to fit into: COLUMNS, else the terminal's; None in a pipe, where a table is as wide as its cells."""
-    asked = os.environ.get("COLUMNS", "")
-    if asked.isdecimal() and int(asked):
-        return max(NARROW, int(asked))
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return max(NARROW, int(columns))
     try:
         return max(NARROW, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
     except (AttributeError, ValueError):  # standard output is missing or closed

@@ -88,15 +88,15 @@ class _Writer:
         """Add the rows of a table; of a layer, with its title before their names and its path before their places."""
         last = tuple([*self.plans][-1:])
         for name, kind, place, *after in map(str.split, table.strip().splitlines()):
-            where, owns, what = place.partition("=")
+            output, equals, owner = place.partition("=")
             sources: list[str] = []
             for source in (title + word if word.startswith("-") else word for word in after):
                 sources += last if source == "…" else (source,) if source in self.plans else self.absent[source]
             name, connected = title + name, tuple(dict.fromkeys(sources))
-            if path + (where or what) not in self.outputs.keys() | self.tables.keys():
+            if path + (output or owner) not in self.outputs.keys() | self.tables.keys():
                 self.absent[name] = connected
             elif name not in self.plans:
-                shapes, holds = self._shapes(path + (what or where), kind), path + what if owns else None
+                shapes, holds = self._shapes(path + (owner or output), kind), path + owner if equals else None
                 self.plans[name] = RowPlan(name, kind, shapes, connected, holds, FORMULAS.get(place))
 
     def _shapes(self, place: str, kind: str) -> tuple[Shape, ...]:

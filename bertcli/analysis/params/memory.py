@@ -70,11 +70,11 @@ class _Alive(Tracer):
         output, written = ran.output, ran.arguments.get(ran.op.over or "")
         of_heads, activated = output.ndim == HEADS, ran.arguments.get("activation") is not None
         size = self._size * output.array.size
-        some = size if self._padded or not of_heads else min(size, self._size * thread_count() * MOST_SCORES)
+        needed = size if self._padded or not of_heads else min(size, self._size * thread_count() * MOST_SCORES)
         if activated if self._padded else of_heads:
-            _Buffer(self, some)  # beside the result while the op is at work
+            _Buffer(self, needed)  # beside the result while the op is at work
         if self._padded or written is None:
-            output.source.append(_Buffer(self, some))
+            output.source.append(_Buffer(self, needed))
         elif ran.op.over == "into":  # some of what was empty until now
             output.source.append(_Buffer(self, size))
         else:

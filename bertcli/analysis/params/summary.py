@@ -148,17 +148,19 @@ def rows(
     `collapse` merges rows that differ only in a layer's number.
     """
     owners = {plan.holds: plan.name for plan in plans if plan.holds is not None}
-    held: dict[str, list[CountedParameter]] = defaultdict(list)
+    entries_of: dict[str, list[CountedParameter]] = defaultdict(list)
     for entry in entries(model):
-        held[nearest(entry.parameter.path, owners)].append(entry)
-    if held.keys() - owners.keys():
-        raise RuntimeError(f"no row shows {', '.join(entry.parameter.path for entry in held[''])}")
+        entries_of[nearest(entry.parameter.path, owners)].append(entry)
+    if entries_of.keys() - owners.keys():
+        raise RuntimeError(f"no row shows {', '.join(entry.parameter.path for entry in entries_of[''])}")
     named = every_layer if collapse else str
     groups: dict[str, list[RowPlan]] = defaultdict(list)
     for plan in plans:
         sources = tuple(dict.fromkeys(map(named, plan.connected_to)))
         groups[named(plan.name)].append(plan._replace(name=named(plan.name), connected_to=sources))
-    return tuple(_row(group, held, owners, model.config.sizes, inputs, powers=powers) for group in groups.values())
+    return tuple(
+        _row(group, entries_of, owners, model.config.sizes, inputs, powers=powers) for group in groups.values()
+    )
 
 
 def every_layer(name: str) -> str:
@@ -168,7 +170,7 @@ def every_layer(name: str) -> str:
 
 def _row(
     group: Sequence[RowPlan],
-    held: Mapping[str, Sequence[CountedParameter]],
+    entries_of: Mapping[str, Sequence[CountedParameter]],
     owners: Mapping[str, str],
     sizes: Mapping[str, int],
     inputs: Mapping[str, int | None],
@@ -176,20 +178,20 @@ def _row(
     powers: bool,
 ) -> Row:
     first, folded = group[0], EVERY in group[0].name
-    mine = [entry for plan in group if plan.holds is not None for entry in held.get(plan.holds, ())]
+    counted = [entry for plan in group if plan.holds is not None for entry in entries_of.get(plan.holds, ())]
     formula = first.formula and (f"L·({first.formula})" if folded else first.formula)
     if formula is None:
         place = every_layer(first.holds or "") if folded else first.holds or ""
-        total = sum_of(_products((entry.parameter for entry in mine if entry.params), place, sizes))
+        total = sum_of(_products((entry.parameter for entry in counted if entry.params), place, sizes))
         formula = factored(total) if powers else expanded(total)
-    ties = (entry.tied_to for entry in mine if entry.tied_to)
+    ties = (entry.tied_to for entry in counted if entry.tied_to)
     tied_to = next((path for path in ties if nearest(path, owners) != first.holds), None)
     return Row(
         path=first.name,
         type=f"{first.type} × {len(group)}" if folded else first.type,
         output_shape=", ".join(_in_text(shape, inputs) for shape in first.shapes),
-        params=sum(entry.params for entry in mine),
-        bytes=sum(entry.bytes for entry in mine),
+        params=sum(entry.params for entry in counted),
+        bytes=sum(entry.bytes for entry in counted),
         formula=formula,
         numbers=with_numbers(formula, sizes),
         connected_to=tuple(dict.fromkeys(path for plan in group for path in plan.connected_to)),
@@ -202,21 +204,21 @@ def _in_text(shape: "Shape", inputs: Mapping[str, int | None]) -> str:
     return f"({', '.join(str(inputs[axis] if isinstance(axis, str) else axis) for axis in shape)})"
 
 
-def _products(counted: Iterable[Parameter], place: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+def _products(members: Iterable[Parameter], place: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
     """Axes of each parameter; those that differ only in a layer that `place` covers are one, times L or so many."""
     outer = place.split(".") if place else []
-    alike: dict[str, list[Parameter]] = defaultdict(list)
+    groups: dict[str, list[Parameter]] = defaultdict(list)
     layers: dict[str, tuple[str, ...]] = {}
-    for parameter in counted:
+    for parameter in members:
         words, counts = parameter.path.split("."), iter(parameter.counts)
         numbered = {i: next(counts) for i, word in enumerate(words) if word.isdigit()}
         covered = {i: count for i, count in numbered.items() if i >= len(outer) or outer[i] == EVERY}
         path = ".".join(EVERY if i in covered else word for i, word in enumerate(words))
-        alike[path].append(parameter)
+        groups[path].append(parameter)
         layers[path] = tuple(covered.values())
-    for path, several in alike.items():
-        whole = len(several) == prod(sizes[count] for count in layers[path])
-        yield (*(layers[path] if whole else (str(len(several)),)), *several[0].symbols)
+    for path, group in groups.items():
+        whole = len(group) == prod(sizes[count] for count in layers[path])
+        yield (*(layers[path] if whole else (str(len(group)),)), *group[0].symbols)
 
 
 # ------------------------------------------------------------------------------- what feeds what, from a pass by shapes
@@ -251,8 +253,7 @@ class Flow(Tracer):
     def shapes(self) -> dict[str, Shape]:
         """Of a module that ran several times the first output, or the first for tokens, if it had other input, too."""
         return {
-            path: next((shape for shape in several if "B" in shape), several[0])
-            for path, several in self._shapes.items()
+            path: next((shape for shape in shapes if "B" in shape), shapes[0]) for path, shapes in self._shapes.items()
         }
 
     @property

@@ -251,8 +251,8 @@ class Folded(NamedTuple):
 def folded(steps: Sequence[Step], *, fold: bool) -> list[Folded]:
     """The steps of a pass in the order they ran; with `fold`, consecutive layers that do the same become one."""
     runs: list[list[tuple[Step, ...]]] = []  # of identical layers, or what lies between layers
-    for layer, several in groupby(steps, lambda step: _layer(step.path)):
-        stretch = tuple(several)
+    for layer, members in groupby(steps, lambda step: _layer(step.path)):
+        stretch = tuple(members)
         if fold and layer and runs and [*map(_without_layer, runs[-1][-1])] == [*map(_without_layer, stretch)]:
             runs[-1].append(stretch)
         else:
@@ -271,18 +271,18 @@ def _without_layer(step: Step) -> Step:
     return replace(step, index=0, path=path, parameters=(), sources=(), seconds=None, stats=None)
 
 
-def _joined(several: list[tuple[Step, ...]], alike: bool) -> Folded:
+def _joined(layers: list[tuple[Step, ...]], alike: bool) -> Folded:
     """Layers that do the same; `alike`: all layers do."""
-    layer, last = (_layer(steps[0].path) for steps in (several[0], several[-1]))
+    layer, last = (_layer(steps[0].path) for steps in (layers[0], layers[-1]))
     first, last = layer.rpartition(".")[2], last.rpartition(".")[2]
-    if len(several) == 1:
-        return Folded(layer, 1, several[0], f"Encoder layer {first}")
-    name = f"Encoder layer × {len(several)}" if alike else f"Encoder layers {first} to {last}"
+    if len(layers) == 1:
+        return Folded(layer, 1, layers[0], f"Encoder layer {first}")
+    name = f"Encoder layer × {len(layers)}" if alike else f"Encoder layers {first} to {last}"
     steps = tuple(
         replace(_without_layer(column[0]), seconds=_seconds(column), stats=_stats(column))
-        for column in zip(*several, strict=True)
+        for column in zip(*layers, strict=True)
     )
-    return Folded(f"{layer.rpartition('.')[0]}.{EVERY}", len(several), steps, name)
+    return Folded(f"{layer.rpartition('.')[0]}.{EVERY}", len(layers), steps, name)
 
 
 def _seconds(steps: Sequence[Step]) -> float | None:
@@ -292,14 +292,14 @@ def _seconds(steps: Sequence[Step]) -> float | None:
 
 def _stats(steps: Sequence[Step]) -> Stats | None:
     """Statistics of all results together; they all have the same size."""
-    each = [step.stats for step in steps if step.stats is not None]
-    if not each:
+    described = [step.stats for step in steps if step.stats is not None]
+    if not described:
         return None
-    rows = [(stats.min, stats.max, stats.mean, stats.std) for stats in each]
+    rows = [(stats.min, stats.max, stats.mean, stats.std) for stats in described]
     low, high, mean, std = np.array(rows, dtype=np.float64).T
     variance = (mean**2 + std**2).mean() - mean.mean() ** 2
     numbers = low.min(), high.max(), mean.mean(), np.sqrt(np.maximum(0, variance))
-    return Stats.of(numbers, all(stats.finite for stats in each))
+    return Stats.of(numbers, all(stats.finite for stats in described))
 
 
 # ----------------------------------------------------------------------------------------------------------- the table
