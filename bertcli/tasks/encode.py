@@ -168,7 +168,7 @@ class EncodeTask(PreparedTask[Block]):
 
     @property
     def summary(self) -> str:
-        length = "; vectors of length 1" if self.plan.normalize else ""
+        length = "; vectors of length 1" if self.plan.normalize and not self.plan.cut_last else ""
         return f"pooling {self.plan.reason}{length}{self.preparation.summary}"
 
     def compute(self, window: Window) -> Block:
@@ -231,7 +231,7 @@ class Plan:
     width: int
     reason: str
     last_layer_only: bool
-    cut_last: bool  # after normalization, as a sentence model's own truncate_dim is
+    cut_last: bool  # after the model's own normalization, as its own truncate_dim is
     role: "Role | None" = None  # of texts in late interaction
 
     @classmethod
@@ -282,8 +282,10 @@ class Plan:
                 f"Vectors of {width} numbers cannot be cut to {truncate_dim} (see truncate_dim, --truncate-dim)."
             )
         own_cut = own.truncate_dim if modes and truncate_dim is None else None
+        cut_last = False
         if own_cut is not None and own_cut < width:
             width, reason = own_cut, f"{reason}; cut to {own_cut} numbers, as the checkpoint specifies"
+            cut_last = wanted.normalize is None
         return cls(
             pooling=modes,
             layers=layers,
@@ -292,7 +294,7 @@ class Plan:
             width=truncate_dim or width,
             reason=reason,
             last_layer_only=layers == (last,),
-            cut_last=own_cut is not None,
+            cut_last=cut_last,
             role=role,
         )
 
@@ -302,7 +304,7 @@ class Plan:
         return bool(self.pooling) and set(self.pooling) <= {"cls", "pooler"} and self.last_layer_only
 
     def finish(self, vectors: Array) -> Array:
-        """Dense layers, truncation of dimensions, normalization, in this order; a checkpoint's own cut comes last."""
+        """Dense layers, truncation of dimensions, normalization, in this order; see cut_last."""
         for layer in self.dense:
             vectors = layer(vectors)
         vectors = vectors if self.cut_last else vectors[:, : self.width]

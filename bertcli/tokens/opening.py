@@ -101,7 +101,6 @@ def _from_json(file: Path) -> Backend:
     _refuse_growth(backend, file)
     if getattr(backend.model, "dropout", None):  # of merges, at random: for training, too
         backend.model.dropout = None
-    backend.no_truncation()  # the stored settings are those of its training run; the limit is set at every encode
     backend.no_padding()
     return backend
 

@@ -246,7 +246,12 @@ class Tokenizer:
         words = [word for marker in markers for word in (marker, *marker.split()[:1])]
         tokens = (AddedToken(word, normalized=False, special=True) for word in words)
         settings = settings._replace(described=(*settings.described, *tokens))
-        return cls(open_backend(folder, settings), settings, config)
+        backend = open_backend(folder, settings)
+        stored = backend.truncation  # of its training run; only static models have no other limit
+        if static and stored is not None:
+            settings = settings._replace(max_length=stored["max_length"], cut_left=stored["direction"] == "left")
+        backend.no_truncation()  # texts are cut after they are tokenized
+        return cls(backend, settings, config)
 
     def save(self, folder: Path) -> None:
         """Complete a folder for other libraries: tokenizer.json, and tokenizer_config.json, which names special tokens.

@@ -92,6 +92,19 @@ def test_static_models_put_nothing_around_a_text(tmp_path: Path, layout: str) ->
     assert "its heads: none" in command("fill-mask", "-m", tmp_path, "[MASK]").err
 
 
+def test_static_models_cut_texts_where_their_tokenizer_does(tmp_path: Path) -> None:
+    write_static(tmp_path, "root")
+    file = tmp_path / "tokenizer.json"
+    limit = {"max_length": 3, "strategy": "LongestFirst", "stride": 0}
+    for direction, kept in (("Right", "the king drinks"), ("Left", "drinks hot tea")):
+        cut = {"truncation": {**limit, "direction": direction}}
+        file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | cut), encoding="utf-8")
+        model = bertcli.load(tmp_path)
+        assert np.array_equal(model.encode(["the king drinks hot tea"]), model.encode([kept]))
+    told = command("encode", "-m", tmp_path, "the king drinks hot tea", "--format", "jsonl").err
+    assert "had more than 3 tokens" in told
+
+
 def test_static_models_lack_what_their_modules_need(tmp_path: Path) -> None:
     write_static(tmp_path, "folder")
     for name in ("model.safetensors", "tokenizer.json"):

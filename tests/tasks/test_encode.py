@@ -149,6 +149,8 @@ def test_encode_applies_a_checkpoints_own_truncate_dim(tmp_path: Path) -> None:
     (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": 8}')
     short = bertcli.load(folder)
     assert np.array_equal(short.encode(["tea", "a cat"]), whole[:, :8])  # not normalized once more
+    unit = whole[:, :8] / np.linalg.norm(whole[:, :8], axis=1, keepdims=True)
+    np.testing.assert_allclose(short.encode(["tea", "a cat"], normalize=True), unit, atol=1e-6)  # unless asked for
     (asked,) = short.encode_blocks(["tea"], truncate_dim=4)
     assert np.linalg.norm(np.asarray(asked.vectors)) == pytest.approx(1, abs=1e-6)
     assert np.asarray(asked.vectors).shape == (1, 4)
