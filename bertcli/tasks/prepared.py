@@ -42,8 +42,8 @@ class Preparation:
         return f"; {shown(self.prompt)} is prepended to every text{left_out}"
 
     def cased(self, text: str) -> str:
-        """The text in lower case if the checkpoint wants that."""
-        return text.lower() if self.lower_case else text
+        """The text in lower case if the checkpoint wants that, letter by letter: a final Σ is no special case."""
+        return "".join(map(str.lower, text)) if self.lower_case else text
 
     def prepared(self, text: str) -> str:
         """What the tokenizer is given."""
