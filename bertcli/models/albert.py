@@ -9,16 +9,7 @@ from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, BertConfig
 from bertcli.models.config import activation, choice, count, layers
 from bertcli.network import encoder, part, parts
 from bertcli.network.encoder import EncoderLayer, Linear
-from bertcli.network.heads import (
-    Classifier,
-    MaskedLM,
-    MultipleChoice,
-    Network,
-    NextSentence,
-    Pooler,
-    QuestionAnswering,
-    TokenClassifier,
-)
+from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
 
 
 class Embeddings(electra.Embeddings):
@@ -33,10 +24,6 @@ class Encoder(encoder.Encoder):
     layers: tuple[EncoderLayer[None], ...] = parts("L", shared="groups")
 
 
-class SentenceOrder(NextSentence):
-    """Two logits from the pooled vector: 0 is in order, 1 is swapped"""
-
-
 class Albert(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -44,11 +31,11 @@ class Albert(Network):
     encoder: Encoder = part()
     pooler: Pooler | None = part()
     mlm: MaskedLM | None = part(features="E")
-    sop: SentenceOrder | None = part()
+    sop: Classifier | None = part(C="2")  # the texts are in order, or swapped
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
-    qa: QuestionAnswering | None = part()
-    multiple_choice: MultipleChoice | None = part()
+    qa: TokenClassifier | None = part(C="2")  # that an answer starts here, and that it ends
+    multiple_choice: Classifier | None = part(C="1")  # how well a choice fits
 
     pooled: ClassVar = frozenset({"sop", "classifier", "multiple_choice"})
 
@@ -87,10 +74,6 @@ class AlbertConfig(BertConfig):
 
 
 STORED = r"encoder.albert_layer_groups.\1.albert_layers.0."
-WORDS = """
-Sentence order
-  SentenceOrder.output linear         | linear                 | Pooled output, W_sop -> Sentence-order logits
-"""
 
 FAMILY = Family(
     types={"albert": "Albert"},

@@ -6,16 +6,7 @@ from bertcli.models import Family
 from bertcli.models.config import Config, count
 from bertcli.network import part
 from bertcli.network.encoder import Embeddings, Encoder
-from bertcli.network.heads import (
-    Classifier,
-    MaskedLM,
-    MultipleChoice,
-    Network,
-    NextSentence,
-    Pooler,
-    QuestionAnswering,
-    TokenClassifier,
-)
+from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
 
 
 class Bert(Network):
@@ -25,11 +16,11 @@ class Bert(Network):
     encoder: Encoder = part()
     pooler: Pooler | None = part()
     mlm: MaskedLM | None = part(features="H")
-    nsp: NextSentence | None = part()
+    nsp: Classifier | None = part(C="2")  # the second text is next, or not
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
-    qa: QuestionAnswering | None = part()
-    multiple_choice: MultipleChoice | None = part()
+    qa: TokenClassifier | None = part(C="2")  # that an answer starts here, and that it ends
+    multiple_choice: Classifier | None = part(C="1")  # how well a choice fits
 
     pooled: ClassVar = frozenset({"nsp", "classifier", "multiple_choice"})
 

@@ -16,7 +16,7 @@ from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
 from bertcli.models.config import Config, activation, choice, count, eps, layers, texts
 from bertcli.network import Module, encoder, heads, parameter, part, parts, setting
 from bertcli.network.encoder import LayerNorm, Linear, aligned
-from bertcli.network.heads import MaskedLM, Network, QuestionAnswering, TokenClassifier
+from bertcli.network.heads import MaskedLM, Network, TokenClassifier
 from bertcli.network.ops import add, add_by_key, add_by_query, bucket_scores, convolve, embed, gather, scores
 from bertcli.network.rotary import NewNorm
 
@@ -139,7 +139,7 @@ class Deberta(Network):
     mlm: MaskedLM | None = part(features="E")
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
-    qa: QuestionAnswering | None = part()
+    qa: TokenClassifier | None = part(C="2")  # that an answer starts here, and that it ends
     multiple_choice: Classifier | None = part(C="1")
 
 

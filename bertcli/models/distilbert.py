@@ -10,7 +10,7 @@ from bertcli.models.bert import EMBEDDINGS, FINE_TUNED
 from bertcli.models.config import Config, layers, renamed
 from bertcli.network import Module, fixed, heads, parameter, part
 from bertcli.network.encoder import Encoder, LayerNorm
-from bertcli.network.heads import MaskedLM, Network, QuestionAnswering, TokenClassifier
+from bertcli.network.heads import MaskedLM, Network, TokenClassifier
 from bertcli.network.ops import add, embed
 
 
@@ -41,7 +41,7 @@ class DistilBert(Network):
     mlm: MaskedLM | None = part(features="H")
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
-    qa: QuestionAnswering | None = part()
+    qa: TokenClassifier | None = part(C="2")  # that an answer starts here, and that it ends
     multiple_choice: Classifier | None = part(C="1")
 
 

@@ -13,7 +13,7 @@ from bertcli.models.config import choice, count, layers
 from bertcli.models.roberta import FINE_TUNED, MaskedLM
 from bertcli.network import Module, encoder, fixed, heads, parameter, part, setting
 from bertcli.network.encoder import Encoder, LayerNorm, Linear
-from bertcli.network.heads import Network, QuestionAnswering, TokenClassifier
+from bertcli.network.heads import Network, TokenClassifier
 
 
 class Embeddings(encoder.Embeddings):
@@ -58,7 +58,7 @@ class Electra(Network):
     rtd: ReplacedTokens | None = part()  # the discriminator's
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
-    qa: QuestionAnswering | None = part()
+    qa: TokenClassifier | None = part(C="2")  # that an answer starts here, and that it ends
     multiple_choice: Classifier | None = part(C="1")
 
 

@@ -10,14 +10,7 @@ from bertcli.models.config import count
 from bertcli.models.roberta import FINE_TUNED, LM_HEAD, MaskedLM, RobertaConfig
 from bertcli.network import encoder, fixed, parameter, part, parts
 from bertcli.network.encoder import aligned
-from bertcli.network.heads import (
-    FirstTokenClassifier,
-    MultipleChoice,
-    Network,
-    Pooler,
-    QuestionAnswering,
-    TokenClassifier,
-)
+from bertcli.network.heads import Classifier, FirstTokenClassifier, Network, Pooler, TokenClassifier
 from bertcli.network.ops import add, add_bias, embed, embed_counted, relative_bias
 
 
@@ -73,8 +66,8 @@ class MPNet(Network):
     mlm: MaskedLM | None = part(features="H")
     classifier: FirstTokenClassifier | None = part()
     token_classifier: TokenClassifier | None = part()
-    qa: QuestionAnswering | None = part()
-    multiple_choice: MultipleChoice | None = part()
+    qa: TokenClassifier | None = part(C="2")  # that an answer starts here, and that it ends
+    multiple_choice: Classifier | None = part(C="1")  # how well a choice fits
 
     pooled: ClassVar = frozenset({"multiple_choice"})
 

@@ -14,14 +14,7 @@ from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, POOLER, BertConfig
 from bertcli.models.config import count
 from bertcli.network import encoder, fixed, heads, part, setting
 from bertcli.network.encoder import Encoder
-from bertcli.network.heads import (
-    FirstTokenClassifier,
-    MultipleChoice,
-    Network,
-    Pooler,
-    QuestionAnswering,
-    TokenClassifier,
-)
+from bertcli.network.heads import Classifier, FirstTokenClassifier, Network, Pooler, TokenClassifier
 from bertcli.network.ops import add, add_row, embed, embed_counted
 
 
@@ -51,8 +44,8 @@ class Roberta(Network):
     mlm: MaskedLM | None = part(features="H")
     classifier: FirstTokenClassifier | None = part()
     token_classifier: TokenClassifier | None = part()
-    qa: QuestionAnswering | None = part()
-    multiple_choice: MultipleChoice | None = part()
+    qa: TokenClassifier | None = part(C="2")  # that an answer starts here, and that it ends
+    multiple_choice: Classifier | None = part(C="1")  # how well a choice fits
 
     pooled: ClassVar = frozenset({"multiple_choice"})
 

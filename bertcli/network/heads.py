@@ -10,7 +10,9 @@ from bertcli.network.encoder import LayerNorm, Linear
 from bertcli.network.ops import gather, linear
 
 OF_TOKENS = frozenset({"mlm", "token_classifier", "qa", "rtd"})  # heads with an output for every token
-TITLES = {"qa": "QuestionAnswering", "multiple_choice": "MultipleChoice"}  # shown also where the class is another's
+TITLES = {  # shown for heads that have the class of another head
+    "nsp": "NextSentence", "sop": "SentenceOrder", "qa": "QuestionAnswering", "multiple_choice": "MultipleChoice",
+}  # fmt: skip
 
 
 class Network(Module, abstract=True):
@@ -124,12 +126,6 @@ class LinearPrediction(Module):
         return self.output(x)
 
 
-class NextSentence(LinearPrediction):
-    """Two logits from the pooled vector [batch, 2]: 0 is next, 1 is not next"""
-
-    output: Linear = part(outputs="2", inputs="H")
-
-
 class Classifier(LinearPrediction):
     """One logit per label from the pooled vector [batch, label]"""
 
@@ -148,15 +144,3 @@ class FirstTokenClassifier(Module):
 
 class TokenClassifier(LinearPrediction):
     """One logit per label from every hidden state [token, label]"""
-
-
-class QuestionAnswering(LinearPrediction):
-    """Two logits from every hidden state [token, 2]: 0 that an answer starts here, 1 that it ends here"""
-
-    output: Linear = part(outputs="2", inputs="H")
-
-
-class MultipleChoice(LinearPrediction):
-    """One logit from the pooled vector [batch, 1]: how well this choice fits"""
-
-    output: Linear = part(outputs="1", inputs="H")

@@ -55,8 +55,10 @@ def chosen_words(inputs: Sequence[str], output: str, makers: Sequence[str]) -> t
     return tuple(word[:1].upper() + word[1:] for word in words[:-1]), words[-1]
 
 
-# Of heads that may have the class of another head, the words that differ.
+# Of heads that have the class of another head, the words that differ.
 HEADS = {
+    "nsp": {"Classifier": "Next sentence", "W_c": "W_nsp", "Label logits": "Next-sentence logits"},
+    "sop": {"Classifier": "Sentence order", "W_c": "W_sop", "Label logits": "Sentence-order logits"},
     "qa": {"Token classifier": "Question answering", "W_c": "W_qa", "Label logits": "Start and end logits"},
     "multiple_choice": {"Classifier": "Multiple choice", "W_c": "W_m", "Label logits": "Choice logit"},
 }
@@ -106,18 +108,12 @@ Masked language model
   MaskedLM.transform linear  | a) linear + {act}      | Encoder output, W -> Transform
   MaskedLM.norm norm         | b) layer normalization | Transform -> Transform norm
   MaskedLM.decoder linear    | c) decode              | Transform norm, Decoder -> Vocabulary logits
-Next sentence
-  NextSentence.output linear | linear                 | Pooled output, W_nsp -> Next-sentence logits
 Classifier
   FirstTokenClassifier.dense linear  | a) linear + {act} | First vector, W -> Transform
   FirstTokenClassifier.output linear | b) linear         | Transform, W_c -> Label logits
   Classifier.output linear   | linear                 | Pooled output, W_c -> Label logits
 Token classifier
   TokenClassifier.output linear   | linear            | Encoder output, W_c -> Label logits
-Question answering
-  QuestionAnswering.output linear | linear            | Encoder output, W_qa -> Start and end logits
-Multiple choice
-  MultipleChoice.output linear    | linear            | Pooled output, W_m -> Choice logit
 """,
     "sentence": """
 Dense
