@@ -115,18 +115,18 @@ def missing(folder: Path, weights: bool = True) -> list[str]:
     Needed are the configuration, a tokenizer, and with `weights` all their shards and what modules.json lists.
     """
     try:
-        at, static = network_place(folder)
+        place, static = network_place(folder)
         modules = missing_files(folder)
     except BertcliError:  # a damaged file is not missing: reading it later raises the error
-        at, static, modules = folder, False, []
-    wanted = [] if static else ["config.json"]
-    if static or not has_tokenizer([path.name for path in at.glob("*") if path.is_file()]):
-        wanted.append("tokenizer.json")
+        place, static, modules = folder, False, []
+    needed = [] if static else ["config.json"]
+    if static or not has_tokenizer([path.name for path in place.glob("*") if path.is_file()]):
+        needed.append("tokenizer.json")
     if weights:
-        file = weights_file(at) or at / SINGLE_FILE
-        wanted.append(file.name)
+        file = weights_file(place) or place / SINGLE_FILE
+        needed.append(file.name)
         if file.name.endswith(INDEX_ENDING):
             with suppress(BertcliError):
-                wanted += sorted(set(shard_names(file).values()))
-    lost = [(at / name).relative_to(folder).as_posix() for name in wanted if not (at / name).is_file()]
+                needed += sorted(set(shard_names(file).values()))
+    lost = [(place / name).relative_to(folder).as_posix() for name in needed if not (place / name).is_file()]
     return [*lost, *modules] if weights else lost

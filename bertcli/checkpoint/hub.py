@@ -90,9 +90,11 @@ def _check_name(model: str) -> None:
     """Accept only what can be a Hub id; anything that looks like a path is not looked up on the network."""
     path = os.path.expanduser(model)
     if os.path.exists(path):
-        near = next((str(parent) for parent in [*Path(path).parents][:2] if (parent / "config.json").is_file()), None)
-        otherwise = "a model is a folder with config.json and weights such as model.safetensors"
-        raise BertcliError(f"{model} is a file: {otherwise if near is None else f'give the folder {shown(near)}'}.")
+        folder = next((parent for parent in [*Path(path).parents][:2] if (parent / "config.json").is_file()), None)
+        advice = "a model is a folder with config.json and weights such as model.safetensors"
+        if folder is not None:
+            advice = f"give the folder {shown(str(folder))}"
+        raise BertcliError(f"{model} is a file: {advice}.")
     if model.startswith((".", "~", "/")) or model.endswith("/") or "\\" in model or model.count("/") > 1:
         raise BertcliError(f"There is no folder {shown(model)}.")
     if not HUB_ID.fullmatch(model):

@@ -117,8 +117,8 @@ def _open(folder: Path) -> tuple[Config, Mapping[str, StoredTensor]]:
         return _open_static(folder)
     names = [path.relative_to(folder).as_posix() for path in (*folder.glob("*"), *folder.glob("onnx/*"))]
     if "config.json" not in names:
-        within = sorted(folder.glob("*/config.json"), key=os.path.getmtime)  # of a training run the last
-        advice = f"give {within[-1].parent}, which has" if within else ADVICE
+        others = sorted(folder.glob("*/config.json"), key=os.path.getmtime)  # of a training run the last
+        advice = f"give {others[-1].parent}, which has" if others else ADVICE
         raise lacks_weights(str(folder), names, "no config.json", advice)
     config = read_config(folder / "config.json")
     if not family(config.model_type).names:
@@ -191,7 +191,7 @@ class _Loader:
 
     def _find(self, name: str) -> list[str]:
         """The stored tensors known by this name, starting with the one to use."""
-        names = [*(name.replace(ours, other) for ours, other in OTHER_NAMES.items() if ours in name), name]
+        names = [*(name.replace(ending, other) for ending, other in OTHER_NAMES.items() if ending in name), name]
         names += [self.prefix + bare_name for bare_name in names] if self.prefix else []
         return [stored for stored in names if stored in self.stored]
 
@@ -201,7 +201,7 @@ class _Loader:
         The stored values are then used, as in transformers 5. Identical copies are read whole, others hardly beyond the
         first rows.
         """
-        names, tied_names = (self._find(self._place(ours).name) for ours in (path, tied))
+        names, tied_names = (self._find(self._place(parameter).name) for parameter in (path, tied))
         if not names or not tied_names:
             return False
         tensor, tied_tensor = self.stored[names[0]], self.stored[tied_names[0]]

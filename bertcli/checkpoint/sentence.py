@@ -450,8 +450,9 @@ def _arrays(file: Path, shapes: Mapping[str, tuple[Any, ...]], size: int | None)
 
 def _transformer_file(folder: Path) -> Path | None:
     """Where the settings of the Transformer module are; a static model has none."""
-    at, static = network_place(folder)
-    return next((at / name for name in TRANSFORMER_FILES if os.path.lexists(at / name) and not static), None)
+    place, static = network_place(folder)
+    files = (place / name for name in TRANSFORMER_FILES)
+    return None if static else next(filter(os.path.lexists, files), None)
 
 
 def _read_transformer(folder: Path) -> tuple[int | None, bool]:

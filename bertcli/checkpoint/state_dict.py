@@ -113,8 +113,8 @@ def read_state_dict(data: memoryview) -> dict[str, tuple[str, NDArray[Any]]]:
     Errors: Refused, for what is not a state dict as torch.save writes it.
     """
     root, stored, order = _read_zip(data) if bytes(data[:4]) == b"PK\3\4" else _read_stream(data)
-    within = [root.get("state_dict"), root.get("model")] if isinstance(root, dict) else []
-    tensors = next(filter(None, map(_tensors, (root, *within))), None)
+    mappings = [root, root.get("state_dict"), root.get("model")] if isinstance(root, dict) else []
+    tensors = next(filter(None, map(_tensors, mappings)), None)
     if tensors is None:
         raise Refused("holds no tensors by name")
     arrays = {name: (tensor.storage.dtype, tensor.array(stored, order)) for name, tensor in tensors.items()}

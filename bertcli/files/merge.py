@@ -68,11 +68,10 @@ def merge(patterns: Sequence[str], target: str) -> int:
 
 def _complete(files: Sequence[str], ending: str) -> list[str]:
     """The files in the order of their shards, if they are all shards of one run."""
+    notes = [_note(file) for file in files]
+    first = notes[0]
     by_number: dict[int, str] = {}
-    first: Note | None = None
-    for file in files:
-        note = _note(file)
-        first = first or note
+    for file, note in zip(files, notes, strict=True):
         if ending_of(file) != ending:
             raise BertcliError(f"{file} cannot be merged into a {ending} file, only into its own kind.")
         other_count = f"one of {note.of} shards, not of {first.of}" if note.of != first.of else None
@@ -82,9 +81,9 @@ def _complete(files: Sequence[str], ending: str) -> list[str]:
         if note.shard in by_number:
             raise BertcliError(f"{file} and {by_number[note.shard]} are the same shard, {note.shard}/{note.of}.")
         by_number[note.shard] = file
-    missing = sorted(set(range(first.of if first else 0)) - set(by_number))
+    missing = [number for number in range(first.of) if number not in by_number]
     if missing:
-        names = ", ".join(f"{number}/{len(missing) + len(by_number)}" for number in missing[:20])
+        names = ", ".join(f"{number}/{first.of}" for number in missing[:20])
         raise BertcliError(f"Shards are missing: {names}{', …' if missing[20:] else ''}.")
     return [by_number[number] for number in sorted(by_number)]
 

@@ -20,7 +20,7 @@ ROWS_WRITTEN = 4096  # in a row group: 12 MB with 768 float32 numbers each
 BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group might not fit in memory
 UNPACKED, RATIO = 1 << 26, 1000  # bytes that a column of a row group may unpack to from less than a RATIOth
 PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dictionary
-KINDS: dict[type | None, str] = {bool: "bool_", int: "int64", float: "float64"}  # of numbers in Python
+KINDS: dict[type, str] = {bool: "bool_", int: "int64", float: "float64"}  # of numbers in Python
 
 Value = str | int | float | None
 
@@ -74,8 +74,8 @@ class ParquetRows:
                 options = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": {*names} - prefixed}
                 table = parquet.ParquetFile(file, metadata=metadata, **options)
                 stack.callback(table.close)
-                together = PREFIXED_READ if prefixed & {*names} else ROWS_READ
-                for batch in table.iter_batches(together, columns=list(dict.fromkeys(names)), use_threads=False):
+                batch_size = PREFIXED_READ if prefixed & {*names} else ROWS_READ
+                for batch in table.iter_batches(batch_size, columns=list(dict.fromkeys(names)), use_threads=False):
                     for values in zip(*(map(value_of, batch.column(name)) for name in names), strict=True):
                         self._row += 1
                         yield self._text(wanted, dict(zip(names, values, strict=True)))
@@ -232,9 +232,7 @@ def _common_type(arrow: Any, tables: Sequence[Any], name: str) -> Any:
         return arrow.list_(kinds[0].value_type)
     if arrow.types.is_fixed_size_list(kinds[0]):
         return arrow.list_(kinds[0].value_type, kinds[0].list_size)
-    if len(set(kinds)) == 1:
-        return kinds[0]
-    return arrow.float64() if {*kinds} == {arrow.int64(), arrow.float64()} else arrow.string()
+    return _common(arrow, {*kinds})
 
 
 def _schema(
@@ -244,7 +242,10 @@ def _schema(
     for row in map(json.loads, shards.lines()):
         for name in names:
             kinds[name].add(_kind(row[name]))
-    fields = [(name, getattr(arrow, _common(kinds[name]))()) for name in names]
+    fields = []
+    for name in names:
+        types = {getattr(arrow, KINDS.get(kind, "string"))() for kind in kinds[name] if kind is not None}
+        fields.append((name, _common(arrow, types)))
     nulls = str in kinds.get("error", ())
     for column in columns:
         kind = getattr(arrow, np.dtype(column.dtype).name)()
@@ -261,12 +262,11 @@ def _kind(value: Value) -> type | None:
     return None if value is None else type(value)
 
 
-def _common(kinds: set[type | None]) -> str:
-    """The type of Parquet that holds values of all these types."""
-    kinds = kinds - {None}
-    if kinds == {int, float}:
-        return "float64"
-    return KINDS.get(kinds.pop(), "string") if len(kinds) == 1 else "string"
+def _common(arrow: Any, kinds: set[Any]) -> Any:
+    """The type of Parquet that holds values of all these types; text holds any."""
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    return arrow.float64() if kinds == {arrow.int64(), arrow.float64()} else arrow.string()
 
 
 def _text(value: Value) -> str | None:

@@ -175,10 +175,10 @@ class VectorForm:
         for place, item in zip(places, items, strict=True):
             rows[place] |= {"text": item.shown, "text_pair": item.text.pair, "error": None}
             rows[place] |= {} if item.text.id is None else {"id": item.text.id}
-        at = {origin[0]: place for place, origin in enumerate(origins)}
+        by_index = dict(zip((origin[0] for origin in origins), rows, strict=True))
         for failure in failures:
-            rows[at[failure.index]] |= {"text": None, "text_pair": None, "error": failure.error}
-            rows[at[failure.index]] |= {"id": failure.text.id} if self.own_ids else {}
+            by_index[failure.index] |= {"text": None, "text_pair": None, "error": failure.error}
+            by_index[failure.index] |= {"id": failure.text.id} if self.own_ids else {}
         return rows
 
 
