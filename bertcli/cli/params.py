@@ -62,10 +62,10 @@ class AnalyzedOptions:
     def changes(self) -> dict[str, Any]:
         """The arguments of `bertcli.variant` that change a configuration. Wrong usage is a typer.BadParameter."""
         sizes = {}
-        for one in self.override or ():
-            key, _, size = one.partition("=")
+        for setting in self.override or ():
+            key, _, size = setting.partition("=")
             if not size.isdecimal():
-                raise wrong("--set", f"{one!r} is not KEY=N, as in num_hidden_layers=6.")
+                raise wrong("--set", f"{setting!r} is not KEY=N, as in num_hidden_layers=6.")
             sizes[key] = int(size)
         return {"vocab_size": self.vocab_size, "num_labels": self.num_labels, "sizes": sizes}
 
@@ -179,22 +179,22 @@ def _counted(models: "list[Model]", analyzed: AnalyzedOptions, wanted: ParamsOpt
     from bertcli.analysis.params.summary import summary_document
 
     collapse = len(models) > 1 if wanted.collapse is None else wanted.collapse
-    found = [
+    summaries = [
         params(
-            one, depth=wanted.depth, style=wanted.style, collapse=collapse, seq_len=analyzed.seq_len,
+            model, depth=wanted.depth, style=wanted.style, collapse=collapse, seq_len=analyzed.seq_len,
             batch_size=analyzed.batch_size, dtype=wanted.dtype,
         )
-        for one in models
+        for model in models
     ]  # fmt: skip
-    if len(found) > 1:
+    if len(summaries) > 1:
         from bertcli.analysis.params.compare import comparison
 
-        return comparison(*found)
+        return comparison(*summaries)
     if wanted.plot is not None:
         from bertcli.analysis.params.plot import plot
 
-        plot(found[0], wanted.plot)
-    return summary_document(found[0], wanted.formulas)
+        plot(summaries[0], wanted.plot)
+    return summary_document(summaries[0], wanted.formulas)
 
 
 def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> "Document":
@@ -213,21 +213,21 @@ def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> "
     from bertcli.model import load, variant
     from bertcli.models import variants
 
-    known = variants()
-    config = None if name in known else _config_alone(Path(name))
-    if name in known or config is not None:
+    names = variants()
+    config = None if name in names else _config_alone(Path(name))
+    if name in names or config is not None:
         return variant("" if config else name, config=config, heads=analyzed.heads, **analyzed.changes)
     try:
         return load(name, **model.fetching, heads=analyzed.heads, text=False)
     except BertcliError as error:
-        raise BertcliError(f"{error} (Variants to compare with are {', '.join(known)}.)") from None
+        raise BertcliError(f"{error} (Variants to compare with are {', '.join(names)}.)") from None
 
 
-def _config_alone(given: Path) -> Path | None:
+def _config_alone(path: Path) -> Path | None:
     """The configuration that a path names: itself a .json file, or that of a folder without weights; else None."""
-    if given.suffix == ".json" and given.is_file():
-        return given
+    if path.suffix == ".json" and path.is_file():
+        return path
     from bertcli.checkpoint.tensors import weights_file
 
-    config = given / "config.json"
-    return config if config.is_file() and weights_file(given) is None else None
+    config = path / "config.json"
+    return config if config.is_file() and weights_file(path) is None else None

@@ -156,7 +156,7 @@ def _run(model: "Model", size: tuple[int, int], wanted: TraceOptions) -> None:
 
         from bertcli.files.arrays import save_arrays
 
-        ids, segments = (np.asarray(one, np.int64) for one in (inputs.ids, inputs.segments))
+        ids, segments = (np.asarray(rows, np.int64) for rows in (inputs.ids, inputs.segments))
         pieces = {} if wanted.text is None else {"tokens": np.array([inputs.pieces])}
         save_arrays(wanted.save, {"input_ids": ids, "token_type_ids": segments, **pieces, **trace.arrays})
         logger.info("%d outputs written to %s.", len(trace.arrays), wanted.save)
@@ -218,10 +218,10 @@ def _show_attention(trace: "Trace", pieces: list[str], choice: "Choice", wanted:
     from bertcli.report import folded, print_shades, terminal_width, visible
     from bertcli.report.documents import print_document
 
-    found = attention.attention_of(trace, pieces, choice)
+    weights = attention.attention_of(trace, pieces, choice)
     if wanted.format == "table":
         width = terminal_width()
-        print(folded(visible(found.title), width))
-        print_shades(attention.shaded_lines(found, width))
+        print(folded(visible(weights.title), width))
+        print_shades(attention.shaded_lines(weights, width))
     else:
-        print_document(attention.attention_document(found, trace), wanted.format)
+        print_document(attention.attention_document(weights, trace), wanted.format)

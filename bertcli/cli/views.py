@@ -59,7 +59,7 @@ def begin(texts: InputOptions, threads: ThreadOptions, output: str | None, endin
 
 
 def show_each(
-    found: Iterable[V],
+    views: Iterable[V],
     task: str,
     texts: "Texts",
     output: OutputOptions,
@@ -73,34 +73,34 @@ def show_each(
     if output.output is not None or output.format == "json":
         from bertcli.report.progress import counted
 
-        found = counted(found, task, "texts", texts.count)
+        views = counted(views, task, "texts", texts.count)
     if ending_of(output.output or "") == PAGE:
         from bertcli.files.shards import save
 
-        save(str(output.output), page(list(found)).encode())
+        save(str(output.output), page(list(views)).encode())
     elif output.output is not None or output.format != "table":
         from bertcli.files.forms import record_output
         from bertcli.files.records import Table
 
         with record_output(output.format, output.output, Table((), lambda record: ())) as add:
-            for one in found:
-                add(one.record)
+            for view in views:
+                add(view.record)
     else:
-        for number, one in enumerate(found):
+        for number, view in enumerate(views):
             if number:
                 print()
-            show(one)
+            show(view)
 
 
-def show_document(found: V, wanted: DocumentOptions, page: Callable[[V], str]) -> None:
+def show_document(view: V, wanted: DocumentOptions, page: Callable[[V], str]) -> None:
     """One view of everything as a page or a JSON file, or printed."""
     from bertcli.report import as_json
     from bertcli.report.documents import print_document
 
     if wanted.output is None:
-        print_document(found.document(), wanted.format)
+        print_document(view.document(), wanted.format)
     else:
         from bertcli.files.shards import save
 
         draws = ending_of(wanted.output) == PAGE
-        save(wanted.output, page(found).encode() if draws else as_json(found.record) + b"\n")
+        save(wanted.output, page(view).encode() if draws else as_json(view.record) + b"\n")
