@@ -8,7 +8,6 @@ Each but `change` is a mean over all query tokens of all texts.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -128,13 +127,11 @@ def heads(model: Model, texts: Values, wanted: options.Heads) -> Heads:
     numbers = np.dstack([means, np.mean(changes, axis=0)]) if wanted.ablate else means
     rows = [HeadRow(layer, head, *numbers[layer, head].tolist()) for layer, head in np.ndindex(numbers.shape[:2])]
     rows.sort(key=lambda row: -abs(row.change or 0))
-    return Heads(model.name, len(sums), tuple(rows[: wanted.top]), _one_meaning(meanings) if wanted.ablate else None)
-
-
-def _one_meaning(meanings: Sequence[str]) -> str:
-    """What the results of all texts are; they may be those of different labels, or words."""
     different = list(dict.fromkeys(meanings))
-    return different[0] if len(different) == 1 else f"each text's own result ({', '.join(different[:3])} …)"
+    meaning = different[0] if different else None
+    if len(different) > 1:  # of labels, or words
+        meaning = f"each text's own result ({', '.join(different[:3])} …)"
+    return Heads(model.name, len(sums), tuple(rows[: wanted.top]), meaning)
 
 
 # ------------------------------------------------------------------------------- what happens in each encoder layer

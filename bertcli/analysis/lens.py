@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.analysis import options
-from bertcli.analysis.results import log_probabilities, spelled, tokens_of
+from bertcli.analysis.results import mlm_log_probabilities, spelled, tokens_of
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Texts, Values, from_values
@@ -146,9 +146,9 @@ def _views(model: Model, batch: Packed, rows: list[int], top_k: int) -> list[lis
     views: list[list[LayerView]] = []
     for first in range(0, len(rows), step):
         span = slice(first, first + step)
-        last = log_probabilities(model, states[-1][span], batch)
+        last = mlm_log_probabilities(model, states[-1][span], batch)
         layers = [
-            _layer_views(model, log_probabilities(model, state[span], batch), last, layer, top_k)
+            _layer_views(model, mlm_log_probabilities(model, state[span], batch), last, layer, top_k)
             for layer, state in enumerate(states)
         ]
         views += map(list, zip(*layers, strict=True))

@@ -133,7 +133,7 @@ def _log_probability(model: "Model", sentence: Sentence, word: str | None) -> Re
         """ln p over the vocabulary at the mask of each sentence: [sentence, vocabulary]."""
         batch = pack(sentences)
         rows = batch.first + np.array([sentence.mask for sentence in sentences])
-        return log_probabilities(model, hidden_states(model, batch, rows), batch)
+        return mlm_log_probabilities(model, hidden_states(model, batch, rows), batch)
 
     pieces = (int(at_mask([sentence])[0].argmax()),) if word is None else model.tokenizer.pieces_of(word)
     if len(pieces) != 1 or pieces[0] == model.tokenizer.special_id("unk"):
@@ -143,7 +143,7 @@ def _log_probability(model: "Model", sentence: Sentence, word: str | None) -> Re
     return Result(target, meaning, lambda sentences: at_mask(sentences)[:, pieces[0]], math.exp)
 
 
-def log_probabilities(model: "Model", states: Array, batch: Packed) -> Numbers:
+def mlm_log_probabilities(model: "Model", states: Array, batch: Packed) -> Numbers:
     """ln p over the vocabulary [row, vocabulary], from rows of states that the masked-language-model head reads."""
     with np.errstate(all="ignore"):
         values: Numbers = model.network.predict("mlm", states, batch).astype(np.float64)

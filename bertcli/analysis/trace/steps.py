@@ -278,16 +278,12 @@ def _joined(layers: list[tuple[Step, ...]], alike: bool) -> Folded:
     if len(layers) == 1:
         return Folded(layer, 1, layers[0], f"Encoder layer {first}")
     name = f"Encoder layer × {len(layers)}" if alike else f"Encoder layers {first} to {last}"
-    steps = tuple(
-        replace(_without_layer(column[0]), seconds=_seconds(column), stats=_stats(column))
-        for column in zip(*layers, strict=True)
-    )
-    return Folded(f"{layer.rpartition('.')[0]}.{EVERY}", len(layers), steps, name)
-
-
-def _seconds(steps: Sequence[Step]) -> float | None:
-    times = [step.seconds for step in steps if step.seconds is not None]
-    return sum(times) / len(times) if times else None
+    steps = []
+    for column in zip(*layers, strict=True):
+        times = [step.seconds for step in column if step.seconds is not None]
+        seconds = sum(times) / len(times) if times else None
+        steps.append(replace(_without_layer(column[0]), seconds=seconds, stats=_stats(column)))
+    return Folded(f"{layer.rpartition('.')[0]}.{EVERY}", len(layers), tuple(steps), name)
 
 
 def _stats(steps: Sequence[Step]) -> Stats | None:
