@@ -68,11 +68,11 @@ def check_finite(values: NDArray[Any]) -> None:
 # ------------------------------------------------------------------------------------------------------ micro-batches
 
 
-def micro_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Indices of `lengths`, shortest first, in groups whose lengths sum to at most `batch_tokens` (or one by one)."""
+def micro_batches(indices: Iterable[int], lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Some indices of `lengths`, in groups whose lengths sum to at most `batch_tokens` (or one by one)."""
     batch: list[int] = []
     total = 0
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+    for index in indices:
         if batch and total + lengths[index] > batch_tokens:
             yield batch
             batch, total = [], 0
@@ -93,11 +93,7 @@ def even_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
         middle = 2 * before + lengths[index]
         shares[min(count - 1, middle * count // max(1, 2 * total))].append(index)
         before += lengths[index]
-    return [
-        [share[i] for i in batch]
-        for share in shares
-        for batch in micro_batches([lengths[index] for index in share], batch_tokens)
-    ]
+    return [batch for share in shares for batch in micro_batches(share, lengths, batch_tokens)]
 
 
 def in_micro_batches(
@@ -192,6 +188,7 @@ def log_probabilities(
     Those of the `wanted` most probable pieces, best first; or of the ids that are wanted of each sentence.
     log p(piece | rest) = x_piece - log Σ exp(x), where x = MLM(hidden state of the token).
     """
+    pieces: Sequence[int | Collection[int]] = [wanted] * len(sentences) if isinstance(wanted, int) else wanted
 
     def run(batch: list[int]) -> list[list[dict[int, float]]]:
         packed = pack([sentences[i] for i in batch])
@@ -200,14 +197,11 @@ def log_probabilities(
         if not places:
             return [[] for _ in batch]
         rows = _over_vocabulary(model, hidden_states(model, packed, np.array(places)), packed)
-        ids = [wanted if isinstance(wanted, int) else wanted[i] for i in batch]
-        return [
-            [_chosen(*next(rows), some) for _ in sentences[i].positions] for i, some in zip(batch, ids, strict=True)
-        ]
+        return [[_chosen(*next(rows), pieces[i]) for _ in sentences[i].positions] for i in batch]
 
     besides = [
-        (*sentence.positions, None, *(() if isinstance(wanted, int) else wanted[i]))
-        for i, sentence in enumerate(sentences)
+        (*sentence.positions, None, *([] if isinstance(ids, int) else ids))
+        for sentence, ids in zip(sentences, pieces, strict=True)
     ]
     return in_micro_batches(sentences, batch_tokens, run, besides)
 

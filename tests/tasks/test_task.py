@@ -68,7 +68,7 @@ def test_task_refuses_what_is_no_text(texts: list[Any], mlm: Model) -> None:
 @pytest.mark.parametrize("budget", [1, 5, 10, 1000])
 def test_task_micro_batches_hold_every_text_once(budget: int) -> None:
     lengths = [5, 2, 9, 2, 7, 1, 30]
-    batches = list(micro_batches(lengths, budget))
+    batches = list(micro_batches(range(len(lengths)), lengths, budget))
     assert sorted(itertools.chain(*batches)) == list(range(len(lengths)))
     assert all(len(batch) == 1 or sum(lengths[i] for i in batch) <= budget for batch in batches)
 
