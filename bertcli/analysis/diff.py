@@ -40,6 +40,7 @@ from bertcli.tokens import Tokens
 
 TOLERANCE = 1e-4
 MOST = 3  # weights named below the table
+DECADES = 8  # of relative differences that shades tell apart, below 1
 HIDDEN = re.compile(r"(?:.*\.)?hidden_states\.(\d+)")  # as transformers numbers them: 0 is the embeddings' output
 STATES = re.compile(r"embeddings|encoder(?:\.layers\.\d+)?")  # the modules that give them
 MEANING = (
@@ -359,11 +360,6 @@ def _fitted(array: NDArray[Any], own: Array, key: str, name: str) -> NDArray[Any
 def _small(number: float | None, none: str) -> str:
     """A difference; `none` for one that is no number."""
     return none if number is None else f"{number:.2e}" if number else "0"
-
-
-# -------------------------------------------------------------------------------------------- pages and drawings
-
-DECADES = 8  # of relative differences that shades tell apart, below 1
 
 
 def diff_page(view: Diff | Similarity) -> str:

@@ -219,9 +219,6 @@ def _values(result: Result, sentences: list[Sentence], batch_tokens: int | None)
     return in_micro_batches(sentences, batch_tokens, lambda batch: result.of([sentences[i] for i in batch]), masks)
 
 
-# -------------------------------------------------------------------------------------------- pages and drawings
-
-
 def explain_page(views: Sequence[Explanation], model: str = "") -> str:
     """The texts with their words shaded, and the numbers below each."""
     parts = [part for view in views for part in _parts(view, heading=len(views) > 1)]

@@ -193,9 +193,6 @@ class Silenced(LayerWatcher):
         return result
 
 
-# -------------------------------------------------------------------------------------------- where a head looks
-
-
 class _WeightWatcher(LayerWatcher):
     """Sums up what each layer's attention weights say, of the only sentence of a pass: [layer, head, measure]."""
 
@@ -221,9 +218,6 @@ def measures(weights: Array, special: NDArray[np.bool_]) -> Numbers:
     return np.stack([entropy, np.einsum("hqk,qk->h", a, far), a[:, :, special].sum(axis=(1, 2)), *neighbors])
 
 
-# ------------------------------------------------------------------------------------------- what a head does
-
-
 def changes_without(model: Model, result: Result, sentence: Sentence, batch_tokens: int) -> Numbers:
     """f(text, head's output zero) - f(text) for every head: [layer, head].
 
@@ -242,9 +236,6 @@ def changes_without(model: Model, result: Result, sentence: Sentence, batch_toke
                 with watching(Silenced(model.network, layer, copies, numbers)):
                     changes[layer, numbers] = result.of([sentence] * len(numbers)) - value
     return changes
-
-
-# -------------------------------------------------------------------------------------------- pages and drawings
 
 
 def heads_page(view: Heads) -> str:

@@ -25,6 +25,7 @@ from bertcli.report.page import Markup, document_table, element, page, shaded, t
 from bertcli.tasks.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.task import length_limit
 
+MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predictions is readable
 MEANING = (
     "What the prediction head makes of each layer's state; layer 0 is the embeddings' output. The head was trained on "
     "the last layer only, so an early layer may know more than it can say through it."
@@ -164,11 +165,6 @@ def _layer_views(model: Model, current: Numbers, last: Numbers, layer: int, top_
         predictions = tuple(Prediction(int(id), spelled(model, int(id)), float(np.exp(row[id]))) for id in best)
         rank = 1 + int((row > row[answer]).sum())
         yield LayerView(layer, predictions, rank, float(np.exp(row[answer])), max(0.0, float(kl)))
-
-
-# -------------------------------------------------------------------------------------------- pages and drawings
-
-MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predictions is readable
 
 
 def lens_page(views: Sequence[Lens], model: str = "") -> str:

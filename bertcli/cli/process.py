@@ -28,9 +28,6 @@ def _end(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
 
-# ----------------------------------------------------------------------------------------------------------- streams
-
-
 def open_closed_streams() -> None:
     """Replace closed standard streams (`>&-`): writing a result to stdout fails, notes to stderr are discarded.
 

@@ -78,9 +78,7 @@ def print_document(document: Document, format: TableFormat) -> None:
     """Print to standard output: a table folded to the terminal (unfolded in a pipe), everything else as UTF-8."""
     if format == "table":
         print_table(document.columns, document.rows)
-        print()
-        for line in document.shown_below():
-            print(line)
+        print("", *document.shown_below(), sep="\n")
         return
     sys.stdout.flush()
     if format == "json":

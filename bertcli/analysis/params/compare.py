@@ -8,7 +8,6 @@ from bertcli.report import Column
 from bertcli.report.documents import Document
 
 SHORT = 16  # longest model name used as a column heading
-Pair = tuple[Row | None, Row | None]  # the rows of two models for one path; None where a model has no such row
 
 
 def comparison(first: Summary, second: Summary) -> Document:
@@ -21,8 +20,7 @@ def comparison(first: Summary, second: Summary) -> Document:
         else:
             paths.insert(place, path)
             place += 1
-    pairs = [(own.get(path), other.get(path)) for path in paths]
-    lines = [_line(path, pair) for path, pair in zip(paths, pairs, strict=True)]
+    lines = [_line(path, own.get(path), other.get(path)) for path in paths]
     change = _change(first.total_params, second.total_params)
     record: dict[str, Any] = {
         "model": first.model, "versus": second.model, "rows": lines,
@@ -42,8 +40,7 @@ def comparison(first: Summary, second: Summary) -> Document:
     below.append(f"Difference: {change['difference']:+,} params, ratio {_ratio(change)}")
     columns = [Column("Layer (type)"), Column("Output Shape")]
     columns += [Column(name, number=True) for name in (*(f"Param # {head}" for head in heads), "Difference", "Ratio")]
-    cells = [_cells(line, pair) for line, pair in zip(lines, pairs, strict=True)]
-    return Document(columns, cells, below, record, lines)
+    return Document(columns, [_cells(line) for line in lines], below, record, lines)
 
 
 def _change(before: int, after: int) -> dict[str, Any]:
@@ -51,30 +48,28 @@ def _change(before: int, after: int) -> dict[str, Any]:
     return {"difference": after - before, "ratio": round(after / before, 4) if before else None}
 
 
-def _line(path: str, pair: Pair) -> dict[str, Any]:
-    """A pair as a JSON record."""
-    both = {
-        f"{whose}{name}": row and row[name]
-        for name in ("type", "output_shape", "params")
-        for whose, row in zip(("", "versus_"), pair, strict=True)
-    }
-    return {"path": path, **both, **_change(both["params"] or 0, both["versus_params"] or 0)}
+def _line(path: str, row: Row | None, versus: Row | None) -> dict[str, Any]:
+    """The rows of two models for one path as a JSON record; None where a model has no such row."""
+    line: dict[str, Any] = {"path": path}
+    for name in ("type", "output_shape", "params"):
+        line |= {name: row and row[name], f"versus_{name}": versus and versus[name]}
+    return line | _change(line["params"] or 0, line["versus_params"] or 0)
 
 
-def _cells(line: dict[str, Any], pair: Pair) -> list[str]:
+def _cells(line: dict[str, Any]) -> list[str]:
     difference = line["difference"]
     return [
-        layer_title(line["path"], _both(pair, "type", " × ")),
-        _both(pair, "output_shape"),
-        *("" if row is None else f"{row.params:,}" for row in pair),
+        layer_title(line["path"], _both(line, "type", " × ")),
+        _both(line, "output_shape"),
+        *("" if params is None else f"{params:,}" for params in (line["params"], line["versus_params"])),
         f"{difference:+,}" if difference else "0",
         _ratio(line),
     ]
 
 
-def _both(pair: Pair, field: str, mark: str | None = None) -> str:
+def _both(line: dict[str, Any], name: str, mark: str | None = None) -> str:
     """The value both rows share, or that of the only row, or `before → after`, not repeating what precedes `mark`."""
-    values = list(dict.fromkeys(row[field] for row in pair if row is not None))
+    values = list(dict.fromkeys(value for value in (line[name], line[f"versus_{name}"]) if value is not None))
     if len(values) == 2 and mark is not None and len({text.split(mark)[0] for text in values}) == 1:
         values[1] = values[1].split(mark)[1]
     return " → ".join(values)

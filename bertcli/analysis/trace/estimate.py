@@ -54,9 +54,6 @@ def _estimated(step: Step, rates: Rates) -> Estimate:
     return Estimate(step.read, step.bytes, step.flops / max(1, moved), bound, products + memory + CALL)
 
 
-# ---------------------------------------------------------------------------------------------------------- the page
-
-
 class Point(NamedTuple):
     """A step in the picture, or one step of all layers that do the same."""
 
