@@ -21,13 +21,13 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files import ARRAYS, ending_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 logger = logging.getLogger("bertcli")
 
@@ -96,8 +96,6 @@ class Shards:
 
     def add(self, arrays: Mapping[str, Any], state: State) -> None:
         """Append rows to each array (NumPy's, or bytes), and note the state after them; at times write a shard."""
-        import numpy as np
-
         block = {name: np.frombuffer(x, np.uint8) if isinstance(x, bytes) else x for name, x in arrays.items()}
         self._held.append((block, state))
         now = time.monotonic()
@@ -110,10 +108,8 @@ class Shards:
         """How many rows an array has so far."""
         return self._kept.rows.get(name, 0) + sum(len(block.get(name, ())) for block, _ in self._held)
 
-    def of(self, name: str) -> "Iterator[NDArray[Any]]":
+    def of(self, name: str) -> Iterator[NDArray[Any]]:
         """The rows of an array, some at a time."""
-        import numpy as np
-
         for number in range(self._kept.number):
             try:
                 with np.load(self._shard(number), allow_pickle=False) as shard:
@@ -204,8 +200,6 @@ class Shards:
             raise BertcliError(f"Cannot resume {self.file}: {why}; restore that, or leave out --resume to start over.")
 
     def _count(self) -> None:
-        import numpy as np
-
         with suppress(*UNREADABLE):  # the first one that is not there
             while True:
                 with np.load(self._shard(self._kept.number), allow_pickle=False) as shard:
@@ -213,8 +207,6 @@ class Shards:
                 self._kept = kept
 
     def _write_shard(self) -> None:
-        import numpy as np
-
         blocks = [block for block, _ in self._held]
         kept = Kept(self._kept.number + 1, self.state, {name: self.rows(name) for name in blocks[0]})
         fingerprint = self._folder / "fingerprint.json"
