@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 PICKLE_LIMIT = 4_000_000  # bytes; BERT-large has 100 kB
 STEP_LIMIT = 300_000  # instructions; BERT-large has 20,000
 MEMBER_LIMIT = 100_000
-TIMES, MORE = 8, 1 << 26  # tensors may repeat numbers: all have at most 8 times the file's bytes, and 64 MiB
+REPEATS, SPARE = 8, 1 << 26  # tensors may repeat numbers: all have at most 8 times the file's bytes, and 64 MiB
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001  # how the older form begins
 HUGE = 0xFFFFFFFF  # in a zip: the number is elsewhere
 
@@ -119,7 +119,7 @@ def read_state_dict(data: memoryview) -> dict[str, tuple[str, NDArray[Any]]]:
         raise Refused("holds no tensors by name")
     arrays = {name: (tensor.storage.dtype, tensor.array(stored, order)) for name, tensor in tensors.items()}
     total = sum(array.nbytes for _, array in arrays.values())
-    if total > TIMES * len(data) + MORE:
+    if total > REPEATS * len(data) + SPARE:
         raise Refused(f"has {len(data):,} bytes, but its tensors would have {total:,}")
     return arrays
 
