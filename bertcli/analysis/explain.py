@@ -127,7 +127,7 @@ def explain(model: Model, texts: Values, wanted: Explain) -> list[Explanation]:
 
 
 def explanations(model: Model, texts: Texts, wanted: Explain) -> Iterator[Explanation]:
-    """The same, one after the other."""
+    """The same, computed a text at a time."""
     expect_model(model)
     late = None if model.path is None else model.sentence.late
     if late is not None:

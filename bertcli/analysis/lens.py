@@ -120,7 +120,7 @@ def lens(model: Model, texts: Values, wanted: options.Lens) -> list[Lens]:
 
 
 def lenses(model: Model, texts: Texts, wanted: options.Lens) -> Iterator[Lens]:
-    """The same, one after the other."""
+    """The same, computed a text at a time."""
     expect_model(model)
     check_head(model, "mlm", "lens")
     limit, tokenizer = length_limit(model, wanted.max_length), model.tokenizer

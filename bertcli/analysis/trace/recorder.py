@@ -174,9 +174,6 @@ def pooled(layer: int) -> str:
     return "E" + "".join(chr(ord("₀") + int(digit)) for digit in str(layer))
 
 
-SEED = 0  # of random ids: the same every time
-
-
 class Inputs(NamedTuple):
     """The input of a pass: sentences of equal length, and how the first of them is shown."""
 
@@ -205,7 +202,7 @@ def inputs_of_text(model: Model, text: str, pair: str | None = None) -> Inputs:
 def random_inputs(model: Model, batch: int, sequence: int) -> Inputs:
     """Random token ids, the same every time; BertcliError for a size that is not possible."""
     model.config.check_input(batch, sequence)
-    ids = np.random.default_rng(SEED).integers(0, model.config.vocab_size, (batch, sequence))
+    ids = np.random.default_rng(0).integers(0, model.config.vocab_size, (batch, sequence))
     return Inputs(ids, np.zeros_like(ids), [f"#{id}" for id in ids[0]])
 
 
