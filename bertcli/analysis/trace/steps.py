@@ -250,13 +250,10 @@ class Folded(NamedTuple):
 
 def folded(steps: Sequence[Step], *, fold: bool) -> list[Folded]:
     """The steps of a pass in the order they ran; with `fold`, consecutive layers that do the same become one."""
-    runs: list[list[tuple[Step, ...]]] = []  # of identical layers, or what lies between layers
-    for layer, members in groupby(steps, lambda step: _layer(step.path)):
-        stretch = tuple(members)
-        if fold and layer and runs and [*map(_without_layer, runs[-1][-1])] == [*map(_without_layer, stretch)]:
-            runs[-1].append(stretch)
-        else:
-            runs.append([stretch])
+    stretches = [tuple(members) for _, members in groupby(steps, lambda step: _layer(step.path))]
+    runs = [[stretch] for stretch in stretches]
+    if fold:  # layers that are alike; what lies between layers is like none of them
+        runs = [[*layers] for _, layers in groupby(stretches, lambda stretch: [*map(_without_layer, stretch)])]
     alike = sum(bool(_layer(run[0][0].path)) for run in runs) == 1
     return [_joined(run, alike) for run in runs]
 
