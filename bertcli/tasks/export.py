@@ -84,6 +84,8 @@ def export_folder(model: Opened, folder: str | Path, wanted: tasks.Export) -> Ex
             _copy_small_files(model.path, draft)
             if has_tokenizer({file.name for file in draft.iterdir()}):
                 model.tokenizer.save(draft)
+    if model.path is not None and network_place(model.path).static:
+        logger.info("sentence-transformers takes a static model's table, and no graph: this folder is for others.")
     plan = GraphResults.of(model, wanted).plan
     if plan is not None and model.path is not None:
         own = model.sentence

@@ -200,4 +200,5 @@ def length_limit(model: Opened, max_length: int | None) -> int:
 def warn_of_cuts(progress: Progress, limit: int, see: str) -> None:
     """One warning for all texts that were cut; `see` names the options that affect this."""
     _, texts, cut, lost, _ = progress
-    logger.warning("%d of %d texts had more than %d tokens and lost %d (see %s).", cut, texts, limit, lost, see)
+    cuts = f"{cut:,} of {texts:,} texts had more than {limit:,} tokens and lost {lost:,}"
+    logger.warning("%s (see %s).", cuts, see)

@@ -290,10 +290,12 @@ def test_export_of_an_old_sentence_folder_has_the_network_at_the_top(made: Made,
 
 
 @pytest.mark.parametrize("layout", ["folder", "model2vec"])
-def test_export_of_a_static_model(tmp_path: Path, layout: str) -> None:
+def test_export_of_a_static_model(tmp_path: Path, layout: str, caplog: pytest.LogCaptureFixture) -> None:
     write_static(tmp_path / "model", layout)
     model = bertcli.load(tmp_path / "model")
-    export_folder(model, tmp_path / "out", Export())
+    with caplog.at_level("INFO", "bertcli"):
+        export_folder(model, tmp_path / "out", Export())
+    assert "sentence-transformers takes a static model's table" in caplog.text
     batch = tokens_of(model, TEXTS)
     found = run(tmp_path / "out" / "onnx" / "model.onnx", batch)["sentence_embedding"]
     np.testing.assert_allclose(found, model.encode(TEXTS), atol=1e-5)
