@@ -49,7 +49,8 @@ def has_tokenizer(names: Collection[str]) -> bool:
 
 def lacks_weights(where: str, names: Collection[str], what: str = "no weights", advice: str = ADVICE) -> BertcliError:
     """What to raise where there are no weights that bertcli reads, or not even a configuration (`what`)."""
-    for ending, kind, way_out in (*OTHER_KINDS, *(() if {*names}.intersection(WEIGHT_FILES) else OTHER_FORMATS)):
+    kinds = OTHER_KINDS if {*names}.intersection(WEIGHT_FILES) else OTHER_KINDS + OTHER_FORMATS
+    for ending, kind, way_out in kinds:
         name = next((name for name in sorted(names) if name.endswith(ending)), None)
         if name is not None:
             return BertcliError(f"{where} {kind} ({name}), which bertcli does not read: {way_out}.")

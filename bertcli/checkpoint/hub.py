@@ -51,7 +51,10 @@ def find_model(
     cache = cache_folder(cache_dir)
     snapshots = [folder for repo in repos if (folder := snapshot(cache, repo, revision or "main")) is not None]
     whole = next((folder for folder in snapshots if not missing(folder, weights)), None)
-    why = "offline mode (--offline)" if offline else "HF_HUB_OFFLINE" if _offline_by_environment() else None
+    setting = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""  # as the client reads it
+    why = "HF_HUB_OFFLINE" if setting.upper() in {"1", "ON", "YES", "TRUE"} else None
+    if offline:
+        why = "offline mode (--offline)"
     if whole is not None and (why or asked(whole)):
         return whole
     if why:
@@ -110,9 +113,3 @@ def _names(model: str) -> list[str]:
     if "/" in bare or not bare.startswith("bert-"):
         return [model]
     return [model, f"google-bert/{bare}" if bare == model else bare]
-
-
-def _offline_by_environment() -> bool:
-    """Whether the environment asks for offline mode, as the Hub client reads it."""
-    value = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
-    return value.upper() in {"1", "ON", "YES", "TRUE"}

@@ -68,7 +68,7 @@ class LineFile:
         return min(1.0, self._used / self._size) if self._size else None
 
     def __iter__(self) -> Iterator[Line]:
-        self._stream = _standard_input() if self._file == STANDARD_INPUT else self._open()
+        self._stream = self._open()
         self._used = self._number = 0
         self._size = os.path.getsize(self._file) if self.regular else 0
         with nullcontext() if self._file == STANDARD_INPUT else self._stream:
@@ -125,6 +125,10 @@ class LineFile:
         return BertcliError(f"{self.name}, line {self._number + 1}: {why}")
 
     def _open(self) -> BinaryIO:
+        if self._file == STANDARD_INPUT:
+            if sys.stdin is None:
+                raise BertcliError("Standard input is closed: give a text or a file.")
+            return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
         try:
             if not self._packed:
                 return open(self._file, "rb", buffering=0)  # returns what is available, without filling a buffer
@@ -150,13 +154,6 @@ def check_readable(file: str) -> None:
 
 def _unreadable(name: str, error: Exception) -> BertcliError:
     return BertcliError(f"Cannot read {name}: {getattr(error, 'strerror', None) or error}.")
-
-
-def _standard_input() -> BinaryIO:
-    if sys.stdin is None:
-        raise BertcliError("Standard input is closed: give a text or a file.")
-    buffer = sys.stdin.buffer
-    return getattr(buffer, "raw", buffer)
 
 
 def _may_pause(stream: BinaryIO) -> bool:
