@@ -179,13 +179,14 @@ class Account(Documented):
         Identical layers are shown once, unless `all_layers`. `width` is that of the terminal, None if unlimited.
         """
         blocks = folded(self.steps, fold=not all_layers)
-        numbers = _numbers(self, self.steps[0]) if self.steps else {}
+        seconds = self.totals.seconds
+        numbers = _numbers(self.steps[0], seconds) if self.steps else {}
         columns = [*map(Column, OPERANDS), *(Column(name, number=name != "Formula") for name in numbers)]
-        rows = [row + [""] * (len(columns) - len(row)) for row in _wide(self, blocks)]
+        rows = [row + [""] * (len(columns) - len(row)) for row in _wide(blocks, seconds)]
         texts = zip([column.name for column in columns], *rows, strict=True)
         if width is not None and sum(max(map(len, column)) + BESIDE for column in texts) > width:
             columns = [Column("Operation"), Column("Size and cost")]
-            rows = [row + [""] * (len(columns) - len(row)) for row in _narrow(self, blocks)]
+            rows = [row + [""] * (len(columns) - len(row)) for row in _narrow(blocks, seconds)]
         lines = [_line(block, step) for block in blocks for step in block.steps]
         return Document(columns, rows, [*_totals(self), *_folding(self, blocks), *results], self.record(), lines)
 
@@ -300,8 +301,8 @@ def _stats(steps: Sequence[Step]) -> Stats | None:
 OPERANDS = ("Group", "Operation", "Input 1", "Size", "Input 2", "Size", "Output", "Size")
 
 
-def _wide(trace: Account, blocks: list[Folded]) -> Iterator[list[str]]:
-    """A row for each op, as in the literature."""
+def _wide(blocks: list[Folded], total: float | None) -> Iterator[list[str]]:
+    """A row for each op, as in the literature; `total` is the time of all, None where none was measured."""
     for block in blocks:
         if block.layers:
             yield [block.heading]
@@ -310,10 +311,10 @@ def _wide(trace: Account, blocks: list[Folded]) -> Iterator[list[str]]:
                 cells = ["" if number else group, step.operation]
                 for value in _operands(step):
                     cells += [value.name, value.size] if value else ["", ""]
-                yield [*cells, *_numbers(trace, step).values()]
+                yield [*cells, *_numbers(step, total).values()]
 
 
-def _narrow(trace: Account, blocks: list[Folded]) -> Iterator[list[str]]:
+def _narrow(blocks: list[Folded], total: float | None) -> Iterator[list[str]]:
     """A row for each operand and result, below the op and its cost."""
     for block in blocks:
         if block.layers:
@@ -325,7 +326,7 @@ def _narrow(trace: Account, blocks: list[Folded]) -> Iterator[list[str]]:
                 yield [f"  {step.operation}", ", ".join(f"{count:,} {name}" for name, count in costs.items() if count)]
                 yield from ([f"    {value.name}", value.size] for value in step.inputs)
                 yield [f"  → {step.output.name}", step.output.size]
-                if measures := _measures(trace, step):
+                if measures := _measures(step, total):
                     yield ["", ", ".join(f"{name} {value}" for name, value in measures.items())]
 
 
@@ -334,17 +335,17 @@ def _operands(step: Step) -> list[Value | None]:
     return [*[*step.inputs, None, None][:2], step.output]
 
 
-def _numbers(trace: Account, step: Step) -> dict[str, str]:
+def _numbers(step: Step, total: float | None) -> dict[str, str]:
     """A step's costs and measurements by column."""
     costs = {"Params": step.params, "MACs": step.macs, "Bytes": step.bytes}
-    return {name: f"{count:,}" if count else "" for name, count in costs.items()} | _measures(trace, step)
+    return {name: f"{count:,}" if count else "" for name, count in costs.items()} | _measures(step, total)
 
 
-def _measures(trace: Account, step: Step) -> dict[str, str]:
+def _measures(step: Step, total: float | None) -> dict[str, str]:
     measures: dict[str, str] = {}
-    if trace.timed:
-        seconds, total = step.seconds or 0.0, trace.totals.seconds or 1.0
-        measures = {"ms": f"{1000 * seconds:.3f}", "% of time": f"{100 * seconds / total:.1f}"}
+    if total is not None:
+        seconds = step.seconds or 0.0
+        measures = {"ms": f"{1000 * seconds:.3f}", "% of time": f"{100 * seconds / (total or 1.0):.1f}"}
     if step.estimate is not None:
         read, written, intensity, bound, seconds = step.estimate
         measures |= {"Read": f"{read:,}", "Written": f"{written:,}", "FLOP/byte": f"{intensity:.2f}", "Bound": bound}
