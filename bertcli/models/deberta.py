@@ -275,11 +275,8 @@ Relative positions
   SelfAttention.value attend          | f) weighted sum        | Attention weights, Value (V) -> Heads output
   SelfAttention.output linear         | g) concat and project  | Heads output, W_O -> Attention output
 Convolution
-  Convolution.bias convolve           | a) convolution + {act} | Encoder input, W_∗ -> Convolution
   Convolution.weight convolve         | a) convolution + {act} | Encoder input, W_∗ -> Convolution
-  Convolution.bias gather             | b) rows                | Convolution, Rows -> Rows asked for
   Convolution.weight gather           | b) rows                | Convolution, Rows -> Rows asked for
-  Convolution.bias add                | c) residual            | Encoder layer output, Convolution -> Convolution sum
   Convolution.weight add              | c) residual            | Encoder layer output, Convolution -> Convolution sum
   Convolution.norm norm               | d) layer normalization | Convolution sum -> Encoder layer output
 """  # noqa: E501
