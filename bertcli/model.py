@@ -65,7 +65,10 @@ class Model(Opened):
 
     @takes(Encode)
     def encode(self, texts: Values, wanted: Encode) -> Array:
-        """One vector per text: float32 [text, width]. With `chunk` a longer text has several, one after the other."""
+        """One vector per text: float32 [text, width]. With `chunk` a longer text has several, one after the other.
+
+        Errors: BertcliError for pooling "none" and keep_going, which need `encode_blocks`, too.
+        """
         from bertcli.tasks.encode import encode
 
         return encode(self, texts, wanted)

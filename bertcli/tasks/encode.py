@@ -35,11 +35,7 @@ NUMBERS = 1 << 20  # cosines computed at a time
 
 
 def encode(model: Opened, texts: Values, wanted: Encode) -> Array:
-    """One vector per text: float32 [text, width], in memory.
-
-    With `chunk` a longer text has several vectors, one after the other; `encode_blocks` says which part of which text
-    each is of. Errors: BertcliError for pooling "none" and keep_going, which need `encode_blocks`, too.
-    """
+    """The vectors of `Model.encode`; BertcliError for pooling "none" and keep_going, which need blocks."""
     if wanted.pooling == "none":
         raise BertcliError("With pooling none a text has more than one vector: use encode_blocks.")
     if wanted.keep_going:

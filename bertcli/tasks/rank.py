@@ -204,7 +204,8 @@ class LateRankTask(RankTask):
     def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
         """Each document's score, twice."""
         for match in self.matching(items):
-            yield sum(match.products), sum(match.products)
+            score = sum(match.products)
+            yield score, score
 
     def matching(self, items: list[Item]) -> Iterator[Matching]:
         """What the tokens of each document's query find in it."""
