@@ -108,7 +108,6 @@ class SentenceConfig(NamedTuple):
 
     pooling: tuple[str, ...] = ()
     normalize: bool = False
-    max_seq_length: int | None = None
     dense: tuple[Dense, ...] = ()
     reason: str = f"mean, {UNSPECIFIED}"
     do_lower_case: bool = False
@@ -133,7 +132,6 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
     Errors: BertcliError naming the file, if it is damaged, has a module or mode that bertcli does not support, or sizes
     that do not match.
     """
-    limit, lower = _read_transformer(folder)
     prompts, prompt = _read_prompts(folder)
     late = read_late(folder)
     if late is not None:
@@ -142,8 +140,7 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
     sentence = SentenceConfig(
         reason="mean, " + (UNSPECIFIED if asked(folder) else UNASKED),
         normalize=late is not None and MASK not in _kinds(folder),
-        max_seq_length=limit,
-        do_lower_case=lower,
+        do_lower_case=_read_transformer(folder)[1],
         prompts=prompts,
         prompt=prompt,
         truncate_dim=positive(read_optional(folder / MODEL_FILE), "truncate_dim", folder / MODEL_FILE),
