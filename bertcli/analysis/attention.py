@@ -14,7 +14,6 @@ from bertcli.models.config import Config
 from bertcli.report import Column, cell_count, padded, visible
 from bertcli.report.documents import Document
 
-PATH = "encoder.layers.{}.attention.softmax"
 NUMBER = 3  # cells of a percentage
 
 
@@ -71,7 +70,7 @@ def attention_of(trace: Trace, pieces: list[str], choice: Choice) -> Attention:
     if not np.isfinite(layer).all():
         raise damaged()
     which = f"mean of {len(layer)} heads" if choice.head is None else f"head {choice.head}"
-    title = f"{trace.model}: layer {choice.layer}, {which} ({PATH.format(choice.layer)})"
+    title = f"{trace.model}: layer {choice.layer}, {which} (encoder.layers.{choice.layer}.attention.softmax)"
     return Attention(title, choice, pieces, layer)
 
 

@@ -29,7 +29,6 @@ from bertcli.tasks.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.task import length_limit
 
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
-WEIGHTS = 4  # axes of attention weights: [batch, head, query, key]
 MEANING = (
     "Where each head looks: the entropy of its weights (in nats; 0 is one token only), the mean distance it looks "
     "(in tokens), and the shares of weight on special tokens, on the token itself, on the next and the previous one. "
@@ -203,7 +202,7 @@ class _WeightWatcher(LayerWatcher):
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
         result = super().op(op, arguments, keywords)
-        if op.name == "softmax" and self.layer is not None and result.ndim == WEIGHTS:
+        if op.name == "softmax" and self.layer is not None and result.ndim == 4:  # [batch, head, query, key]
             self.sums[self.layer] += measures(result[0], self._special).T
         return result
 
