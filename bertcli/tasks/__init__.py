@@ -60,7 +60,7 @@ def numbers(example: str) -> Callable[[str], list[int]]:
     return read
 
 
-def labels(text: str) -> list[str]:
+def separated(text: str) -> list[str]:
     """The names in a text that separates them by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
@@ -272,7 +272,7 @@ class Tag(Windows):
         "simple", "NAME",
         "How tokens become entities: simple (default); first, max or average, which keep words whole; none.",
     )  # fmt: skip
-    ignore: Iterable[str] = option(("O",), "A,B,C", "Labels to leave out. (default: O)", read=labels)
+    ignore: Iterable[str] = option(("O",), "A,B,C", "Labels to leave out. (default: O)", read=separated)
 
 
 @dataclass(frozen=True, eq=False)

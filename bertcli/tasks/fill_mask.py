@@ -12,7 +12,7 @@ from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Item
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks import FillMask
+from bertcli.tasks import FillMask, separated
 from bertcli.tasks.batches import MaskedSentence, check_head, log_probabilities
 from bertcli.tasks.task import Record, RecordTask
 from bertcli.tokens import Spelling, Tokenizer
@@ -153,8 +153,7 @@ def find_targets(model: Opened, words: Iterable[str] | str) -> dict[Target, Spel
     Errors: BertcliError for a word that the vocabulary cannot spell.
     """
     targets: dict[Target, Spelling] = {}
-    separated = filter(None, map(str.strip, words.split(","))) if isinstance(words, str) else words
-    for word in separated:
+    for word in separated(words) if isinstance(words, str) else words:
         ids = model.tokenizer.pieces_of(word)
         if not ids or model.tokenizer.special_id("unk") in ids:
             raise BertcliError(f"The target {shown(word)} is unknown to the vocabulary of {model.name}.")
