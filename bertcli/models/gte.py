@@ -2,26 +2,12 @@
 
 from typing import Any, ClassVar
 
-from bertcli.models import Family, layer_names, nomic_bert
+from bertcli.models import Family, layer_names
 from bertcli.models.bert import EMBEDDINGS, POOLER
 from bertcli.models.config import OneRopeConfig, choice, count, number, theta
-from bertcli.models.nomic_bert import NomicBert
+from bertcli.models.nomic_bert import Encoder, NomicBert
 from bertcli.models.roberta import LM_HEAD, MaskedLM
-from bertcli.network import part, parts
-from bertcli.network.rotary import Attention, Gated
-
-
-class EncoderLayer(nomic_bert.EncoderLayer):
-    """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
-
-    attention: Attention = part()
-    feed_forward: Gated = part()
-
-
-class Encoder(nomic_bert.Encoder):
-    """L encoder layers, one after the other"""
-
-    layers: tuple[EncoderLayer, ...] = parts("L")
+from bertcli.network import part
 
 
 class Gte(NomicBert):

@@ -33,10 +33,12 @@ class Embeddings(Module):
 
 
 class EncoderLayer(encoder.EncoderLayer[Integers]):
-    """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X))"""
+    """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X)); norms always have biases"""
 
-    attention: Attention = part(bias=False)
-    feed_forward: Gated = part(bias=False)
+    attention: Attention = part()
+    attention_norm: LayerNorm = part(features="H", bias=True)
+    feed_forward: Gated = part()
+    feed_forward_norm: LayerNorm = part(features="H", bias=True)
 
 
 class Encoder(rotary.Layers):
@@ -49,7 +51,7 @@ class NomicBert(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
     embeddings: Embeddings = part()
-    encoder: Encoder = part()
+    encoder: Encoder = part(bias=False)
     pooler: Pooler | None = part()
     mlm: MaskedLM | None = part(features="H")
     classifier: Classifier | None = part()
