@@ -11,7 +11,7 @@ from bertcli.models import Family
 from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, BertConfig
 from bertcli.models.config import choice, count, layers
 from bertcli.models.roberta import FINE_TUNED, MaskedLM
-from bertcli.network import Module, encoder, fixed, heads, parameter, part, setting
+from bertcli.network import encoder, fixed, heads, parameter, part, setting
 from bertcli.network.encoder import Encoder, LayerNorm, Linear
 from bertcli.network.heads import Network, TokenClassifier
 
@@ -31,16 +31,10 @@ class Embeddings(encoder.Embeddings):
         return x if self.projection is None else self.projection(x)
 
 
-class ReplacedTokens(Module):
-    """One logit for every token; above 0, it takes the token for a replaced one"""
+class ReplacedTokens(heads.FirstTokenClassifier):
+    """act(X Wᵀ + b) W_rᵀ + b_r: a logit for every token; above 0, it takes the token for a replaced one"""
 
-    dense: Linear = part(outputs="H", inputs="H")
-    output: Linear = part(outputs="1", inputs="H")
     activation: str = setting("hidden_act")
-
-    def forward(self, x: Array) -> Array:
-        """[token, hidden] -> logits [token, 1]"""
-        return self.output(self.dense(x, activation=self.activation))
 
 
 class Classifier(heads.FirstTokenClassifier):
@@ -55,7 +49,7 @@ class Electra(Network):
     embeddings: Embeddings = part()
     encoder: Encoder = part()
     mlm: MaskedLM | None = part(features="E")  # the generator's
-    rtd: ReplacedTokens | None = part()  # the discriminator's
+    rtd: ReplacedTokens | None = part(C="1")  # the discriminator's
     classifier: Classifier | None = part()
     token_classifier: TokenClassifier | None = part()
     qa: TokenClassifier | None = part(C="2")  # that an answer starts here, and that it ends
