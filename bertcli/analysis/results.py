@@ -21,7 +21,7 @@ from bertcli.tasks.batches import Numbers, check_finite, check_head, hidden_stat
 from bertcli.tasks.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.encode import plan, unit
 from bertcli.tasks.prepared import prepare
-from bertcli.tasks.task import length_limit
+from bertcli.tasks.task import length_limit, query_prompt
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -52,8 +52,10 @@ class Result(NamedTuple):
 
 
 def prepared(model: "Model", text: str, asked: Asked) -> str:
-    """The text as the tokenizer gets it: for a cosine with the prompt of a sentence model, as `encode` does."""
-    return text if asked.other is None else prepare(model, Encode())[0].prepared(text)
+    """The text as the tokenizer gets it: with the prompt of a sentence model for a cosine, or of a cross-encoder."""
+    if asked.other is not None:
+        return prepare(model, Encode())[0].prepared(text)
+    return text if asked.word is not None else query_prompt(model) + text
 
 
 def tokens_of(model: "Model", text: str, pair: str | None = None, limit: int | None = None) -> Tokens:

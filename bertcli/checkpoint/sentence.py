@@ -92,6 +92,7 @@ class SparsePooling(NamedTuple):
 
     strategy: str = "max"
     activation: str = "relu"
+    most: int | None = None  # weights that are kept, the largest
 
 
 class SentenceConfig(NamedTuple):
@@ -163,7 +164,7 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
         elif module.kind == "StaticEmbedding":
             sentence = sentence._replace(pooling=("mean",), reason="mean of the rows of a static model's table")
         elif module.kind == "SpladePooling":
-            sentence = sentence._replace(sparse=_read_sparse(file))
+            sentence = sentence._replace(sparse=_read_sparse(file, folder / MODEL_FILE))
         elif module.kind == "Dense":
             dense, output = _read_dense(file, size, input_name)
             size = len(dense.weight)
@@ -210,6 +211,12 @@ def read_limit(folder: Path) -> int | None:
 def read_preparation(folder: Path) -> tuple[str, bool]:
     """How a text is prepared for the tokenizer: the prompt prepended to it, and whether it is lower-cased."""
     return _read_prompts(folder)[1], _read_transformer(folder)[1]
+
+
+def read_query_prompt(folder: Path) -> str:
+    """What a cross-encoder wants before the first text of a pair; nothing for any other model."""
+    kind = read_optional(folder / MODEL_FILE).get("model_type")
+    return _read_prompts(folder)[1] if kind == "CrossEncoder" else ""
 
 
 def read_cross_encoder(folder: Path) -> str:
@@ -369,11 +376,12 @@ def _read_pooling(config: dict[str, Any], file: Path) -> tuple[tuple[str, ...], 
     return tuple(modes), size and size * len(modes)
 
 
-def _read_sparse(file: Path) -> SparsePooling:
+def _read_sparse(file: Path, model_file: Path) -> SparsePooling:
     config = read_object(file)
     return SparsePooling(
         _one_of(config, "pooling_strategy", ("max", "sum"), file),
         _one_of(config, "activation_function", ("relu", "log1p_relu"), file),
+        positive(read_optional(model_file), "max_active_dims", model_file),
     )
 
 
@@ -453,12 +461,21 @@ def _transformer_file(folder: Path) -> Path | None:
 
 
 def _read_transformer(folder: Path) -> tuple[int | None, bool]:
-    """max_seq_length and do_lower_case of the Transformer module."""
+    """The limit of tokens and do_lower_case of the Transformer module.
+
+    The limit is max_seq_length, unless the settings with which its tokenizer is called overrule it.
+    """
     file = _transformer_file(folder)
     if file is None:
         return None, False
     config = read_object(file)
-    return positive(config, "max_seq_length", file), flag(config, "do_lower_case", False, file)
+    limit, lower = positive(config, "max_seq_length", file), flag(config, "do_lower_case", False, file)
+    settings = config.get("processing_kwargs") or {"text": {}}
+    match settings:
+        case {"text": dict(text), **others} if not others and text.keys() <= {"max_length", "truncation"}:
+            if text.get("truncation", True) in (True, "longest_first"):
+                return positive(text, "max_length", file) or limit, lower
+    raise unusable(file, f"has the processing_kwargs {shown(settings)}; of these bertcli applies text.max_length")
 
 
 def _read_prompts(folder: Path) -> tuple[dict[str, str], str]:

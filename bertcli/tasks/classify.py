@@ -23,7 +23,7 @@ from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks import Classify, Head
 from bertcli.tasks.batches import ACTIVATIONS, FITTING, Numbers, check_head, logits_of_each, softmax
-from bertcli.tasks.task import Record, RecordTask
+from bertcli.tasks.task import Record, RecordTask, query_prompt
 from bertcli.tokens import Tokens
 
 NEXT_SENTENCE = ("is_next", "not_next")
@@ -45,7 +45,8 @@ def plan(model: Opened, wanted: Classify) -> RecordTask:
     chosen = chosen_head(model, wanted.head)
     check_head(model, chosen, "classify")
     activation = wanted.activation or ("softmax" if chosen == "nsp" else own_activation(model))
-    return _Classify(model, reading, labels_of(model, chosen), top_k, chosen, activation, wanted.head is None)
+    names, by_default = labels_of(model, chosen), wanted.head is None
+    return _Classify(model, reading, names, top_k, chosen, activation, by_default, query_prompt(model))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +110,10 @@ class _Classify(_Labels):
     head: Head
     activation: str  # of tasks.batches.ACTIVATIONS
     by_default: bool  # the head was not asked for
+    prompt: str  # before every text
+
+    def first(self, text: Text) -> str:
+        return self.prompt + text.text
 
     def check(self, item: Item) -> None:
         true_label(item.text, self.names)

@@ -32,7 +32,7 @@ from bertcli.tasks.batches import (
 from bertcli.tasks.encode import EncodeTask, pool
 from bertcli.tasks.late import Matching, matching
 from bertcli.tasks.run import results
-from bertcli.tasks.task import START, Progress, Record, Records, RecordTask, Window
+from bertcli.tasks.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
 
 logger = getLogger("bertcli")
 LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal scores differ by less than rounding
@@ -64,7 +64,7 @@ def plan(model: Opened, wanted: Rank) -> "RankTask":
             "scores for pairs (--text-pair or --pair-column)."
         )
     activation = "sigmoid" if model.path is None else read_cross_encoder(model.path)
-    return RankTask(model, wanted.reading, activation, wanted.top_k)
+    return RankTask(model, wanted.reading, activation, wanted.top_k, query_prompt(model))
 
 
 def logits_of_pairs(model: Opened, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
@@ -139,10 +139,14 @@ class ByQuery(Texts):
 
 @dataclass(frozen=True, eq=False)
 class RankTask(RecordTask):
-    """Pairs of query and document; `activation` is one of tasks.batches.ACTIVATIONS."""
+    """Pairs of query and document; `activation` is one of tasks.batches.ACTIVATIONS, `prompt` is put before queries."""
 
     activation: str
     top_k: int | None  # of each query's documents; None: all
+    prompt: str
+
+    def first(self, text: Text) -> str:
+        return self.prompt + text.text
 
     def check(self, item: Item) -> None:
         if item.text.pair is None:
@@ -178,7 +182,7 @@ class LateRankTask(RankTask):
         documents = encode.plan(model, Encode(pooling="none", **options))
         options |= {"max_length": None, "keep_going": False, "truncation": "silent"}  # `check` and `matching` say it
         queries = encode.plan(model, Encode(pooling="none", prompt_name="query", **options))
-        return cls(model, documents.reading, "identity", wanted.top_k, queries, documents, late.mean)
+        return cls(model, documents.reading, "identity", wanted.top_k, "", queries, documents, late.mean)
 
     @cached_property
     def _warned(self) -> set[str]:

@@ -18,6 +18,7 @@ from bertcli.checkpoint.sentence import SparsePooling
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.opened import Opened
+from bertcli.order import best_first
 from bertcli.tasks import EncodeSparse
 from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.encode import PreparedBlock, PreparedTask
@@ -63,11 +64,12 @@ class SparseTask(PreparedTask[SparseBlock]):
 
     @property
     def summary(self) -> str:
-        strategy, activation = self.pooling
+        strategy, activation, most = self.pooling
         rule = "ln(1 + ln(1 + relu))" if activation == "log1p_relu" else "ln(1 + relu)"
+        kept = f"; the {most} largest" if most else ""
         why = "" if self.model.sentence.sparse else ", since the checkpoint specifies no SpladePooling"
         route = "; the route for documents" if self.model.sentence.routed else ""
-        return f"the {strategy} over tokens of {rule}{why}{route}{self.preparation.summary}"
+        return f"the {strategy} over tokens of {rule}{kept}{why}{route}{self.preparation.summary}"
 
     def compute(self, window: Window) -> SparseBlock:
         vectors = in_packed_batches([item.tokens for item in window.items], self.reading.batch_tokens, self._vectors)
@@ -80,6 +82,8 @@ class SparseTask(PreparedTask[SparseBlock]):
         for first, last in pairwise(packed.offsets.tolist()):
             weights = self._weights(hidden[first:last], packed)
             (indices,) = np.nonzero(weights)
+            if self.pooling.most:
+                indices = np.sort(indices[best_first(weights[indices], self.pooling.most)])
             yield SparseVector(indices.astype(np.int32), weights[indices])
 
     def _weights(self, hidden: Array, packed: Packed) -> Array:

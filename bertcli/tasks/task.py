@@ -10,8 +10,8 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from bertcli.checkpoint.sentence import read_limit
-from bertcli.errors import BertcliError, check_whole
+from bertcli.checkpoint.sentence import read_limit, read_query_prompt
+from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text
 from bertcli.opened import Opened
 from bertcli.tasks import Reading
@@ -94,9 +94,13 @@ class Task(Generic[R]):
         """The number of tokens at which texts are cut."""
         return length_limit(self.model, self.reading.max_length)
 
+    def first(self, text: Text) -> str:
+        """The text, or the first of a pair, as the tokenizer is given it."""
+        return text.text
+
     def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
         """What the network sees of each text."""
-        return self.model.tokenizer.encode([text.text for text in texts], [text.pair for text in texts], self.limit)
+        return self.model.tokenizer.encode(list(map(self.first, texts)), [text.pair for text in texts], self.limit)
 
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
         """What is computed for these texts, each with its number: one item for a text, or several."""
@@ -180,6 +184,14 @@ def merged(
     computed = zip((item.index for item in items), records, strict=True)
     every = [*computed, *((failure.index, failed(failure)) for failure in failures)]
     return [record for _, record in sorted(every, key=itemgetter(0))]
+
+
+def query_prompt(model: Opened) -> str:
+    """What a cross-encoder's files put before every query, the first text of a pair; it is said in a note."""
+    prompt = "" if model.path is None else read_query_prompt(model.path)
+    if prompt:
+        logger.info("%s is prepended to every first text, as the checkpoint specifies.", shown(prompt))
+    return prompt
 
 
 def length_limit(model: Opened, max_length: int | None) -> int:

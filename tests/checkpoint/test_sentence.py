@@ -96,6 +96,18 @@ def test_limits_and_lower_case(made: Made) -> None:
     assert read_limit(made(sentence=Sentence())) is None
 
 
+def test_the_limit_is_what_the_tokenizer_is_called_with(folder: Path) -> None:
+    file = folder / "sentence_bert_config.json"
+    change(file, processing_kwargs={"text": {"max_length": 7, "truncation": True}})
+    assert read_limit(folder) == 7
+    change(file, processing_kwargs={})
+    assert read_limit(folder) == 20
+    for called in ({"text": {"add_special_tokens": False}}, {"common": {"x": 1}}, {"text": {"truncation": False}}, 3):
+        change(file, processing_kwargs=called)
+        with pytest.raises(BertcliError, match="processing_kwargs"):
+            read_limit(folder)
+
+
 def test_the_limit_needs_no_other_file_in_order(folder: Path) -> None:
     modules(folder, "sentence_transformers.sparse_encoder.models.SparseAutoEncoder")
     assert read_limit(folder) == 20

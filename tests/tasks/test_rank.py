@@ -41,6 +41,23 @@ def test_rank_equals_cross_encoder(name: str, tmp_path: Path) -> None:
     assert list(records[0]) == ["query", "corpus_id", "score", "text"]
 
 
+def test_rank_puts_a_cross_encoders_prompt_before_the_query(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = make(tmp_path, **cases.RANKER)
+    plain = bertcli.load(path)
+    prefixed = plain.rank("hot " + cases.QUERY, cases.DOCUMENTS, truncation="silent")
+    labels = plain.classify(["hot tea"], ["the river"])
+    explained = bertcli.explain(plain, ["hot tea"], pairs=["the river"])[0]
+    settings = {"model_type": "CrossEncoder", "prompts": {"query": "hot "}, "default_prompt_name": "query"}
+    (path / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    model = bertcli.load(path)
+    with caplog.at_level("INFO", "bertcli"):
+        records = model.rank(cases.QUERY, cases.DOCUMENTS, truncation="silent")
+    assert records == [record | {"query": cases.QUERY} for record in prefixed]
+    assert "'hot ' is prepended to every first text" in caplog.text
+    assert model.classify(["tea"], ["the river"])[0]["labels"] == labels[0]["labels"]
+    assert bertcli.explain(model, ["tea"], pairs=["the river"])[0].value == explained.value
+
+
 def test_rank_of_pairs_ranks_each_querys_documents(ranker: Model) -> None:
     queries = ["tea"] * 4 + ["river"] * 2
     together = ranker.rank(queries, cases.DOCUMENTS, truncation="silent", batch_tokens=8)

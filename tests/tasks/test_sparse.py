@@ -42,6 +42,16 @@ def test_sparse_vectors_are_those_of_sentence_transformers(
     np.testing.assert_allclose(found, GOLDENS[f"sparse.{case}"], rtol=1e-6, atol=1e-5)  # sums over tokens, up to 32
 
 
+def test_sparse_vectors_keep_as_many_weights_as_the_checkpoint_says(tmp_path: Path) -> None:
+    folder = sparse(tmp_path, "max")
+    (whole,) = load(folder).encode_sparse(["tea"])
+    (folder / "config_sentence_transformers.json").write_text('{"max_active_dims": 5}')
+    (cut,) = load(folder).encode_sparse(["tea"])
+    heaviest = np.sort(np.argsort(-whole.values)[:5])
+    np.testing.assert_array_equal(cut.indices, whole.indices[heaviest])
+    np.testing.assert_array_equal(cut.values, whole.values[heaviest])
+
+
 def test_sparse_vectors_need_a_head_and_dense_ones_a_pooling(tmp_path: Path, made: Made) -> None:
     with pytest.raises(BertcliError, match="A sparse vector needs a masked-language-model head"):
         load(made(head="classifier")).encode_sparse(["tea"])
