@@ -168,6 +168,8 @@ def _table(rows: Generator[_Cells, None, None], wanted: Wanted) -> Iterator[Text
         for place, fields, error in rows:
             if error:
                 yield Text("", place=place, error=error)
+            elif fields == [""] and len(header) > 1:  # an empty line is no row, unless it is a text
+                continue
             elif not least <= len(fields) <= len(header):
                 yield unusable(place, f"{len(fields)} field(s) where the header has {len(header)}.")
             else:

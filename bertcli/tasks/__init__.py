@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole
+from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole, shown
 from bertcli.files.texts import Pairs
 
 Activation = Literal["softmax", "sigmoid", "none"]  # those that can be chosen
@@ -239,6 +239,10 @@ class Classify(Reading):
             raise BertcliError("candidates, choices, and head or activation exclude each other: give only one.")
         if self.candidates is None and (self.template is not None or self.multi_label):
             raise BertcliError("template and multi_label are for candidates (--candidates), and there are none.")
+        if self.template is not None and "{}" not in self.template:
+            raise BertcliError(
+                f"The template {shown(self.template)} has no {{}}, where the candidate belongs: write one (--template)."
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,11 +55,12 @@ class _Answer(RecordTask):
         for side, what in enumerate(("question", "context")):
             if side not in sides:
                 raise BertcliError(f"The {what} of {item.place} is empty, so there is nothing to answer.")
-        room = self._room(item.tokens)
-        if room < 1 or (self.wanted.stride or 0) >= room:
+        room, stride = self._room(item.tokens), self.wanted.stride or 0
+        if room <= stride:
+            advice = f"give a stride below {room} (--stride)" if room > 0 else "shorten it"
             raise BertcliError(
                 f"The question of {item.place} has {sides.count(0)} tokens, which leaves {max(0, room)} of a window's "
-                f"{self.limit} for the context: shorten it, or change max_length or stride (--max-length, --stride)."
+                f"{self.limit} for the context: {advice}, or raise max_length (--max-length)."
             )
 
     def _room(self, tokens: Tokens) -> int:

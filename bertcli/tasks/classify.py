@@ -174,16 +174,11 @@ class _Alternatives(_Labels):
 def _candidates_task(model: Opened, wanted: Classify, candidates: Iterable[str] | str) -> _Alternatives:
     """What classifies texts by candidates: a list, or a string of comma-separated ones.
 
-    Errors: BertcliError for a model whose labels do not name entailment, an empty or missing candidate, and a template
-    without {}.
+    Errors: BertcliError for a model whose labels do not name entailment, and an empty or missing candidate.
     """
     check_head(model, "classifier", "classify --candidates")
     names = _names("candidate", "--candidates", candidates)
     template = TEMPLATE if wanted.template is None else wanted.template
-    if PLACE not in template:
-        raise BertcliError(
-            f"The template {shown(template)} has no {PLACE}, where the candidate belongs: write one (--template)."
-        )
     labels = model.config.labels
     entailment = next((i for i, label in enumerate(labels) if label.lower().startswith("entail")), None)
     if entailment is None or len(labels) < 2:

@@ -51,7 +51,7 @@ def test_choices_follow_the_text_or_are_all_arguments(chooser: Path, tmp_path: P
         (["tea", "--choices", "a"], 2, "there is no bundled model for classify --choices"),
         (["-m", "CHOOSER", "tea", "--choices"], 2, "give the text and after it the choices"),
         (["-m", "JUDGE", "tea", "--candidates", "a,,b"], 1, "There is an empty candidate"),
-        (["-m", "JUDGE", "tea", "--candidates", "a", "--template", "It is."], 1, "has no {}"),
+        (["-m", "JUDGE", "tea", "--candidates", "a", "--template", "It is."], 2, "has no {}"),
         (["-m", "JUDGE", "tea", "--template", "It is {}."], 2, "are for candidates (--candidates)"),
         (["-m", "bert-mini-sentiment", "tea", "--candidates", "a"], 1, "Candidates need a model that tells entailment"),
         (["-m", "JUDGE", "tea", "--candidates", "a", "--activation", "none"], 2, "exclude each other"),

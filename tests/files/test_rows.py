@@ -132,6 +132,12 @@ def test_rows_that_do_not_fit_the_header_are_named(data: str, message: str, tmp_
     assert refusal_of(tmp_path, "t.csv", data).startswith(message)
 
 
+@pytest.mark.parametrize(("ending", "mark"), [("csv", ","), ("tsv", "\t")])
+def test_rows_are_no_empty_lines_where_they_have_several_fields(ending: str, mark: str, tmp_path: Path) -> None:
+    assert texts_of(tmp_path, f"t.{ending}", f"text{mark}id\na{mark}1\n\n{mark}2\n\n") == ["a", ""]
+    assert texts_of(tmp_path, f"t.{ending}", "text\na\n\nb\n") == ["a", "", "b"]
+
+
 def test_rows_whose_quotation_mark_never_closes_do_not_fill_the_memory(tmp_path: Path) -> None:
     (tmp_path / "t.csv.gz").write_bytes(
         gzip.compress(b'text\nfine\n"open\n' + (b"x" * 99 + b"\n") * (LONGEST // 90), 1)
