@@ -1,4 +1,4 @@
-"""The command line. Of it only this file and process.py run before Ctrl-C and closed pipes are handled."""
+"""The command line. Only this file and process.py are imported before Ctrl-C and closed pipes are handled."""
 
 import sys
 from typing import Any
@@ -19,23 +19,25 @@ def main() -> None:
             application(*sys.argv[1:2])(prog_name="bertcli")
         finally:
             sys.stdout.flush()
-    except BaseException as left:
-        if asked_to_end() is None and not isinstance(left, (KeyboardInterrupt, OSError, SystemExit)):
+    except BaseException as error:
+        if asked_to_end() is None and not isinstance(error, (KeyboardInterrupt, OSError, SystemExit)):
             raise
         leave_streams()
-        status = _status(left)
-        sys.exit(status and (asked_to_end() or status))  # what was done all the same is done
+        status = _status(error)
+        if status:
+            status = asked_to_end() or status  # a run that succeeded despite the signal ends with 0
+        sys.exit(status)
 
 
-def _status(left: BaseException) -> Any:
+def _status(error: BaseException) -> Any:
     """The exit status: a stream that can no longer be written hides neither Ctrl-C nor an earlier error."""
-    before = left.__context__
-    if isinstance(left, KeyboardInterrupt):
+    before = error.__context__
+    if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
-    if isinstance(left, OSError):
+    if isinstance(error, OSError):
         status = 0 if before is None else _status(before)
-        full = not isinstance(left, BrokenPipeError)
-        return f"Error: {left.strerror}: while writing the result." if full and status in (0, None) else status
-    if isinstance(left, SystemExit):  # Typer turns a closed pipe into this, as in `bertcli --help | head`
-        return _status(before) if isinstance(before, BrokenPipeError) and asked_to_end() is None else left.code
-    return getattr(left, "exit_code", 1)
+        full = not isinstance(error, BrokenPipeError)
+        return f"Error: {error.strerror}: while writing the result." if full and status in (0, None) else status
+    if isinstance(error, SystemExit):  # Typer turns a closed pipe into this, as in `bertcli --help | head`
+        return _status(before) if isinstance(before, BrokenPipeError) and asked_to_end() is None else error.code
+    return getattr(error, "exit_code", 1)

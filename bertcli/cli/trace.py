@@ -168,9 +168,9 @@ def _run(model: "Model", size: tuple[int, int], wanted: TraceOptions) -> None:
             logger.info("of %d sentences only the first is shown.", len(inputs.ids))
         _show_attention(trace, inputs.pieces, choice, wanted)
     elif page or wanted.text is not None:
-        from bertcli.analysis.trace.page import Pass, read_lines, results_in_words
+        from bertcli.analysis.trace.page import Pass, read_stops, results_in_words
 
-        whole = Pass(model, trace, inputs, outputs, read_lines(model, inputs) if page else ())
+        whole = Pass(model, trace, inputs, outputs, read_stops(model, inputs) if page else ())
         if page:
             _write(whole, wanted)
         else:

@@ -1,7 +1,7 @@
 """The seam: every op and every module is called through one place, where a watcher can take the call.
 
 Without a watcher a call costs a tenth of a microsecond more than the function. Watchers that follow values (`tracer`)
-run the pass with `Traced` values in place of arrays. A traced value is no array: it has the few views that pages make
+run the pass with `Traced` values in place of arrays. A traced value is no array: it has the few views that modules make
 and nothing else, so that whatever is computed without an op is an error, not something that goes unseen.
 """
 
@@ -199,7 +199,7 @@ class Signature(NamedTuple):
 
 BATCH, STARTS, UNKNOWN, ONE = "B", "B+1", "N", "1"
 GROUP, ALL = "ᵢ", "Σ"
-UNNAMED = ""  # a factor that the signature of the op that reads it names
+UNNAMED = ""  # a factor that gets its name from the op's signature
 
 
 class Factor(NamedTuple):
@@ -228,14 +228,14 @@ def extent(axis: Axis) -> int:
     return prod(factor.size for factor in axis)
 
 
-def plain(symbols: Sequence[str], shape: Sequence[int]) -> Axes:
+def named_axes(symbols: Sequence[str], shape: Sequence[int]) -> Axes:
     """Axes of one symbol each."""
     return tuple((Factor(symbol, size),) for symbol, size in zip(symbols, shape, strict=True))
 
 
 def unknown(shape: Sequence[int]) -> Axes:
     """Axes about which nothing is known."""
-    return plain([UNKNOWN] * len(shape), shape)
+    return named_axes([UNKNOWN] * len(shape), shape)
 
 
 class Weight(NamedTuple):
@@ -262,7 +262,7 @@ class Traced:
     """A value of a watched pass: its array, what each of its axes stands for, and where it came from.
 
     array: its numbers, or in a pass by shapes an array without memory. source: a list that all views of the value
-    share; a watcher puts in it what it knows of the value's origin. views: how this one is seen of the whole value.
+    share; a watcher puts in it what it knows of the value's origin. views: the steps from the whole value to this one.
     """
 
     __slots__ = ("array", "axes", "source", "views")
@@ -275,7 +275,7 @@ class Traced:
         self.views = views
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(f"A value {self.shape} was computed with in a page: something that a trace cannot see.")
+        raise RuntimeError(f"A value of shape {self.shape} was computed without an op, so a trace cannot see it.")
 
     @property
     def weight(self) -> Weight | None:
@@ -296,27 +296,27 @@ class Traced:
     def __getitem__(self, index: Any) -> "Traced":
         """Slices without a step, or one number."""
         if isinstance(index, int):
-            return self._seen("index", self.array[index], self.axes[1:], 0, index)
+            return self._view("index", self.array[index], self.axes[1:], 0, index)
         view = self
         for number, part in enumerate(index if isinstance(index, tuple) else (index,)):
             start, stop, step = part.indices(view.shape[number])
             if step != 1:
-                raise RuntimeError(f"A page has a view in steps of {step}: no graph can have that.")
+                raise RuntimeError(f"A view in steps of {step} is something that no graph can have.")
             if stop - start < view.shape[number]:
                 axes = (*view.axes[:number], _cut(view.axes[number], start, stop), *view.axes[number + 1 :])
-                view = view._seen("slice", view.array[(slice(None),) * number + (part,)], axes, number, start, stop)
+                view = view._view("slice", view.array[(slice(None),) * number + (part,)], axes, number, start, stop)
         return view
 
     def transpose(self, *order: int) -> "Traced":
         """The axes in another order."""
-        return self._seen("transpose", self.array.transpose(order), tuple(self.axes[axis] for axis in order), *order)
+        return self._view("transpose", self.array.transpose(order), tuple(self.axes[axis] for axis in order), *order)
 
     def divided(self, axis: int, count: int) -> "Traced":
         """See the function of this name."""
         axes = (*self.axes[:axis], *_divided(self.axes[axis], count), *self.axes[axis + 1 :])
-        return self._seen("divide", divided(self.array, axis, count), axes)
+        return self._view("divide", divided(self.array, axis, count), axes)
 
-    def _seen(self, kind: Any, array: Any, axes: Axes, *numbers: int) -> "Traced":
+    def _view(self, kind: Any, array: Any, axes: Axes, *numbers: int) -> "Traced":
         return Traced(array, axes, self.source, (*self.views, View(kind, self.axes, axes, numbers)))
 
 
@@ -330,12 +330,12 @@ def divided(x: A, axis: int, count: int) -> A:
 
 
 def untraced(x: A) -> A:
-    """The array itself, for what a page decides by its numbers."""
+    """The array itself, for what a module decides by its numbers."""
     array: Any = x
     return cast(A, array.array) if isinstance(array, Traced) else x
 
 
-def refilled(x: A, empty: A, features: str) -> A:
+def traced_like(x: A, empty: A, features: str) -> A:
     """`empty`, an array [token, hidden] that an op will fill: traced if x is, with its tokens and these features."""
     value: Any = x
     if not isinstance(value, Traced):
@@ -359,9 +359,9 @@ def _divided(axis: Axis, count: int) -> Axes:
     """The two axes that an axis is divided into."""
     (symbol, size), inner, rest = axis[0], axis[1:], extent(axis) // count
     if symbol.startswith(ALL):  # some rows of sentences of different lengths are those of one length
-        return plain([BATCH + GROUP, symbol.removeprefix(ALL) + GROUP], [count, rest])
+        return named_axes([BATCH + GROUP, symbol.removeprefix(ALL) + GROUP], [count, rest])
     if symbol in (BATCH, BATCH + GROUP) and size == count:
         return ((axis[0],), inner or (Factor(ONE, 1),))
     if symbol == UNKNOWN or inner:
         return unknown([count, rest])
-    return plain(symbol.split("·") if "·" in symbol else [UNNAMED, UNNAMED], [count, rest])
+    return named_axes(symbol.split("·") if "·" in symbol else [UNNAMED, UNNAMED], [count, rest])

@@ -36,7 +36,7 @@ class TensorPart(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """A family: one page of modules, one configuration, and one table of names (none: it is in no files)."""
+    """A family: its modules, one configuration, and one table of names (none: it is in no files)."""
 
     types: Mapping[str, str]  # every model_type in config.json, and how the names of its classes begin
     config: type[Config]

@@ -11,7 +11,8 @@ is there if it is asked for, and a parameter a bias, which is there unless a par
 configuration has a tuple, each layer has a value of its own.
 
 Glossary of axes: B batch, S token, H hidden, A head, D head size, F feed-forward, L layer, V vocabulary, P position,
-T token type, C label, E embedding, K relative position, W width of a convolution; a plain number stands for itself.
+T token type, U task type, C label, E embedding, Q all query heads (A·D), M all key heads, K relative position, W width
+of a convolution; a plain number stands for itself.
 
 Modules compute with ops (`ops.py`). Both are called through the seam (`engine/seam.py`), where a watcher can take the
 calls: that is how a pass is traced.
@@ -22,7 +23,7 @@ from dataclasses import field, fields
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
-from bertcli.engine.seam import Array, Traced, Weight, plain
+from bertcli.engine.seam import Array, Traced, Weight, named_axes
 from bertcli.engine.seam import Module as Module
 
 M = TypeVar("M", bound=Module)
@@ -187,7 +188,7 @@ def _twin(module: M, path: str, names: Mapping[str, str], homes: dict[int, str])
         elif meta["kind"] == "parameter":
             weight = Weight(name, value.size, homes.setdefault(id(value), name))
             values[item.name] = Traced(
-                value, plain([names.get(axis, axis) for axis in meta["axes"]], value.shape), [weight]
+                value, named_axes([names.get(axis, axis) for axis in meta["axes"]], value.shape), [weight]
             )
         elif meta["kind"] == "part":
             values[item.name] = _twin(value, name, _renamed(meta["names"], names), homes)

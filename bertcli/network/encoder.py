@@ -67,7 +67,7 @@ class SelfAttention(Module, Generic[S]):
         z = empty_like(q)
 
         def compute(block: AttentionBlock) -> None:
-            weights = softmax(self.scores(block, q, k, shared))  # [batch, head, token, token]
+            weights = softmax(self.scores(block, q, k, shared))  # [batch, head, query, key]
             attend(weights, block.key_heads(v), into=block.query_heads(z))
 
         each(compute, batch.blocks(self.heads))

@@ -13,7 +13,7 @@ from bertcli.engine.onnx import rules
 from bertcli.engine.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Tensor
 from bertcli.engine.onnx.session import Session, check_device, key_of, open_cached, require, runtime
 from bertcli.engine.packing import Packed, pack_padded
-from bertcli.engine.seam import Array, Axes, Traced, View, Weight, plain, watching
+from bertcli.engine.seam import Array, Axes, Traced, View, Weight, named_axes, watching
 from bertcli.engine.tracer import Ran, Tracer, argument_names
 from bertcli.network import Module, Parameter, parameters, twins
 from bertcli.network.heads import Network
@@ -47,7 +47,7 @@ class Exporter(Tracer):
     def applied(self, layer: Callable[[Array], Array], x: Tensor) -> Tensor:
         """What a layer makes of a tensor with an axis for sentences and one of numbers."""
         stand_in = np.zeros([dim.size for dim in x.dims], np.float32)
-        self.note(stand_in, Traced(stand_in, plain(["B", "E"], stand_in.shape), [x.name]))
+        self.note(stand_in, Traced(stand_in, named_axes(["B", "E"], stand_in.shape), [x.name]))
         with watching(self):
             return self._result(layer(stand_in))
 

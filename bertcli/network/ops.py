@@ -13,7 +13,7 @@ import numpy as np
 from bertcli.engine import kernels, positions
 from bertcli.engine.kernels import empty_tokens, product, token_blocks
 from bertcli.engine.positions import Rates
-from bertcli.engine.seam import Array, Integers, is_shape_only, op, refilled, shape_only, untraced
+from bertcli.engine.seam import Array, Integers, is_shape_only, op, shape_only, traced_like, untraced
 from bertcli.engine.threads import each as each
 
 
@@ -36,7 +36,7 @@ def _rows(table: Array, ids: Integers) -> Array:
 def empty_like(x: Array) -> Array:
     """An uninitialized array of the same shape [token, hidden], for heads to fill."""
     empty = shape_only(x.shape) if is_shape_only(untraced(x)) else empty_tokens(*x.shape)
-    return refilled(x, empty, "A·D")
+    return traced_like(x, empty, "A·D")
 
 
 @op("rows hidden, token -> token hidden")

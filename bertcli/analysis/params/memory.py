@@ -1,6 +1,6 @@
 """How much memory a pass takes: the weights, and what is alive at once of the values between them.
 
-A pass by shapes runs the model's own pages, so a value lives as long as in a real pass: until nothing refers to it.
+A pass by shapes runs the model's own modules, so a value lives as long as in a real pass: until nothing refers to it.
 """
 
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from bertcli.network import parameters, twins
 from bertcli.network.heads import outputs
 
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}  # bytes of a number
-HEADS = 4  # axes of what attention computes for each head of each sentence
+ATTENTION_NDIM = 4  # axes of what attention computes for each head of each sentence
 
 
 class Peak(NamedTuple):
@@ -68,7 +68,7 @@ class _Alive(Tracer):
     def ran(self, ran: Ran) -> None:
         """Note the memory of a result: new, or that of what it is written over."""
         output, written = ran.output, ran.arguments.get(ran.op.over or "")
-        of_heads, activated = output.ndim == HEADS, ran.arguments.get("activation") is not None
+        of_heads, activated = output.ndim == ATTENTION_NDIM, ran.arguments.get("activation") is not None
         size = self._size * output.array.size
         needed = size if self._padded or not of_heads else min(size, self._size * thread_count() * MOST_SCORES)
         if activated if self._padded else of_heads:

@@ -1,8 +1,10 @@
 """How long each step of a pass must take on a machine, from two rates: of products, and of memory (Williams, Waterman
 and Patterson 2009, "Roofline").
 
-    seconds = 2 MACs / (products) + moved / (memory) + CALL        moved = read + written, and 2 written for every
-                                                                   element-wise operation of the step
+    seconds = 2 MACs / (products) + bytes / (memory) + CALL
+
+Of a product, bytes are those read and written, and those of two more passes over the result for every element-wise
+operation; of any other step the larger of the two, since its operations are such passes.
 
 Products and memory take turns here: OpenBLAS copies a weight before it multiplies, and NumPy goes through memory once
 for each operation. CALL is what calling an op costs however small it is.

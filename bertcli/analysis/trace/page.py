@@ -35,7 +35,7 @@ LEAD = (
 )
 
 
-class Line(NamedTuple):
+class Stop(NamedTuple):
     """One stop of the pass: what has happened to each token's vector by then."""
 
     norms: list[float]  # the length of each token's vector
@@ -51,7 +51,7 @@ class Pass:
     trace: "Trace"
     inputs: "Inputs"
     outputs: Outputs | None = None
-    lines: Sequence[Line] = ()
+    stops: Sequence[Stop] = ()
 
     @property
     def ids(self) -> list[int]:
@@ -64,9 +64,9 @@ class Pass:
         return self.model.config.num_hidden_layers
 
 
-def read_lines(model: "Model", inputs: "Inputs") -> list[Line]:
+def read_stops(model: "Model", inputs: "Inputs") -> list[Stop]:
     """The state of every token after the embeddings and after each layer; not part of the trace."""
-    batch, lines = model.padded(inputs.ids, inputs.segments, None).batch, list[Line]()
+    batch, stops = model.padded(inputs.ids, inputs.segments, None).batch, list[Stop]()
     before: Array | None = None
     for state in model.network.states(batch):
         if not np.isfinite(state).all():  # shown where they are; there is nothing to follow
@@ -76,11 +76,11 @@ def read_lines(model: "Model", inputs: "Inputs") -> list[Line]:
         if before is not None:
             products = (state * before).sum(axis=1)
             cosines = (products / np.maximum(norms * np.linalg.norm(before, axis=1), 1e-12)).tolist()
-        last = len(lines) == model.config.num_hidden_layers
+        last = len(stops) == model.config.num_hidden_layers
         readings = _readings(model, state if last else model.network.final_norm(state), batch, inputs)
-        lines.append(Line(norms.tolist(), cosines, readings))
+        stops.append(Stop(norms.tolist(), cosines, readings))
         before = state.copy()
-    return lines
+    return stops
 
 
 def _readings(model: "Model", state: Array, batch: Packed, inputs: "Inputs") -> list[tuple[str, float]]:
@@ -100,7 +100,8 @@ def pass_page(run: Pass, layer: int | None = None, full: bool = False) -> str:
 
     Errors: BertcliError for a layer that is not there, and for more numbers than a page may hold.
     """
-    layer = run.layers - 1 if layer is None else layer + run.layers * (layer < 0)
+    layer = -1 if layer is None else layer
+    layer = layer + run.layers if layer < 0 else layer
     if not 0 <= layer < run.layers:
         raise BertcliError(f"There is no such layer: this model has layers 0 to {run.layers - 1}.")
     without = _page(run, layer, Selection({}, {}, 0))
@@ -120,13 +121,15 @@ def _page(run: Pass, layer: int, kept: Selection) -> str:
         "layers": run.layers,
         "heads": run.model.config.num_attention_heads,
         "steps": [{**step.record(), **_beside(step, run.layers)} for step in steps],
-        "lines": [line._asdict() for line in run.lines],
+        "lines": [stop._asdict() for stop in run.stops],
         "arrays": {path: numbers.record() for path, numbers in kept.arrays.items()},
         "parameters": {path: numbers.record() for path, numbers in kept.parameters.items()},
     }
     title = f"{run.model.name} reads a text" if run.inputs.pieces else f"A pass through {run.model.name}"
-    stops = range(run.layers + 2)
-    sections = [_section(stop, [step for step in steps if stop_of(step, run.layers) == stop], run) for stop in stops]
+    sections = [
+        _section(stop, [step for step in steps if stop_of(step, run.layers) == stop], run)
+        for stop in range(run.layers + 2)
+    ]
     here = files(__package__)
     style, script = (here.joinpath(f"pass.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     note = element("p", _note(run, kept, layer), class_="note")
@@ -300,7 +303,7 @@ def _result(run: Pass) -> Iterator[Markup]:
 
 
 def pass_notes(run: Pass) -> str:
-    """The same column as Markdown, without pictures: formulas, shapes, statistics."""
+    """The pass as Markdown, without pictures: formulas, shapes, statistics."""
     parts = [f"# {visible(run.model.name)}", " ".join(f"`{visible(piece)}`" for piece in run.inputs.pieces), ""]
     parts += [line for result in results_in_words(run) for line in (result, "")]
     last, group = -1, ""

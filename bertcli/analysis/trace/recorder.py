@@ -12,7 +12,7 @@ from bertcli.analysis.trace.labels import StepKey, Words, chosen_words, words_fo
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, multiplied, show, stats_of
 from bertcli.checkpoint.sentence import Dense
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array, Integers, Module, Op, Traced, Weight, plain, watched, watching
+from bertcli.engine.seam import Array, Integers, Module, Op, Traced, Weight, named_axes, watched, watching
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.errors import BertcliError
 from bertcli.model import Model, expect_model
@@ -142,7 +142,7 @@ class Trace(Tracer, Account):
                 names = {"inputs": pooled(number), "outputs": pooled(number + 1)}
                 self.take_in(twins(layer, f"dense.{number}", names))
         if self.value_of(vectors) is None:  # they are not made by an op
-            self.note(vectors, Traced(vectors, plain(["B", pooled(0)], vectors.shape), []))
+            self.note(vectors, Traced(vectors, named_axes(["B", pooled(0)], vectors.shape), []))
 
     def _path(self, op: Op[Any], used: Sequence[Weight]) -> str:
         """The path of an op: the parameter it uses (for `weight` the module itself), else the module and the op.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bertcli.engine.onnx.file import Export, check, write
 from bertcli.engine.onnx.graph import FLOAT, IDS, Graph
-from bertcli.engine.seam import Traced, divided, plain
+from bertcli.engine.seam import Traced, divided, named_axes
 from bertcli.network.exporter import BATCH, SEQUENCE, Exporter
 
 HEADS, SIZE = 2, 4
@@ -28,7 +28,7 @@ def in_graph(view: View) -> tuple[NDArray[Any], NDArray[Any]]:
     graph = exporter.graph
     ids = graph.node("Unsqueeze", graph.node("Cast", IDS, to=FLOAT), graph.integers([2]))
     numbers = graph.node("Add", ids, graph.constant(np.arange(WIDTH, dtype=np.float32)))
-    rows, columns = plain(["B", "S", "H"], [BATCH, SEQUENCE, WIDTH])[:2], plain(["H"], [WIDTH])
+    rows, columns = named_axes(["B", "S", "H"], [BATCH, SEQUENCE, WIDTH])[:2], named_axes(["H"], [WIDTH])
     value = Traced(array, ((*rows[0], *rows[1]), *columns), [numbers])
     export = Export(graph, {"view": exporter.tensor(view(value))}, {})
     check(export)
