@@ -173,7 +173,7 @@ def write_parquet(
         array_names.append(LENGTHS)
 
     def tables() -> Iterator[Any]:
-        for lines, *blocks in zip(shards.pieces(LINES), *map(shards.of, array_names), strict=True):
+        for lines, *blocks in zip(shards.byte_blocks(LINES), *map(shards.rows, array_names), strict=True):
             rows = list(map(json.loads, lines.splitlines()))
             cells = [[row[name] for row in rows] for name in names]
             for i, kind in enumerate(schema.types[: len(names)]):

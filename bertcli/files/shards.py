@@ -2,11 +2,11 @@
 
     .v.npy.parts/000017.npz        the arrays that some seconds of work gave, and the state of the run after them
     .v.npy.parts/fingerprint.json  what must be the same for another run to continue
-    .v.npy.parts/lock              held by the process that is at work; its content is that process's number
+    .v.npy.parts/lock              held by the process that is at work; its content is its process id
 
-Everything is written under a temporary name, brought to the disk and renamed, so what has its name is whole, and to
-resume is to count shards. The result is written and renamed the same way; where a link stands in its place, the file
-that it points to is replaced.
+Everything is written under a temporary name, synced and renamed, so what has its name is whole, and to resume is to
+count shards. The result is written and renamed the same way; where a link stands in its place, the file that it points
+to is replaced.
 """
 
 import errno
@@ -39,7 +39,7 @@ ERRORS = "errors.jsonl"  # the array, and the file beside a result, that lists t
 PROGRESS = "progress"  # the array that holds Kept in JSON
 SHORTEST, LONGEST = 1.0, 30.0  # seconds of a shard: a hundredth of the time so far, within these limits
 LARGEST = 1 << 23  # bytes of a shard, which is in memory until it is written
-KEPT = 10.0  # seconds of work from which shards are kept after an error even without --resume
+WORTH_KEEPING = 10.0  # seconds of work from which shards are kept after an error even without --resume
 LOCKED = (errno.EWOULDBLOCK, errno.EACCES)  # by another process; any other error: a file system without locks
 UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 MODEL_FILES = (".json", ".txt", ".safetensors", ".bin", ".model")
@@ -59,11 +59,11 @@ class Kept(NamedTuple):
 class Shards:
     """`with Shards(file) as shards: … with shards.result() as stream: …` — without a result the file stays as it was.
 
-    A run calls `add(arrays, state)` after each block of work, and at the end writes what `of(name)` gives. fingerprint:
-    a function of what must be the same for another run to continue, called once there is something to keep; None if
-    the texts cannot be read again. resume: continue where an earlier run stopped; `state` is then the state of its last
-    shard. Errors: BertcliError if another process is writing the same file, if the fingerprint differs, and for disk
-    errors.
+    A run calls `add(arrays, state)` after each block of work, and at the end writes what `rows(name)` gives.
+    fingerprint: a function of what must be the same for another run to continue, called once there is something to
+    keep; None if the texts cannot be read again. resume: continue where an earlier run stopped; `state` is then the
+    state of its last shard. Errors: BertcliError if another process is writing the same file, if the fingerprint
+    differs, and for disk errors.
     """
 
     def __init__(self, file: str, fingerprint: Callable[[], Fingerprint] | None = None, resume: bool = False) -> None:
@@ -104,11 +104,11 @@ class Shards:
         if self._bytes >= LARGEST or (due and self._fingerprint):
             self._write_shard()
 
-    def rows(self, name: str) -> int:
+    def row_count(self, name: str) -> int:
         """How many rows an array has so far."""
         return self._kept.rows.get(name, 0) + sum(len(block.get(name, ())) for block, _ in self._held)
 
-    def of(self, name: str) -> Iterator[NDArray[Any]]:
+    def rows(self, name: str) -> Iterator[NDArray[Any]]:
         """The rows of an array, some at a time."""
         for number in range(self._kept.number):
             try:
@@ -123,28 +123,28 @@ class Shards:
             yield rows
         yield from (block[name] for block, _ in self._held)
 
-    def pieces(self, name: str) -> Iterator[bytes]:
+    def byte_blocks(self, name: str) -> Iterator[bytes]:
         """The bytes of an array, some at a time."""
-        return (rows.tobytes() for rows in self.of(name))
+        return (rows.tobytes() for rows in self.rows(name))
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the array LINES, with their ends."""
-        return (line for piece in self.pieces(LINES) for line in io.BytesIO(piece))
+        return (line for block in self.byte_blocks(LINES) for line in io.BytesIO(block))
 
     @contextmanager
     def result(self) -> Iterator[IO[bytes]]:
         """`with shards.result() as stream:` — what is written to it becomes the file when the block succeeds.
 
-        The list of errors, of arrays in which they cannot stand, becomes v.npy.errors.jsonl before, if there are any.
+        Errors that an array cannot hold are first written to v.npy.errors.jsonl.
         """
         errors = self._path.with_name(f"{self._path.name}.{ERRORS}")
         with writing(self.file):
-            if self.rows(ERRORS):
+            if self.row_count(ERRORS):
                 with _replacing(errors, self._folder / "new") as listed:
-                    listed.writelines(self.pieces(ERRORS))
+                    listed.writelines(self.byte_blocks(ERRORS))
             with _replacing(self._path, self._folder / "result") as stream:
                 yield stream
-            if ending_of(self.file) in ARRAYS and not self.rows(ERRORS):
+            if ending_of(self.file) in ARRAYS and not self.row_count(ERRORS):
                 errors.unlink(missing_ok=True)  # of an earlier result
             _sync_folder(self._path.parent)  # before the shards go
         self._published = True
@@ -208,7 +208,7 @@ class Shards:
 
     def _write_shard(self) -> None:
         blocks = [block for block, _ in self._held]
-        kept = Kept(self._kept.number + 1, self.state, {name: self.rows(name) for name in blocks[0]})
+        kept = Kept(self._kept.number + 1, self.state, {name: self.row_count(name) for name in blocks[0]})
         fingerprint = self._folder / "fingerprint.json"
         with writing(self.file):
             if self._fingerprint and not fingerprint.exists():
@@ -224,17 +224,17 @@ class Shards:
 
     def _keep(self) -> bool:
         """Write what is complete, if it is worth it; true if there is something to resume."""
-        if self._fingerprint is None or not (self._resume or time.monotonic() - self._begun > KEPT):
+        if self._fingerprint is None or not (self._resume or time.monotonic() - self._begun > WORTH_KEEPING):
             return False
         if self._held:
             with suppress(BertcliError):  # a full disk: the shards before it stand
                 self._write_shard()
         return self._kept.number > 0
 
-    def _remove(self, first: int) -> None:
-        """All but so many shards, the newest first, so that those which a crash leaves are always the first ones."""
-        kept = {"lock", *(self._shard(number).name for number in range(first))}
-        if first:
+    def _remove(self, count: int) -> None:
+        """Remove all but the first `count` shards, newest first, so a crash leaves a prefix."""
+        kept = {"lock", *(self._shard(number).name for number in range(count))}
+        if count:
             kept.add("fingerprint.json")
         for path in sorted(self._folder.iterdir(), reverse=True):
             if path.name not in kept:

@@ -147,10 +147,10 @@ class VectorForm:
 
     def _stored(self, shards: Shards) -> Iterator[Stored]:
         for name, (dtype, row) in {**self._numbers, **dict.fromkeys(self._origin, ("<i8", ()))}.items():
-            yield Stored(name, dtype, (shards.rows(name), *row), shards.of(name))
+            yield Stored(name, dtype, (shards.row_count(name), *row), shards.rows(name))
         if self.ends:
-            count = shards.rows(LENGTHS)
-            yield Stored(self.ends, "<i8", (count + 1,), ends_of(shards.of(LENGTHS)))
+            count = shards.row_count(LENGTHS)
+            yield Stored(self.ends, "<i8", (count + 1,), ends_of(shards.rows(LENGTHS)))
         if self.sparse:
             yield Stored("shape", "<i8", (2,), [np.array([count, self.width])])
             yield Stored("format", "|S3", (), [np.array(b"csr")])

@@ -43,12 +43,12 @@ def test_shards_go_on_where_the_last_one_ends(tmp_path: Path) -> None:
     ]  # fmt: skip
     with unfinished(file) as resumed:
         assert resumed.state == {"texts": 2}
-        assert (resumed.rows("lines"), resumed.rows("rows"), resumed.rows("none")) == (6, 3, 0)
+        assert (resumed.row_count("lines"), resumed.row_count("rows"), resumed.row_count("none")) == (6, 3, 0)
         resumed.add({"lines": b"milk", "rows": np.full((1, 2), 3)}, {"texts": 3})
         assert resumed.state == {"texts": 3}
-        assert np.concatenate([*resumed.of("rows")]).tolist() == [[1, 1], [2, 2], [2, 2], [3, 3]]
+        assert np.concatenate([*resumed.rows("rows")]).tolist() == [[1, 1], [2, 2], [2, 2], [3, 3]]
         with resumed.result() as stream:
-            stream.writelines(resumed.pieces("lines"))
+            stream.writelines(resumed.byte_blocks("lines"))
     assert file.read_bytes() == b"teateamilk"
     assert list(tmp_path.iterdir()) == [file]
 
@@ -62,7 +62,7 @@ def test_shards_without_a_fingerprint_are_removed(fingerprint: bytes | None, tmp
     place.unlink() if fingerprint is None else place.write_bytes(fingerprint)
     with unfinished(file) as resumed:
         assert resumed.state is None
-        assert resumed.rows("lines") == 0
+        assert resumed.row_count("lines") == 0
         with resumed.result() as stream:
             stream.write(b"new")
     assert list(tmp_path.iterdir()) == [file]
@@ -82,7 +82,7 @@ def test_shards_are_as_large_as_stated_even_of_a_pipe(tmp_path: Path, monkeypatc
     with Shards(str(tmp_path / "v.npy")) as written:
         for _ in range(7):
             written.add({"rows": np.zeros(5)}, {})
-        sizes = [len(rows) for rows in written.of("rows")]
+        sizes = [len(rows) for rows in written.rows("rows")]
     assert sizes == [15, 15, 5]
     assert list(tmp_path.iterdir()) == []
 
@@ -134,7 +134,7 @@ def test_shard_that_failed_to_reach_the_disk_is_written_again(tmp_path: Path, mo
         interrupt(tmp_path / "v.npy")
     with unfinished(tmp_path / "v.npy") as resumed:
         assert resumed.state == {"texts": 1}
-        assert b"".join(resumed.pieces("lines")) == b"tea"
+        assert b"".join(resumed.byte_blocks("lines")) == b"tea"
 
 
 # ---------------------------------------------------------------------------------------------------------------- locks
