@@ -90,10 +90,10 @@ def classify(job: Job, wanted: Classify, fields: FieldOptions) -> None:
 
     accuracy = Accuracy.of(run.model, wanted.head) if fields.label_column else None
     table = Table(PRINTED, _printed_rows) if job.output.output is None else Table(COLUMNS, _rows)
-    progress = run.records(partial(results, plan(run.model, run.wanted)), table, accuracy)
+    progress = run.write_records(partial(results, plan(run.model, run.wanted)), table, accuracy)
     if accuracy:
         _print_report(accuracy, to_stdout=job.output.format == "table")
-    run.end(progress)
+    run.raise_if_failed(progress)
 
 
 def _choices(job: Job) -> tuple[Job, list[str]]:

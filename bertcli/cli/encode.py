@@ -180,9 +180,9 @@ def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOpti
     if storage.similarity:
         _compare(run, results(task, run.texts))
     elif job.ending in arrays:
-        run.vectors(storage.form(run, width), partial(results, task))
+        run.write_vectors(storage.form(run, width), partial(results, task))
     else:
-        run.end(run.records(lambda texts, start: record_blocks(results(task, texts, start)), table))
+        run.raise_if_failed(run.write_records(lambda texts, start: record_blocks(results(task, texts, start)), table))
 
 
 def _dense(run: Run[Encode]) -> "tuple[PreparedTask[Any], int, Table]":

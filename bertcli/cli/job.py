@@ -44,7 +44,7 @@ logger = logging.getLogger("bertcli")
 NO_MORE: Mapping[str, Any] = {}
 B = TypeVar("B", bound="Result")
 W = TypeVar("W", bound=Reading)
-Begin = Callable[["Texts", "Progress"], Generator[B, None, None]]
+ResultsFrom = Callable[["Texts", "Progress"], Generator[B, None, None]]
 
 
 @dataclass(frozen=True)
@@ -127,25 +127,27 @@ class Run(Generic[W]):
     model: "Opened"
 
     def write(self, task: "RecordTask", table: "Table") -> None:
-        """Write what a task makes of the texts, and end the run."""
+        """Write what a task makes of the texts. Errors: as in `raise_if_failed`, once all is written."""
         from bertcli.tasks.run import results
 
-        self.end(self.records(partial(results, task), table))
+        self.raise_if_failed(self.write_records(partial(results, task), table))
 
-    def records(self, begin: "Begin[Records]", table: "Table", accuracy: "Accuracy | None" = None) -> "Progress":
+    def write_records(
+        self, results_from: "ResultsFrom[Records]", table: "Table", accuracy: "Accuracy | None" = None
+    ) -> "Progress":
         """Write records to their destination; `accuracy` counts them all.
 
-        `begin(texts, progress)` gives them, from where `progress` has got to.
+        `results_from(texts, progress)` gives them, from where `progress` has got to.
         """
         from bertcli.files.records import printed
         from bertcli.tasks.task import Progress
 
         output = self.job.output
         if output.output is not None and self.job.ending != PAGE:
-            return self._into_file(self._record_form(table), begin, lambda block: (block.records,), accuracy)
+            return self._into_file(self._record_form(table), results_from, lambda block: (block.records,), accuracy)
         direct = printed(output.format, table) if output.output is None else table.page_in(output.output)
         progress = Progress()
-        with direct as write, self.counted(begin(self.texts, progress)) as blocks:
+        with direct as write, self.counted(results_from(self.texts, progress)) as blocks:
             for block in blocks:
                 progress = block.progress
                 if accuracy:
@@ -164,14 +166,17 @@ class Run(Generic[W]):
         keys = [key for key, option in columns.items() if self.options.get(option) is not None]
         return TableForm(file, table, [*keys, "error"])  # always there, as --keep-going may come with --resume
 
-    def vectors(self, form: "VectorForm", begin: Begin[Any]) -> None:
-        """Write blocks of vectors to a file of arrays, and end the run; `begin` as in `records`."""
+    def write_vectors(self, form: "VectorForm", results_from: ResultsFrom[Any]) -> None:
+        """Write blocks of vectors to a file of arrays; `results_from` as in `write_records`.
+
+        Errors: as in `raise_if_failed`, once all is written.
+        """
         from bertcli.files.vectors import failures_shown
 
-        progress = self._into_file(form, begin, lambda block: (block.items, block.failures, block.vectors))
-        self.end(progress, failures_shown(str(self.job.output.output)))
+        progress = self._into_file(form, results_from, lambda block: (block.items, block.failures, block.vectors))
+        self.raise_if_failed(progress, failures_shown(str(self.job.output.output)))
 
-    def end(self, progress: "Progress", where: str = "each one's record says why") -> None:
+    def raise_if_failed(self, progress: "Progress", where: str = "each one's record says why") -> None:
         """Raise BertcliError if there were texts that could not be used."""
         if progress.failed:
             raise BertcliError(f"{progress.failed:,} of {progress.texts:,} texts could not be used; {where}.")
@@ -179,7 +184,7 @@ class Run(Generic[W]):
     def _into_file(
         self,
         form: "RecordForm | TableForm | VectorForm",
-        begin: Begin[Any],
+        results_from: ResultsFrom[Any],
         parts: Callable[[Any], tuple[Any, ...]],
         accuracy: "Accuracy | None" = None,
     ) -> "Progress":
@@ -194,7 +199,7 @@ class Run(Generic[W]):
             progress = Progress(**{key: value for key, value in state.items() if key in Progress._fields})
             if accuracy and state:
                 accuracy.counts = state["accuracy"]
-            with self.counted(begin(self.texts, progress)) as blocks:
+            with self.counted(results_from(self.texts, progress)) as blocks:
                 for block in blocks:
                     progress = block.progress
                     state = progress._asdict()

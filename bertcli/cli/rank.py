@@ -88,7 +88,7 @@ def rank(job: _Job, wanted: Rank) -> None:
     run = job.begin("rank", wanted, sample=None, endings=TABLES)
     from bertcli.tasks.rank import plan, ranked
 
-    run.end(run.records(partial(ranked, plan(run.model, run.wanted)), Table(COLUMNS, _rows)))
+    run.raise_if_failed(run.write_records(partial(ranked, plan(run.model, run.wanted)), Table(COLUMNS, _rows)))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
