@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 GROUPS = "/proc/self/cgroup"
 MOUNT = "/sys/fs/cgroup"
-MOST = 8  # more threads of one interpreter would wait for each other; further cores are for worker processes
+MOST_THREADS = 8  # more threads of one interpreter would wait for each other; further cores are for worker processes
 RAYON_VARIABLE = "RAYON_NUM_THREADS"  # for the tokenizers library
 THREAD_VARIABLES = (  # where libraries look, when they are loaded, for the number of threads
     "OPENBLAS_NUM_THREADS",
@@ -103,7 +103,7 @@ def core_count() -> int:
 
 def thread_count() -> int:
     """Number of threads that work is divided for; a worker process itself uses fewer."""
-    return _divided_for or min(MOST, core_count())
+    return _divided_for or min(MOST_THREADS, core_count())
 
 
 def set_thread_count(count: int | None, divided_for: int | None = None) -> None:
@@ -170,7 +170,7 @@ def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
     The caller works too, and waits only for pieces already begun. Every thread has the caller's context variables, such
     as NumPy's error settings.
     """
-    count = min(MOST, core_count(), len(pieces))
+    count = min(MOST_THREADS, core_count(), len(pieces))
     if count < 2 or sharing():
         one_by_one(work, pieces)
         return
@@ -203,7 +203,7 @@ def _helpers() -> "ThreadPoolExecutor":
 
     global _pool
     if _pool is None:
-        _pool = ThreadPoolExecutor(min(MOST, core_count()) - 1, thread_name_prefix="bertcli")
+        _pool = ThreadPoolExecutor(min(MOST_THREADS, core_count()) - 1, thread_name_prefix="bertcli")
     return _pool
 
 

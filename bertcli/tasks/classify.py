@@ -112,7 +112,7 @@ class _Classify(_Labels):
     by_default: bool  # the head was not asked for
     prompt: str  # before every text
 
-    def first(self, text: Text) -> str:
+    def first_text(self, text: Text) -> str:
         return self.prompt + text.text
 
     def check(self, item: Item) -> None:
@@ -140,7 +140,7 @@ class _Classify(_Labels):
 class _Alternatives(_Labels):
     """The scores are those of the pairs that the text makes with each of `seconds`, one for each name."""
 
-    span = 1  # a text is a pair to compute with every alternative
+    batches_per_window = 1  # a text is a pair to compute with every alternative
     head: Literal["classifier", "multiple_choice"]
     seconds: tuple[str, ...]
     cut: Literal["text", "longest"]  # of a pair that is too long

@@ -92,8 +92,8 @@ class PreparedBlock(Result):
         ]
         return merged(self.items, computed, self.failures)
 
-    def known_to(self, tokenizer: Tokenizer) -> Self:
-        return replace(self, items=[replace(item, tokens=item.tokens.known_to(tokenizer)) for item in self.items])
+    def with_tokenizer(self, tokenizer: Tokenizer) -> Self:
+        return replace(self, items=[replace(item, tokens=item.tokens.with_tokenizer(tokenizer)) for item in self.items])
 
 
 B = TypeVar("B", bound=PreparedBlock)

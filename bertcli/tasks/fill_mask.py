@@ -26,7 +26,10 @@ MOST_TOGETHER = 250  # joint fillings: a thousand beginnings with a thousand wor
 
 
 def plan(model: Opened, wanted: FillMask) -> RecordTask:
-    """What gives the records; BertcliError for targets that the model cannot spell, and a head or mask it lacks."""
+    """The task that gives the records.
+
+    Errors: BertcliError for targets that the model cannot spell, and for a head or mask that it lacks.
+    """
     check_head(model, "mlm", "fill-mask")
     _ = model.tokenizer.mask_id  # an error now if there is none
     targets = None if wanted.targets is None else find_targets(model, wanted.targets)
@@ -55,7 +58,7 @@ def own_masks(model: Opened, item: Item) -> MaskedSentence:
 
 @dataclass(frozen=True, eq=False)
 class _FillMask(RecordTask):
-    span = 16
+    batches_per_window = 16
     targets: dict[Target, Spelling] | None
     top_k: int
     joint: bool
@@ -74,13 +77,13 @@ class _FillMask(RecordTask):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         sentences = [own_masks(self.model, item) for item in items]
-        together = self.reading.batch_tokens
+        batch_tokens = self.reading.batch_tokens
         if self.joint:
             ranked = [
-                joint_fillings(self.model, sentence, self.targets, self.top_k, together) for sentence in sentences
+                joint_fillings(self.model, sentence, self.targets, self.top_k, batch_tokens) for sentence in sentences
             ]
         else:
-            ranked = rank(self.model, sentences, self.targets, self.top_k, together)
+            ranked = best_candidates(self.model, sentences, self.targets, self.top_k, batch_tokens)
         return map(self._record, items, sentences, ranked)
 
     def _record(self, item: Item, sentence: MaskedSentence, ranked: "list[list[Candidate]]") -> Record:
@@ -182,7 +185,7 @@ def _spelled(words: str, ids: Target, tokenizer: Tokenizer) -> Spelling:
     return Spelling(text, text)
 
 
-def rank(
+def best_candidates(
     model: Opened,
     sentences: Sequence[MaskedSentence],
     targets: Collection[Target] | None,
@@ -218,7 +221,7 @@ class _Step(NamedTuple):
     pieces: int
     filled: Target
 
-    def opened(self, sentence: MaskedSentence) -> MaskedSentence:
+    def expanded(self, sentence: MaskedSentence) -> MaskedSentence:
         masks = [sentence.ids[self.position]] * (self.pieces - len(self.filled))
         return sentence.replaced(self.position, [*self.filled, *masks], (self.position + len(self.filled),))
 
@@ -233,8 +236,8 @@ def _chained(
         for target in targets:
             for k, id in enumerate(target):
                 wanted.setdefault(_Step(*place, len(target), target[:k]), []).append(id)
-    opened = [step.opened(sentences[step.sentence]) for step in wanted]
-    answers = log_probabilities(model, opened, list(wanted.values()), batch_tokens)
+    expanded = [step.expanded(sentences[step.sentence]) for step in wanted]
+    answers = log_probabilities(model, expanded, list(wanted.values()), batch_tokens)
     log_probs = {step: answer for step, (answer,) in zip(wanted, answers, strict=True)}
     for place in places:
         yield [
@@ -270,12 +273,12 @@ def joint_fillings(
     beam = [Filling(sentence, (), 0.0)]
     width = max(BEAM, 4 * count)
     for position in sentence.positions:
-        opened = [filling.at(position, sentence) for filling in beam]
-        ranked = [candidates for (candidates,) in rank(model, opened, targets, width, batch_tokens)]
+        partly_filled = [filling.at(position, sentence) for filling in beam]
+        ranked = [candidates for (candidates,) in best_candidates(model, partly_filled, targets, width, batch_tokens)]
         grown = [(i, candidate) for i, candidates in enumerate(ranked) for candidate in candidates]
         scores = np.array([beam[i].log_probability + candidate.log_probability for i, candidate in grown])
         best = [grown[place] for place in best_first(scores, width)]  # only these are turned into sentences
-        beam = [beam[i].grown(opened[i].positions[0], candidate) for i, candidate in best]
+        beam = [beam[i].grown(partly_filled[i].positions[0], candidate) for i, candidate in best]
     return [
         [Candidate(filling.words[mask], filling.log_probability) for filling in beam[:count]]
         for mask in range(len(sentence.positions))

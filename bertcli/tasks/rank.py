@@ -145,7 +145,7 @@ class RankTask(RecordTask):
     top_k: int | None  # of each query's documents; None: all
     prompt: str
 
-    def first(self, text: Text) -> str:
+    def first_text(self, text: Text) -> str:
         return self.prompt + text.text
 
     def check(self, item: Item) -> None:

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertcli.engine import blas
 from bertcli.engine.seam import watched
-from bertcli.engine.threads import MOST, THREAD_VARIABLES, core_count, set_thread_count, thread_count
+from bertcli.engine.threads import MOST_THREADS, THREAD_VARIABLES, core_count, set_thread_count, thread_count
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text, Texts
 from bertcli.tasks.batches import BATCH_TOKENS
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 V = TypeVar("V")
-Begin = Callable[[list[Text], int], Future[V]]  # of consecutive texts and the number of the first
-PATIENCE = 2.0  # seconds of work after which more is likely enough to repay starting processes, a second
+Submit = Callable[[list[Text], int], Future[V]]  # of consecutive texts and the number of the first
+PATIENCE = 2.0  # seconds of work after which enough is likely left to repay the second that starting processes takes
 AHEAD = 2  # windows in progress beyond one for each worker: waiting to begin, or done before their turn
 
 
@@ -66,7 +66,7 @@ def _worker_count(task: Task[R], texts: Texts) -> int:
     count = task.reading.workers
     movable = task.model.as_stored and bool(sys.executable) and not getattr(sys, "frozen", False)
     if count == "auto":
-        return -(-core_count() // MOST) if movable and texts.at_hand else 1
+        return -(-core_count() // MOST_THREADS) if movable and texts.at_hand else 1
     if count is None:
         return 1
     if count > 1 and not movable:
@@ -100,7 +100,7 @@ def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Gen
                     yield from _by_workers(task, groups, texts, workers)
             elif texts.at_hand and thread_count() > 1:
                 with ThreadPoolExecutor(1, thread_name_prefix="bertcli_window") as pool:
-                    windows = _in_order(groups, lambda texts, first: pool.submit(task.window, texts, first), most=2)
+                    windows = _in_order(groups, lambda group, first: pool.submit(task.window, group, first), most=2)
                     yield from map(task.compute, windows)
 
 
@@ -109,7 +109,8 @@ def _groups(task: Task[R], texts: Texts, start: Progress) -> Generator[tuple[lis
 
     Last there may be an error in reading them, which is to be raised at its turn.
     """
-    grouped, first = partial(texts.grouped, task.reading.batch_tokens or BATCH_TOKENS, task.span), start.texts
+    grouped = partial(texts.grouped, task.reading.batch_tokens or BATCH_TOKENS, task.batches_per_window)
+    first = start.texts
     try:
         begin, end, before = _part_of(texts, grouped(), *texts.shard) if texts.shard else (0, None, 0)
         first += before
@@ -135,11 +136,11 @@ def _part_of(texts: Texts, groups: Iterator[list[Text]], number: int, count: int
 
 def _in_order(
     groups: Iterator[tuple[list[Text] | Exception, int]],
-    begin: Begin[V],
+    submit: Submit[V],
     most: int,
-    due: Callable[[Future[V]], bool] = lambda first: False,
+    due: Callable[[Future[V]], bool] = lambda oldest: False,
 ) -> Iterator[V]:
-    """What is begun for each group, in order, with at most so many under way; the first at once if it is due."""
+    """What is submitted for each group, in order, with at most `most` under way; the oldest at once if it is due."""
     under_way: deque[Future[V]] = deque()
     for group, first in groups:
         if isinstance(group, Exception):
@@ -147,7 +148,7 @@ def _in_order(
             failed.set_exception(group)
             under_way.append(failed)
         else:
-            under_way.append(begin(group, first))
+            under_way.append(submit(group, first))
         while len(under_way) >= most or (under_way and due(under_way[0])):
             yield under_way.popleft().result()
     while under_way:
@@ -160,17 +161,17 @@ def _in_order(
 def _by_workers(
     task: Task[R], groups: Iterator[tuple[list[Text] | Exception, int]], texts: Texts, count: int
 ) -> Iterator[R]:
-    def due(first: Future[R]) -> bool:
+    def due(oldest: Future[R]) -> bool:
         """Whether to give out a result before reading more texts, which might have to be waited for."""
-        return not texts.at_hand and (first.done() or texts.waiting())
+        return not texts.at_hand and (oldest.done() or texts.waiting())
 
-    with worker_processes(task, count) as begin:
-        for result in _in_order(groups, begin, count + AHEAD, due):
-            yield result.known_to(task.model.tokenizer)
+    with worker_processes(task, count) as submit:
+        for result in _in_order(groups, submit, count + AHEAD, due):
+            yield result.with_tokenizer(task.model.tokenizer)
 
 
 @contextmanager
-def worker_processes(task: Task[R], count: int) -> Iterator[Begin[R]]:
+def worker_processes(task: Task[R], count: int) -> Iterator[Submit[R]]:
     """A function that has one of up to `count` processes compute a window; they end with the block, whatever they do.
 
     Each process waits at a pipe whose other end is held only here, so that it closes also if this process is killed.
@@ -188,12 +189,12 @@ def worker_processes(task: Task[R], count: int) -> Iterator[Begin[R]]:
         with _started_with(environment):
             pool = ProcessPoolExecutor(count, context, _set_up, setup)
 
-        def begin(texts: list[Text], first: int) -> Future[R]:
+        def submit(texts: list[Text], first: int) -> Future[R]:
             with _started_with(environment):  # a process is started when there is a window for it
                 return pool.submit(_compute, texts, first)
 
         try:
-            yield begin
+            yield submit
         except BrokenExecutor:
             raise BertcliError(
                 "A worker process ended unexpectedly, perhaps for lack of memory: try again with fewer workers "
@@ -218,7 +219,7 @@ def _environment(share: int) -> dict[str, str]:
 
 @contextmanager
 def _started_with(environment: Mapping[str, str]) -> Iterator[None]:
-    """Inside, a process starts with these variables and with Ctrl-C blocked, which is meant for this one.
+    """Processes started inside get these variables, and Ctrl-C blocked, since that is meant for the parent.
 
     Errors: BertcliError if it cannot be started.
     """

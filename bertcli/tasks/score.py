@@ -34,7 +34,7 @@ class _Guess(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Score(RecordTask):
-    span = 1  # each token of a text makes another sentence to compute
+    batches_per_window = 1  # each token of a text makes another sentence to compute
     target: str | None
 
     def check(self, item: Item) -> None:

@@ -24,7 +24,7 @@ Spell = Callable[[Sequence[str]], str]  # what pieces spell together
 
 
 def plan(model: Opened, wanted: Tag) -> RecordTask:
-    """What gives the records; BertcliError for a model without the head, and for windows that cannot be."""
+    """The task that gives the records; BertcliError for a model without the head, and for windows that cannot be."""
     check_head(model, "token_classifier", "tag")
     ignored = (wanted.ignore,) if isinstance(wanted.ignore, str) else tuple(wanted.ignore)
     return _Tag(model, wanted.reading, wanted.aggregation or "simple", ignored, wanted.stride)

@@ -56,7 +56,7 @@ class Result:
 
     progress: Progress
 
-    def known_to(self, tokenizer: Tokenizer) -> Self:
+    def with_tokenizer(self, tokenizer: Tokenizer) -> Self:
         """The same result where it was computed by another process, whose tokenizer stays there."""
         return self
 
@@ -82,7 +82,7 @@ class Task(Generic[R]):
     Making one checks all that can be wrong before the first text. Errors: BertcliError for an impossible max_length.
     """
 
-    span: ClassVar[int] = 5  # micro-batches in a window: memory is constant after a few hundred texts; 8 are no faster
+    batches_per_window: ClassVar[int] = 5  # at most: memory is constant after a few hundred texts; 8 are no faster
     model: Opened
     reading: Reading
 
@@ -94,13 +94,13 @@ class Task(Generic[R]):
         """The number of tokens at which texts are cut."""
         return length_limit(self.model, self.reading.max_length)
 
-    def first(self, text: Text) -> str:
+    def first_text(self, text: Text) -> str:
         """The text, or the first of a pair, as the tokenizer is given it."""
         return text.text
 
     def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
         """What the network sees of each text."""
-        return self.model.tokenizer.encode(list(map(self.first, texts)), [text.pair for text in texts], self.limit)
+        return self.model.tokenizer.encode(list(map(self.first_text, texts)), [text.pair for text in texts], self.limit)
 
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
         """What is computed for these texts, each with its number: one item for a text, or several."""

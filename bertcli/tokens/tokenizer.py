@@ -89,7 +89,7 @@ class Framing(NamedTuple):
 class Tokens:
     """A tokenized text or pair after truncation; `lost` tokens did not fit, `lost_masks` of them were masks.
 
-    They pickle as their numbers and their text; `known_to(tokenizer)` restores all their properties, but for windows.
+    They pickle as their numbers and their text; `with_tokenizer` restores all their properties, but for windows.
     """
 
     ids: list[int]
@@ -100,7 +100,7 @@ class Tokens:
     _tokenizer: "Tokenizer | None" = None
     _framing: Framing | None = None
 
-    def known_to(self, tokenizer: "Tokenizer") -> "Tokens":
+    def with_tokenizer(self, tokenizer: "Tokenizer") -> "Tokens":
         """The same tokens, linked to a tokenizer that would produce them again."""
         return replace(self, _tokenizer=tokenizer)
 

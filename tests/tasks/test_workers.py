@@ -74,7 +74,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseProcess]]:
     original = running.worker_processes
 
     @contextmanager
-    def noted(task: Task[Any], count: int) -> Iterator[running.Begin[Any]]:
+    def noted(task: Task[Any], count: int) -> Iterator[running.Submit[Any]]:
         def kill() -> None:
             for process in multiprocessing.active_children():
                 process.kill()
@@ -82,9 +82,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseProcess]]:
         timer = threading.Timer(60, kill)
         timer.start()
         try:
-            with original(task, count) as begin:
+            with original(task, count) as submit:
                 try:
-                    yield begin
+                    yield submit
                 finally:
                     found.extend(multiprocessing.active_children())
         finally:
@@ -194,14 +194,14 @@ def test_workers_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_n
     original = running.worker_processes
 
     @contextmanager
-    def fatal(task: Task[Any], count: int) -> Iterator[running.Begin[Any]]:
-        with original(task, count) as begin:
+    def fatal(task: Task[Any], count: int) -> Iterator[running.Submit[Any]]:
+        with original(task, count) as submit:
 
             def killing(texts: list[Text], first: int) -> Any:
                 if first > 20:
                     for process in multiprocessing.active_children():
                         process.kill()
-                return begin(texts, first)
+                return submit(texts, first)
 
             yield killing
 
@@ -265,7 +265,7 @@ def test_workers_error_closes_the_file_of_the_texts(
 class Noting(RecordTask):
     """Gives the text of each window; notes what happens, and waits in a window for what is to happen meanwhile."""
 
-    span = 1
+    batches_per_window = 1
     events: list[str]
     meanwhile: "Callable[[Noting, int], object]"
 
