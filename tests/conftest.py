@@ -25,7 +25,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long a case takes, or is made, says how busy the machine is, not whether the code is right. And a test says of the
-# same code the same thing twice: new cases are for `fuzz.py`, and for `pytest --hypothesis-profile=default`.
+# same code the same thing twice: new cases are for `tests/fuzz`, and for `pytest --hypothesis-profile=default`.
 settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("same")
 

@@ -36,8 +36,8 @@ class Attention:
     @property
     def weights(self) -> Array:
         """One head's weights, or the mean of the layer's heads."""
-        mean = self.layer.mean(axis=0, dtype=np.float64)
-        return np.asarray(mean if self.choice.head is None else self.layer[self.choice.head], np.float32)
+        head = self.choice.head
+        return np.asarray(self.layer.mean(axis=0, dtype=np.float64) if head is None else self.layer[head], np.float32)
 
 
 def parse_choice(text: str, config: Config) -> Choice:

@@ -11,7 +11,7 @@ from logging import getLogger
 from typing import Any
 
 from bertcli.analysis.options import Explain
-from bertcli.analysis.results import Result, Sentence, prepared, result_of, sentence_of, tokens_of
+from bertcli.analysis.results import Result, Sentence, preparing, result_of, sentence_of, tokens_of
 from bertcli.errors import BertcliError, shown
 from bertcli.files.records import cell
 from bertcli.files.texts import Text, Texts, Values, from_values
@@ -134,9 +134,9 @@ def explanations(model: Model, texts: Texts, wanted: Explain) -> Iterator[Explan
         ranking = Rank(max_length=wanted.max_length, batch_tokens=wanted.batch_tokens)
         yield from _matched(LateRankTask.of(model, ranking, late), texts, wanted)
         return
-    limit = length_limit(model, wanted.max_length)
+    limit, prepared = length_limit(model, wanted.max_length), preparing(model, wanted)
     for index, (text, pair, *_) in enumerate(texts):
-        whole = prepared(model, text, wanted)
+        whole = prepared(text)
         tokens = tokens_of(model, whole, pair, limit)
         sentence = sentence_of(model, tokens, text, wanted)
         result = result_of(model, sentence, wanted)

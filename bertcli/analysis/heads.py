@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.analysis import options
-from bertcli.analysis.results import Result, Sentence, prepared, result_of, sentence_of, tokens_of
+from bertcli.analysis.results import Result, Sentence, preparing, result_of, sentence_of, tokens_of
 from bertcli.engine.packing import pack
 from bertcli.engine.seam import Array, Integers, Module, Op, watching
 from bertcli.errors import BertcliError
@@ -102,13 +102,13 @@ def heads(model: Model, texts: Values, wanted: options.Heads) -> Heads:
     expect_model(model)
     if not model.config.num_hidden_layers:
         raise BertcliError(f"{model.name} has no attention heads: its vectors come from a table of words alone.")
-    limit = length_limit(model, wanted.max_length)
+    limit, prepared = length_limit(model, wanted.max_length), preparing(model, wanted)
     queries = 0
     sums: list[Numbers] = []
     changes: list[Numbers] = []
     meanings: list[str] = []
     for text, pair, *_ in from_values(texts, wanted.pairs):
-        tokens = tokens_of(model, prepared(model, text, wanted), pair, limit)
+        tokens = tokens_of(model, prepared(text), pair, limit)
         queries += len(tokens.ids)
         watcher = _WeightWatcher(model, np.array([side is None for side in tokens.sides]))
         with np.errstate(all="ignore"), watching(watcher):

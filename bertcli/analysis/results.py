@@ -51,11 +51,12 @@ class Result(NamedTuple):
     probability: Callable[[float], float] | None = None
 
 
-def prepared(model: "Model", text: str, asked: Asked) -> str:
-    """The text as the tokenizer gets it: with the prompt of a sentence model for a cosine, or of a cross-encoder."""
+def preparing(model: "Model", asked: Asked) -> Callable[[str], str]:
+    """What gives a text as the tokenizer gets it: with a sentence model's prompt for a cosine, or a cross-encoder's."""
     if asked.other is not None:
-        return prepare(model, Encode())[0].prepared(text)
-    return text if asked.word is not None else query_prompt(model) + text
+        return prepare(model, Encode())[0].prepared
+    prompt = "" if asked.word is not None else query_prompt(model)
+    return lambda text: prompt + text
 
 
 def tokens_of(model: "Model", text: str, pair: str | None = None, limit: int | None = None) -> Tokens:

@@ -51,6 +51,8 @@ TRANSFORMER_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
+# What a tokenizer may be called with: padding does not change a text's numbers.
+CALLED = {"max_length", "truncation", "padding", "pad_to_multiple_of", "return_tensors"}
 MODEL_FILE, ROUTER_FILE = "config_sentence_transformers.json", "router_config.json"
 SENTENCE, SCORES_NAME = (
     "sentence_embedding",
@@ -204,7 +206,7 @@ def read_late(folder: Path) -> "LateInteraction | None":
 
 
 def read_limit(folder: Path) -> int | None:
-    """max_seq_length of sentence_bert_config.json; None if it does not say. No other file needs to be valid."""
+    """The limit that sentence_bert_config.json sets; None if it does not. No other file needs to be valid."""
     return _read_transformer(folder)[0]
 
 
@@ -470,12 +472,13 @@ def _read_transformer(folder: Path) -> tuple[int | None, bool]:
         return None, False
     config = read_object(file)
     limit, lower = positive(config, "max_seq_length", file), flag(config, "do_lower_case", False, file)
-    settings = config.get("processing_kwargs") or {"text": {}}
-    match settings:
-        case {"text": dict(text), **others} if not others and text.keys() <= {"max_length", "truncation"}:
-            if text.get("truncation", True) in (True, "longest_first"):
-                return positive(text, "max_length", file) or limit, lower
-    raise unusable(file, f"has the processing_kwargs {shown(settings)}; of these bertcli applies text.max_length")
+    settings = config.get("processing_kwargs") or {}
+    groups = [settings.get(name) or {} for name in ("common", "text")] if isinstance(settings, dict) else [settings]
+    if all(isinstance(group, dict) for group in groups):
+        called = {key: value for group in groups for key, value in group.items()}
+        if called.keys() <= CALLED and called.get("truncation", True) in (True, "longest_first"):
+            return positive(called, "max_length", file) or limit, lower
+    raise unusable(file, f"has the processing_kwargs {shown(settings)}; of these bertcli applies max_length")
 
 
 def _read_prompts(folder: Path) -> tuple[dict[str, str], str]:

@@ -90,7 +90,8 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
         sized = variant(
             analyzed.variant or "", config=analyzed.config, heads=analyzed.heads, weights=seed, **analyzed.changes
         )
-        if analyzed.num_labels is not None and not LABELED & set(sized.heads):
+        labels = analyzed.num_labels or analyzed.changes["sizes"].get("num_labels")
+        if labels is not None and not LABELED & set(sized.heads):
             raise wrong("--num-labels", "no head of this model has labels; give --heads classifier, too.")
         return sized
     sizes = ("--vocab-size", "--num-labels", "--set")

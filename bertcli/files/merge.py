@@ -68,12 +68,13 @@ def merge(patterns: Sequence[str], target: str) -> int:
 
 def _complete(files: Sequence[str], ending: str) -> list[str]:
     """The files in the order of their shards, if they are all shards of one run."""
+    for file in files:
+        if ending_of(file) != ending:
+            raise BertcliError(f"{file} cannot be merged into a {ending} file, only into its own kind.")
     notes = [_note(file) for file in files]
     first = notes[0]
     by_number: dict[int, str] = {}
     for file, note in zip(files, notes, strict=True):
-        if ending_of(file) != ending:
-            raise BertcliError(f"{file} cannot be merged into a {ending} file, only into its own kind.")
         other_count = f"one of {note.of} shards, not of {first.of}" if note.of != first.of else None
         why = other_count or difference(first.fingerprint, note.fingerprint)
         if why:

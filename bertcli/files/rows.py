@@ -168,12 +168,12 @@ def _table(rows: Generator[_Cells, None, None], wanted: Wanted) -> Iterator[Text
         for place, fields, error in rows:
             if error:
                 yield Text("", place=place, error=error)
-            elif fields == [""] and len(header) > 1:  # an empty line is no row, unless it is a text
+            elif not fields and len(header) > 1:  # an empty line is a row only where it can be a text
                 continue
-            elif not least <= len(fields) <= len(header):
+            elif not least <= len(fields or [""]) <= len(header):
                 yield unusable(place, f"{len(fields)} field(s) where the header has {len(header)}.")
             else:
-                yield wanted.row(place, dict(zip(header, fields, strict=False)))
+                yield wanted.row(place, dict(zip(header, fields or [""], strict=False)))
 
 
 def _quoted_rows(lines: LineFile) -> Generator[_Cells, None, None]:
@@ -205,7 +205,7 @@ def _quoted_rows(lines: LineFile) -> Generator[_Cells, None, None]:
             yield _Cells(place, [], f"{place}: not comma-separated values ({error}).")
             continue
         broken = next((line.error for line in read if line.error), None)
-        yield _Cells(read[0].place, [field.replace(LONE_RETURN, "\r") for field in row] or [""], broken)
+        yield _Cells(read[0].place, [field.replace(LONE_RETURN, "\r") for field in row], broken)
 
 
 def _tab_row(line: str) -> list[str]:
@@ -216,4 +216,4 @@ def _tab_row(line: str) -> list[str]:
             return [field.replace(LONE_RETURN, "\r") for field in row]
         except csv.Error:
             pass  # the quotation mark is part of the text, as in most files of this kind
-    return line.split("\t")
+    return line.split("\t") if line else []

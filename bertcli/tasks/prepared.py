@@ -43,7 +43,9 @@ class Preparation:
 
     def cased(self, text: str) -> str:
         """The text in lower case if the checkpoint wants that, letter by letter: a final Σ is no special case."""
-        return "".join(map(str.lower, text)) if self.lower_case else text
+        if not self.lower_case:
+            return text
+        return "".join(map(str.lower, text)) if "Σ" in text else text.lower()  # the same for any other letter
 
     def prepared(self, text: str) -> str:
         """What the tokenizer is given."""

@@ -72,7 +72,7 @@ def special_tokens(backend: Backend, settings: Settings) -> dict[str, str]:
 
     whole = (names for names in later_families if all(exists(names[role]) for role in ("mask", "cls", "sep", "pad")))
     tokens = dict(next(whole, {}))
-    if not tokens:  # looked for later: MPNet has BERT's pieces, too
+    if not tokens:  # BERT's come last, since MPNet has them, too
         tokens = {role: next((names[role] for names in NAMES if exists(names[role])), bert[role]) for role in ROLES}
     tokens["unk"] = getattr(backend.model, "unk_token", None) or tokens["unk"]
     return {**tokens, **settings.named}

@@ -100,7 +100,7 @@ def test_the_limit_is_what_the_tokenizer_is_called_with(folder: Path) -> None:
     file = folder / "sentence_bert_config.json"
     change(file, processing_kwargs={"text": {"max_length": 7, "truncation": True}})
     assert read_limit(folder) == 7
-    change(file, processing_kwargs={})
+    change(file, processing_kwargs={"common": {"return_tensors": "pt"}, "text": None, "chat_template": {"x": 1}})
     assert read_limit(folder) == 20
     for called in ({"text": {"add_special_tokens": False}}, {"common": {"x": 1}}, {"text": {"truncation": False}}, 3):
         change(file, processing_kwargs=called)

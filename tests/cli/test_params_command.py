@@ -240,6 +240,7 @@ def test_params_config_of_impossible_sizes_is_refused_at_once(tmp_path: Path, ch
         ["--variant", "base", "--versus", "large", "--formulas"],
         ["--variant", "huge"],
         ["--variant", "base", "--num-labels", "7"],
+        ["--variant", "base", "--set", "num_labels=7"],
         ["--variant", "base", "--style", "keras", "--depth", "1"],
         ["--style", "torch"],
         ["--format", "xml"],

@@ -135,6 +135,7 @@ def test_rows_that_do_not_fit_the_header_are_named(data: str, message: str, tmp_
 @pytest.mark.parametrize(("ending", "mark"), [("csv", ","), ("tsv", "\t")])
 def test_rows_are_no_empty_lines_where_they_have_several_fields(ending: str, mark: str, tmp_path: Path) -> None:
     assert texts_of(tmp_path, f"t.{ending}", f"text{mark}id\na{mark}1\n\n{mark}2\n\n") == ["a", ""]
+    assert texts_of(tmp_path, f"t.{ending}", f'text{mark}id\n""\n') == [""]
     assert texts_of(tmp_path, f"t.{ending}", "text\na\n\nb\n") == ["a", "", "b"]
 
 
