@@ -3,7 +3,6 @@
 import logging
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -41,6 +40,15 @@ class Engine(NamedTuple):
 NUMPY = Engine()
 
 
+class Stored(NamedTuple):
+    """What opening a checkpoint's folder gave a model."""
+
+    config: Config
+    heads: tuple[str, ...]
+    network: Network
+    name: str
+
+
 @dataclass(frozen=True, eq=False)
 class Opened:
     """A network with its configuration, tokenizer and the folder it came from: what the tasks work with.
@@ -58,7 +66,7 @@ class Opened:
     has_weights: bool = True
     engine: Engine = NUMPY
     session: "Session | None" = field(default=None, repr=False)  # of ONNX Runtime, for the network that `stored` has
-    stored: tuple[object, ...] = field(default=(), repr=False)  # config, heads, network and name as opening gave them
+    stored: Stored | None = field(default=None, repr=False)
 
     @classmethod
     def at(
@@ -78,7 +86,7 @@ class Opened:
             from bertcli.network.exporter import open_session
 
             session = open_session(network, path, config, engine.precision, engine.device)
-        stored = (config, checkpoint.heads, network, name)
+        stored = Stored(config, checkpoint.heads, network, name)
         opened = cls(*stored, path, checkpoint.uses, tuple(checkpoint.notes), True, engine, session, stored)
         if text and has_tokenizer({path.name for path in folder.iterdir()}):
             _ = opened.tokenizer  # an error in it is an error now, not in the middle of a run
@@ -87,7 +95,14 @@ class Opened:
     @property
     def as_stored(self) -> bool:
         """Whether opening `path` gives the same model again: false for a variant, and for a modified model."""
-        return bool(self.stored) and all(map(is_, self.stored, (self.config, self.heads, self.network, self.name)))
+        stored = self.stored
+        return (
+            stored is not None
+            and self.config is stored.config
+            and self.heads is stored.heads
+            and self.network is stored.network
+            and self.name is stored.name
+        )
 
     @cached_property
     def tokenizer(self) -> "Tokenizer":
@@ -139,7 +154,8 @@ class Opened:
 
         A watched pass and a network that was put in place of the checkpoint's are NumPy's.
         """
-        if self.session is None or watched() or self.network is not self.stored[2]:
+        stored = self.stored
+        if self.session is None or watched() or stored is None or self.network is not stored.network:
             return self.network(batch, rows)
         from bertcli.engine.onnx.session import hidden_states
 

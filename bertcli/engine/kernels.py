@@ -197,7 +197,7 @@ def _blocks(x: Array) -> list[tuple[slice, ...]]:
 #
 # Activations are [token, feature] in column-major order: each feature's tokens are adjacent in memory. A product then
 # reads the stored weight in order and writes what the next one reads in order. It is never slower than the other order,
-# and at 16 to 128 tokens half as long again as fast.
+# and at 16 to 128 tokens half as fast again.
 
 TILE = 24  # outputs: a multiple of the kernels' tiles, so that dividing them leaves no incomplete tile
 PIECE = 1 << 22  # multiplications worth waking another thread for: 50 to 100 µs

@@ -66,13 +66,13 @@ class SameLength(NamedTuple):
             yield self._replace(queries=slice(self.queries.start, last))
             yield SameLength(1, slice(last, self.queries.stop), slice(self.keys.start, self.keys.start))
 
-    def some(self, queries: slice, keys: slice) -> "SameLength":
+    def narrowed(self, queries: slice, keys: slice) -> "SameLength":
         """Of the only sentence, these queries and keys; of several, all."""
         if self.sentences > 1:
             return self
         query, key = self.queries.start, self.keys.start
-        some_keys = slice(key + keys.start, key + keys.stop)
-        return SameLength(1, slice(query + queries.start, query + queries.stop), some_keys)
+        query_rows = slice(query + queries.start, query + queries.stop)
+        return SameLength(1, query_rows, slice(key + keys.start, key + keys.stop))
 
     def cut(self, sentences: int) -> "Iterator[SameLength]":
         """The same group in parts of at most this many sentences."""
@@ -87,10 +87,10 @@ class SameLength(NamedTuple):
 class AttentionBlock(NamedTuple):
     """Sentences of a group and some of their heads: the amount of attention that is computed at a time."""
 
-    group: SameLength  # of its keys and queries, some of the sentence's own if there is only one
+    group: SameLength  # the queries and keys of this block
     heads: slice
     head_count: int  # of the whole
-    number: int  # of the group that the sentences are of, in the batch
+    number: int  # index in `groups`; with a window, of its parts
     queries: slice = slice(None)  # of each sentence's queries
     keys: slice = slice(None)  # of each sentence's keys
 
@@ -103,7 +103,7 @@ class AttentionBlock(NamedTuple):
         return self._view(x, self.group.keys)
 
     def split(self, x: Array) -> Array:
-        """View of rows that are no tokens [row, head·size] as [row, head, size]."""
+        """View of rows that are not tokens [row, head·size] as [row, head, size]."""
         return divided(x, 1, self.head_count)[:, self.heads]
 
     def _view(self, x: Array, rows: slice) -> Array:
@@ -245,15 +245,17 @@ def pack_padded(ids: Integers, segments: Integers, mask: NDArray[np.bool_]) -> t
 
 def _blocks(group: SameLength, number: int, heads: int, limit: int) -> Iterator[AttentionBlock]:
     """About `limit` scores per block: some sentences, or some heads of one, or some queries of one head."""
-    alone = group.query_length * group.key_length
-    together = max(1, limit // max(1, alone * heads))
-    step = heads if together > 1 else min(heads, max(1, limit // alone))
-    several = max(LEAST_QUERIES, limit // group.key_length) if alone > limit else group.query_length
-    for part in group.cut(together):
-        for first in range(0, heads, step):
-            for queries in _slices(group.query_length, several):
-                some = part.some(queries, slice(0, group.key_length))
-                yield AttentionBlock(some, slice(first, first + step), heads, number, queries)
+    scores_per_head = group.query_length * group.key_length  # of one sentence
+    sentences = max(1, limit // max(1, scores_per_head * heads))
+    heads_per_block = heads if sentences > 1 else min(heads, max(1, limit // scores_per_head))
+    queries_per_block = group.query_length
+    if scores_per_head > limit:
+        queries_per_block = max(LEAST_QUERIES, limit // group.key_length)
+    for part in group.cut(sentences):
+        for first in range(0, heads, heads_per_block):
+            for queries in _slices(group.query_length, queries_per_block):
+                group_part = part.narrowed(queries, slice(0, group.key_length))
+                yield AttentionBlock(group_part, slice(first, first + heads_per_block), heads, number, queries)
 
 
 def _local_blocks(
@@ -261,10 +263,10 @@ def _local_blocks(
 ) -> Iterator[AttentionBlock]:
     """All heads of some queries of a sentence, with the keys near them, given the positions of both."""
     for part in group.cut(1):
-        for some in _slices(len(queries), LOCAL_QUERIES):
-            first, last = np.searchsorted(keys, (queries[some][0] - window, queries[some][-1] + window + 1)).tolist()
+        for rows in _slices(len(queries), LOCAL_QUERIES):
+            first, last = np.searchsorted(keys, (queries[rows][0] - window, queries[rows][-1] + window + 1)).tolist()
             near = slice(first, last)
-            yield AttentionBlock(part.some(some, near), slice(0, heads), heads, number, some, near)
+            yield AttentionBlock(part.narrowed(rows, near), slice(0, heads), heads, number, rows, near)
 
 
 def _slices(count: int, step: int) -> list[slice]:
@@ -275,10 +277,10 @@ def _groups(queries: Integers, keys: Integers) -> tuple[SameLength, ...]:
     """Adjacent sentences with equal numbers of queries and of keys; those without queries belong to none."""
     groups = []
     query = key = 0
-    for (asked, seen), run in groupby(zip(queries.tolist(), keys.tolist(), strict=True)):
+    for (query_count, key_count), run in groupby(zip(queries.tolist(), keys.tolist(), strict=True)):
         sentences = len(list(run))
-        after = query + sentences * asked, key + sentences * seen
-        if asked:
+        after = query + sentences * query_count, key + sentences * key_count
+        if query_count:
             groups.append(SameLength(sentences, slice(query, after[0]), slice(key, after[1])))
         query, key = after
     return tuple(groups)
@@ -296,20 +298,25 @@ class Padded(NamedTuple):
 
     @classmethod
     def of(
-        cls, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None, tokens: int, pieces: int, kinds: int
+        cls,
+        ids: ArrayLike,
+        segments: ArrayLike | None,
+        mask: ArrayLike | None,
+        max_tokens: int,
+        vocab_size: int,
+        segment_count: int,
     ) -> "Padded":
         """ids, segments, mask [batch, token]; without segments all are 0, without a mask every token counts.
 
-        The model reads so many `tokens` of a text, with ids of so many `pieces` and segments of so many `kinds`.
         Errors: BertcliError for shapes that do not agree, more tokens than positions, numbers that are not valid ids.
         """
-        token_ids = _integers("ids", ids, pieces)
-        if token_ids.ndim != 2 or token_ids.shape[1] > tokens:
+        token_ids = _integers("ids", ids, vocab_size)
+        if token_ids.ndim != 2 or token_ids.shape[1] > max_tokens:
             raise BertcliError(
-                f"ids have shape {token_ids.shape}; a batch is [batch, token] with at most {tokens} tokens."
+                f"ids have shape {token_ids.shape}; a batch is [batch, token] with at most {max_tokens} tokens."
             )
         zeros = np.zeros_like(token_ids)
-        segment_ids = zeros if segments is None else _integers("segments", segments, kinds)
+        segment_ids = zeros if segments is None else _integers("segments", segments, segment_count)
         seen = np.ones(token_ids.shape, dtype=bool) if mask is None else _array("mask", mask) != 0
         for name, array in (("segments", segment_ids), ("mask", seen)):
             if array.shape != token_ids.shape:

@@ -1,8 +1,8 @@
 """The seam: every op and every module is called through one place, where a watcher can take the call.
 
 Without a watcher a call costs a tenth of a microsecond more than the function. Watchers that follow values (`tracer`)
-run the pass with `Traced` values in place of arrays. A traced value is no array: it has the few views that modules make
-and nothing else, so that whatever is computed without an op is an error, not something that goes unseen.
+run the pass with `Traced` values in place of arrays. A traced value is not an array: it has the few views that modules
+make and nothing else, so that whatever is computed without an op is an error, not something that goes unseen.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ def watched() -> bool:
 class Module:
     """Part of a model: a frozen dataclass of arrays, modules and settings, and a `forward` that uses them.
 
-    Subclasses become dataclasses by themselves; of an `abstract` one the annotations are no fields.
+    Subclasses become dataclasses by themselves; of an `abstract` one the annotations are not fields.
     """
 
     forward: "ClassVar[Callable[..., Array]]"

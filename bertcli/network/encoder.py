@@ -105,7 +105,7 @@ class EncoderLayer(Module, Generic[S]):
 
 
 class Layers(Module, Generic[S], abstract=True):
-    """What the encoders of all families do: layer after layer, the last one for some rows only, if so asked"""
+    """Layer after layer, as in every family; the last may compute only some rows"""
 
     layers: tuple[Any, ...]
 

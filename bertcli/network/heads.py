@@ -46,7 +46,7 @@ class Network(Module, abstract=True):
         """The heads there are."""
         return tuple(head for head in optional_parts(type(self)) if getattr(self, head) is not None)
 
-    def reads(self, head: str, batch: Packed) -> Integers | None:
+    def input_rows(self, head: str, batch: Packed) -> Integers | None:
         """The packed rows of the hidden states that a head needs, whatever it gives; None for all."""
         return None if head in OF_TOKENS else batch.first
 
@@ -55,7 +55,7 @@ class Network(Module, abstract=True):
 
         mlm [row, vocabulary] for whatever rows are given; token_classifier [token, label]; qa [token, 2], the start and
         the end of an answer; rtd [token, 1]; nsp and sop [batch, 2]; classifier [batch, label]; multiple_choice
-        [batch, 1]; pooler [batch, hidden], which are no logits.
+        [batch, 1]; pooler [batch, hidden], which are not logits.
         """
         if head in self.pooled:
             hidden = self.pooler(hidden)
@@ -86,7 +86,7 @@ def outputs(network: Network, batch: Packed) -> Outputs:
         if head in network.pooled:
             results[head] = getattr(network, head)(results["pooled"])
             continue
-        rows = network.reads(head, batch)
+        rows = network.input_rows(head, batch)
         logits = network.predict(head, hidden if rows is None else gather(hidden, rows), batch)
         results["pooled" if head == "pooler" else head] = logits
     return Outputs(hidden, **results)

@@ -160,9 +160,9 @@ class NormedNetwork(Network):
         normed: Array = self.encoder.norm(state)
         return normed
 
-    def reads(self, head: str, batch: Packed) -> Integers | None:
+    def input_rows(self, head: str, batch: Packed) -> Integers | None:
         """The packed rows of the hidden states that a head needs; None for all."""
-        return None if self._pooling(head) in ("last", "mean", "late") else super().reads(head, batch)
+        return None if self._pooling(head) in ("last", "mean", "late") else super().input_rows(head, batch)
 
     def predict(self, head: str, hidden: Array, batch: Packed) -> Array:
         """A head's logits from the hidden states that it reads."""

@@ -100,14 +100,17 @@ def in_micro_batches(
     sentences: Sequence[Sentence],
     batch_tokens: int | None,
     run: Callable[[list[int]], Iterable[R]],
-    besides: Sequence[Hashable] | None = None,
+    extra_keys: Sequence[Hashable] | None = None,
 ) -> list[R]:
     """What `run` gives for each sentence, in order; `run` is called with the indices of one micro-batch at a time.
 
-    Of equal sentences (with what is asked `besides`) only the first is computed; the others get copies of its result.
+    Of equal sentences with equal `extra_keys` only the first is computed; the others get copies of its result.
     """
-    extras = [None] * len(sentences) if besides is None else besides
-    keys = [(*sentence.ids, None, *sentence.segments, extra) for sentence, extra in zip(sentences, extras, strict=True)]
+    extras = [None] * len(sentences) if extra_keys is None else extra_keys
+    keys = [
+        (tuple(sentence.ids), tuple(sentence.segments), extra)
+        for sentence, extra in zip(sentences, extras, strict=True)
+    ]
     firsts: dict[Hashable, int] = {}
     first_of = [firsts.setdefault(key, index) for index, key in enumerate(keys)]
     distinct, results = [*firsts.values()], dict[int, R]()
@@ -145,7 +148,7 @@ def logits(model: Opened, head: str, batch: Packed) -> Array:
     BertcliError if it is not finite. That the model has the head is checked before (`check_head`).
     """
     network = model.network
-    values: Array = network.predict(head, hidden_states(model, batch, network.reads(head, batch)), batch)
+    values: Array = network.predict(head, hidden_states(model, batch, network.input_rows(head, batch)), batch)
     check_finite(values)
     return values
 
@@ -199,11 +202,11 @@ def log_probabilities(
         rows = _over_vocabulary(model, hidden_states(model, packed, np.array(places)), packed)
         return [[_chosen(*next(rows), pieces[i]) for _ in sentences[i].positions] for i in batch]
 
-    besides = [
-        (*sentence.positions, None, *([] if isinstance(ids, int) else ids))
+    extra_keys = [
+        (tuple(sentence.positions), None if isinstance(ids, int) else tuple(ids))
         for sentence, ids in zip(sentences, pieces, strict=True)
     ]
-    return in_micro_batches(sentences, batch_tokens, run, besides)
+    return in_micro_batches(sentences, batch_tokens, run, extra_keys)
 
 
 def _over_vocabulary(model: Opened, hidden: Array, packed: Packed) -> Iterator[tuple[Array, float]]:

@@ -250,7 +250,7 @@ class GraphResults:
         network = self.model.network
         hidden = network(batch)
         if self.head is not None:
-            rows = network.reads(self.head, batch)
+            rows = network.input_rows(self.head, batch)
             logits = network.predict(self.head, hidden if rows is None else gather(hidden, rows), batch)
             return {"logits": logits}
         pooler = "pooler" in (network.heads if self.plan is None else self.plan.pooling)

@@ -51,7 +51,7 @@ def test_families_states_and_heads_are_those_of_the_reference(name: str, model: 
     rows = recorded_rows(case.batch())
     found = {"states": np.stack([state[rows] for state in network.states(batch)])}
     for head in model.heads:
-        logits = network.predict(head, network(batch, network.reads(head, batch)), batch)
+        logits = network.predict(head, network(batch, network.input_rows(head, batch)), batch)
         found[head] = logits[rows] if len(logits) == len(batch.ids) else logits
         found[head] = found[head][:, COLUMNS] if head == "mlm" else found[head]
     with np.load(RECORDED / f"{case.family}.npz") as recorded:

@@ -33,7 +33,7 @@ def test_batches_every_thread_has_a_batch_at_the_same_time(count: int, set_threa
 
     sentences = [MaskedSentence([0] * 16, [0] * 16, ()) for _ in range(count * LEAST_TOKENS // 16)]
     numbers = list(range(len(sentences)))
-    assert in_micro_batches(sentences, 100 * LEAST_TOKENS, run, besides=numbers) == numbers
+    assert in_micro_batches(sentences, 100 * LEAST_TOKENS, run, extra_keys=numbers) == numbers
 
 
 def test_batches_compute_equal_sentences_once() -> None:
@@ -51,7 +51,7 @@ def test_batches_compute_equal_sentences_once() -> None:
     found[0].append(1)  # what a program does to one result changes no other
     assert found[2] == [0]
     computed.clear()
-    assert in_micro_batches(sentences, None, run, besides=[0, 0, 1, 0, 1, 1]) == [[0], [1], [2], [3], [4], [2]]
+    assert in_micro_batches(sentences, None, run, extra_keys=[0, 0, 1, 0, 1, 1]) == [[0], [1], [2], [3], [4], [2]]
     assert sorted(computed) == [0, 1, 2, 3, 4]
 
 

@@ -119,7 +119,7 @@ def test_export_of_every_family(tmp_path: Path, name: str) -> None:
         found = found if head == "qa" else found[..., 0]
         ids, segments, mask = batch.values()
         packed, network = pack_padded(ids, segments, mask != 0)[0], model.network
-        logits = network.predict(head, network(packed, network.reads(head, packed)), packed)
+        logits = network.predict(head, network(packed, network.input_rows(head, packed)), packed)
         order = np.argsort(batch["attention_mask"].sum(axis=1), kind="stable")  # of packed sentences
         mask = batch["attention_mask"][order].astype(bool)
         found = found[order] if len(logits) == len(found) else found[order][mask]

@@ -46,7 +46,7 @@ def mean_tokens(graph: Graph, x: Tensor, first: Tensor) -> str:
 
 
 def last_tokens(graph: Graph, x: Tensor, first: Tensor) -> str:
-    """The last token of every sentence that is no padding."""
+    """The last token of every sentence that is not padding."""
     count = graph.once("ReduceSum", MASK, graph.integers([1]), keepdims=1)
     last = graph.node("Equal", positions(graph), graph.once("Sub", count, graph.integers(1)))
     chosen = graph.node("Unsqueeze", graph.node("Cast", last, to=FLOAT), graph.integers([2]))
