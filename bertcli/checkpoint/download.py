@@ -88,7 +88,7 @@ def _download(repos: list[str], revision: str | None, cache: Path, weights: bool
 
 
 def _check(repo: str, names: Collection[str], weights: bool) -> None:
-    """Refuse a repository that is no use before anything is fetched."""
+    """Refuse a repository that is of no use, before anything is fetched."""
     where, files = f"{repo} on the Hub", {name.rpartition("/")[2] for name in names}
     if not {"config.json", "modules.json"}.intersection(names):
         raise folders.lacks_weights(where, names, "no config.json")

@@ -45,7 +45,7 @@ def find_model(
     if revision is not None and not REVISION.fullmatch(revision):
         raise BertcliError(f"{shown(revision)} cannot be a revision: give a branch, a tag or a commit of {model}.")
     from bertcli.checkpoint.folders import cache_folder, missing, snapshot  # what a folder does not need
-    from bertcli.checkpoint.sentence import asked
+    from bertcli.checkpoint.sentence import modules_known
 
     repos = _names(model)
     cache = cache_folder(cache_dir)
@@ -55,7 +55,7 @@ def find_model(
     why = "HF_HUB_OFFLINE" if setting.upper() in {"1", "ON", "YES", "TRUE"} else None
     if offline:
         why = "offline mode (--offline)"
-    if whole is not None and (why or asked(whole)):
+    if whole is not None and (why or modules_known(whole)):
         return whole
     if why:
         state = f"is in the cache without {missing(snapshots[0], weights)[0]}" if snapshots else "is not in the cache"

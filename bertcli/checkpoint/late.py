@@ -109,7 +109,7 @@ def _roles(settings: dict[str, Any], file: Path, expansion: Any) -> tuple[Role, 
 def _text(config: dict[str, Any], key: str, default: str, file: Path) -> str:
     value = config.get(key)
     if not isinstance(value, str | None):
-        raise unusable(file, f"has the {key} {shown(value)}, which is no text")
+        raise unusable(file, f"has the {key} {shown(value)}, which is not a text")
     return value or default
 
 
@@ -117,5 +117,5 @@ def _words(config: dict[str, Any], key: str, default: list[str], file: Path) -> 
     value = config.get(key)
     words = [value] if isinstance(value, str) else default if value is None else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise unusable(file, f"has the {key} {shown(value)}, which are no words")
+        raise unusable(file, f"has the {key} {shown(value)}, which are not words")
     return words

@@ -25,22 +25,19 @@ UNUSED = "not part of this model"
 OWN_CODE = "it has code of its own (auto_map in config.json), which bertcli does not run, so use another model"
 COPY = "a second copy of"
 DIFFERENT = "its values differ from those of"
+TABLE, MODEL2VEC = "embedding.weight", "embeddings"  # static models' tables: sentence-transformers', model2vec's
 OTHER_NAMES = {  # an ending -> what other files have instead; of a file with both, what is used
     "LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta",
     "predictions.bias": "predictions.decoder.bias", "lm_head.bias": "lm_head.decoder.bias",
-    "embedding.weight": "embeddings",
+    TABLE: MODEL2VEC,
 }  # fmt: skip
-# That some versions of transformers stored, though they follow from config.json.
+# Tensors that some versions of transformers stored, though they follow from config.json.
 CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_embeddings.inv_freq")
 
 # Heads that are trained one at a time; their tensors may have the same names. Where config.json does not say which it
 # is, it is the first of the network's.
-FINE_TUNED = ("classifier", "token_classifier", "multiple_choice", "qa")
+EXCLUSIVE_HEADS = ("classifier", "token_classifier", "multiple_choice", "qa")
 BASE = ("embeddings", "encoder", "pooler")  # parts of a network whose tensors have the family's prefix
-
-
-# What files call the table of a static model: sentence-transformers' StaticEmbedding, and model2vec.
-TABLE, MODEL2VEC = "embedding.weight", "embeddings"
 
 
 class TensorUse(NamedTuple):
@@ -191,7 +188,8 @@ class _Loader:
 
     def _find(self, name: str) -> list[str]:
         """The stored tensors known by this name, starting with the one to use."""
-        names = [*(name.replace(ending, other) for ending, other in OTHER_NAMES.items() if ending in name), name]
+        names = [name.removesuffix(end) + other for end, other in OTHER_NAMES.items() if name.endswith(end)]
+        names.append(name)
         names += [self.prefix + bare_name for bare_name in names] if self.prefix else []
         return [stored for stored in names if stored in self.stored]
 
@@ -214,9 +212,14 @@ class _Loader:
         """Every tensor of the file, in file order, with its use; then the missing ones."""
         for name in self.stored.keys() - self.taken.keys():
             bare_name = name.removeprefix(self.prefix)
-            note = "for what bertcli does not do" if bare_name.startswith(self.family.unread) else UNUSED
-            note = "a constant" if bare_name.endswith(CONSTANTS) else note
-            note = "for encode and rank" if name == PROJECTION and STANFORD in self.config.architectures else note
+            if name == PROJECTION and STANFORD in self.config.architectures:
+                note = "for encode and rank"
+            elif bare_name.endswith(CONSTANTS):
+                note = "a constant"
+            elif bare_name.startswith(self.family.unread):
+                note = "for what bertcli does not do"
+            else:
+                note = UNUSED
             self._take(self.stored[name], "ignored", None, note)
         missing = [name for name in self.taken if name not in self.stored]
         return tuple(self.taken[name] for name in [*self.stored, *missing])
@@ -235,7 +238,7 @@ def _heads_in(stored: Mapping[str, StoredTensor], config: Config, model_family: 
         reading = model_family.network.pooled.intersection(heads)
         # Without the pooler that its own architecture has, a file is damaged; without one, such a head cannot be run.
         heads = [*heads, "pooler"] if reading & named else [head for head in heads if head not in reading]
-    rivals = [head for head in heads if head in FINE_TUNED and begins[head] != "qa_outputs."]
+    rivals = [head for head in heads if head in EXCLUSIVE_HEADS and begins[head] != "qa_outputs."]
     chosen = next((head for head in rivals if head in named), rivals[0] if rivals else None)
     heads = [head for head in heads if head not in rivals or head == chosen]
     return tuple(head for head in model_family.head_names if head in heads)
@@ -266,7 +269,7 @@ def _open_static(folder: Path) -> tuple[Config, dict[str, StoredTensor]]:
         raise BertcliError(f"{folder} has neither a tensor {TABLE} nor {MODEL2VEC}: it holds no table of vectors.")
     table = stored[name]
     if len(table.shape) != 2:
-        raise BertcliError(f"{table.file} has tensor {name} of shape {table.shape}, which is no table of vectors.")
+        raise BertcliError(f"{table.file} has tensor {name} of shape {table.shape}, which is not a table of vectors.")
     if name == MODEL2VEC and {"mapping", "weights"} & stored.keys():
         stored = {name: table._replace(dtype="F32", array=_folded(table, stored))}
     rows, width = stored[name].shape

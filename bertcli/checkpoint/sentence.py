@@ -43,7 +43,7 @@ ORDER = re.compile(
 )
 PYLATE, STANFORD = "pylate.models.Dense.Dense", "HF_ColBERT"
 PROJECTION = "linear.weight"  # of Stanford's models, beside the network's tensors
-SCORES = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}  # activations of a cross-encoder's logits
+CROSS_ENCODER_ACTIVATIONS = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}  # of its logits
 ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}
 
 # Where a Transformer module's settings are, by the class that wrote them; the first file that is there counts.
@@ -54,10 +54,8 @@ TRANSFORMER_FILES = tuple(
 # What a tokenizer may be called with: padding does not change a text's numbers.
 CALLED = {"max_length", "truncation", "padding", "pad_to_multiple_of", "return_tensors"}
 MODEL_FILE, ROUTER_FILE = "config_sentence_transformers.json", "router_config.json"
-SENTENCE, SCORES_NAME = (
-    "sentence_embedding",
-    "scores",
-)  # what modules give; scores come from a cross-encoder
+SENTENCE = "sentence_embedding"  # what modules give
+SCORES = "scores"  # what those of a cross-encoder give
 
 UNSPECIFIED = "since the checkpoint specifies no pooling"
 UNASKED = "but nobody asked the Hub whether the model says otherwise"
@@ -141,7 +139,7 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
         prompts = {**prompts, "query": late.query.prompt, "document": late.document.prompt}
         prompt = late.document.prompt
     sentence = SentenceConfig(
-        reason="mean, " + (UNSPECIFIED if asked(folder) else UNASKED),
+        reason="mean, " + (UNSPECIFIED if modules_known(folder) else UNASKED),
         normalize=late is not None and MASK not in _kinds(folder),
         do_lower_case=_read_transformer(folder)[1],
         prompts=prompts,
@@ -176,7 +174,7 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
         elif module.kind == "Normalize":
             _one_of(read_optional(file), "module_input_name", (input_name,), file)
             sentence = sentence._replace(normalize=True)
-    if output == SCORES_NAME:
+    if output == SCORES:
         return sentence._replace(scores=tuple(layers))
     if late is not None and not _kinds(folder):
         from bertcli.checkpoint.late import METADATA
@@ -187,7 +185,7 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
             logger.info("%s is absent: queries have %d tokens, as ColBERT's; %s.", METADATA, late.query.length, cut)
     dense_layers = tuple(layer for layer in layers if isinstance(layer, Dense))
     if len(dense_layers) < len(layers):
-        raise unusable(folder / "modules.json", "lists a LayerNorm in what is no cross-encoder")
+        raise unusable(folder / "modules.json", "lists a LayerNorm, which only a cross-encoder may have")
     return sentence._replace(dense=dense_layers)
 
 
@@ -236,7 +234,7 @@ def read_cross_encoder(folder: Path) -> str:
         (config_file, config.get("sbert_ce_default_activation_function")),
     ):
         if path is not None:
-            return _activation(path, SCORES, "asks for the activation", file)
+            return _activation(path, CROSS_ENCODER_ACTIVATIONS, "asks for the activation", file)
     return "sigmoid"
 
 
@@ -256,7 +254,7 @@ def network_place(folder: Path) -> Place:
     return Place(folder / module.path, module.kind == "StaticEmbedding")
 
 
-def asked(folder: Path) -> bool:
+def modules_known(folder: Path) -> bool:
     """Whether it is known that a model has a modules.json, or that it has none.
 
     transformers does not fetch modules.json. A snapshot in the Hub's cache that lacks it may still have one on the Hub,
@@ -394,7 +392,7 @@ def _read_dense(file: Path, size: int | None, input_name: str) -> tuple[Dense, s
     """
     config = read_object(file)
     _one_of(config, "module_input_name", (input_name,), file)
-    outputs = (input_name, SCORES_NAME) if input_name == SENTENCE else (input_name,)
+    outputs = (input_name, SCORES) if input_name == SENTENCE else (input_name,)
     output = _one_of(config, "module_output_name", outputs, file)
     name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     activation = _activation(name, ACTIVATIONS, "has the activation_function", file)

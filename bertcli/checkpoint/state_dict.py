@@ -32,7 +32,7 @@ STEP_LIMIT = 300_000  # instructions; BERT-large has 20,000
 MEMBER_LIMIT = 100_000
 REPEATS, SPARE = 8, 1 << 26  # tensors may repeat numbers: all have at most 8 times the file's bytes, and 64 MiB
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001  # how the older form begins
-HUGE = 0xFFFFFFFF  # in a zip: the number is elsewhere
+IN_ZIP64_EXTRA = 0xFFFFFFFF  # in a zip, in place of a number that stands in the extra field
 
 # How many values an instruction takes off the stack; those of ABOVE_MARK take all above the last MARK.
 TAKEN = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "SETITEM": 2, "APPEND": 1, "STACK_GLOBAL": 2, "BINPERSID": 1}
@@ -89,7 +89,7 @@ class Tensor(NamedTuple):
     strides: tuple[int, ...]
 
     def array(self, stored: Mapping[str, memoryview], order: str) -> NDArray[Any]:
-        """Its numbers, of which none is read here, in the bytes of its storage, which are `stored` under its key."""
+        """A view of its storage's bytes (`stored`, by key); nothing is read yet."""
         numbers = (self.offset, *self.shape, *self.strides)
         if len(self.shape) != len(self.strides) or not all(map(_is_size, numbers)):
             raise Refused("has a tensor of an impossible shape")
@@ -112,7 +112,7 @@ def read_state_dict(data: memoryview) -> dict[str, tuple[str, NDArray[Any]]]:
 
     Errors: Refused, for what is not a state dict as torch.save writes it.
     """
-    root, stored, order = _read_zip(data) if bytes(data[:4]) == b"PK\3\4" else _read_stream(data)
+    root, stored, order = _read_zip(data) if bytes(data[:4]) == b"PK\3\4" else _read_legacy(data)
     mappings = [root, root.get("state_dict"), root.get("model")] if isinstance(root, dict) else []
     tensors = next(filter(None, map(_tensors, mappings)), None)
     if tensors is None:
@@ -177,10 +177,12 @@ def _member(data: memoryview, at: int) -> tuple[str, memoryview, int]:
     mark, flags, method, packed, size, name_length, extra_length, comment_length, offset = fields
     after = at + 46 + name_length
     name, extra = data[at + 46 : after], data[after : after + extra_length]
-    if HUGE in (size, packed, offset):  # zip64: they follow each other in the first field of the extra
+    if IN_ZIP64_EXTRA in (size, packed, offset):  # zip64: they follow each other in the first field of the extra
         kind, length = struct.unpack("<HH", extra[:4])
         wide = iter(struct.unpack(f"<{length // 8}Q", extra[4 : 4 + length // 8 * 8]) if kind == 1 else ())
-        size, packed, offset = (next(wide, HUGE) if number == HUGE else number for number in (size, packed, offset))
+        size, packed, offset = (
+            next(wide, number) if number == IN_ZIP64_EXTRA else number for number in (size, packed, offset)
+        )
     local, local_name, local_extra = struct.unpack("<4s22xHH", data[offset : offset + 30])
     begin = offset + 30 + local_name + local_extra
     if (mark, local) != (b"PK\1\2", b"PK\3\4") or data[offset + 30 : offset + 30 + local_name] != name:
@@ -192,8 +194,8 @@ def _member(data: memoryview, at: int) -> tuple[str, memoryview, int]:
     return str(name, "utf-8"), data[begin : begin + size], after + extra_length + comment_length
 
 
-def _read_stream(data: memoryview) -> tuple[Any, dict[str, memoryview], str]:
-    """The same of the older form."""
+def _read_legacy(data: memoryview) -> tuple[Any, dict[str, memoryview], str]:
+    """The same for the older form."""
     file = io.BytesIO(data[:PICKLE_LIMIT])
     storages: dict[str, Storage] = {}
     if bytes(data[:1]) != b"\x80" or _run(file, {}) != MAGIC or _run(file, {}) != PROTOCOL:
@@ -296,7 +298,7 @@ def _storage(id: Any, storages: dict[str, Storage]) -> Storage:
             storage = Storage(kind.name, key, length)
             if kind.name in VIEWS and storages.setdefault(key, storage) == storage:
                 return storage
-    raise Refused("has a persistent id that is no storage, or two kinds of the same storage")
+    raise Refused("has a persistent id that is not a storage, or two kinds of the same storage")
 
 
 def _made(function: Any, arguments: Any) -> dict[Any, Any] | Tensor:
@@ -321,7 +323,7 @@ def _made(function: Any, arguments: Any) -> dict[Any, Any] | Tensor:
 def _fill(target: Any, items: list[Any] | tuple[Any, ...]) -> None:
     """Put key, value, key, value, … into a dict."""
     if not isinstance(target, dict) or len(items) % 2:
-        raise Refused("fills a dict with what are no pairs, or what is no dict")
+        raise Refused("fills something that is not a dict, or not with pairs")
     for key, value in zip(items[::2], items[1::2], strict=True):
         if type(key) is not str and not (type(key) is int and key.bit_length() < 64):
             raise Refused("has a key that is neither a text nor an integer")

@@ -228,7 +228,7 @@ class RotaryConfig(Config):
             raise BertcliError(f"A head has {self.sizes['D']} numbers; rotary positions need an even number.")
         if self.num_attention_heads % self.key_heads:
             raise BertcliError(
-                f"num_attention_heads {self.num_attention_heads} is no multiple of num_key_value_heads "
+                f"num_attention_heads {self.num_attention_heads} is not a multiple of num_key_value_heads "
                 f"{self.key_heads}."
             )
 

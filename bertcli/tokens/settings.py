@@ -127,7 +127,7 @@ def _added(folder: Path, config: dict[str, Any], special: set[str]) -> dict[int,
         }
     decoder = decoder or {}
     if not isinstance(decoder, dict):
-        raise BertcliError(f"{file}: added_tokens_decoder is {shown(decoder)}, which is no object.")
+        raise BertcliError(f"{file}: added_tokens_decoder is {shown(decoder)}, which is not an object.")
     return {_id(key, file): _token(value, file, "an added token", special=False) for key, value in decoder.items()}
 
 

@@ -388,7 +388,7 @@ class Tokenizer:
         """Tokens of every text (with its pair, if that is not None), cut to `max_length`; None cuts nothing.
 
         Of a pair the longer side is cut first, or the side that `cut` names. Special tokens written out in a text are
-        recognized. Errors: BertcliError for a text that is none, and where the side that is not cut leaves no room.
+        recognized. Errors: BertcliError for what is not a text, and where the side that is not cut leaves no room.
         """
         partners = [None] * len(texts) if pairs is None else pairs
         seconds = [pair for pair in partners if pair is not None]

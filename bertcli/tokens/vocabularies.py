@@ -221,7 +221,7 @@ def parse_model(data: bytes) -> Model:
             specs[number].update(_fields(_bytes(value)))
     kind, unk_id, charsmap = specs[2].get(3, UNIGRAM), specs[2].get(40, 0), specs[3].get(2, b"")
     if kind != UNIGRAM:
-        raise ValueError(f"it is no Unigram model{', but one of byte pairs' if kind == BYTE_PAIRS else ''}")
+        raise ValueError(f"it is not a Unigram model{', but one of byte pairs' if kind == BYTE_PAIRS else ''}")
     if not isinstance(unk_id, int) or unk_id >= len(pieces):
         raise ValueError(f"its unknown piece is number {unk_id!r} of {len(pieces)}")
     return Model(pieces, unk_id, _bytes(charsmap))

@@ -85,7 +85,7 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
         ({**NOMIC, "rope_parameters": {"partial_rotary_factor": 0.5}}, "rope_parameters has a partial_rotary_factor"),
         ({**GTE, "logn_attention_scale": True}, "logn_attention_scale is true; bertcli runs GTE with false"),
         ({**GTE, "rope_scaling": {"type": "dynamic", "factor": 2}}, "rope_scaling has rope_type 'dynamic'"),
-        ({**EUROBERT, "num_key_value_heads": 3}, "num_attention_heads 2 is no multiple of num_key_value_heads 3"),
+        ({**EUROBERT, "num_key_value_heads": 3}, "num_attention_heads 2 is not a multiple of num_key_value_heads 3"),
         ({**EUROBERT, "mlp_bias": True}, "mlp_bias is true"),
         ({**EUROBERT, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "'llama3'; .* EuroBERT with 'default'"),
         ({**GEMMA, "use_bidirectional_attention": False}, "use_bidirectional_attention is false; .* with true"),

@@ -122,7 +122,7 @@ TABLE = np.zeros((3, WIDTH), np.float32)
     ("tensors", "message"),
     [
         ({"other": ("F32", TABLE)}, "neither a tensor embedding.weight nor embeddings"),
-        ({"embeddings": ("F32", TABLE[0])}, r"embeddings of shape \(6,\), which is no table"),
+        ({"embeddings": ("F32", TABLE[0])}, r"embeddings of shape \(6,\), which is not a table"),
         (
             {"embeddings": ("F32", TABLE), "mapping": ("I64", np.array([0, 3]))},
             "mapping that is not one of tokens to rows",

@@ -49,7 +49,7 @@ def test_modules_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     folder = write_cross_encoder(tmp_path / "b")
     modules = json.loads((folder / "modules.json").read_text())
     (folder / "modules.json").write_text(json.dumps(modules[:-1]))
-    with pytest.raises(BertcliError, match="lists a LayerNorm in what is no cross-encoder"):
+    with pytest.raises(BertcliError, match="lists a LayerNorm, which only a cross-encoder may have"):
         bertcli.load(folder).encode(["a text"])
     folder = write_router(tmp_path / "c")
     (folder / "router_config.json").write_text('{"types": {}, "structure": {"query": []}}')
