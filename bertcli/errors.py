@@ -51,12 +51,12 @@ def shown_object(value: object) -> str:
     return _python.repr(value)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, choices: Iterable[str]) -> str:
     """What to choose instead of a name that is not known: the most similar names, or any where none is similar."""
     from difflib import get_close_matches  # only for mistakes
 
-    names = [*known]
-    close = [one for one in names if name.endswith(f"-{one}")] or get_close_matches(name, names, cutoff=0.75)
+    names = [*choices]
+    close = [choice for choice in names if name.endswith(f"-{choice}")] or get_close_matches(name, names, cutoff=0.75)
     return f"Did you mean {' or '.join(close)}?" if close else f"Choose from {', '.join(names)}."
 
 
