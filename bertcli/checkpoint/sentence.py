@@ -52,7 +52,7 @@ TRANSFORMER_FILES = tuple(
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
 # What a tokenizer may be called with: padding does not change a text's numbers.
-CALLED = {"max_length", "truncation", "padding", "pad_to_multiple_of", "return_tensors"}
+CALL_SETTINGS = {"max_length", "truncation", "padding", "pad_to_multiple_of", "return_tensors"}
 MODEL_FILE, ROUTER_FILE = "config_sentence_transformers.json", "router_config.json"
 SENTENCE = "sentence_embedding"  # what modules give
 SCORES = "scores"  # what those of a cross-encoder give
@@ -474,7 +474,7 @@ def _read_transformer(folder: Path) -> tuple[int | None, bool]:
     groups = [settings.get(name) or {} for name in ("common", "text")] if isinstance(settings, dict) else [settings]
     if all(isinstance(group, dict) for group in groups):
         called = {key: value for group in groups for key, value in group.items()}
-        if called.keys() <= CALLED and called.get("truncation", True) in (True, "longest_first"):
+        if called.keys() <= CALL_SETTINGS and called.get("truncation", True) in (True, "longest_first"):
             return positive(called, "max_length", file) or limit, lower
     raise unusable(file, f"has the processing_kwargs {shown(settings)}; of these bertcli applies max_length")
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 PANEL = "Model without weights, and sizes"
-LABELED = {"classifier", "token_classifier"}  # the heads that have labels
 
 
 def _variants(incomplete: str) -> list[str]:
@@ -82,6 +81,7 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
     variant or a configuration takes precedence over a model named in the environment.
     """
     from bertcli.model import load, variant
+    from bertcli.network import parameters
 
     named = options.model not in (None, os.environ.get("BERTCLI_MODEL"))
     if named + (analyzed.variant is not None) + (analyzed.config is not None) > 1:
@@ -91,7 +91,7 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
             analyzed.variant or "", config=analyzed.config, heads=analyzed.heads, weights=seed, **analyzed.changes
         )
         labels = analyzed.num_labels or analyzed.changes["sizes"].get("num_labels")
-        if labels is not None and not LABELED & set(sized.heads):
+        if labels is not None and not any("C" in parameter.symbols for parameter in parameters(sized.network)):
             raise wrong("--num-labels", "no head of this model has labels; give --heads classifier, too.")
         return sized
     sizes = ("--vocab-size", "--num-labels", "--set")

@@ -170,7 +170,7 @@ def _table(rows: Generator[_Cells, None, None], wanted: Wanted) -> Iterator[Text
                 yield Text("", place=place, error=error)
             elif not fields and len(header) > 1:  # an empty line is a row only where it can be a text
                 continue
-            elif not least <= len(fields or [""]) <= len(header):
+            elif fields and not least <= len(fields) <= len(header):
                 yield unusable(place, f"{len(fields)} field(s) where the header has {len(header)}.")
             else:
                 yield wanted.row(place, dict(zip(header, fields or [""], strict=False)))
