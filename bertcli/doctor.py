@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-import bertcli
+from bertcli._version import __version__
 from bertcli.engine import blas, threads
-from bertcli.engine.onnx.file import Export, write
-from bertcli.engine.onnx.graph import FLOAT, IDS, Dim, Graph, Tensor
-from bertcli.engine.onnx.session import Session, available_devices, cache_folder, cache_size, installed, runtime
+from bertcli.onnx.file import Export, write
+from bertcli.onnx.graph import FLOAT, IDS, Dim, Graph, Tensor
+from bertcli.onnx.session import Session, available_devices, cache_folder, cache_size, installed, runtime
 
 blas.forget_choices()  # NumPy is loaded
 
@@ -37,7 +37,7 @@ def examine() -> dict[str, Any]:
     vendor, features = blas.processor()
     built_on = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return {
-        "bertcli": bertcli.__version__,
+        "bertcli": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "blas": f"{built_on['name']} {built_on['version']}",

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from bertcli.engine.seam import Array, shape_only
 from bertcli.errors import PATH, BertcliError, check_choice, check_count, check_kind, shown, shown_object
 from bertcli.files.texts import Pairs, Values, from_values
-from bertcli.models import family, named_heads, parse_heads, variant_config
 from bertcli.models.config import Config, renamed
-from bertcli.network import Request, build
+from bertcli.models.registry import family, named_heads, parse_heads, variant_config
+from bertcli.network.module import Request, build
 from bertcli.opened import Engine, EngineName, Opened, Precision
 from bertcli.tasks import Answer, Classify, Encode, EncodeSparse, FillMask, Rank, Score, Tag
 

@@ -15,13 +15,13 @@ from bertcli.engine.seam import Array, Integers, is_shape_only, watched
 from bertcli.engine.threads import each_or_whole
 from bertcli.errors import BertcliError
 from bertcli.models.config import Config
-from bertcli.network import parameters
 from bertcli.network.heads import OF_TOKENS, Network, Outputs, outputs
+from bertcli.network.module import parameters
 
 if TYPE_CHECKING:
     from bertcli.checkpoint.loading import TensorUse
     from bertcli.checkpoint.sentence import SentenceConfig
-    from bertcli.engine.onnx.session import Session
+    from bertcli.onnx.session import Session
     from bertcli.tokens import Tokenizer
 
 logger = logging.getLogger("bertcli")
@@ -83,7 +83,7 @@ class Opened:
         config, network = checkpoint.config, checkpoint.network
         session = None
         if engine.name == "onnx":
-            from bertcli.network.exporter import open_session
+            from bertcli.onnx.exporter import open_session
 
             session = open_session(network, path, config, engine.precision, engine.device)
         stored = Stored(config, checkpoint.heads, network, name)
@@ -157,7 +157,7 @@ class Opened:
         stored = self.stored
         if self.session is None or watched() or stored is None or self.network is not stored.network:
             return self.network(batch, rows)
-        from bertcli.engine.onnx.session import hidden_states
+        from bertcli.onnx.session import hidden_states
 
         hidden = hidden_states(self.session, batch)
         return hidden if rows is None else hidden[rows]

@@ -16,7 +16,7 @@ from helpers.checkpoints import Sentence, make
 import bertcli
 from bertcli.checkpoint.loading import open_checkpoint
 from bertcli.errors import BertcliError
-from bertcli.network import parameters
+from bertcli.network.module import parameters
 
 
 def test_float32_weights_are_used_as_stored_and_read_only(made: Made) -> None:
@@ -268,7 +268,7 @@ def test_model_refuses_weights_of_no_parameter() -> None:
 
 def shapes(config: bertcli.BertConfig) -> dict[str, tuple[int, ...]]:
     """Of every parameter of the encoder, by its path."""
-    from bertcli.network import parameters
+    from bertcli.network.module import parameters
 
     found = bertcli.variant(config=config, heads="none").network
     return {parameter.path: parameter.array.shape for parameter in parameters(found)}

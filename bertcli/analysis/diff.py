@@ -27,13 +27,13 @@ from bertcli.checkpoint.untrusted import open_regular
 from bertcli.engine.packing import pack
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, first_line, shown, shown_object
-from bertcli.files import SEVERAL, ending_of
+from bertcli.files.formats import SEVERAL, ending_of
 from bertcli.files.texts import from_values
 from bertcli.model import Model, expect_model
-from bertcli.network import parameters
-from bertcli.report import Column
+from bertcli.network.module import parameters
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import document_table, element, page, table
+from bertcli.report.terminal import Column
 from bertcli.tasks.batches import check_finite
 from bertcli.tasks.task import length_limit
 from bertcli.tokens import Tokens

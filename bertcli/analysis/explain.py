@@ -16,9 +16,9 @@ from bertcli.errors import BertcliError, shown
 from bertcli.files.records import cell
 from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.model import Model, expect_model, takes
-from bertcli.report import Column, Mark
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import Markup, document_table, element, marked, page, shaded
+from bertcli.report.terminal import Column, Mark
 from bertcli.tasks import Rank
 from bertcli.tasks.batches import in_micro_batches
 from bertcli.tasks.rank import LateRankTask

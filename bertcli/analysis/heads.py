@@ -21,10 +21,10 @@ from bertcli.engine.seam import Array, Integers, Module, Op, watching
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Values, from_values
 from bertcli.model import Model, expect_model, takes
-from bertcli.network import walk
-from bertcli.report import Column
+from bertcli.network.module import walk
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import document_table, page, shaded, table
+from bertcli.report.terminal import Column
 from bertcli.tasks.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.task import length_limit
 

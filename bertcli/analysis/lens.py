@@ -19,9 +19,9 @@ from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Texts, Values, from_values
 from bertcli.model import Model, expect_model, takes
 from bertcli.order import best_first
-from bertcli.report import Column
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import Markup, document_table, element, page, shaded, table
+from bertcli.report.terminal import Column
 from bertcli.tasks.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.task import length_limit
 

@@ -16,10 +16,10 @@ from bertcli.checkpoint.tensors import StoredTensor, open_tensors, weights_file
 from bertcli.checkpoint.untrusted import read_object, read_optional
 from bertcli.engine.seam import Array, shape_only
 from bertcli.errors import BertcliError, shown
-from bertcli.models import Family, TensorPart, family, named_heads, parse_config, parse_heads
 from bertcli.models.config import Config
-from bertcli.network import Request, build
+from bertcli.models.registry import Family, TensorPart, family, named_heads, parse_config, parse_heads
 from bertcli.network.heads import Network
+from bertcli.network.module import Request, build
 
 UNUSED = "not part of this model"
 OWN_CODE = "it has code of its own (auto_map in config.json), which bertcli does not run, so use another model"

@@ -18,7 +18,7 @@ from bertcli.checkpoint.tensors import SINGLE_FILE, open_tensors, weights_file
 from bertcli.checkpoint.untrusted import flag, is_plain, positive, read_json, read_object, read_optional, unusable
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
-from bertcli.network import Module, parameter, setting
+from bertcli.network.module import Module, parameter, setting
 from bertcli.network.ops import linear, norm
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ def main() -> None:
     heed_signals()
     try:
         from bertcli.cli.app import application
-        from bertcli.report import take_any_text
+        from bertcli.report.terminal import take_any_text
 
         take_any_text()
         try:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from bertcli.cli.job import Job, read_texts
 from bertcli.cli.marked import MarkedTable, Passage, mark
 from bertcli.cli.options import InputOptions, argument, wrong
-from bertcli.files import PAGE, TABLES
+from bertcli.files.formats import PAGE, TABLES
 from bertcli.files.records import Cell, cell
-from bertcli.report import Column
+from bertcli.report.terminal import Column
 from bertcli.tasks import Answer, option
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import Job
 from bertcli.cli.options import MASKED_SAMPLE, SENTIMENT_SAMPLE, by_name, id_column_option, wrong
-from bertcli.files import TABLES
+from bertcli.files.formats import TABLES
 from bertcli.files.records import Cell, Table, cell
-from bertcli.report import Column
+from bertcli.report.terminal import Column
 from bertcli.tasks import Classify, option
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _choices(job: Job) -> tuple[Job, list[str]]:
 
 
 def _print_report(accuracy: "Accuracy", to_stdout: bool) -> None:
-    from bertcli.report import print_table  # brings rich
+    from bertcli.report.terminal import print_table  # brings rich
 
     rows = [[cell(value) for value in score] for score in accuracy.scores()]
     with redirect_stdout(sys.stdout if to_stdout else sys.stderr):

@@ -7,7 +7,7 @@ from bertcli.analysis.options import Cut
 from bertcli.cli.options import InputOptions, ModelOptions, ThreadOptions, argument, wrong
 from bertcli.cli.views import DocumentOptions, begin, show_document
 from bertcli.errors import BertcliError
-from bertcli.files import PAGE, SEVERAL, ending_of
+from bertcli.files.formats import PAGE, SEVERAL, ending_of
 from bertcli.tasks import option
 
 

@@ -21,7 +21,7 @@ def doctor(wanted: DoctorOptions) -> None:
     bertcli doctor --format json
     """
     from bertcli.doctor import examine
-    from bertcli.report import visible
+    from bertcli.report.terminal import visible
 
     findings = examine()
     if wanted.format == "json":

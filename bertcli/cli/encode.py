@@ -18,9 +18,9 @@ from bertcli.cli.options import (
     wrong,
 )
 from bertcli.errors import BertcliError
-from bertcli.files import ARRAYS, PARQUET, RECORDS, SEVERAL
+from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL
 from bertcli.files.records import Cell, Table
-from bertcli.report import Column
+from bertcli.report.terminal import Column
 from bertcli.tasks import Encode, EncodeSparse, Prepared, option
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from bertcli.analysis.options import Explain
 from bertcli.cli.job import open_model
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, ThreadOptions
 from bertcli.cli.views import begin, sample_for, show_each
-from bertcli.files import PAGE, RECORDS
+from bertcli.files.formats import PAGE, RECORDS
 
 if TYPE_CHECKING:
     from bertcli.analysis.explain import Explanation
@@ -47,8 +47,8 @@ def explain(
 
 
 def _show(view: "Explanation") -> None:
-    from bertcli.report import Mark, print_marked
     from bertcli.report.documents import print_document
+    from bertcli.report.terminal import Mark, print_marked
 
     for text, words in view.texts():
         marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.2f}") for word, shade in words]

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertcli.cli.job import Job
-from bertcli.files import TABLES
+from bertcli.files.formats import TABLES
 from bertcli.files.records import Cell, Table
-from bertcli.report import Column
+from bertcli.report.terminal import Column
 from bertcli.tasks import FillMask
 
 COLUMNS = (

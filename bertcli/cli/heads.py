@@ -4,7 +4,7 @@ from bertcli.analysis import options
 from bertcli.cli.job import open_model
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, ThreadOptions
 from bertcli.cli.views import DocumentOptions, begin, sample_for, show_document
-from bertcli.files import PAGE
+from bertcli.files.formats import PAGE
 
 
 def heads(

@@ -26,7 +26,7 @@ from bertcli.cli.options import (
 )
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
-from bertcli.files import PAGE, PARQUET, RECORDS, check_output, ending_of
+from bertcli.files.formats import PAGE, PARQUET, RECORDS, check_output, ending_of
 from bertcli.tasks import Reading
 
 if TYPE_CHECKING:

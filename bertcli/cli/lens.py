@@ -7,7 +7,7 @@ from bertcli.analysis import options
 from bertcli.cli.job import open_model
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, ThreadOptions
 from bertcli.cli.views import begin, show_each
-from bertcli.files import PAGE, RECORDS
+from bertcli.files.formats import PAGE, RECORDS
 
 if TYPE_CHECKING:
     from bertcli.analysis.lens import Lens
@@ -38,8 +38,8 @@ def lens(
 
 
 def _show(view: "Lens") -> None:
-    from bertcli.report import visible
     from bertcli.report.documents import print_document
+    from bertcli.report.terminal import visible
 
     print(visible(view.text))
     print()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bertcli.files.records import Table, cell
-from bertcli.report import Mark, print_marked, shows_shades, takes_escapes, visible
+from bertcli.report.terminal import Mark, print_marked, shows_shades, takes_escapes, visible
 
 PALEST = 0.25  # of a mark, from 0 to 1: that of a score of 0
 BLUE, GOLDEN = 210, 137  # the first label's hue, and the golden angle: however many follow, no two are alike

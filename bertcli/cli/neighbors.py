@@ -7,7 +7,7 @@ from typing import Any
 from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, argument
 from bertcli.files.records import Cell, Table
-from bertcli.report import Column
+from bertcli.report.terminal import Column
 from bertcli.tasks import option
 
 COLUMNS = (

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import typer
 
-from bertcli.report import TableFormat as TableFormat
+from bertcli.report.terminal import TableFormat as TableFormat
 from bertcli.tasks import option
 
 logger = logging.getLogger("bertcli")

@@ -18,7 +18,7 @@ PANEL = "Model without weights, and sizes"
 
 
 def _variants(incomplete: str) -> list[str]:
-    from bertcli.models import variants
+    from bertcli.models.registry import variants
 
     return [name for name in variants() if name.startswith(incomplete)]
 
@@ -49,7 +49,7 @@ class AnalyzedOptions:
     batch_size: int | None = option(None, "N", "Number of sentences.", panel=PANEL)
 
     def __post_init__(self) -> None:
-        from bertcli.models import variant_config
+        from bertcli.models.registry import variant_config
 
         if self.variant is not None:
             try:
@@ -81,7 +81,7 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
     variant or a configuration takes precedence over a model named in the environment.
     """
     from bertcli.model import load, variant
-    from bertcli.network import parameters
+    from bertcli.network.module import parameters
 
     named = options.model not in (None, os.environ.get("BERTCLI_MODEL"))
     if named + (analyzed.variant is not None) + (analyzed.config is not None) > 1:
@@ -212,7 +212,7 @@ def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> "Document":
 def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> "Model":
     """The model to compare with: a variant or configuration with the requested sizes and heads, else a checkpoint."""
     from bertcli.model import load, variant
-    from bertcli.models import variants
+    from bertcli.models.registry import variants
 
     names = variants()
     config = None if name in names else _config_alone(Path(name))

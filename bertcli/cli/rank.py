@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import Job, read_texts
 from bertcli.cli.options import InputOptions, argument, wrong
-from bertcli.files import TABLES
+from bertcli.files.formats import TABLES
 from bertcli.files.records import Cell, Table
-from bertcli.report import Column
+from bertcli.report.terminal import Column
 from bertcli.tasks import Rank, option
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Any
 
 from bertcli.cli.job import Job
 from bertcli.files.records import Cell, Table
-from bertcli.report import Column
+from bertcli.report.terminal import Column
 from bertcli.tasks import Score
 
 COLUMNS = (

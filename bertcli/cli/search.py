@@ -9,7 +9,7 @@ import numpy as np
 from bertcli.cli.job import Job, open_model, read_texts
 from bertcli.cli.options import SENTENCE_SAMPLE, SearchOptions, changed, wrong
 from bertcli.errors import BertcliError, shown
-from bertcli.files import RECORDS, check_output
+from bertcli.files.formats import RECORDS, check_output
 from bertcli.files.forms import record_output
 from bertcli.files.inputs import from_files
 from bertcli.files.records import Cell, Table
@@ -17,7 +17,7 @@ from bertcli.files.search import Nearest, StoredVectors, nearest, open_vectors
 from bertcli.files.shards import signature
 from bertcli.files.texts import Text, Texts
 from bertcli.files.vectors import ORIGIN
-from bertcli.report import Column
+from bertcli.report.terminal import Column
 from bertcli.tasks import Encode
 
 if TYPE_CHECKING:

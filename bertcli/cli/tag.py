@@ -7,9 +7,9 @@ from typing import Any
 from bertcli.cli.job import Job
 from bertcli.cli.marked import MarkedTable, Passage, mark
 from bertcli.cli.options import InputOptions
-from bertcli.files import PAGE, TABLES
+from bertcli.files.formats import PAGE, TABLES
 from bertcli.files.records import Cell
-from bertcli.report import Column
+from bertcli.report.terminal import Column
 from bertcli.tasks import Tag
 
 COLUMNS = (

@@ -9,7 +9,7 @@ from bertcli.cli.job import read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
 from bertcli.errors import shown
 from bertcli.files.records import Cell, Table
-from bertcli.report import Column
+from bertcli.report.terminal import Column
 from bertcli.tasks import option
 
 logger = logging.getLogger("bertcli")

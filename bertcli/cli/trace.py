@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, refuse, wrong
 from bertcli.cli.params import AnalyzedOptions, analyzed_model
-from bertcli.files import PAGE, ending_of
+from bertcli.files.formats import PAGE, ending_of
 from bertcli.tasks import option
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     """
     wanted.refuse_contradictions(analyzed)
     if wanted.save is not None or wanted.output is not None:
-        from bertcli.files import SEVERAL, check_output
+        from bertcli.files.formats import SEVERAL, check_output
 
         drawn = (PAGE,) if wanted.estimate else (PAGE, ".md")
         for file, endings in ((wanted.save, SEVERAL), (wanted.output, drawn)):
@@ -193,8 +193,8 @@ def _write(whole: "Pass", wanted: TraceOptions) -> None:
 
 def _show(trace: "Trace", wanted: TraceOptions, results: Sequence[str] = ()) -> None:
     """Print the table of steps, or draw the roofline."""
-    from bertcli.report import terminal_width
     from bertcli.report.documents import print_document
+    from bertcli.report.terminal import terminal_width
 
     if wanted.formulas:
         from bertcli.analysis.trace.formulas import add_formulas
@@ -215,8 +215,8 @@ def _show(trace: "Trace", wanted: TraceOptions, results: Sequence[str] = ()) -> 
 def _show_attention(trace: "Trace", pieces: list[str], choice: "Choice", wanted: TraceOptions) -> None:
     """Print attention weights of a traced pass over these pieces."""
     from bertcli.analysis import attention
-    from bertcli.report import folded, print_shades, terminal_width, visible
     from bertcli.report.documents import print_document
+    from bertcli.report.terminal import folded, print_shades, terminal_width, visible
 
     weights = attention.attention_of(trace, pieces, choice)
     if wanted.format == "table":

@@ -14,7 +14,7 @@ from bertcli.cli.options import (
     TableFormat,
     ThreadOptions,
 )
-from bertcli.files import PAGE, check_output, ending_of
+from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.tasks import option
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def show_each(
 
 def show_document(view: V, wanted: DocumentOptions, page: Callable[[V], str]) -> None:
     """One view of everything as a page or a JSON file, or printed."""
-    from bertcli.report import as_json
     from bertcli.report.documents import print_document
+    from bertcli.report.terminal import as_json
 
     if wanted.output is None:
         print_document(view.document(), wanted.format)

@@ -205,7 +205,7 @@ UNNAMED = ""  # a factor that gets its name from the op's signature
 class Factor(NamedTuple):
     """One symbol and its size.
 
-    In addition to the glossary in network/__init__.py, the symbols are
+    In addition to the glossary in network/module.py, the symbols are
 
         R    rows asked for in a sentence, if not all are
         ΣS   tokens of sentences of different lengths, end to end (ΣR likewise)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.checkpoint.tensors import StoredTensor, open_file
-from bertcli.files import SEVERAL, check_output, ending_of, loaded
+from bertcli.files.formats import SEVERAL, check_output, ending_of, loaded
 from bertcli.files.shards import Shards
 
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}

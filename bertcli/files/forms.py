@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
-from bertcli.files import RECORDS, check_output, ending_of, loaded
+from bertcli.files.formats import RECORDS, check_output, ending_of, loaded
 from bertcli.files.records import Record, Table, printed
 from bertcli.files.shards import LINES, Shards
-from bertcli.report import as_json
+from bertcli.report.terminal import as_json
 
 
 def write_lines(stream: IO[bytes], lines: Iterable[bytes]) -> None:

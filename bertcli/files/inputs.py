@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bertcli.errors import BertcliError
-from bertcli.files import PARQUET, endings, loaded
+from bertcli.files.formats import PARQUET, endings, loaded
 from bertcli.files.lines import LineFile
 from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts

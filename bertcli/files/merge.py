@@ -15,8 +15,8 @@ import numpy as np
 
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError
-from bertcli.files import ARRAYS, PARQUET, TABLES, check_output, ending_of, loaded
 from bertcli.files.arrays import Stored, ends_of
+from bertcli.files.formats import ARRAYS, PARQUET, TABLES, check_output, ending_of, loaded
 from bertcli.files.parquet import concatenated
 from bertcli.files.records import write_array
 from bertcli.files.shards import ERRORS, Fingerprint, Shards, difference, digest, save

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from bertcli.report import Column, as_json, print_table
+from bertcli.report.terminal import Column, as_json, print_table
 
 Record = Mapping[str, Any]
 Cell = str | int | float | bool | None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, first_line, shown
-from bertcli.files import PARQUET, ending_of, endings, loaded
+from bertcli.files.formats import PARQUET, ending_of, endings, loaded
 from bertcli.files.parquet import check_sizes, note, pyarrow
 from bertcli.files.vectors import MODEL, ORIGIN, quantize, stored_width
 from bertcli.order import best_first

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files import ARRAYS, ending_of
+from bertcli.files.formats import ARRAYS, ending_of
 
 logger = logging.getLogger("bertcli")
 

@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files import PARQUET, ending_of, loaded
 from bertcli.files.arrays import Stored, ends_of
+from bertcli.files.formats import PARQUET, ending_of, loaded
 from bertcli.files.shards import ERRORS, LENGTHS, LINES, Shards
 from bertcli.files.texts import Failure, Item
-from bertcli.report import as_json
+from bertcli.report.terminal import as_json
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
 MODEL = "model"  # where a file says which model made its vectors

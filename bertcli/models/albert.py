@@ -4,12 +4,14 @@ import re
 from typing import ClassVar
 
 from bertcli.errors import BertcliError
-from bertcli.models import Family, electra
+from bertcli.models import electra
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, BertConfig
 from bertcli.models.config import activation, choice, count, layers
-from bertcli.network import encoder, part, parts
+from bertcli.models.registry import Family
+from bertcli.network import encoder
 from bertcli.network.encoder import EncoderLayer, Linear
 from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
+from bertcli.network.module import part, parts
 
 
 class Embeddings(electra.Embeddings):

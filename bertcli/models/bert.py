@@ -2,11 +2,11 @@
 
 from typing import ClassVar
 
-from bertcli.models import Family
 from bertcli.models.config import Config, count
-from bertcli.network import part
+from bertcli.models.registry import Family
 from bertcli.network.encoder import Embeddings, Encoder
 from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
+from bertcli.network.module import part
 
 
 class Bert(Network):

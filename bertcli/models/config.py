@@ -23,7 +23,7 @@ AXES = "VHLADFPTCEKWQMU"  # as they are listed
 def count(
     default: int | None, axis: str = "", *, least: int = 1, most: int = LARGEST_SIZE, needed: bool = False
 ) -> Any:
-    """Field: a whole number from `least` to `most`, the size of an axis (the glossary is in network/__init__.py).
+    """Field: a whole number from `least` to `most`, the size of an axis (the glossary is in network/module.py).
 
     With `needed` a config.json without it is refused.
     """

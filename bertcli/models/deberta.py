@@ -11,12 +11,13 @@ from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.engine.positions import near_buckets
 from bertcli.engine.seam import Array, Integers
 from bertcli.errors import BertcliError, shown
-from bertcli.models import Family
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
 from bertcli.models.config import Config, activation, choice, count, eps, layers, texts
-from bertcli.network import Module, encoder, heads, parameter, part, parts, setting
+from bertcli.models.registry import Family
+from bertcli.network import encoder, heads
 from bertcli.network.encoder import LayerNorm, Linear, aligned
 from bertcli.network.heads import MaskedLM, Network, TokenClassifier
+from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import add, add_by_key, add_by_query, bucket_scores, convolve, embed, gather, scores
 from bertcli.network.rotary import NewNorm
 

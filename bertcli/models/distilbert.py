@@ -5,12 +5,13 @@ from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
-from bertcli.models import Family
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED
 from bertcli.models.config import Config, layers, renamed
-from bertcli.network import Module, fixed, heads, parameter, part
+from bertcli.models.registry import Family
+from bertcli.network import heads
 from bertcli.network.encoder import Encoder, LayerNorm
 from bertcli.network.heads import MaskedLM, Network, TokenClassifier
+from bertcli.network.module import Module, fixed, parameter, part
 from bertcli.network.ops import add, embed
 
 

@@ -7,13 +7,14 @@ from typing import ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
-from bertcli.models import Family
 from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, BertConfig
 from bertcli.models.config import choice, count, layers
+from bertcli.models.registry import Family
 from bertcli.models.roberta import FINE_TUNED, MaskedLM
-from bertcli.network import encoder, fixed, heads, parameter, part, setting
+from bertcli.network import encoder, heads
 from bertcli.network.encoder import Encoder, LayerNorm, Linear
 from bertcli.network.heads import Network, TokenClassifier
+from bertcli.network.module import fixed, parameter, part, setting
 
 
 class Embeddings(encoder.Embeddings):

@@ -4,11 +4,13 @@ from typing import ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
-from bertcli.models import Family, bert
+from bertcli.models import bert
 from bertcli.models.bert import Bert, BertConfig
 from bertcli.models.config import count
-from bertcli.network import encoder, parameter, part
+from bertcli.models.registry import Family
+from bertcli.network import encoder
 from bertcli.network.encoder import LayerNorm
+from bertcli.network.module import parameter, part
 from bertcli.network.ops import add, add_row, embed
 
 

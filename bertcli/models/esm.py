@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Self
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
-from bertcli.models import Family
 from bertcli.models.bert import ATTENTION, LAYER, POOLER
 from bertcli.models.config import OneRopeConfig, choice, count, eps, renamed
+from bertcli.models.registry import Family
 from bertcli.models.roberta import FINE_TUNED, LM_HEAD, MaskedLM
-from bertcli.network import Module, parameter, part, parts, rotary, setting
+from bertcli.network import rotary
 from bertcli.network.encoder import FeedForward
 from bertcli.network.heads import FirstTokenClassifier, Pooler, TokenClassifier
+from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import drop_masks, embed
 from bertcli.network.rotary import Attention, NewNorm, NormedNetwork
 

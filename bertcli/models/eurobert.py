@@ -5,11 +5,12 @@ feed-forward layers, no biases, and in the larger models fewer heads of keys tha
 from typing import Any, ClassVar
 
 from bertcli.engine.seam import Array
-from bertcli.models import Family, layer_names
 from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, theta
+from bertcli.models.registry import Family, layer_names
 from bertcli.models.static import Embeddings
-from bertcli.network import Module, fixed, heads, parameter, part, parts, rotary, setting
+from bertcli.network import heads, rotary
 from bertcli.network.heads import TokenClassifier
+from bertcli.network.module import Module, fixed, parameter, part, parts, setting
 from bertcli.network.ops import linear
 from bertcli.network.rotary import Attention, Gated, NormedNetwork, RMSNorm
 

@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers
-from bertcli.models import Family, eurobert, layer_names, static
+from bertcli.models import eurobert, static
 from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, number, theta
-from bertcli.network import fixed, part, parts, rotary, setting
+from bertcli.models.registry import Family, layer_names
+from bertcli.network import rotary
 from bertcli.network.encoder import Linear
 from bertcli.network.heads import LinearPrediction
+from bertcli.network.module import fixed, part, parts, setting
 from bertcli.network.ops import add, rms_norm, scale
 from bertcli.network.rotary import Gated, NormedNetwork
 

@@ -2,12 +2,12 @@
 
 from typing import Any, ClassVar
 
-from bertcli.models import Family, layer_names
 from bertcli.models.bert import EMBEDDINGS, POOLER
 from bertcli.models.config import OneRopeConfig, choice, count, number, theta
 from bertcli.models.nomic_bert import Encoder, NomicBert
+from bertcli.models.registry import Family, layer_names
 from bertcli.models.roberta import LM_HEAD, MaskedLM
-from bertcli.network import part
+from bertcli.network.module import part
 
 
 class Gte(NomicBert):

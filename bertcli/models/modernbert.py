@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
-from bertcli.models import Family
 from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, theta
-from bertcli.network import Module, parameter, part, parts, rotary, setting
+from bertcli.models.registry import Family
+from bertcli.network import rotary
 from bertcli.network.encoder import Linear
+from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import embed, linear
 from bertcli.network.rotary import Attention, Gated, NewNorm, NormedNetwork
 

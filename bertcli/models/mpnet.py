@@ -4,13 +4,15 @@ from typing import ClassVar
 
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.engine.seam import Array, Integers
-from bertcli.models import Family, distilbert
+from bertcli.models import distilbert
 from bertcli.models.bert import EMBEDDINGS, LAYER, POOLER
 from bertcli.models.config import count
+from bertcli.models.registry import Family
 from bertcli.models.roberta import FINE_TUNED, LM_HEAD, MaskedLM, RobertaConfig
-from bertcli.network import encoder, fixed, parameter, part, parts
+from bertcli.network import encoder
 from bertcli.network.encoder import aligned
 from bertcli.network.heads import Classifier, FirstTokenClassifier, Network, Pooler, TokenClassifier
+from bertcli.network.module import fixed, parameter, part, parts
 from bertcli.network.ops import add, add_bias, embed, embed_counted, relative_bias
 
 

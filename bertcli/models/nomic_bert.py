@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 from bertcli.engine.packing import Packed
 from bertcli.engine.positions import Rates, dynamic_rates
 from bertcli.engine.seam import Array, Integers
-from bertcli.models import Family, layer_names
 from bertcli.models.bert import EMBEDDINGS, MLM, POOLER
 from bertcli.models.config import OneRopeConfig, activation, choice, count, number, renamed, theta
-from bertcli.network import Module, encoder, parameter, part, parts, rotary
+from bertcli.models.registry import Family, layer_names
+from bertcli.network import encoder, rotary
 from bertcli.network.encoder import LayerNorm
 from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
+from bertcli.network.module import Module, parameter, part, parts
 from bertcli.network.ops import add, embed
 from bertcli.network.rotary import Attention, Gated
 

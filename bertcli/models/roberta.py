@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
-from bertcli.models import Family
 from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, POOLER, BertConfig
 from bertcli.models.config import count
-from bertcli.network import encoder, fixed, heads, part, setting
+from bertcli.models.registry import Family
+from bertcli.network import encoder, heads
 from bertcli.network.encoder import Encoder
 from bertcli.network.heads import Classifier, FirstTokenClassifier, Network, Pooler, TokenClassifier
+from bertcli.network.module import fixed, part, setting
 from bertcli.network.ops import add, add_row, embed, embed_counted
 
 

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers
-from bertcli.models import Family
 from bertcli.models.config import Config, count, renamed
-from bertcli.network import Module, parameter, part
+from bertcli.models.registry import Family
 from bertcli.network.heads import Network
+from bertcli.network.module import Module, parameter, part
 from bertcli.network.ops import embed, gather
 
 

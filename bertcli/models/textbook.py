@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, divided
-from bertcli.models import Family
 from bertcli.models.bert import BertConfig
 from bertcli.models.config import activation, eps
-from bertcli.network import Module, parameter, part, parts
+from bertcli.models.registry import Family
 from bertcli.network.encoder import Layers
 from bertcli.network.heads import Network
+from bertcli.network.module import Module, parameter, part, parts
 from bertcli.network.ops import (
     add,
     attend,

@@ -5,8 +5,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers
-from bertcli.network import Module, fixed, optional_parts, parameter, part, setting
 from bertcli.network.encoder import LayerNorm, Linear
+from bertcli.network.module import Module, fixed, optional_parts, parameter, part, setting
 from bertcli.network.ops import gather, linear
 
 OF_TOKENS = frozenset({"mlm", "token_classifier", "qa", "rtd"})  # heads with an output for every token

@@ -10,9 +10,10 @@ from typing import Any
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.engine.positions import Rates
 from bertcli.engine.seam import Array, Integers, untraced
-from bertcli.network import Module, encoder, parameter, part, setting
+from bertcli.network import encoder
 from bertcli.network.encoder import LayerNorm, Linear, aligned
 from bertcli.network.heads import Network
+from bertcli.network.module import Module, parameter, part, setting
 from bertcli.network.ops import (
     add,
     attend,

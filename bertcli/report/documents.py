@@ -9,7 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertcli.report import Column, TableFormat, as_json, folded, print_table, table_lines, terminal_width, visible
+from bertcli.report.terminal import (
+    Column,
+    TableFormat,
+    as_json,
+    folded,
+    print_table,
+    table_lines,
+    terminal_width,
+    visible,
+)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from bertcli.report import Column, Mark, visible
 from bertcli.report.documents import Document
+from bertcli.report.terminal import Column, Mark, visible
 
 
 class Markup(str):

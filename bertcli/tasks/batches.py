@@ -15,7 +15,7 @@ from bertcli.engine.packing import LEAST_TOKENS, Packed, Sentence, pack
 from bertcli.engine.seam import Array, Integers
 from bertcli.engine.threads import each_or_whole, thread_count
 from bertcli.errors import BertcliError, damaged
-from bertcli.models import family
+from bertcli.models.registry import family
 from bertcli.network.heads import OF_TOKENS
 from bertcli.opened import Opened
 from bertcli.order import ROUNDING, best_first

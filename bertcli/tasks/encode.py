@@ -16,7 +16,7 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers
 from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text, Values, from_values
-from bertcli.models import family
+from bertcli.models.registry import family
 from bertcli.opened import Opened
 from bertcli.tasks import Encode
 from bertcli.tasks.batches import check_finite, check_head, hidden_states, in_packed_batches

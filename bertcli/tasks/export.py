@@ -16,19 +16,19 @@ import numpy as np
 from bertcli import tasks
 from bertcli.checkpoint.folders import has_tokenizer
 from bertcli.checkpoint.sentence import network_place
-from bertcli.engine.onnx import file as onnx_file
-from bertcli.engine.onnx import rules
-from bertcli.engine.onnx.graph import IDS, MASK, SEGMENTS, Tensor
-from bertcli.engine.onnx.session import Session, installed, require
 from bertcli.engine.packing import Packed, pack_padded
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
-from bertcli.files import check_output
+from bertcli.files.formats import check_output
 from bertcli.files.shards import writing
-from bertcli.network.exporter import HIDDEN, Exporter, exporter_of
 from bertcli.network.ops import gather
+from bertcli.onnx import file as onnx_file
+from bertcli.onnx import rules
+from bertcli.onnx.exporter import HIDDEN, Exporter, exporter_of
+from bertcli.onnx.graph import IDS, MASK, SEGMENTS, Tensor
+from bertcli.onnx.session import Session, installed, require
 from bertcli.opened import Opened
-from bertcli.report import visible
+from bertcli.report.terminal import visible
 from bertcli.tasks import Encode
 from bertcli.tasks.encode import SMALLEST_LENGTH, Plan, pool
 

@@ -17,7 +17,7 @@ from bertcli.checkpoint.late import Role
 from bertcli.engine.packing import pack
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
-from bertcli.models import family
+from bertcli.models.registry import family
 from bertcli.opened import Opened
 from bertcli.tasks.batches import Numbers, check_finite, hidden_states, in_micro_batches
 from bertcli.tokens import Tokens

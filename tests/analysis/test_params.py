@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import bertcli
 from bertcli.analysis.params import Row
 from bertcli.errors import BertcliError
-from bertcli.models import family
 from bertcli.models.bert import BertConfig
+from bertcli.models.registry import family
 
 # Checked against PyTorch: encoder + pooler, + MLM without pooler, + MLM + NSP, classification with two labels.
 TOTALS: dict[str, tuple[int | None, ...]] = {

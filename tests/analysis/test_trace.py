@@ -21,9 +21,10 @@ from bertcli.analysis.trace.recorder import run_shapes
 from bertcli.engine.packing import Packed, pack_padded
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.models import family, variants
 from bertcli.models.bert import BertConfig
-from bertcli.network import Module, Parameter, encoder, ops, parameters, walk
+from bertcli.models.registry import family, variants
+from bertcli.network import encoder, ops
+from bertcli.network.module import Module, Parameter, parameters, walk
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 FLOPS = json.loads((REFERENCE / "flops.json").read_text(encoding="utf-8"))

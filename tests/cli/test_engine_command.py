@@ -11,8 +11,8 @@ from conftest import Made
 from helpers.crashes import crashing
 from helpers.terminal import bertcli
 
-from bertcli.engine.onnx import session as kept
 from bertcli.files import shards
+from bertcli.onnx import session as kept
 
 TEXTS = "\n".join(["the cat sat on a mat", "tea", "", "a mat and the cat and hot tea"] * 6) + "\n"
 
@@ -85,7 +85,7 @@ def test_engine_command_refuses_what_no_engine_has() -> None:
 
 
 def test_engine_command_without_the_extra_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertcli.engine.onnx.session.installed", lambda package: False)
+    monkeypatch.setattr("bertcli.onnx.session.installed", lambda package: False)
     assert bertcli("classify", "a", "--engine", "onnx").error == (
         "Error: This needs onnx and onnxruntime: pip install 'bertcli[onnx]'."
     )

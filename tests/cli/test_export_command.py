@@ -12,7 +12,7 @@ from conftest import Made
 from helpers.checkpoints import Sentence
 from helpers.terminal import bertcli
 
-from bertcli.engine.onnx import session as kept
+from bertcli.onnx import session as kept
 
 MAIN = """
 import resource, sys
@@ -161,7 +161,7 @@ def test_export_command_without_room_keeps_what_was_there(
 
 
 def test_export_command_without_the_extra_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertcli.engine.onnx.session.installed", lambda package: False)
+    monkeypatch.setattr("bertcli.onnx.session.installed", lambda package: False)
     error = bertcli("export", tmp_path / "m.onnx", "--no-check").error
     assert error == "Error: This needs onnx: pip install 'bertcli[onnx]'."
     assert bertcli("export", tmp_path / "m.onnx", "--int8", "--no-check").error == (

@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 
 import bertcli
 from bertcli.cli.app import application
-from bertcli.report import folded
+from bertcli.report.terminal import folded
 
 FORMATS = ("table", "json", "csv", "markdown")
 

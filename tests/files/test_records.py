@@ -12,7 +12,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.forms import TableForm, record_output
 from bertcli.files.records import Table
 from bertcli.files.shards import Shards
-from bertcli.report import Column, as_json
+from bertcli.report.terminal import Column, as_json
 
 RECORDS: list[dict[str, Any]] = [{"text": "é\n"}, {"text": "b", "score": 1e-7}, {"text": None}]
 

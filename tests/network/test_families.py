@@ -13,8 +13,8 @@ import bertcli
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.network import parameters
 from bertcli.network.heads import outputs
+from bertcli.network.module import parameters
 
 RECORDED = Path(__file__).parents[1] / "reference" / "families"
 

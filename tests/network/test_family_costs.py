@@ -10,7 +10,7 @@ import pytest
 import bertcli
 from bertcli.analysis.trace.recorder import run_shapes
 from bertcli.model import Model
-from bertcli.models import family, variants
+from bertcli.models.registry import family, variants
 
 CASES = json.loads((Path(__file__).parents[1] / "reference" / "family_costs.json").read_text(encoding="utf-8"))
 

@@ -8,8 +8,8 @@ import pytest
 
 import bertcli
 from bertcli.engine.seam import Module, Op, Signature, watched, watching
-from bertcli.network import Parameter, parameters, walk
 from bertcli.network.encoder import EncoderLayer, FeedForward
+from bertcli.network.module import Parameter, parameters, walk
 from bertcli.network.ops import linear, scores
 
 

@@ -12,7 +12,7 @@ from bertcli.engine.packing import Packed, pack_padded
 from bertcli.functional import feed_forward, gelu, layer_norm, masked_lm_loss, scaled_dot_product_attention, softmax
 from bertcli.model import Model
 from bertcli.models.textbook import TextbookConfig
-from bertcli.network import parameters
+from bertcli.network.module import parameters
 
 Numbers = NDArray[np.float64]
 IDS = [3, 17, 4, 9, 9, 1]

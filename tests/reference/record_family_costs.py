@@ -20,7 +20,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
 from helpers.family_checkpoints import FAMILIES, architecture  # noqa: E402
 
-from bertcli.models import variants  # noqa: E402
+from bertcli.models.registry import variants  # noqa: E402
 
 UNCOUNTED = (
     ("modernbert", "multiple_choice"),  # its code looks at numbers, which the meta device does not have

@@ -12,8 +12,8 @@ import pytest
 from conftest import Made
 from helpers.terminal import bertcli
 
-from bertcli.report import as_json, visible
 from bertcli.report.progress import progress
+from bertcli.report.terminal import as_json, visible
 
 BIDI = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 OBEYED = [

@@ -20,11 +20,11 @@ from reference.cases import network_cases
 from reference.family_cases import CASES as FAMILIES
 
 import bertcli
-from bertcli.engine.onnx import file as onnx_file
 from bertcli.engine.packing import pack_padded
 from bertcli.errors import BertcliError
 from bertcli.models.textbook import TextbookConfig
-from bertcli.network import parameters
+from bertcli.network.module import parameters
+from bertcli.onnx import file as onnx_file
 from bertcli.tasks import Export, Pooling
 from bertcli.tasks import export as exporting
 from bertcli.tasks.export import Exported, export_file, export_folder
@@ -359,7 +359,7 @@ def test_export_refuses_what_cannot_be(made: Made, tmp_path: Path, monkeypatch: 
         export_file(bertcli.variant("tiny"), tmp_path / "m.onnx", Export())
     with pytest.raises(BertcliError, match=r"there is no folder .*nowhere\."):
         export_file(model, tmp_path / "nowhere" / "m.onnx", Export())
-    monkeypatch.setattr("bertcli.engine.onnx.session.installed", lambda package: False)
+    monkeypatch.setattr("bertcli.onnx.session.installed", lambda package: False)
     with pytest.raises(BertcliError, match=r"This needs onnx: pip install 'bertcli\[onnx\]'"):
         export_file(model, tmp_path / "m.onnx", Export(check=False))
 

@@ -13,9 +13,9 @@ from helpers.family_checkpoints import make_family
 from reference.family_cases import CASES
 
 import bertcli
-from bertcli.engine.onnx import session as kept
 from bertcli.errors import BertcliError
 from bertcli.model import Model
+from bertcli.onnx import session as kept
 from bertcli.opened import Engine
 from bertcli.tasks import Pooling
 
@@ -161,6 +161,6 @@ def test_onnx_engine_refuses(made: Made, options: dict[str, str], message: str) 
 
 
 def test_onnx_engine_without_the_extra(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertcli.engine.onnx.session.installed", lambda package: False)
+    monkeypatch.setattr("bertcli.onnx.session.installed", lambda package: False)
     with pytest.raises(BertcliError, match=r"This needs onnx and onnxruntime: pip install 'bertcli\[onnx\]'"):
         bertcli.load(made(), engine="onnx")

@@ -4,8 +4,8 @@ from pathlib import PurePath
 from typing import Any
 
 from bertcli.analysis.params.summary import Row, Summary, layer_title, memory_lines, size_in_bytes
-from bertcli.report import Column
 from bertcli.report.documents import Document
+from bertcli.report.terminal import Column
 
 SHORT = 16  # longest model name used as a column heading
 

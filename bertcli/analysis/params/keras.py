@@ -6,7 +6,7 @@ Only words: counts come from the parameters at that place, shapes from its outpu
 from bertcli.analysis.params.summary import IDS, Flow, RowPlan, Shape, nearest
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.network import parameters
+from bertcli.network.module import parameters
 
 # Name, type, place, connected to. A row exists if its place is in the tree, and of rows with one name the first that
 # does; behind `=` is what it owns the parameters of, by itself the place. A layer's names are appended to `Encoder-1`;

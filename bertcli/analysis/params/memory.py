@@ -10,8 +10,8 @@ from bertcli.engine.seam import watching
 from bertcli.engine.threads import thread_count
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.model import Model
-from bertcli.network import parameters, twins
 from bertcli.network.heads import outputs
+from bertcli.network.module import parameters, twins
 
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}  # bytes of a number
 ATTENTION_NDIM = 4  # axes of what attention computes for each head of each sentence

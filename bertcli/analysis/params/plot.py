@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from bertcli.analysis.params.summary import Row, Summary, is_within
 from bertcli.errors import BertcliError
-from bertcli.files import check_output
+from bertcli.files.formats import check_output
 from bertcli.files.shards import save
-from bertcli.report import visible
+from bertcli.report.terminal import visible
 
 INDENT = "    "
 

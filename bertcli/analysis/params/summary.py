@@ -15,10 +15,10 @@ from bertcli.analysis.params.formula import expanded, factored, sum_of, with_num
 from bertcli.engine.seam import Axes, Module, Traced, Weight, extent, watching
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.model import Model
-from bertcli.network import Parameter, parameters, twins, walk
 from bertcli.network.heads import TITLES, outputs
-from bertcli.report import Column
+from bertcli.network.module import Parameter, parameters, twins, walk
 from bertcli.report.documents import ByName, Document, View
+from bertcli.report.terminal import Column
 
 if TYPE_CHECKING:
     from bertcli.analysis.params.memory import Memory

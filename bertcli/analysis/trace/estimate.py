@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from bertcli.analysis.trace.steps import ITEM, Account, Estimate, Rates, Step, folded
 from bertcli.errors import BertcliError
-from bertcli.report import Column
 from bertcli.report.page import Markup, element, page, table
+from bertcli.report.terminal import Column
 
 CALL = 40e-6  # seconds, measured
 WIDTH, HEIGHT, MARGIN = 720, 420, 56  # of the picture, in its own units

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from bertcli.engine.kernels import ACTIVATIONS
-from bertcli.network import Module
+from bertcli.network.module import Module
 
 StepKey = tuple[type[Module] | None, str, str]  # class, field, op
 
@@ -31,7 +31,7 @@ def words_for(places: Iterable[StepKey], arguments: Mapping[str, Any], part: str
     the class it derives from is called.
     """
     for kind, field, op in places:
-        classes = [("network", "")] if kind is None else [(base.__module__, base.__qualname__) for base in kind.__mro__]
+        classes = [("module", "")] if kind is None else [(base.__module__, base.__qualname__) for base in kind.__mro__]
         entries = (_words(module).get((name, field, op)) for module, name in classes)
         words = next(filter(None, entries), None)
         if words is not None:
@@ -66,7 +66,7 @@ HEADS = {
 # By the file of a class: groups, and below each: class.field op | operation | operands -> result. A family's words are
 # WORDS in its own file.
 TABLES = {
-    "network": """
+    "module": """
 Pooler
    gather                             | a) first token         | Encoder output, [CLS] row -> [CLS] vector
 Head

@@ -19,8 +19,8 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
 from bertcli.network.heads import Outputs
-from bertcli.report import visible
 from bertcli.report.page import Markup, element, page
+from bertcli.report.terminal import visible
 
 if TYPE_CHECKING:
     from bertcli.analysis.trace.recorder import Inputs, Trace

@@ -16,9 +16,9 @@ from bertcli.engine.seam import Array, Integers, Module, Op, Traced, Weight, nam
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.errors import BertcliError
 from bertcli.model import Model, expect_model
-from bertcli.network import twins
 from bertcli.network.heads import outputs
-from bertcli.report import terminal_width
+from bertcli.network.module import twins
+from bertcli.report.terminal import terminal_width
 
 Keep = Callable[[str], bool]
 

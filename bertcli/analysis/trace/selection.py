@@ -16,7 +16,7 @@ import numpy as np
 from bertcli.analysis.trace.steps import Step
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
-from bertcli.network import parameters
+from bertcli.network.module import parameters
 
 if TYPE_CHECKING:
     from bertcli.analysis.trace.recorder import Trace

@@ -14,8 +14,8 @@ import numpy as np
 
 from bertcli.engine.seam import BATCH, ONE, Array, Axes, Signature, extent
 from bertcli.files.records import cell
-from bertcli.report import BESIDE, Column
 from bertcli.report.documents import ByName, Document, Documented
+from bertcli.report.terminal import BESIDE, Column
 
 ITEM = np.dtype(np.float32).itemsize
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertcli.engine.onnx import session as kept
-from bertcli.engine.onnx.session import cache_folder, cache_size, key_of, open_cached
 from bertcli.errors import BertcliError
+from bertcli.onnx import session as kept
+from bertcli.onnx.session import cache_folder, cache_size, key_of, open_cached
 
 WEIGHTS = {"a": np.ones((2, 3), np.float32), "b": np.zeros(4, np.float32)}
 

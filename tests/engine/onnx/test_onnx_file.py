@@ -8,9 +8,9 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 import bertcli
-from bertcli.engine.onnx import file as onnx_file
-from bertcli.engine.onnx.graph import FLOAT, IDS, Dim, Graph, Tensor
-from bertcli.engine.onnx.session import Session
+from bertcli.onnx import file as onnx_file
+from bertcli.onnx.graph import FLOAT, IDS, Dim, Graph, Tensor
+from bertcli.onnx.session import Session
 
 TABLE = (np.arange(15) / 8).astype(np.float32).reshape(5, 3)  # exact in float16
 WEIGHT = (np.arange(12) / 8).astype(np.float32).reshape(4, 3)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from bertcli.engine import kernels
-from bertcli.engine.onnx import rules
-from bertcli.engine.onnx.graph import Graph
 from bertcli.engine.seam import Op
 from bertcli.network import ops
+from bertcli.onnx import rules
+from bertcli.onnx.graph import Graph
 
 OPS: list[Op[Any]] = [one for one in vars(ops).values() if isinstance(one, Op)]
 

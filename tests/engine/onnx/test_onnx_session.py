@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.engine.onnx import session
-from bertcli.engine.onnx.session import MOST_PADDING, MOST_TOKENS, Session, alike, available_devices, check_device
 from bertcli.errors import BertcliError
+from bertcli.onnx import session
+from bertcli.onnx.session import MOST_PADDING, MOST_TOKENS, Session, alike, available_devices, check_device
 
 LENGTHS = st.lists(st.integers(1, 600), min_size=1, max_size=60)
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bertcli.engine.onnx.file import Export, check, write
-from bertcli.engine.onnx.graph import FLOAT, IDS, Graph
 from bertcli.engine.seam import Traced, divided, named_axes
-from bertcli.network.exporter import BATCH, SEQUENCE, Exporter
+from bertcli.onnx.exporter import BATCH, SEQUENCE, Exporter
+from bertcli.onnx.file import Export, check, write
+from bertcli.onnx.graph import FLOAT, IDS, Graph
 
 HEADS, SIZE = 2, 4
 WIDTH = HEADS * SIZE

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 
-import bertcli
-from bertcli.engine.onnx.graph import FLOAT, FLOAT16, INPUTS, INT64, Graph, Node, Tensor
-from bertcli.engine.onnx.session import runtime
+from bertcli._version import __version__
 from bertcli.engine.seam import Array
+from bertcli.onnx.graph import FLOAT, FLOAT16, INPUTS, INT64, Graph, Node, Tensor
+from bertcli.onnx.session import runtime
 
 if TYPE_CHECKING:
     import onnx
@@ -203,7 +203,7 @@ def _without_weights(export: Export) -> "onnx.ModelProto":
         opset_imports=[opset],
         ir_version=helper.find_min_ir_version_for([opset]),
         producer_name=PRODUCER,
-        producer_version=bertcli.__version__,
+        producer_version=__version__,
     )
     helper.set_model_props(model, dict(export.metadata))
     return model

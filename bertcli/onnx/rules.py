@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.engine.onnx.graph import FLOAT, IDS, INT64, MASK, Dim, Graph, Tensor
 from bertcli.engine.positions import FARTHEST, bucket, log_bucket
 from bertcli.errors import BertcliError
+from bertcli.onnx.graph import FLOAT, IDS, INT64, MASK, Dim, Graph, Tensor
 
 FIRST, OFFSETS = "first", "offsets"  # in place of tensors: where sentences begin, without and with the end of the last
 LEAST = float(np.finfo(np.float32).min)  # added to what is to have no weight: with -inf, padding alone would give NaN

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-import bertcli
-from bertcli.engine.onnx import file as onnx_file
-from bertcli.engine.onnx import rules
-from bertcli.engine.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Tensor
-from bertcli.engine.onnx.session import Session, check_device, key_of, open_cached, require, runtime
+from bertcli._version import __version__
 from bertcli.engine.packing import Packed, pack_padded
 from bertcli.engine.seam import Array, Axes, Traced, View, Weight, named_axes, watching
 from bertcli.engine.tracer import Ran, Tracer, argument_names
-from bertcli.network import Module, Parameter, parameters, twins
 from bertcli.network.heads import Network
+from bertcli.network.module import Module, Parameter, parameters, twins
+from bertcli.onnx import file as onnx_file
+from bertcli.onnx import rules
+from bertcli.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Tensor
+from bertcli.onnx.session import Session, check_device, key_of, open_cached, require, runtime
 
 logger = logging.getLogger("bertcli")
 
@@ -154,7 +154,7 @@ def open_session(network: Network, folder: Path, settings: object, precision: st
     weights = {
         weight.path: weight.array for weight in parameters(network) if weight.path.split(".")[0] not in network.heads
     }
-    key = key_of(weights, settings, bertcli.__version__, runtime().__version__, OPSET)
+    key = key_of(weights, settings, __version__, runtime().__version__, OPSET)
     model = key_of({}, str(folder), precision)
     if precision == "int8":
         logger.info(onnx_file.MEASURED)

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.engine.onnx.graph import IDS, INPUTS, MASK, SEGMENTS
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers
 from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError, first_line, shown
+from bertcli.onnx.graph import IDS, INPUTS, MASK, SEGMENTS
 
 # The provider of each device, and the package that has it.
 DEVICES = {

@@ -1,0 +1,164 @@
+"""The families that run: which of them a config.json is about, and a variant is of.
+
+This folder has a file for each. They are imported one after the other until one says that it is the one asked for; no
+list of them is kept anywhere.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, NamedTuple
+
+from bertcli.errors import BertcliError, nearest, shown
+from bertcli.models.config import Config, texts
+from bertcli.network.heads import Network
+from bertcli.network.module import optional_parts
+
+ARCHITECTURES = {  # how the names of transformers' classes with a head end
+    "pooler": ("Model",), "mlm": ("ForMaskedLM", "ForPreTraining"), "rtd": ("ForPreTraining",),
+    "nsp": ("ForPreTraining", "ForNextSentencePrediction"), "sop": ("ForPreTraining",),
+    "classifier": ("ForSequenceClassification",), "token_classifier": ("ForTokenClassification",),
+    "multiple_choice": ("ForMultipleChoice",), "qa": ("ForQuestionAnswering",),
+}  # fmt: skip
+
+
+class TensorPart(NamedTuple):
+    """A tensor's name, without prefix, and which of its equal parts, along the first axis, a parameter is."""
+
+    name: str
+    number: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family: its modules, one configuration, and one table of names (none: it is in no files)."""
+
+    types: Mapping[str, str]  # every model_type in config.json, and how the names of its classes begin
+    config: type[Config]
+    network: type[Network]
+    prefixes: tuple[str, ...]  # of the tensors of the base model; one that is saved alone lacks it
+    names: tuple[tuple[str, ...], ...]  # pattern of our path, names in files (`[1/3]`: the second third of it)
+    variants: Mapping[str, Config]
+    base_pooler: bool = True  # whether a model that is built without a head has the pooler, if there is one
+    unread: tuple[str, ...] = ()  # how names of tensors begin that nothing here reads
+    hints: Mapping[str, str] = field(default_factory=dict)  # of a head that is missing, what to do
+    masks_embeddings: bool = False  # whether a token that is not attended to has no embedding in transformers
+    prompts: tuple[str, ...] = ()  # of sentence models, whose folders may not say so
+
+    def places(self, path: str) -> list[TensorPart]:
+        """Where files may hold the parameter at a path of the network, by what they call it."""
+        for pattern, *names in self.names:
+            match = re.fullmatch(pattern, path)
+            if match:
+                return [_place(match.expand(name)) for name in names]
+        return []
+
+    def begins(self, head: str) -> str | None:
+        """How names in files begin for a head's own first layer; None for a head that is in no files."""
+        for layer in ("transform", "dense", "output"):
+            for place in self.places(f"{head}.{layer}.weight"):
+                return place.name.removesuffix("weight")
+        return next((place.name for own in ("bias", "decoder") for place in self.places(f"{head}.{own}")), None)
+
+    def prefix_in(self, names: Collection[str]) -> str:
+        """The prefix of the base model's tensors in a file with these names; "" without one."""
+        return next((prefix for prefix in self.prefixes if any(name.startswith(prefix) for name in names)), "")
+
+    @cached_property
+    def head_names(self) -> tuple[str, ...]:
+        """The heads that models of this family may have."""
+        return optional_parts(self.network)
+
+
+def layer_names(table: str, *stems: str) -> tuple[tuple[str, ...], ...]:
+    """`Family.names` for what every layer has: a line is our path and, for each stem of layers, its name in files."""
+    rows = []
+    for ours, *theirs in map(str.split, filter(None, table.splitlines())):
+        names = [(stem, *name.partition("[")) for stem, name in zip(stems, theirs, strict=True)]
+        pattern = rf"encoder\.layers\.(\d+)\.{re.escape(ours)}\.(\w+)"
+        rows.append((pattern, *(rf"{stem}.\1.{name}.\2{bracket}{part}" for stem, name, bracket, part in names)))
+    return tuple(rows)
+
+
+def _place(name: str) -> TensorPart:
+    name, _, part = name.removesuffix("]").partition("[")
+    return TensorPart(name, *map(int, part.split("/"))) if part else TensorPart(name)
+
+
+def families(likely: str = "bert") -> Iterator[Family]:
+    """Every family; the likely file first, then BERT's. A file is imported when it is its turn."""
+    names = [module.name for module in iter_modules([str(Path(__file__).parent)])]
+    for name in sorted(names, key=lambda name: (name != likely, name != "bert", name)):
+        member = getattr(import_module(f"{__package__}.{name}"), "FAMILY", None)
+        if member is not None:
+            yield member
+
+
+def family(model_type: str) -> Family:
+    """The family of a model_type; BertcliError for one that does not run."""
+    for member in families(str(model_type).replace("-", "_")):
+        if isinstance(model_type, str) and model_type in member.types:
+            return member
+    types = ", ".join(name for member in families() if member.names for name in member.types)
+    raise BertcliError(f"bertcli does not run models of type {shown(model_type)}; it runs {types}.")
+
+
+def parse_config(data: Mapping[str, Any]) -> Config:
+    """The configuration from config.json's own keys; BertcliError for what does not run, or makes no sense."""
+    model_type = _model_type(data)
+    return family(model_type).config.parse({**data, "model_type": model_type})
+
+
+def _model_type(data: Mapping[str, Any]) -> Any:
+    """What config.json calls its model, or what the names of its classes say; BERT's oldest files have neither."""
+    model_type, classes = data.get("model_type"), texts(data, "architectures")
+    if model_type is not None or not classes:
+        return "bert" if model_type is None else model_type
+    starts = {start: model_type for member in families() for model_type, start in member.types.items()}
+    matching = [start for start in starts if any(name.startswith(start) for name in classes)]
+    return starts[max(matching, key=len)] if matching else classes[0]
+
+
+def variants() -> dict[str, Config]:
+    """Every published size by its name."""
+    return {name: config for member in families() for name, config in member.variants.items()}
+
+
+def variant_config(name: str) -> Config:
+    """The configuration of a published size by its name."""
+    config = next((member.variants[name] for member in families() if name in member.variants), None)
+    if config is None:
+        raise BertcliError(f"There is no variant {shown(name)}. {nearest(name, variants())}")
+    return config
+
+
+def named_heads(config: Config, member: Family) -> tuple[str, ...]:
+    """The heads of the classes that config.json names, with the pooler where they read it."""
+    classes = config.architectures
+    heads = [head for head in member.head_names if any(name.endswith(ARCHITECTURES[head]) for name in classes)]
+    if {"rtd", "mlm"} <= {*heads}:  # a class for pre-training that tells replaced tokens predicts none
+        heads.remove("mlm")
+    if "pooler" in heads and not member.base_pooler:
+        heads.remove("pooler")
+    return parse_heads(heads, member) if heads else ()
+
+
+def parse_heads(heads: str | tuple[str, ...] | list[str], member: Family) -> tuple[str, ...]:
+    """Heads from a list or from "mlm,nsp" or "none", in the family's order, with the pooler where they read it."""
+    names = [name.strip() for name in heads.split(",")] if isinstance(heads, str) else list(heads)
+    if names == ["none"]:
+        return ()
+    title, choices = member.config.title, ", ".join(member.head_names)
+    for name in names:
+        if not choices:
+            raise BertcliError(f"There is no head '{name}': {title} has none, so leave out the heads.")
+        if name not in member.head_names:
+            raise BertcliError(f"There is no head '{name}'; choose from {choices} (the heads of {title}), or none.")
+    if member.network.pooled & {*names}:
+        names.append("pooler")
+    return tuple(name for name in member.head_names if name in names)
