@@ -106,9 +106,9 @@ class InputOptions:
         "repeat for more files, or give a quoted pattern ('parts/*.jsonl'); - is standard input.",
         "-i", "--input", panel="Input",
     )  # fmt: skip
-    format_in: Literal["txt", "jsonl", "csv", "tsv"] = option(
+    format_in: Literal["txt", "jsonl", "csv", "tsv", "fasta"] = option(
         "txt", "FORMAT",
-        "What standard input holds: txt (default), one text per line; jsonl, csv or tsv, with --column.",
+        "What standard input holds: txt (default), one text per line; jsonl, csv or tsv, with --column; or fasta.",
         panel="Input",
     )  # fmt: skip
     column: str | None = option(None, "NAME", "The field that holds the text. (default: text)", panel="Input")

@@ -56,8 +56,8 @@ class LineFile:
 
     def waiting(self) -> bool:
         """True when the writer has paused, so the reader can use the time to compute."""
-        if self._ready or self._stream is None or not _may_pause(self._stream):
-            return False
+        if self._ready or self._stream is None or self._stream.closed or not _may_pause(self._stream):
+            return False  # closed: the last sequence of a FASTA file is a text only once the file has ended
         try:
             return not select.select([self._stream], [], [], PAUSE)[0]
         except (OSError, ValueError):  # pipes cannot be polled here, or not with so high a file descriptor

@@ -20,6 +20,7 @@ CONTENT = {
     "csv": "id,text\n" + "".join(f"{i},{word}\n" for i, word in enumerate(WORDS)),
     "tsv": "id\ttext\n" + "".join(f"{i}\t{word}\n" for i, word in enumerate(WORDS)),
 }
+SEQUENCES = ">p1 first\nMKTAY\nIAKQR\n>p2\nMEKV\n"
 
 
 @pytest.mark.parametrize("name", ["t.md", "t.json", "t.gz", "t.md.gz", "t.txt.bz2"])
@@ -119,3 +120,15 @@ def test_inputs_from_a_pipe_have_the_fields_that_are_asked_for(ending: str, made
     assert bertcli("tokenize", *how, "tea").status == 2
     assert bertcli("tokenize", "-i", "some.csv", *how).status == 2
     assert bertcli("tokenize", "--column", "body", stdin=content).status == 2
+
+
+def test_inputs_of_a_command_may_be_sequences(tmp_path: Path) -> None:
+    for name in ("p.fasta", "p.fa"):
+        (tmp_path / name).write_text(SEQUENCES, encoding="utf-8")
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(SEQUENCES.encode()))
+    wanted = [("p1", "MKTAYIAKQR"), ("p2", "MEKV")]
+    for source in ("p.fasta", "p.fa", "p.fasta.gz", "p.fa.gz"):
+        result = bertcli("encode", "-i", tmp_path / source, "--format", "jsonl")
+        assert [(record["id"], record["text"]) for record in result.records] == wanted
+    piped = bertcli("encode", "--format-in", "fasta", "--format", "jsonl", stdin=SEQUENCES)
+    assert [(record["id"], record["text"]) for record in piped.records] == wanted
