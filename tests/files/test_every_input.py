@@ -1,0 +1,128 @@
+"""Every form of input in every command that reads texts: each gives what the same texts give as arguments.
+
+The commands are those of the application, the forms those of `formats.py` and of --format-in: a new one of either kind
+fails here until it is listed.
+"""
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from conftest import Made
+from helpers.doors import choices, commands_with
+from helpers.terminal import bertcli
+from reference.task_cases import RANKER, READER, TAGGER
+
+from bertcli.files.formats import endings
+
+TEXTS = ("The [MASK] sat on the mat.", 'A "[MASK]" of tea, — 中国😀', "[MASK]")
+WORDS = ("king", "tea", "the")
+MASKED = {"head": "pretraining", "seed": 7}
+PACKED = (".txt", ".jsonl", ".csv", ".tsv", ".fasta", ".fa")
+FORMS = (*PACKED, *(f"{ending}.gz" for ending in PACKED), ".parquet")
+PIPES = ("txt", "jsonl", "csv", "tsv", "fasta")
+
+
+class Door(NamedTuple):
+    """How a command is called: with which checkpoint, what before its texts, what among its options, which texts.
+
+    column: the field that the command reads where nobody names one.
+    """
+
+    checkpoint: Mapping[str, Any] = MASKED
+    before: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    column: str = "text"
+    texts: tuple[str, ...] = TEXTS
+
+
+DOORS = {
+    "encode": Door(),
+    "classify": Door({"head": "classifier"}),
+    "fill-mask": Door(),
+    "score": Door(),
+    "tag": Door(TAGGER),
+    "answer": Door(READER, options=("--context", "The queen walked to the river."), column="question"),
+    "rank": Door(RANKER, before=("hot tea",)),
+    "tokenize": Door(),
+    "neighbors": Door(texts=WORDS),
+    "explain": Door({"head": "classifier"}),
+    "lens": Door(),
+    "heads": Door(),
+    "diff": Door(before=("OTHER",)),
+}
+
+
+def content(form: str, texts: tuple[str, ...], column: str) -> bytes:
+    """The texts as a file of this form holds them."""
+    if form == ".parquet":
+        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        stream = io.BytesIO()
+        parquet.write_table(arrow.table({"n": [1, 2, 3], column: texts}), stream)
+        return stream.getvalue()
+    if form.endswith(".gz"):
+        return gzip.compress(content(form.removesuffix(".gz"), texts, column))
+    if form == ".jsonl":
+        return "".join(json.dumps({"n": 1, column: text}) + "\n" for text in texts).encode()
+    if form in (".csv", ".tsv"):
+        table = io.StringIO()
+        rows = [("n", column), *((7, text) for text in texts)]
+        csv.writer(table, delimiter="," if form == ".csv" else "\t").writerows(rows)
+        return table.getvalue().encode()
+    if form in (".fasta", ".fa"):
+        return "".join(f">p{i} a protein\n{text}\n" for i, text in enumerate(texts)).encode()
+    assert form == ".txt"
+    return "".join(f"{text}\n" for text in texts).encode()
+
+
+def call(command: str, made: Made, *source: str | Path, stdin: bytes | None = None) -> Any:
+    """What a command makes of the texts of this source."""
+    door = DOORS[command]
+    model = str(made(**door.checkpoint))
+    other = str(made(**{**door.checkpoint, "seed": 8}))
+    before = [other if argument == "OTHER" else argument for argument in door.before]
+    given = [model, *before] if command == "diff" else ["-m", model, *before]
+    result = bertcli(command, *given, *source, *door.options, "--format", "json", stdin=stdin)
+    assert result.status == 0, result.err
+    return json.loads(result.out)
+
+
+def compare(found: Any, expected: Any, form: str) -> None:
+    """The same records; those of sequences may have the ids that stand in their headers."""
+    if isinstance(found, list) and "fa" in form:
+        ids = [record.pop("id", None) for record in found]
+        assert ids in ([None] * len(ids), [f"p{i}" for i in range(len(ids))])
+    assert found == expected
+
+
+def test_every_input_is_tested_in_every_command_that_has_it() -> None:
+    assert DOORS.keys() == commands_with("--input")
+    assert {form.removesuffix(".gz") for form in FORMS} == {*endings("texts")}
+    assert {pipe for command in DOORS for pipe in choices(command, "--format-in")} == {*PIPES}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("command", DOORS)
+def test_every_input_file_is_read(command: str, form: str, made: Made, tmp_path: Path) -> None:
+    door = DOORS[command]
+    file = tmp_path / f"input{form}"
+    file.write_bytes(content(form, door.texts, door.column))
+    compare(call(command, made, "-i", file), call(command, made, *door.texts), form)
+
+
+@pytest.mark.parametrize(
+    ("command", "pipe"),
+    [(command, pipe) for command in DOORS for pipe in (choices(command, "--format-in") or ("txt",))],
+)
+def test_every_input_pipe_is_read(command: str, pipe: str, made: Made) -> None:
+    door = DOORS[command]
+    how = () if pipe == "txt" else ("--format-in", pipe)
+    piped = content(f".{pipe}", door.texts, door.column)
+    expected = call(command, made, *door.texts)
+    for source in ((), ("-i", "-")):
+        compare(call(command, made, *source, *how, stdin=piped), expected, pipe)

@@ -1,0 +1,26 @@
+"""What the commands of the application take and give, asked of the application itself."""
+
+from typing import Any
+
+import typer
+
+from bertcli.cli.app import application
+
+
+def commands_with(option: str) -> set[str]:
+    """The names of the commands that have an option of this name."""
+    return {name for name, options in _options().items() if option in options}
+
+
+def choices(command: str, option: str) -> tuple[str, ...]:
+    """The words that an option of a command may be; none if there is no such option."""
+    found = _options()[command].get(option)
+    return tuple(found.type.choices) if found else ()
+
+
+def _options() -> dict[str, dict[str, Any]]:
+    group: Any = typer.main.get_command(application())
+    return {
+        name: {spelling: option for option in command.params for spelling in option.opts}
+        for name, command in group.commands.items()
+    }
