@@ -41,6 +41,14 @@ def test_a_router_encodes_documents(tmp_path: Path, path: str) -> None:
     assert "; the route for documents." in run("encode", "--sparse", "-m", folder, "tea").err
 
 
+def test_a_routers_queries_do_not_take_the_route_of_documents(tmp_path: Path) -> None:
+    folder = write_router(tmp_path / "model")
+    result = run("encode", "--sparse", "-m", folder, "--prompt-name", "query", "tea")
+    assert (result.status, result.out) == (1, "")
+    assert "reads queries by a route of their own, which bertcli does not run" in result.err
+    assert bertcli.load(folder).encode_sparse(["tea"], prompt_name="document")
+
+
 def test_modules_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     folder = write_cross_encoder(tmp_path / "a")
     (folder / "3_LayerNorm" / "config.json").write_text('{"dimension": 7}')
