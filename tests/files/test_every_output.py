@@ -1,0 +1,304 @@
+"""Every form of output of every command: each holds what --format json prints.
+
+The commands are those of the application, and the forms are those that it names: a new one of either kind fails here
+until it is listed.
+"""
+
+import csv
+import html
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from conftest import Made
+from helpers.doors import choices, commands_with
+from helpers.terminal import bertcli
+from reference.task_cases import RANKER, READER, TAGGER
+from safetensors.numpy import load_file
+
+MASKED = {"head": "pretraining", "seed": 7}
+TEXTS = ("The [MASK] sat, =1 on \x1b[31mthe mat.", 'A "[MASK]" of tea; <b>中国')
+PLAIN = ("The queen walked to the river.", "Paris is a city.")
+RECORDS = ("table", "json", "jsonl")
+VIEWS = ("table", "json", "csv", "markdown")
+TABLES = (".json", ".jsonl", ".csv", ".parquet")
+Row = dict[str, Any]
+Rows = Callable[[Any], Iterator[Row]]
+
+
+class Door(NamedTuple):
+    """How a command is called, and what it can give: formats on standard output, and endings of an option's file.
+
+    rows: the rows of a table that --format json amounts to, with the columns of a .csv file; shown: how the cells of
+    such a row look where they are for people, or None for one that they are not shown.
+    """
+
+    command: str
+    arguments: tuple[str, ...]
+    rows: Rows
+    shown: Mapping[str, Callable[[Any], str]]
+    formats: tuple[str, ...] = RECORDS
+    endings: tuple[str, ...] = (".json", ".jsonl")
+    checkpoint: Mapping[str, Any] = MASKED
+    option: str = "-o"
+
+
+def visible(text: str) -> str:
+    """A text as tables show it, without control characters."""
+    return text.replace("\x1b", "\\x1b")
+
+
+def four(number: float) -> str:
+    """A number in a table."""
+    return f"{number:.4f}" if 0.001 <= abs(number) < 1e6 else f"{number:.3e}"
+
+
+def labels(records: Any) -> Iterator[Row]:
+    for record in records:
+        for label in record["labels"]:
+            yield {name: record[name] for name in ("index", "text", "text_pair")} | label
+
+
+def fillings(records: Any) -> Iterator[Row]:
+    for record in records:
+        for mask in record["masks"]:
+            for word in mask["predictions"]:
+                yield {
+                    "index": record["index"],
+                    "position": mask["position"],
+                    "score": word["score"],
+                    "token": word["token_str"],
+                    "id": word["token"],
+                    "sequence": word["sequence"],
+                }
+
+
+def entities(records: Any) -> Iterator[Row]:
+    for record in records:
+        for entity in record["entities"]:
+            named = {"index": record["index"], "label": entity["entity_group"]}
+            yield named | {name: entity[name] for name in ("score", "word", "start", "end")}
+
+
+def answers(records: Any) -> Iterator[Row]:
+    for record in records:
+        for answer in record["answers"]:
+            named = {"index": record["index"], "question": record["question"]}
+            yield named | {name: answer[name] for name in ("score", "answer", "start", "end")}
+
+
+def parts(outer: str, *names: str) -> Rows:
+    """The rows that a record, or each of a list, has under a name, with these of its own values."""
+
+    def rows(found: Any) -> Iterator[Row]:
+        for record in found if isinstance(found, list) else [found]:
+            for part in record[outer]:
+                yield {name: record[name] for name in names} | part
+
+    return rows
+
+
+def pieces(records: Any) -> Iterator[Row]:
+    for record in records:
+        columns = zip(record["tokens"], record["ids"], record["segments"], record["offsets"], strict=True)
+        for position, (token, id, segment, (start, end)) in enumerate(columns):
+            named = {"index": record["index"], "position": position, "token": token, "id": id, "segment": segment}
+            yield named | {"start": start, "end": end}
+
+
+def read_off(records: Any) -> Iterator[Row]:
+    for record in records:
+        for mask in record["masks"]:
+            for layer in mask["layers"]:
+                yield {"layer": layer["layer"], "best": layer["predictions"][0]["token_str"], "rank": layer["rank"]}
+
+
+def steps(record: Any) -> Iterator[Row]:
+    for step in record["steps"]:
+        yield {name: step[name] for name in ("path", "group", "operation", "params", "macs", "flops", "bytes")}
+
+
+SCORED = {"score": four}
+DOORS = [
+    Door(
+        "encode", TEXTS, iter,
+        {"text": visible, "embedding": lambda vector: " ".join(f"{number:7.4f}" for number in vector[:4])},
+        endings=(".json", ".jsonl", ".npy", ".npz", ".safetensors", ".parquet"),
+    ),
+    Door("classify", PLAIN, labels, {"text": visible, "label": str, **SCORED}, endings=TABLES,
+         checkpoint={"head": "classifier"}),
+    Door("fill-mask", TEXTS, fillings, {**SCORED, "token": str, "id": str, "sequence": visible}, endings=TABLES),
+    Door("score", TEXTS, parts("tokens", "index"), {"token": str, "log_prob": four}),
+    Door("tag", PLAIN, entities, {"label": str, **SCORED, "word": str}, endings=(*TABLES, ".html"), checkpoint=TAGGER),
+    Door("answer", ("Who walked?", "What?", "--context", PLAIN[0]), answers, {**SCORED, "answer": str},
+         endings=(*TABLES, ".html"), checkpoint=READER),
+    Door("rank", ("hot tea", *TEXTS), iter, {"corpus_id": str, **SCORED, "text": visible}, endings=TABLES,
+         checkpoint=RANKER),
+    Door("tokenize", TEXTS, pieces, {"token": visible, "id": str}),
+    Door("neighbors", ("king", "tea"), parts("neighbors"), {"token": str, "id": str, "cosine": four}),
+    Door("explain", PLAIN, parts("words"), {"word": str, "contribution": "{:+.4f}".format},
+         endings=(".json", ".jsonl", ".html"), checkpoint={"head": "classifier"}),
+    Door("lens", TEXTS, read_off, {"best": str}, endings=(".json", ".jsonl", ".html")),
+    Door("heads", PLAIN, parts("heads"), {"layer": str, "head": str, "entropy": "{:.3f}".format, "distance":
+         "{:.2f}".format, "special": "{:.1%}".format, "self": "{:.1%}".format}, VIEWS, (".html", ".json")),
+    Door("diff", ("OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":
+         "{:.2e}".format, "cosine": "{:.6f}".format}, VIEWS, (".html", ".json")),
+    Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, VIEWS, (".html", ".md")),
+    Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, VIEWS, (".npz", ".safetensors"),
+         option="--save"),
+    Door("params", (), parts("rows"), {"path": str, "params": "{:,}".format}, VIEWS, (".dot", ".mmd", ".svg", ".png"),
+         option="--plot"),
+]  # fmt: skip
+WITHOUT_A_TEST_HERE = {"merge", "export", "doctor"}  # test_merge, test_export_command, test_doctor
+FORMATS = [(door, format) for door in DOORS for format in door.formats]
+FILES = [(door, ending) for door in DOORS for ending in door.endings]
+
+
+def call(door: Door, made: Made, *more: str | Path) -> Any:
+    """What the command does with more arguments."""
+    other = str(made(**{**door.checkpoint, "seed": 8}))
+    arguments = [other if argument == "OTHER" else argument for argument in door.arguments]
+    model = made(**door.checkpoint)
+    return bertcli(door.command, *([model] if door.command == "diff" else ["-m", model]), *arguments, *more)
+
+
+def printed(door: Door, made: Made, format: str) -> str:
+    result = call(door, made, "--format", format)
+    assert result.status == 0, result.err
+    return str(result.out)
+
+
+def expected(door: Door, made: Made) -> Any:
+    return json.loads(printed(door, made, "json"))
+
+
+def flat(value: Any) -> str:
+    """A value as a cell of a .csv file: lists of names joined, anything deeper as JSON."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def check_rows(found: list[dict[str, str]], door: Door, record: Any) -> None:
+    """Rows read from comma-separated values have every value of the record, numbers in full."""
+    rows = list(door.rows(record))
+    assert len(found) == len(rows)
+    for one, row in zip(found, rows, strict=True):
+        assert {name: one[name] for name in row} == {name: flat(value) for name, value in row.items()}
+
+
+def check_shown(text: str, door: Door, record: Any, ordered: bool = True) -> None:
+    """What people see has every cell of every row: one row after the other if `ordered`."""
+    place = 0
+    rows = list(door.rows(record))
+    assert rows
+    for row in rows:
+        for name, show in door.shown.items():
+            if row[name] is not None:
+                at = text.find(show(row[name]), place)
+                assert at >= 0, (row, name)
+                place = at if ordered else 0
+
+
+def check_arrays(file: Path, arrays: Mapping[str, Any], door: Door, record: Any) -> None:
+    if door.command == "encode":
+        (vectors,) = (value for name, value in arrays.items() if name in ("embeddings", "array"))
+        assert np.array_equal(vectors, np.array([one["embedding"] for one in record], np.float32))
+    else:
+        for step in record["steps"]:
+            assert 4 * arrays[step["path"]].size == step["bytes"], file
+
+
+def check_page(content: str, door: Door, record: Any) -> None:
+    assert content.lower().startswith("<!doctype html>")
+    if door.command == "trace":
+        data = re.search(r'<script[^>]*id="?data"?[^>]*>(.*?)</script>', content, re.DOTALL)
+        assert data
+        told = json.loads(data[1])
+        assert [step["path"] for step in told["steps"]] == [step["path"] for step in record["steps"]]
+        assert set(told["arrays"]) <= {step["path"] for step in record["steps"]}
+        return
+    text = html.unescape(
+        re.sub(r"<style.*?</style>|<script.*?</script>|<[^>]*>", " ", content.replace("<wbr>", ""), flags=re.DOTALL)
+    )
+    check_shown(" ".join(text.split()), door, record, ordered=False)
+
+
+def check_file(file: Path, door: Door, record: Any) -> None:
+    match file.suffix:
+        case ".json":
+            assert json.loads(file.read_text(encoding="utf-8")) == record
+        case ".jsonl":
+            lines = file.read_text(encoding="utf-8").split("\n")
+            assert (list(map(json.loads, lines[:-1])), lines[-1]) == (record, "")
+        case ".csv":
+            with file.open(encoding="utf-8", newline="") as stream:
+                check_rows(list(csv.DictReader(stream)), door, record)
+        case ".parquet":
+            found = pytest.importorskip("pyarrow.parquet").read_table(file).to_pylist()
+            if door.command == "encode":
+                wanted = [{"id": i, "text": one["text"], "embedding": one["embedding"]} for i, one in enumerate(record)]
+            else:
+                wanted = [{**row, "error": None} for row in door.rows(record)]
+            assert found == wanted
+        case ".npy":
+            check_arrays(file, {"array": np.load(file)}, door, record)
+        case ".npz":
+            with np.load(file) as arrays:
+                check_arrays(file, arrays, door, record)
+        case ".safetensors":
+            check_arrays(file, load_file(file), door, record)
+        case ".html":
+            check_page(file.read_text(encoding="utf-8"), door, record)
+        case ".md":
+            notes = file.read_text(encoding="utf-8")
+            assert notes.count("\n$$") >= len(record["steps"]) - 1
+            check_shown(notes, door, record)
+        case ".dot" | ".mmd":
+            check_shown(file.read_text(encoding="utf-8"), door, {"rows": [r for r in record["rows"] if r["params"]]})
+        case ending:
+            assert ending in (".svg", ".png")
+            assert file.read_bytes().startswith((b"<?xml", b"\x89PNG"))
+
+
+def test_every_output_is_tested_of_every_command_that_has_it(made: Made, tmp_path: Path) -> None:
+    assert {door.command for door in DOORS} | WITHOUT_A_TEST_HERE == commands_with("--output") | commands_with(
+        "--format"
+    )
+    for door in DOORS:
+        assert choices(door.command, "--format") == door.formats
+        refusal = call(door, made, door.option, tmp_path / "x.nonsense").err
+        assert re.findall(r"\.[a-z]+(?=,|\.$)", refusal.partition("must be")[2].strip()) == [*door.endings], refusal
+
+
+@pytest.mark.parametrize(("door", "format"), FORMATS, ids=lambda value: getattr(value, "command", value))
+def test_every_output_is_printed(door: Door, format: str, made: Made) -> None:
+    out, record = printed(door, made, format), expected(door, made)
+    match format:
+        case "json":
+            assert list(door.rows(record))
+        case "jsonl":
+            assert [json.loads(line) for line in out.splitlines()] == record
+        case "csv":
+            check_rows(list(csv.DictReader(out.splitlines())), door, record)
+        case "table":
+            check_shown(out, door, record)
+        case other:
+            assert other == "markdown"
+            cells = [line for line in out.splitlines() if line.startswith("|")]
+            assert {line.count(" |") for line in cells} == {cells[0].count(" |")}
+            check_shown(out, door, record)
+
+
+@pytest.mark.parametrize(("door", "ending"), FILES, ids=lambda value: getattr(value, "command", value))
+def test_every_output_is_written(door: Door, ending: str, made: Made, tmp_path: Path) -> None:
+    file = tmp_path / f"written{ending}"
+    result = call(door, made, door.option, file)
+    if ending in (".svg", ".png") and "Graphviz" in result.err:
+        pytest.skip("Graphviz is not here")
+    assert result.status == 0, result.err
+    check_file(file, door, expected(door, made))
