@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from bertcli.analysis.lens import lens as lens
     from bertcli.analysis.params import params as params
     from bertcli.analysis.trace import trace as trace
-    from bertcli.columns import Answer as Answer
-    from bertcli.columns import Classify as Classify
-    from bertcli.columns import Encode as Encode
-    from bertcli.columns import EncodeSparse as EncodeSparse
-    from bertcli.columns import FillMask as FillMask
-    from bertcli.columns import Score as Score
-    from bertcli.columns import Tag as Tag
     from bertcli.errors import BertcliError as BertcliError
+    from bertcli.mapped import Answer as Answer
+    from bertcli.mapped import Classify as Classify
+    from bertcli.mapped import Encode as Encode
+    from bertcli.mapped import EncodeSparse as EncodeSparse
+    from bertcli.mapped import FillMask as FillMask
+    from bertcli.mapped import Score as Score
+    from bertcli.mapped import Tag as Tag
     from bertcli.model import Model as Model
     from bertcli.model import load as load
     from bertcli.model import variant as variant
@@ -37,7 +37,7 @@ choose_threads()
 
 _TASKS = ("Answer", "Classify", "Encode", "EncodeSparse", "FillMask", "Score", "Tag")
 _HOMES = {
-    **dict.fromkeys(_TASKS, "bertcli.columns"),
+    **dict.fromkeys(_TASKS, "bertcli.mapped"),
     "__version__": "bertcli._version",
     "BertConfig": "bertcli.models.bert",
     "BertcliError": "bertcli.errors",

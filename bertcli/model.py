@@ -17,12 +17,19 @@ from bertcli.models.config import Config, renamed
 from bertcli.models.registry import family, named_heads, parse_heads, variant_config
 from bertcli.network.module import Request, build
 from bertcli.opened import Engine, EngineName, Opened, Precision
-from bertcli.tasks import Answer, Classify, Encode, EncodeSparse, FillMask, Rank, Score, Tag
+from bertcli.tasks.answer import AnswerOptions
+from bertcli.tasks.classify import ClassifyOptions
+from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.fill_mask import FillMaskOptions
+from bertcli.tasks.rank import RankOptions
+from bertcli.tasks.score import ScoreOptions
+from bertcli.tasks.tag import TagOptions
 
 if TYPE_CHECKING:
-    from bertcli.tasks.encode import Block
-    from bertcli.tasks.sparse import SparseVector
-    from bertcli.tasks.task import Record, Records, Result, Task
+    from bertcli.tasks.compute.encode import Block
+    from bertcli.tasks.compute.encode_sparse import SparseVector
+    from bertcli.tasks.compute.task import Record, Records, Result, Task
 
 DEFAULT_MODEL = "bert-mini-mlm"
 
@@ -63,104 +70,104 @@ class Model(Opened):
     Errors: BertcliError for a missing head (encode needs none) or an unusable text.
     """
 
-    @takes(Encode)
-    def encode(self, texts: Values, wanted: Encode) -> Array:
+    @takes(EncodeOptions)
+    def encode(self, texts: Values, wanted: EncodeOptions) -> Array:
         """One vector per text: float32 [text, width]. With `chunk` a longer text has several, one after the other.
 
         Errors: BertcliError for pooling "none" and keep_going, which need `encode_blocks`, too.
         """
-        from bertcli.tasks.encode import encode
+        from bertcli.tasks.compute.encode import encode
 
         return encode(self, texts, wanted)
 
-    @takes(Encode)
-    def encode_blocks(self, texts: Values, wanted: Encode) -> "Generator[Block, None, None]":
+    @takes(EncodeOptions)
+    def encode_blocks(self, texts: Values, wanted: EncodeOptions) -> "Generator[Block, None, None]":
         """The same as a stream of blocks in input order, so that nothing has to fit in memory.
 
         A block has `items`, which say what each vector is of, `vectors`, `failures` and `records()`.
         """
-        from bertcli.tasks.encode import plan
+        from bertcli.tasks.compute.encode import plan
 
         return self._results(plan(self, wanted), texts, wanted.pairs)
 
-    @takes(EncodeSparse)
-    def encode_sparse(self, texts: Values, wanted: EncodeSparse) -> "list[SparseVector]":
+    @takes(EncodeSparseOptions)
+    def encode_sparse(self, texts: Values, wanted: EncodeSparseOptions) -> "list[SparseVector]":
         """SPLADE: of each text the entries of the vocabulary whose weight is not 0, as (indices, values)."""
-        from bertcli.tasks.sparse import plan
+        from bertcli.tasks.compute.encode_sparse import plan
 
         return [vector for block in self._results(plan(self, wanted), texts, wanted.pairs) for vector in block.vectors]
 
-    @takes(Classify)
-    def classify(self, texts: Values, wanted: Classify) -> "list[Record]":
+    @takes(ClassifyOptions)
+    def classify(self, texts: Values, wanted: ClassifyOptions) -> "list[Record]":
         """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first.
 
         The record of a text whose true label is given also has `true_label`. The head is "classifier" if there is one,
         else "nsp", whose labels are is_next and not_next and which needs pairs. Activations by default: softmax;
         sigmoid for a multi-label or single-label classifier; none for regression; a cross-encoder's own.
         """
-        from bertcli.tasks.classify import plan
+        from bertcli.tasks.compute.classify import plan
 
         return _listed(self._results(plan(self, wanted), texts, wanted.pairs))
 
-    @takes(FillMask)
-    def fill_mask(self, texts: Values, wanted: FillMask) -> "list[Record]":
+    @takes(FillMaskOptions)
+    def fill_mask(self, texts: Values, wanted: FillMaskOptions) -> "list[Record]":
         """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}.
 
         The `top_k` most probable pieces for every mask, independently. A target of several pieces is scored as a whole,
         with `pieces` and a list for `token`. With `joint` the masks of a text are filled together: prediction k of
         every mask belongs to the k-th best filling, and has its score; `top_k` is then 250 at most.
         """
-        from bertcli.tasks.fill_mask import plan
+        from bertcli.tasks.compute.fill_mask import plan
 
         return _listed(self._results(plan(self, wanted), texts, wanted.pairs))
 
-    @takes(Score)
-    def score(self, texts: Values, wanted: Score) -> "list[Record]":
+    @takes(ScoreOptions)
+    def score(self, texts: Values, wanted: ScoreOptions) -> "list[Record]":
         """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}.
 
         For a text without tokens: [], None and None. Each token except [CLS] and [SEP] is masked in a pass of its own.
         With `target`, the true sentence, only the masks in the text are predicted, all in one pass: the training loss
         of a masked language model.
         """
-        from bertcli.tasks.score import plan
+        from bertcli.tasks.compute.score import plan
 
         return _listed(self._results(plan(self, wanted), texts, wanted.pairs))
 
-    @takes(Tag)
-    def tag(self, texts: Values, wanted: Tag) -> "list[Record]":
+    @takes(TagOptions)
+    def tag(self, texts: Values, wanted: TagOptions) -> "list[Record]":
         """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}.
 
         start and end count characters of the text; with aggregation "none" every piece is {entity, score, index, word,
         start, end}, and index counts special tokens, too. A text of more than `max_length` tokens is read in windows,
         of which `stride` tokens overlap; of entities that overlap the longer, then the likelier one is kept.
         """
-        from bertcli.tasks.tag import plan
+        from bertcli.tasks.compute.tag import plan
 
         return _listed(self._results(plan(self, wanted), texts))
 
-    @takes(Answer)
-    def answer(self, questions: Values, wanted: Answer) -> "list[Record]":
+    @takes(AnswerOptions)
+    def answer(self, questions: Values, wanted: AnswerOptions) -> "list[Record]":
         """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first.
 
         start and end count characters of the context, which is read in windows, as in `tag`, and never cut.
         """
-        from bertcli.tasks.answer import plan
+        from bertcli.tasks.compute.answer import plan
 
         return _listed(self._results(plan(self, wanted), questions, wanted.contexts))
 
-    @takes(Rank)
-    def rank(self, query: str | Iterable[str], wanted: Rank) -> "list[Record]":
+    @takes(RankOptions)
+    def rank(self, query: str | Iterable[str], wanted: RankOptions) -> "list[Record]":
         """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document.
 
         query: one for all documents; or as many as documents, where those of a query stand together and are ranked
         among each other. The activation is the checkpoint's own, else the sigmoid.
         """
-        from bertcli.tasks.rank import pairs_of, plan, ranked
+        from bertcli.tasks.compute.rank import pairs_of, plan, ranked
 
         return _listed(ranked(plan(self, wanted), pairs_of(query, wanted.documents)))
 
     def _results(self, task: "Task[B]", texts: Values, pairs: Pairs = None) -> Generator[B, None, None]:
-        from bertcli.tasks.run import results
+        from bertcli.tasks.compute.run import results
 
         return results(task, from_values(texts, pairs))
 

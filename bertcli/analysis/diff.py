@@ -34,8 +34,8 @@ from bertcli.network.module import parameters
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import document_table, element, page, table
 from bertcli.report.terminal import Column
-from bertcli.tasks.batches import check_finite
-from bertcli.tasks.task import length_limit
+from bertcli.tasks.compute.batches import check_finite
+from bertcli.tasks.compute.task import length_limit
 from bertcli.tokens import Tokens
 
 TOLERANCE = 1e-4

@@ -13,16 +13,16 @@ from typing import Any
 from bertcli.analysis.options import Explain
 from bertcli.analysis.results import Result, Sentence, preparing, result_of, sentence_of, tokens_of
 from bertcli.errors import BertcliError, shown
-from bertcli.files.records import cell
 from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.model import Model, expect_model, takes
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import Markup, document_table, element, marked, page, shaded
+from bertcli.report.tables import cell
 from bertcli.report.terminal import Column, Mark
-from bertcli.tasks import Rank
-from bertcli.tasks.batches import in_micro_batches
-from bertcli.tasks.rank import LateRankTask
-from bertcli.tasks.task import length_limit
+from bertcli.tasks.compute.batches import in_micro_batches
+from bertcli.tasks.compute.rank import LateRankTask
+from bertcli.tasks.compute.task import length_limit
+from bertcli.tasks.rank import RankOptions
 from bertcli.tokens import Tokens
 
 MEANING = (
@@ -131,7 +131,7 @@ def explanations(model: Model, texts: Texts, wanted: Explain) -> Iterator[Explan
     expect_model(model)
     late = None if model.path is None else model.sentence.late
     if late is not None:
-        ranking = Rank(max_length=wanted.max_length, batch_tokens=wanted.batch_tokens)
+        ranking = RankOptions(max_length=wanted.max_length, batch_tokens=wanted.batch_tokens)
         yield from _matched(LateRankTask.of(model, ranking, late), texts, wanted)
         return
     limit, prepared = length_limit(model, wanted.max_length), preparing(model, wanted)

@@ -25,8 +25,8 @@ from bertcli.network.module import walk
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import document_table, page, shaded, table
 from bertcli.report.terminal import Column
-from bertcli.tasks.batches import BATCH_TOKENS, Numbers, check_finite
-from bertcli.tasks.task import length_limit
+from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
+from bertcli.tasks.compute.task import length_limit
 
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
 MEANING = (

@@ -22,8 +22,8 @@ from bertcli.order import best_first
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import Markup, document_table, element, page, shaded, table
 from bertcli.report.terminal import Column
-from bertcli.tasks.batches import NUMBERS_TOGETHER, Numbers, check_head
-from bertcli.tasks.task import length_limit
+from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_head
+from bertcli.tasks.compute.task import length_limit
 
 MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predictions is readable
 MEANING = (

@@ -1,11 +1,11 @@
-"""What the views of a model at work can be asked for: said once, as `bertcli.tasks` says it for the tasks."""
+"""What the views of a model at work can be asked for: said once, as `bertcli.tasks.options` says it for the tasks."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs
-from bertcli.tasks import Checked, option
+from bertcli.tasks.options import Checked, option
 
 
 @dataclass(frozen=True, kw_only=True)

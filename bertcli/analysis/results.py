@@ -16,12 +16,12 @@ from bertcli.analysis.options import Asked
 from bertcli.engine.packing import Packed, pack
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
-from bertcli.tasks import Encode
-from bertcli.tasks.batches import Numbers, check_finite, check_head, hidden_states, logits, sigmoid
-from bertcli.tasks.classify import chosen_head, labels_of, own_activation
-from bertcli.tasks.encode import plan, unit
-from bertcli.tasks.prepared import prepare
-from bertcli.tasks.task import length_limit, query_prompt
+from bertcli.tasks.compute.batches import Numbers, check_finite, check_head, hidden_states, logits, sigmoid
+from bertcli.tasks.compute.classify import chosen_head, labels_of, own_activation
+from bertcli.tasks.compute.encode import plan, unit
+from bertcli.tasks.compute.prepared import prepare
+from bertcli.tasks.compute.task import length_limit, query_prompt
+from bertcli.tasks.encode import EncodeOptions
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Result(NamedTuple):
 def preparing(model: "Model", asked: Asked) -> Callable[[str], str]:
     """What gives a text as the tokenizer gets it: with a sentence model's prompt for a cosine, or a cross-encoder's."""
     if asked.other is not None:
-        return prepare(model, Encode())[0].prepared
+        return prepare(model, EncodeOptions())[0].prepared
     prompt = "" if asked.word is not None else query_prompt(model)
     return lambda text: prompt + text
 
@@ -157,7 +157,7 @@ def mlm_log_probabilities(model: "Model", states: Array, batch: Packed) -> Numbe
 
 def _cosine(model: "Model", other: str) -> Result:
     """cos(v, w), where w is the vector of the other text."""
-    task = plan(model, Encode())
+    task = plan(model, EncodeOptions())
 
     def vectors(sentences: Sequence[Sentence | Tokens]) -> Array:
         """Vectors of length 1 [sentence, width], pooled as the checkpoint says (else their mean)."""

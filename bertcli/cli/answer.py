@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import Job, read_texts
-from bertcli.cli.marked import MarkedTable, Passage, mark
 from bertcli.cli.options import InputOptions, argument, wrong
 from bertcli.files.formats import PAGE, TABLES
-from bertcli.files.records import Cell, cell
+from bertcli.report.marked import MarkedTable, Passage, mark
+from bertcli.report.tables import Cell, cell
 from bertcli.report.terminal import Column
-from bertcli.tasks import Answer, option
+from bertcli.tasks.answer import AnswerOptions
+from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
@@ -59,7 +60,7 @@ class _Job(Job):
         return read_texts(questions, self.output, id_column, label_column, keep_going, called="question")
 
 
-def answer(job: _Job, wanted: Answer) -> None:
+def answer(job: _Job, wanted: AnswerOptions) -> None:
     """Find the answer to a question in a text of any length.
 
     bertcli answer -m deepset/bert-base-cased-squad2 "Who?" --context "Ann did."
@@ -77,7 +78,7 @@ def answer(job: _Job, wanted: Answer) -> None:
     has the rows of the table, a .html file the marked contexts, too.
     """
     run = job.begin("answer", wanted, sample=None, endings=(*TABLES, PAGE))
-    from bertcli.tasks.answer import plan
+    from bertcli.tasks.compute.answer import plan
 
     table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Answers", model=run.model.name, lead=LEAD)
     run.write(plan(run.model, run.wanted), table)

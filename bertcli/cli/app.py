@@ -20,7 +20,7 @@ from bertcli.cli.options import DebugOptions, name_of, options_of, wrong
 from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
 from bertcli.errors import BertcliError
 from bertcli.report.terminal import visible
-from bertcli.tasks import kinds_of
+from bertcli.tasks.options import kinds_of
 
 PANELS = {  # of --help: the commands in each, which are modules of this package
     "Run": ("encode", "classify", "fill-mask", "score", "tag", "answer", "rank"),

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from bertcli.cli.job import Job
 from bertcli.cli.options import MASKED_SAMPLE, SENTIMENT_SAMPLE, by_name, id_column_option, wrong
 from bertcli.files.formats import TABLES
-from bertcli.files.records import Cell, Table, cell
+from bertcli.report.tables import Cell, Table, cell
 from bertcli.report.terminal import Column
-from bertcli.tasks import Classify, option
+from bertcli.tasks.classify import ClassifyOptions
+from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
-    from bertcli.tasks.classify import Accuracy
+    from bertcli.tasks.compute.classify import Accuracy
 
 COLUMNS = (
     Column("index", number=int, varying=True),
@@ -49,7 +50,7 @@ class FieldOptions:
     )
 
 
-def classify(job: Job, wanted: Classify, fields: FieldOptions) -> None:
+def classify(job: Job, wanted: ClassifyOptions, fields: FieldOptions) -> None:
     """Label texts, or say whether one text follows another.
 
     bertcli classify "I loved every minute of it."
@@ -85,8 +86,8 @@ def classify(job: Job, wanted: Classify, fields: FieldOptions) -> None:
     job, choices = _choices(job) if fields.choices else (job, None)
     wanted, options = replace(wanted, choices=choices), {**by_name(fields), "--choices": choices}
     run = job.begin(command, wanted, options, sample=sample, endings=TABLES)
-    from bertcli.tasks.classify import Accuracy, plan
-    from bertcli.tasks.run import results
+    from bertcli.tasks.compute.classify import Accuracy, plan
+    from bertcli.tasks.compute.run import results
 
     accuracy = Accuracy.of(run.model, wanted.head) if fields.label_column else None
     table = Table(PRINTED, _printed_rows) if job.output.output is None else Table(COLUMNS, _rows)

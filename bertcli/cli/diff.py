@@ -8,7 +8,7 @@ from bertcli.cli.options import InputOptions, ModelOptions, ThreadOptions, argum
 from bertcli.cli.views import DocumentOptions, begin, show_document
 from bertcli.errors import BertcliError
 from bertcli.files.formats import PAGE, SEVERAL, ending_of
-from bertcli.tasks import option
+from bertcli.tasks.options import option
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-from bertcli.tasks import option
+from bertcli.tasks.options import option
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,15 @@ from bertcli.cli.options import (
 )
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL
-from bertcli.files.records import Cell, Table
+from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
-from bertcli.tasks import Encode, EncodeSparse, Prepared, option
+from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.options import Prepared, option
 
 if TYPE_CHECKING:
     from bertcli.files.vectors import VectorForm
-    from bertcli.tasks.encode import PreparedTask
+    from bertcli.tasks.compute.encode import PreparedTask
 
 NOT_SPARSE = ("--pooling", "--layer", "--normalize", "--truncate-dim", "--dtype", "--similarity")
 SHOWN = 4  # numbers of a vector that a table shows
@@ -68,7 +70,7 @@ class StorageOptions:
         False, "", "Show how similar the texts are: the cosines of all pairs, on stdout of at most 1,000."
     )
 
-    def refuse_contradictions(self, job: Job, wanted: Encode) -> None:
+    def refuse_contradictions(self, job: Job, wanted: EncodeOptions) -> None:
         """Wrong usage is a typer.BadParameter."""
         if self.tokens and not self.sparse:
             raise wrong("--tokens", "this is about the word pieces of sparse vectors (--sparse).")
@@ -102,7 +104,7 @@ class StorageOptions:
             return ARRAYS
         return (*ARRAYS, PARQUET) if one_a_text else SEVERAL
 
-    def form(self, run: Run[Encode], width: int) -> "VectorForm":
+    def form(self, run: Run[EncodeOptions], width: int) -> "VectorForm":
         """How vectors of this width are stored."""
         from bertcli.files.shards import signature
         from bertcli.files.vectors import VectorForm
@@ -124,7 +126,7 @@ class StorageOptions:
         )
 
 
-def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOptions) -> None:
+def encode(job: Job, wanted: EncodeOptions, search: SearchOptions, storage: StorageOptions) -> None:
     """Turn texts into vectors.
 
     bertcli encode "The cat sat on the mat." --format json
@@ -174,8 +176,8 @@ def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOpti
     run = job.begin("encode", wanted, by_name(storage), sample=sample, endings=RECORDS + arrays)
     task, width, table = _sparse(run, storage) if storage.sparse else _dense(run)
     logger.info("%s.", task.summary)
-    from bertcli.tasks.encode import record_blocks
-    from bertcli.tasks.run import results
+    from bertcli.tasks.compute.encode import record_blocks
+    from bertcli.tasks.compute.run import results
 
     if storage.similarity:
         _compare(run, results(task, run.texts))
@@ -185,28 +187,28 @@ def encode(job: Job, wanted: Encode, search: SearchOptions, storage: StorageOpti
         run.raise_if_failed(run.write_records(lambda texts, start: record_blocks(results(task, texts, start)), table))
 
 
-def _dense(run: Run[Encode]) -> "tuple[PreparedTask[Any], int, Table]":
+def _dense(run: Run[EncodeOptions]) -> "tuple[PreparedTask[Any], int, Table]":
     """The task, how many numbers its vectors have, and how they are shown."""
-    from bertcli.tasks.encode import plan
+    from bertcli.tasks.compute.encode import plan
 
     task = plan(run.model, run.wanted)
     return task, task.plan.width, Table(COLUMNS, _rows) if task.plan.pooling else Table(TOKEN_COLUMNS, _token_rows)
 
 
-def _sparse(run: Run[Encode], storage: StorageOptions) -> "tuple[PreparedTask[Any], int, Table]":
+def _sparse(run: Run[EncodeOptions], storage: StorageOptions) -> "tuple[PreparedTask[Any], int, Table]":
     """The same for sparse vectors."""
-    from bertcli.tasks.sparse import plan
+    from bertcli.tasks.compute.encode_sparse import plan
 
     output = run.job.output
     words = storage.tokens or (output.output is None and output.format == "table")
     shared = {field.name: getattr(run.wanted, field.name) for field in fields(Prepared)}
-    task = plan(run.model, EncodeSparse(**shared, words=words))
+    task = plan(run.model, EncodeSparseOptions(**shared, words=words))
     return task, run.model.config.vocab_size, Table(SPARSE_COLUMNS, _sparse_rows)
 
 
-def _compare(run: Run[Encode], vectors: Generator[Any, None, None]) -> None:
+def _compare(run: Run[EncodeOptions], vectors: Generator[Any, None, None]) -> None:
     """Write the cosines of all pairs of texts: as records, or as an array "cosine"; on stdout only of MOST_SHOWN."""
-    from bertcli.tasks.encode import cosines, similarity, vectors_of
+    from bertcli.tasks.compute.encode import cosines, similarity, vectors_of
 
     output = run.job.output
     blocks, items = [], []

@@ -7,7 +7,8 @@ from typing import Literal
 import typer
 
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, argument, wrong
-from bertcli.tasks import Export, Precision, option
+from bertcli.tasks.export import ExportOptions, Precision
+from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 
@@ -29,7 +30,7 @@ class FileOptions:
     int8: bool = option(False, "", "Compute in int8, too: a quarter of the size, faster and less exact.")
 
 
-def export(model: ModelOptions, target: FileOptions, wanted: Export) -> None:
+def export(model: ModelOptions, target: FileOptions, wanted: ExportOptions) -> None:
     """Write a model as an ONNX file, without PyTorch.
 
     bertcli export model.onnx
@@ -49,7 +50,7 @@ def export(model: ModelOptions, target: FileOptions, wanted: Export) -> None:
     if target.int8 and target.dtype != "float32":
         raise wrong(f"--int8 and --dtype {target.dtype}", "what is computed in int8 is stored so.")
     from bertcli.model import load
-    from bertcli.tasks.export import export_file, export_folder
+    from bertcli.tasks.compute.export import export_file, export_folder
 
     opened = load(**model.wanted(MASKED_SAMPLE), text=False)
     stored: Precision = "int8-stored" if target.dtype == "int8" else target.dtype

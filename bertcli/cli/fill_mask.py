@@ -5,9 +5,9 @@ from typing import Any
 
 from bertcli.cli.job import Job
 from bertcli.files.formats import TABLES
-from bertcli.files.records import Cell, Table
+from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
-from bertcli.tasks import FillMask
+from bertcli.tasks.fill_mask import FillMaskOptions
 
 COLUMNS = (
     Column("index", number=int, varying=True),
@@ -19,7 +19,7 @@ COLUMNS = (
 )
 
 
-def fill_mask(job: Job, wanted: FillMask) -> None:
+def fill_mask(job: Job, wanted: FillMaskOptions) -> None:
     """Find the words that fit best where a text has a mask.
 
     bertcli fill-mask "She poured a cup of hot [MASK]."
@@ -34,7 +34,7 @@ def fill_mask(job: Job, wanted: FillMask) -> None:
     or .parquet file has the rows of the table.
     """
     run = job.begin("fill-mask", wanted, endings=TABLES)
-    from bertcli.tasks.fill_mask import plan
+    from bertcli.tasks.compute.fill_mask import plan
 
     run.write(plan(run.model, run.wanted), Table(COLUMNS, _rows))
 

@@ -27,18 +27,18 @@ from bertcli.cli.options import (
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
 from bertcli.files.formats import PAGE, PARQUET, RECORDS, check_output, ending_of
-from bertcli.tasks import Reading
+from bertcli.tasks.options import Reading
 
 if TYPE_CHECKING:
     from bertcli.files.forms import RecordForm, TableForm
-    from bertcli.files.records import Table
     from bertcli.files.shards import Fingerprint
     from bertcli.files.texts import Texts
     from bertcli.files.vectors import VectorForm
     from bertcli.model import Model
     from bertcli.opened import Opened
-    from bertcli.tasks.classify import Accuracy
-    from bertcli.tasks.task import Progress, Records, RecordTask, Result
+    from bertcli.report.tables import Table
+    from bertcli.tasks.compute.classify import Accuracy
+    from bertcli.tasks.compute.task import Progress, Records, RecordTask, Result
 
 logger = logging.getLogger("bertcli")
 NO_MORE: Mapping[str, Any] = {}
@@ -74,7 +74,7 @@ class Job:
         """
         set_threads(self.threads)
         if sample is None and self.model.model is None:
-            from bertcli.tasks.batches import FITTING
+            from bertcli.tasks.compute.batches import FITTING
 
             fitting = FITTING[command]
             raise wrong("--model", f"there is no bundled model for {command}; give one that fits, such as {fitting}.")
@@ -128,7 +128,7 @@ class Run(Generic[W]):
 
     def write(self, task: "RecordTask", table: "Table") -> None:
         """Write what a task makes of the texts. Errors: as in `raise_if_failed`, once all is written."""
-        from bertcli.tasks.run import results
+        from bertcli.tasks.compute.run import results
 
         self.raise_if_failed(self.write_records(partial(results, task), table))
 
@@ -140,14 +140,19 @@ class Run(Generic[W]):
         `results_from(texts, progress)` gives them, from where `progress` has got to.
         """
         from bertcli.files.records import printed
-        from bertcli.tasks.task import Progress
+        from bertcli.tasks.compute.task import Progress
 
         output = self.job.output
         if output.output is not None and self.job.ending != PAGE:
             return self._into_file(self._record_form(table), results_from, lambda block: (block.records,), accuracy)
-        direct = printed(output.format, table) if output.output is None else table.page_in(output.output)
+        if output.output is None:
+            destination = printed(output.format, table)
+        else:
+            from bertcli.files.forms import paged
+
+            destination = paged(output.output, table)
         progress = Progress()
-        with direct as write, self.counted(results_from(self.texts, progress)) as blocks:
+        with destination as write, self.counted(results_from(self.texts, progress)) as blocks:
             for block in blocks:
                 progress = block.progress
                 if accuracy:
@@ -190,7 +195,7 @@ class Run(Generic[W]):
     ) -> "Progress":
         """Write blocks to a file from where an earlier run of it got to; the form takes `parts` of each."""
         from bertcli.files.shards import Shards
-        from bertcli.tasks.task import Progress
+        from bertcli.tasks.compute.task import Progress
 
         files = files_of(self.texts)
         fingerprint = None if files is None else cache(partial(self._fingerprint, files))  # which reads the files
@@ -229,7 +234,7 @@ class Run(Generic[W]):
                 yield blocks
                 return
             from bertcli.report.progress import progress  # brings rich
-            from bertcli.tasks.task import Records
+            from bertcli.tasks.compute.task import Records
 
             def reached(block: B) -> tuple[int, float | None]:
                 done = block.progress.texts + (block.underway if isinstance(block, Records) else 0)

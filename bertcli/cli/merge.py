@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass
 
 from bertcli.cli.options import argument
-from bertcli.tasks import option
+from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, argument
-from bertcli.files.records import Cell, Table
+from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
-from bertcli.tasks import option
+from bertcli.tasks.options import option
 
 COLUMNS = (
     Column("of", varying=True),
@@ -45,7 +45,7 @@ def neighbors(model: ModelOptions, output: OutputOptions, wanted: NeighborsOptio
 
     with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
         opened = open_model(model, MASKED_SAMPLE)
-        from bertcli.tasks.neighbors import neighbors
+        from bertcli.tasks.compute.neighbors import neighbors
 
         for record in neighbors(opened, (word.text for word in source), top_k=wanted.top_k):
             write(record)

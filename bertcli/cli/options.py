@@ -8,7 +8,7 @@ from typing import Any, Literal
 import typer
 
 from bertcli.report.terminal import TableFormat as TableFormat
-from bertcli.tasks import option
+from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 MASKED_SAMPLE, SENTIMENT_SAMPLE = "bert-mini-mlm", "bert-mini-sentiment"  # the bundled models

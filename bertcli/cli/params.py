@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, TableFormat, changed, refuse, wrong
 from bertcli.errors import BertcliError
-from bertcli.tasks import option
+from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.model import Model

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from bertcli.cli.job import Job, read_texts
 from bertcli.cli.options import InputOptions, argument, wrong
 from bertcli.files.formats import TABLES
-from bertcli.files.records import Cell, Table
+from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
-from bertcli.tasks import Rank, option
+from bertcli.tasks.options import option
+from bertcli.tasks.rank import RankOptions
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
@@ -62,12 +63,12 @@ class _Job(Job):
         query, *documents = options.texts
         single = InputOptions(documents or None, options.input, options.format_in, options.column)
         source = read_texts(single, self.output, keep_going=keep_going, called="document")
-        from bertcli.tasks.rank import WithQuery
+        from bertcli.tasks.compute.rank import WithQuery
 
         return WithQuery(query, source)
 
 
-def rank(job: _Job, wanted: Rank) -> None:
+def rank(job: _Job, wanted: RankOptions) -> None:
     """Rank documents by how well they answer a query: a cross-encoder, or late interaction.
 
     bertcli rank -m cross-encoder/ms-marco-MiniLM-L6-v2 tea "We sell it." Rain
@@ -86,7 +87,7 @@ def rank(job: _Job, wanted: Rank) -> None:
     first; the other cuts queries and documents each at a length of its own.
     """
     run = job.begin("rank", wanted, sample=None, endings=TABLES)
-    from bertcli.tasks.rank import plan, ranked
+    from bertcli.tasks.compute.rank import plan, ranked
 
     run.raise_if_failed(run.write_records(partial(ranked, plan(run.model, run.wanted)), Table(COLUMNS, _rows)))
 

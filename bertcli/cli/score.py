@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertcli.cli.job import Job
-from bertcli.files.records import Cell, Table
+from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
-from bertcli.tasks import Score
+from bertcli.tasks.score import ScoreOptions
 
 COLUMNS = (
     Column("index", number=True, varying=True),
@@ -17,7 +17,7 @@ COLUMNS = (
 )
 
 
-def score(job: Job, wanted: Score) -> None:
+def score(job: Job, wanted: ScoreOptions) -> None:
     """Show how likely each word of a text is, given all the others.
 
     bertcli score "The cat sat on the mat."
@@ -30,7 +30,7 @@ def score(job: Job, wanted: Score) -> None:
     the pseudo-perplexity is exp(loss): the lower, the more likely the text.
     """
     run = job.begin("score", wanted)
-    from bertcli.tasks.score import plan
+    from bertcli.tasks.compute.score import plan
 
     run.write(plan(run.model, run.wanted), Table(COLUMNS, _rows))
 

@@ -12,13 +12,13 @@ from bertcli.errors import BertcliError, shown
 from bertcli.files.formats import RECORDS, check_output
 from bertcli.files.forms import record_output
 from bertcli.files.inputs import from_files
-from bertcli.files.records import Cell, Table
 from bertcli.files.search import Nearest, StoredVectors, nearest, open_vectors
 from bertcli.files.shards import signature
 from bertcli.files.texts import Text, Texts
 from bertcli.files.vectors import ORIGIN
+from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
-from bertcli.tasks import Encode
+from bertcli.tasks.encode import EncodeOptions
 
 if TYPE_CHECKING:
     from bertcli.model import Model
@@ -51,7 +51,7 @@ def refuse_contradictions(search: SearchOptions, job: Job, other: bool) -> None:
         )
 
 
-def search_stored(search: SearchOptions, job: Job, wanted: Encode, id_column: str | None) -> None:
+def search_stored(search: SearchOptions, job: Job, wanted: EncodeOptions, id_column: str | None) -> None:
     """Write a record {query, nearest: [{row, score, id?, text?}]} for each query, whose vector is made as `wanted`.
 
     Where rows are chunks of texts, a hit also has index, chunk, start and end, and its text is the chunk's.
@@ -67,7 +67,7 @@ def search_stored(search: SearchOptions, job: Job, wanted: Encode, id_column: st
         queries += [text.text for text in from_files([search.query_file])]
     if not queries:
         raise BertcliError(f"{search.query_file} holds no text to look for.")
-    from bertcli.tasks.encode import encode
+    from bertcli.tasks.compute.encode import encode
 
     model = open_model(job.model, SENTENCE_SAMPLE, job.engine)
     _check_model(model, stored)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bertcli.cli.job import Job
-from bertcli.cli.marked import MarkedTable, Passage, mark
 from bertcli.cli.options import InputOptions
 from bertcli.files.formats import PAGE, TABLES
-from bertcli.files.records import Cell
+from bertcli.report.marked import MarkedTable, Passage, mark
+from bertcli.report.tables import Cell
 from bertcli.report.terminal import Column
-from bertcli.tasks import Tag
+from bertcli.tasks.tag import TagOptions
 
 COLUMNS = (
     Column("index", number=int, varying=True),
@@ -39,7 +39,7 @@ class _Job(Job):
     texts: _Texts
 
 
-def tag(job: _Job, wanted: Tag) -> None:
+def tag(job: _Job, wanted: TagOptions) -> None:
     """Find the names, places or other entities in texts of any length.
 
     bertcli tag -m dslim/bert-base-NER "Angela Merkel visited Paris."
@@ -55,7 +55,7 @@ def tag(job: _Job, wanted: Tag) -> None:
     rows of the table, a .html file the marked texts, too.
     """
     run = job.begin("tag", wanted, sample=None, endings=(*TABLES, PAGE))
-    from bertcli.tasks.tag import plan
+    from bertcli.tasks.compute.tag import plan
 
     table = MarkedTable(COLUMNS, _rows, passage_of=_passage, title="Entities", model=run.model.name, lead=LEAD)
     run.write(plan(run.model, run.wanted), table)

@@ -8,9 +8,9 @@ from typing import Any
 from bertcli.cli.job import read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
 from bertcli.errors import shown
-from bertcli.files.records import Cell, Table
+from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
-from bertcli.tasks import option
+from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 COLUMNS = (
@@ -50,7 +50,7 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
         folder = find_model(**model.wanted(MASKED_SAMPLE), weights=False)
         from bertcli.checkpoint.loading import read_config
         from bertcli.checkpoint.sentence import network_place, read_preparation, read_query_prompt
-        from bertcli.tasks.tokenize import tokenize
+        from bertcli.tasks.compute.tokenize import tokenize
         from bertcli.tokens import Tokenizer
 
         prompt, lower = read_preparation(folder)

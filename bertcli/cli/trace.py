@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, refuse, wrong
 from bertcli.cli.params import AnalyzedOptions, analyzed_model
 from bertcli.files.formats import PAGE, ending_of
-from bertcli.tasks import option
+from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.analysis.attention import Choice

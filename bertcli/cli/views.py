@@ -15,7 +15,7 @@ from bertcli.cli.options import (
     ThreadOptions,
 )
 from bertcli.files.formats import PAGE, check_output, ending_of
-from bertcli.tasks import option
+from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.analysis.options import Asked
@@ -80,7 +80,7 @@ def show_each(
         save(str(output.output), page(list(views)).encode())
     elif output.output is not None or output.format != "table":
         from bertcli.files.forms import record_output
-        from bertcli.files.records import Table
+        from bertcli.report.tables import Table
 
         with record_output(output.format, output.output, Table((), lambda record: ())) as add:
             for view in views:

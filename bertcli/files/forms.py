@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
 from bertcli.files.formats import RECORDS, check_output, ending_of, loaded
-from bertcli.files.records import Record, Table, printed
-from bertcli.files.shards import LINES, Shards
+from bertcli.files.records import printed
+from bertcli.files.shards import LINES, Shards, save
+from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import as_json
 
 
@@ -69,6 +70,13 @@ class TableForm(NamedTuple):
         names = [first, *(["id"] if "id" in self.keys else []), *others, *(key for key in self.keys if key != "id")]
         numbers = {key: column.number for key, column in zip(self.table.keys, self.table.columns, strict=True)}
         loaded(ending_of(self.file), "rows")(stream, shards, names, numbers)
+
+
+@contextmanager
+def paged(file: str, table: Table) -> Iterator[Callable[[Record], object]]:
+    """`with paged(…) as write:` — call `write(record)` for each; their page is written once the block succeeds."""
+    yield table.add
+    save(file, table.page().encode())
 
 
 @contextmanager

@@ -1,179 +1,23 @@
-"""answer: the ranges of a context that answer a question.
+"""answer: the ranges of a context that answer a question."""
 
-    p_start = softmax(start logits), p_end = softmax(end logits), each over [CLS] and the context's tokens in a window
-    score(i, j) = p_start[i] · p_end[j] for i ≤ j < i + longest
+from dataclasses import dataclass
+from typing import Literal
 
-Equal to the question-answering pipeline of transformers 4.57, the last one, except that it fills up with spans of score
-0 that are none (their end lies before their start) where a context has too few.
-"""
+from bertcli.files.texts import Pairs
+from bertcli.tasks.options import Windows, option
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple
-
-import numpy as np
-
-from bertcli import tasks
-from bertcli.errors import BertcliError
-from bertcli.files.texts import Failure, Item, Text
-from bertcli.opened import Opened
-from bertcli.order import best_first
-from bertcli.tasks.batches import Numbers, check_head, logits_of_each, softmax
-from bertcli.tasks.task import Record, RecordTask
-from bertcli.tokens import Tokens
-
-LONGEST_ANSWER = 15  # tokens
-LONGEST_WINDOW = 384  # tokens; with this and the overlap transformers' pipeline reads a context
-MOST_OVERLAP = 128
-CONTEXT = 1  # the side of the context, whose question is side 0
-
-
-def plan(model: Opened, wanted: tasks.Answer) -> RecordTask:
-    """What gives the records; BertcliError for a model without the head."""
-    check_head(model, "qa", "answer")
-    return _Answer(model, wanted.reading, replace(wanted, contexts=None))  # which may not pickle
+Scoring = Literal["probability", "logits"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Answer(RecordTask):
-    wanted: tasks.Answer
+class AnswerOptions(Windows):
+    """Which answers are found, and how question and context are read; contexts: one for each question, or for all."""
 
-    @cached_property
-    def limit(self) -> int:
-        """The number of tokens of a window."""
-        own = super().limit
-        return min(own, LONGEST_WINDOW) if self.reading.max_length is None else own
-
-    def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
-        return self.model.tokenizer.encode([text.text for text in texts], [text.pair for text in texts])
-
-    def check(self, item: Item) -> None:
-        if item.text.pair is None:
-            raise BertcliError(f"{item.place} has no context to find an answer in: give one (--context).")
-        sides = item.tokens.sides
-        for side, what in enumerate(("question", "context")):
-            if side not in sides:
-                raise BertcliError(f"The {what} of {item.place} is empty, so there is nothing to answer.")
-        room, stride = self._room(item.tokens), self.wanted.stride or 0
-        if room <= stride:
-            advice = f"give a stride below {room} (--stride)" if room > 0 else "shorten it"
-            raise BertcliError(
-                f"The question of {item.place} has {sides.count(0)} tokens, which leaves {max(0, room)} of a window's "
-                f"{self.limit} for the context: {advice}, or raise max_length (--max-length)."
-            )
-
-    def _room(self, tokens: Tokens) -> int:
-        """How many tokens of the context a window holds."""
-        return self.limit - (len(tokens.ids) - tokens.sides.count(CONTEXT))
-
-    def _windows(self, item: Item) -> list[Tokens]:
-        overlap = min(self.limit // 2, MOST_OVERLAP) if self.wanted.stride is None else self.wanted.stride
-        room = self._room(item.tokens)
-        return item.tokens.windows(self.limit, overlap if overlap < room else room // 2)
-
-    def records(self, items: list[Item]) -> Iterator[Record]:
-        of_items = [self._windows(item) for item in items]
-        every = [part for parts in of_items for part in parts]
-        logits = iter(logits_of_each(self.model, "qa", every, self.reading.batch_tokens))
-        for item, parts in zip(items, of_items, strict=True):
-            context = item.text.pair or ""
-            best = answers([_context(part, next(logits)) for part in parts], context, self.wanted)
-            records = [answer._asdict() for answer in best]
-            yield {"index": item.index, "question": item.text.text, "context": context, "answers": records}
-
-    def failed(self, failure: Failure) -> Record:
-        """{index, question, context, error}; question and context are None if the row could not be read."""
-        text = failure.text
-        question = None if text.error else text.text
-        return {"index": failure.index, "question": question, "context": text.pair, "error": failure.error}
-
-
-def _context(part: Tokens, rows: Numbers) -> "ContextWindow":
-    """The context's tokens of a window; a word's range is that of its tokens in the window."""
-    offsets, numbers = part.offsets, part.words
-    places = [place for place, side in enumerate(part.sides) if side == CONTEXT]
-    words: dict[int | None, tuple[int, int]] = {}
-    for place in places:
-        number, (start, end) = numbers[place], offsets[place]
-        if number is not None:
-            words[number] = (words[number][0] if number in words else start, end)
-    tokens = [ContextToken(*offsets[place], words.get(numbers[place])) for place in places]
-    start, end = rows[[0, *places]].T  # the first token, [CLS], stands for no answer
-    return ContextWindow(start, end, tokens)
-
-
-# --------------------------------------------------------------------------------------------------- spans
-
-
-class ContextToken(NamedTuple):
-    """Where a token of the context lies in it, in characters: its own range, and its word's if it is part of one."""
-
-    start: int
-    end: int
-    word: tuple[int, int] | None
-
-
-class ContextWindow(NamedTuple):
-    """The logits of [CLS] and of the context's tokens [1 + token], and where these tokens lie."""
-
-    start: Numbers
-    end: Numbers
-    places: Sequence[ContextToken]
-
-
-class Answer(NamedTuple):
-    """A range of the context, or no answer: an empty text."""
-
-    score: float
-    start: int
-    end: int
-    answer: str
-
-
-def answers(windows: Sequence[ContextWindow], context: str, wanted: tasks.Answer) -> list[Answer]:
-    """The best answers in all windows, best first.
-
-    A span is widened to whole words. Where several spans, perhaps of several windows, give the same text (ignoring
-    case), their probabilities are added and the place is that of the first; of logits the best one counts.
-    """
-    by_text: dict[str, Answer] = {}
-    scores = [_scores(window, wanted.score) for window in windows]
-    for window, of_window in zip(windows, scores, strict=True):
-        for first, last in _best_spans(of_window[1:, 1:], wanted):
-            start, end = _widened(window.places[first], window.places[last])
-            candidate = Answer(float(of_window[1 + first, 1 + last]), start, end, context[start:end])
-            earlier = by_text.setdefault(candidate.answer.lower(), candidate)
-            if earlier is not candidate and wanted.score != "logits":
-                by_text[candidate.answer.lower()] = earlier._replace(score=earlier.score + candidate.score)
-            elif candidate.score > earlier.score:
-                by_text[candidate.answer.lower()] = candidate
-    every = list(by_text.values())
-    if wanted.no_answer:
-        every.append(Answer(min(float(of_window[0, 0]) for of_window in scores), 0, 0, ""))
-    return [every[i] for i in best_first(np.array([candidate.score for candidate in every]), wanted.top_k or 1)]
-
-
-def _scores(window: ContextWindow, scoring: tasks.Scoring) -> Numbers:
-    """The score of each span from a first token [1 + token] to a last [1 + token]; that from [CLS] is no answer.
-
-    Probabilities of different windows have different denominators; logits less those of [CLS] can be compared.
-    """
-    if scoring == "logits":
-        return np.asarray(np.add.outer(window.start - window.start[0], window.end - window.end[0]))
-    return np.multiply.outer(softmax(window.start), softmax(window.end))
-
-
-def _best_spans(scores: Numbers, wanted: tasks.Answer) -> list[tuple[int, int]]:
-    """First and last token of the best spans; more of them than are wanted, as some become the same."""
-    tokens = np.arange(len(scores))
-    length = tokens - tokens[:, None]  # less one
-    spans = np.argwhere((length >= 0) & (length < (wanted.max_answer_length or LONGEST_ANSWER)))
-    best = best_first(scores[tuple(spans.T)], 2 * (wanted.top_k or 1) + 10)
-    return [(first, last) for first, last in spans[best].tolist()]
-
-
-def _widened(first: ContextToken, last: ContextToken) -> tuple[int, int]:
-    if first.word is None or last.word is None:
-        return first.start, last.end
-    return first.word[0], last.word[1]
+    contexts: Pairs = None
+    top_k: int | None = option(None, "K", "How many answers per question. (default: 1)", least=1)
+    max_answer_length: int | None = option(None, "N", "Tokens of an answer, at most. (default: 15)", least=1)
+    no_answer: bool = option(False, "", "Let no answer, an empty text, compete with the others.")
+    score: Scoring = option(
+        "probability", "NAME",
+        "probability (default), or logits: start + end minus those of no answer, comparable across windows.",
+    )  # fmt: skip

@@ -196,7 +196,7 @@ def test_errors_full_disk(ending: str, model: Path, tmp_path: Path) -> None:
 
 
 def test_errors_bug_is_one_line_too_unless_asked(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertcli.tasks.score.plan", lambda *arguments, **options: 1 / 0)
+    monkeypatch.setattr("bertcli.tasks.compute.score.plan", lambda *arguments, **options: 1 / 0)
     assert "Unexpected error, ZeroDivisionError" in bertcli("score", "-m", model, "tea").error
     result = bertcli("score", "-m", model, "tea", "--debug")
     assert result.status == 1
@@ -219,7 +219,7 @@ def test_errors_other_ends(
     def interrupted(*arguments: object, **options: object) -> None:
         raise raised
 
-    monkeypatch.setattr("bertcli.tasks.score.plan", interrupted)
+    monkeypatch.setattr("bertcli.tasks.compute.score.plan", interrupted)
     result = bertcli("score", "-m", model, "tea")
     assert (result.status, result.out) == (status, "")
     assert result.err.startswith(err)
@@ -259,7 +259,7 @@ def test_errors_models_that_cannot_be_opened(tmp_path: Path) -> None:
 
 
 def test_errors_help_tells_the_real_default() -> None:
-    from bertcli.tasks.batches import BATCH_TOKENS
+    from bertcli.tasks.compute.batches import BATCH_TOKENS
 
     help = bertcli("encode", "--help", environment={"COLUMNS": "200"}).out
     assert f"Tokens computed together. (default: {BATCH_TOKENS})" in help

@@ -122,7 +122,7 @@ def test_process_signals_leave_nothing_behind(number: signal.Signals, status: in
     assert target.read_text(encoding="utf-8") == "old"
 
 
-@pytest.mark.parametrize("place", ["bertcli.cli.app", "bertcli.tasks.encode"])
+@pytest.mark.parametrize("place", ["bertcli.cli.app", "bertcli.tasks.compute.encode"])
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_process_signals_that_an_import_turns_into_an_error(
     number: signal.Signals, status: int, place: str, model: Path
@@ -263,8 +263,8 @@ def test_process_loads_only_the_task_of_its_command() -> None:
     code = (
         "import sys; sys.argv[1:] = ['fill-mask', 'Hot [MASK].', '--format', 'jsonl']; from bertcli.cli import main\n"
         "try: main()\n"
-        "finally: print(*sorted(name[14:] for name in sys.modules if name in "
-        "('bertcli.tasks.encode', 'bertcli.tasks.fill_mask', 'bertcli.tasks.tag')))"
+        "finally: print(*sorted(name[22:] for name in sys.modules if name in "
+        "('bertcli.tasks.compute.encode', 'bertcli.tasks.compute.fill_mask', 'bertcli.tasks.compute.tag')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=SECONDS)
     assert done.stdout.decode().splitlines()[-1] == "fill_mask"

@@ -14,7 +14,7 @@ from reference import cases
 import bertcli
 from bertcli.engine.seam import Array
 from bertcli.engine.threads import set_thread_count
-from bertcli.tasks import Pooling
+from bertcli.tasks.encode import Pooling
 
 LIMIT = 1e-6  # of a vector's largest number
 LIMIT_OF_A_TOKEN = 2e-6  # of single tokens' numbers, which nothing averages: [CLS], and what max pooling chooses

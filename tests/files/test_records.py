@@ -10,8 +10,8 @@ import pytest
 
 from bertcli.errors import BertcliError
 from bertcli.files.forms import TableForm, record_output
-from bertcli.files.records import Table
 from bertcli.files.shards import Shards
+from bertcli.report.tables import Table
 from bertcli.report.terminal import Column, as_json
 
 RECORDS: list[dict[str, Any]] = [{"text": "é\n"}, {"text": "b", "score": 1e-7}, {"text": None}]

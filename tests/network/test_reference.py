@@ -14,7 +14,7 @@ from reference import cases
 from reference.outputs import of_bertcli
 
 import bertcli
-from bertcli.tasks import Pooling
+from bertcli.tasks.encode import Pooling
 
 ATOL = 1e-5  # what the issue promises, absolute
 HERE = Path(__file__).parents[1] / "reference"

@@ -50,7 +50,7 @@ def test_accuracy_of_models_that_choose_none(made: Made, labeled: Path) -> None:
 
 
 def test_accuracy_is_that_of_scikit_learn() -> None:
-    from bertcli.tasks.classify import Accuracy
+    from bertcli.tasks.compute.classify import Accuracy
 
     accuracy = Accuracy(["a", "b", "c", "unused"])
     pairs = [("a", "a"), ("a", "b"), ("b", "b"), ("b", "b"), ("b", "a"), ("c", "b"), ("a", "a")]

@@ -17,8 +17,8 @@ import bertcli
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks import Encode, Pooling
-from bertcli.tasks.encode import plan, similarity
+from bertcli.tasks.compute.encode import plan, similarity
+from bertcli.tasks.encode import EncodeOptions, Pooling
 
 TEXTS = ("The cat sat on the mat.", "", "tea", "She poured a cup of hot coffee, and he drank it.")
 Array = NDArray[Any]
@@ -64,7 +64,7 @@ def test_encode_normalized_vectors_have_length_one(mlm: Model) -> None:
 
 
 def test_encode_zero_vectors_stay_zero(made: Made) -> None:
-    from bertcli.tasks.encode import cosines, unit
+    from bertcli.tasks.compute.encode import cosines, unit
 
     zero = np.zeros((2, 4), np.float32)
     assert np.array_equal(unit(zero), zero)
@@ -74,12 +74,12 @@ def test_encode_zero_vectors_stay_zero(made: Made) -> None:
 def test_encode_defaults_are_the_checkpoints(made: Made) -> None:
     sentence = Sentence(pooling=("cls", "mean"), normalize=True, dense=(Dense(10),), max_seq_length=5)
     model = bertcli.load(made(sentence=sentence))
-    own = plan(model, Encode()).plan
+    own = plan(model, EncodeOptions()).plan
     assert (own.pooling, own.width, own.normalize) == (("cls", "mean"), 10, True)
     (block,) = model.encode_blocks(TEXTS)
     assert [len(item.tokens.ids) for item in block.items] == [5, 2, 3, 5]
     np.testing.assert_allclose(np.linalg.norm(np.asarray(block.vectors), axis=1), 1, rtol=0, atol=1e-6)
-    assert not plan(model, Encode(normalize=False)).plan.normalize
+    assert not plan(model, EncodeOptions(normalize=False)).plan.normalize
 
 
 @pytest.mark.parametrize("choice", [{"pooling": "mean"}, {"layer": (0, 1)}])
@@ -127,7 +127,7 @@ def test_similarity_is_the_cosine(mlm: Model) -> None:
     np.testing.assert_allclose([record["cosine"] for record in records], vectors @ vectors.T, rtol=0, atol=1e-6)
     assert [list(record) for record in records] == [["index", "text", "cosine"]] * len(TEXTS)
     assert [(record["index"], record["text"]) for record in records] == list(enumerate(TEXTS))
-    with patch("bertcli.tasks.encode.NUMBERS", len(TEXTS) * 2):
+    with patch("bertcli.tasks.compute.encode.NUMBERS", len(TEXTS) * 2):
         assert list(similarity(blocks)) == records
 
 

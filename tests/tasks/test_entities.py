@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.tasks import Aggregation
-from bertcli.tasks.tag import Entity, Piece, continues, entities, merged, merged_pieces
+from bertcli.tasks.compute.tag import Entity, Piece, continues, entities, merged, merged_pieces
+from bertcli.tasks.tag import Aggregation
 
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC", "E-ORG")
 

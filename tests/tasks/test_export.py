@@ -25,9 +25,10 @@ from bertcli.errors import BertcliError
 from bertcli.models.textbook import TextbookConfig
 from bertcli.network.module import parameters
 from bertcli.onnx import file as onnx_file
-from bertcli.tasks import Export, Pooling
-from bertcli.tasks import export as exporting
-from bertcli.tasks.export import Exported, export_file, export_folder
+from bertcli.tasks.compute import export as exporting
+from bertcli.tasks.compute.export import Exported, export_file, export_folder
+from bertcli.tasks.encode import Pooling
+from bertcli.tasks.export import ExportOptions
 
 Arrays = dict[str, NDArray[Any]]
 CASES = dict(network_cases())
@@ -63,7 +64,7 @@ def at_tokens(x: NDArray[Any], batch: Arrays) -> NDArray[Any]:
 @pytest.mark.parametrize("name", CASES)
 def test_export_gives_the_hidden_states_of_numpy(made: Made, tmp_path: Path, name: str) -> None:
     model = bertcli.load(made(**CASES[name]), text=False)
-    export_file(model, tmp_path / "m.onnx", Export(head="none"))
+    export_file(model, tmp_path / "m.onnx", ExportOptions(head="none"))
     for shape in SHAPES:
         batch = batch_of(model, shape)
         expected = model.forward(*batch.values())
@@ -76,7 +77,7 @@ def test_export_gives_the_hidden_states_of_numpy(made: Made, tmp_path: Path, nam
 def test_export_gives_the_logits_of_every_head(made: Made, tmp_path: Path, head: str, opset: int) -> None:
     kind = {"pooler": "model"}.get(head, head)
     model = bertcli.load(made(head=kind, hidden_act="gelu_new" if opset == 18 else "gelu"), text=False)
-    made_file = export_file(model, tmp_path / "m.onnx", Export(head=head, opset=opset))
+    made_file = export_file(model, tmp_path / "m.onnx", ExportOptions(head=head, opset=opset))
     ids = batch_of(model, (2, 9))["input_ids"]
     batch = {"input_ids": ids, "token_type_ids": np.zeros_like(ids), "attention_mask": np.ones_like(ids)}
     found, expected = run(tmp_path / "m.onnx", batch), model.outputs(ids)
@@ -95,9 +96,9 @@ def test_export_gives_the_logits_that_a_model_was_made_for(made: Made, tmp_path:
         "qa": ("start_logits", "end_logits"),
     }.items():
         model = bertcli.load(made(head=kind), text=False)
-        assert export_file(model, tmp_path / "m.onnx", Export()).outputs == outputs
+        assert export_file(model, tmp_path / "m.onnx", ExportOptions()).outputs == outputs
     with pytest.raises(BertcliError, match="has no head 'mlm'; its heads: pooler, classifier"):
-        export_file(bertcli.load(made(head="classifier")), tmp_path / "m.onnx", Export(head="mlm"))
+        export_file(bertcli.load(made(head="classifier")), tmp_path / "m.onnx", ExportOptions(head="mlm"))
 
 
 TEXTS = ["the small cat", "a", "she went to the sea and came back", ""]
@@ -108,13 +109,13 @@ def test_export_of_every_family(tmp_path: Path, name: str) -> None:
     case = FAMILIES[name]
     model = bertcli.load(make_family(tmp_path / "model", case.family, case.head, **case.checkpoint), text=False)
     batch = dict(zip(("input_ids", "token_type_ids", "attention_mask"), case.batch(), strict=True))
-    export_file(model, tmp_path / "m.onnx", Export(head="none"))
+    export_file(model, tmp_path / "m.onnx", ExportOptions(head="none"))
     found = run(tmp_path / "m.onnx", batch)["last_hidden_state"]
     segments = batch["token_type_ids"] if case.segments else None
     expected = model.forward(batch["input_ids"], segments, batch["attention_mask"])
     np.testing.assert_allclose(at_tokens(found, batch), at_tokens(expected, batch), atol=1e-5)
     for head in {case.head} & {*model.heads}:
-        export_file(model, tmp_path / "m.onnx", Export(head=head))
+        export_file(model, tmp_path / "m.onnx", ExportOptions(head=head))
         found = np.stack([*run(tmp_path / "m.onnx", batch).values()], axis=-1)
         found = found if head == "qa" else found[..., 0]
         ids, segments, mask = batch.values()
@@ -150,7 +151,8 @@ def tokens_of(model: bertcli.Model, texts: list[str]) -> Arrays:
 @pytest.mark.parametrize("name", SENTENCES)
 def test_export_gives_the_vectors_of_a_sentence_model(made: Made, tmp_path: Path, name: str) -> None:
     model = bertcli.load(made(sentence=SENTENCES[name]))
-    assert export_file(model, tmp_path / "m.onnx", Export()).outputs == ("last_hidden_state", "sentence_embedding")
+    exported = export_file(model, tmp_path / "m.onnx", ExportOptions())
+    assert exported.outputs == ("last_hidden_state", "sentence_embedding")
     found = run(tmp_path / "m.onnx", tokens_of(model, TEXTS))["sentence_embedding"]
     np.testing.assert_allclose(found, model.encode(TEXTS), atol=1e-5)
 
@@ -159,7 +161,7 @@ def test_export_gives_the_vectors_of_a_sentence_model(made: Made, tmp_path: Path
 @pytest.mark.parametrize("normalize", [False, True])
 def test_export_gives_the_vectors_asked_for(made: Made, tmp_path: Path, pooling: Pooling, normalize: bool) -> None:
     model = bertcli.load(made())
-    export_file(model, tmp_path / "m.onnx", Export(pooling=pooling, normalize=normalize))
+    export_file(model, tmp_path / "m.onnx", ExportOptions(pooling=pooling, normalize=normalize))
     found = run(tmp_path / "m.onnx", tokens_of(model, TEXTS))["sentence_embedding"]
     np.testing.assert_allclose(found, model.encode(TEXTS, pooling=pooling, normalize=normalize), atol=1e-5)
 
@@ -168,7 +170,7 @@ def test_export_of_half_the_size_and_of_a_quarter(made: Made, tmp_path: Path) ->
     model = bertcli.load("bert-mini-sentiment")
     sizes = {}
     for precision in ("float32", "float16", "int8", "int8-stored"):
-        one = export_file(model, tmp_path / f"{precision}.onnx", Export(precision=precision))
+        one = export_file(model, tmp_path / f"{precision}.onnx", ExportOptions(precision=precision))
         sizes[precision] = one.bytes
         assert one.bytes == (tmp_path / f"{precision}.onnx").stat().st_size
         assert one.difference is not None
@@ -185,7 +187,7 @@ def test_export_of_half_the_size_and_of_a_quarter(made: Made, tmp_path: Path) ->
 
 def test_export_of_int8_leaves_logging_alone(made: Made, tmp_path: Path) -> None:
     handlers = [*logging.getLogger().handlers]
-    export_file(bertcli.load(made()), tmp_path / "m.onnx", Export(precision="int8"))
+    export_file(bertcli.load(made()), tmp_path / "m.onnx", ExportOptions(precision="int8"))
     assert logging.getLogger().handlers == handlers
 
 
@@ -195,7 +197,7 @@ def test_export_of_many_weights_has_a_second_file(
 ) -> None:
     monkeypatch.setattr(onnx_file, "LARGEST_FILE", 10_000)
     model = bertcli.load(made())
-    one = export_file(model, tmp_path / "m.onnx", Export(precision=precision))
+    one = export_file(model, tmp_path / "m.onnx", ExportOptions(precision=precision))
     there = sorted(file.name for file in tmp_path.iterdir())
     assert there == (["m.onnx"] if precision == "int8" else ["m.onnx", "m.onnx_data"])
     assert one.bytes == sum(file.stat().st_size for file in tmp_path.iterdir())
@@ -212,20 +214,20 @@ def test_export_of_many_weights_has_a_second_file(
 
 def test_export_says_what_it_is(made: Made, tmp_path: Path) -> None:
     folder = made(head="classifier", num_labels=3)
-    export_file(bertcli.load(folder), tmp_path / "m.onnx", Export(precision="float16"))
+    export_file(bertcli.load(folder), tmp_path / "m.onnx", ExportOptions(precision="float16"))
     proto = onnx.load(tmp_path / "m.onnx")
     metadata = {one.key: one.value for one in proto.metadata_props}
     assert (metadata["source"], metadata["head"]) == (folder.name, "classifier")
     assert json.loads(metadata["config"]) == json.loads((folder / "config.json").read_text())
     assert json.loads(metadata["labels"]) == bertcli.load(folder).config.labels
     assert proto.producer_version == bertcli.__version__
-    export_file(bertcli.load(made(sentence=Sentence(("cls",), normalize=True))), tmp_path / "m.onnx", Export())
+    export_file(bertcli.load(made(sentence=Sentence(("cls",), normalize=True))), tmp_path / "m.onnx", ExportOptions())
     assert {one.key: one.value for one in onnx.load(tmp_path / "m.onnx").metadata_props}["pooling"] == "cls, normalize"
 
 
 def test_export_follows_a_link_as_other_outputs_do(made: Made, tmp_path: Path) -> None:
     (tmp_path / "link.onnx").symlink_to(tmp_path / "place.onnx")
-    assert export_file(bertcli.load(made()), tmp_path / "link.onnx", Export()).file == tmp_path / "link.onnx"
+    assert export_file(bertcli.load(made()), tmp_path / "link.onnx", ExportOptions()).file == tmp_path / "link.onnx"
     assert (tmp_path / "link.onnx").is_symlink()
     assert (tmp_path / "place.onnx").is_file()
 
@@ -233,10 +235,10 @@ def test_export_follows_a_link_as_other_outputs_do(made: Made, tmp_path: Path) -
 def test_export_of_a_folder_has_what_others_open(made: Made, tmp_path: Path) -> None:
     source = made(sentence=Sentence(dense=(Dense(7),), normalize=True, normalize_folder=True))
     target = tmp_path / "out"
-    one = export_folder(bertcli.load(source), target, Export())
+    one = export_folder(bertcli.load(source), target, ExportOptions())
     assert one.file == target / "onnx" / "model.onnx"
-    export_folder(bertcli.load(source), target, Export(precision="int8"))
-    export_folder(bertcli.load(source), target, Export(precision="float16"))
+    export_folder(bertcli.load(source), target, ExportOptions(precision="int8"))
+    export_folder(bertcli.load(source), target, ExportOptions(precision="float16"))
     there = {str(file.relative_to(target)) for file in target.rglob("*") if file.is_file()}
     graphs = {"onnx/model.onnx", "onnx/model_fp16.onnx", "onnx/model_quantized.onnx"}
     others = {str(file.relative_to(source)) for file in source.rglob("*") if file.is_file()} - {"model.safetensors"}
@@ -249,7 +251,7 @@ def test_export_of_a_folder_has_what_others_open(made: Made, tmp_path: Path) -> 
 def test_export_of_a_folder_with_a_vocabulary_has_the_files_that_browsers_read(made: Made, tmp_path: Path) -> None:
     source = made(head="pretraining")
     assert not (source / "tokenizer.json").exists()
-    export_folder(bertcli.load(source), tmp_path / "out", Export())
+    export_folder(bertcli.load(source), tmp_path / "out", ExportOptions())
     settings = json.loads((tmp_path / "out" / "tokenizer_config.json").read_bytes())
     assert settings["mask_token"] == "[MASK]"
     assert settings["tokenizer_class"] == "BertTokenizer"
@@ -263,9 +265,9 @@ def test_export_of_a_folder_with_a_vocabulary_has_the_files_that_browsers_read(m
 
 def test_export_of_a_folder_leaves_complete_tokenizers_as_they_are(made: Made, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    export_folder(bertcli.load(made()), first, Export())
+    export_folder(bertcli.load(made()), first, ExportOptions())
     shutil.copy(made() / "model.safetensors", first)
-    export_folder(bertcli.load(first), second, Export())
+    export_folder(bertcli.load(first), second, ExportOptions())
     for name in ("tokenizer.json", "tokenizer_config.json"):
         assert (second / name).read_bytes() == (first / name).read_bytes()
 
@@ -281,7 +283,7 @@ def test_export_of_an_old_sentence_folder_has_the_network_at_the_top(made: Made,
     modules[0]["path"] = "0_Transformer"
     (source / "modules.json").write_text(json.dumps(modules))
     model = bertcli.load(source)
-    export_folder(model, tmp_path / "out", Export())
+    export_folder(model, tmp_path / "out", ExportOptions())
     there = {str(file.relative_to(tmp_path / "out")) for file in (tmp_path / "out").rglob("*") if file.is_file()}
     assert {"config.json", "tokenizer.json", "1_Pooling/config.json", "onnx/model.onnx"} <= there
     assert not any("0_Transformer" in name or "safetensors" in name for name in there)
@@ -294,7 +296,7 @@ def test_export_of_a_static_model(tmp_path: Path, layout: str, caplog: pytest.Lo
     write_static(tmp_path / "model", layout)
     model = bertcli.load(tmp_path / "model")
     with caplog.at_level("INFO", "bertcli"):
-        export_folder(model, tmp_path / "out", Export())
+        export_folder(model, tmp_path / "out", ExportOptions())
     assert "sentence-transformers takes a static model's table" in caplog.text
     batch = tokens_of(model, TEXTS)
     found = run(tmp_path / "out" / "onnx" / "model.onnx", batch)["sentence_embedding"]
@@ -307,7 +309,7 @@ def test_export_says_what_it_cannot_leave_out(made: Made, tmp_path: Path, caplog
     pooling.write_text(json.dumps({**json.loads(pooling.read_text()), "include_prompt": False}))
     settings = {"prompts": {"query": "a query: "}, "default_prompt_name": "query"}
     (tmp_path / "model" / "config_sentence_transformers.json").write_text(json.dumps(settings))
-    export_file(bertcli.load(tmp_path / "model"), tmp_path / "m.onnx", Export())
+    export_file(bertcli.load(tmp_path / "model"), tmp_path / "m.onnx", ExportOptions())
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "leaves its prompt out of the pooling" in caplog.text
 
@@ -315,7 +317,7 @@ def test_export_says_what_it_cannot_leave_out(made: Made, tmp_path: Path, caplog
 def test_export_into_the_folder_of_the_model(made: Made, tmp_path: Path) -> None:
     shutil.copytree(made(), tmp_path / "model")
     before = {file.name: file.read_bytes() for file in (tmp_path / "model").iterdir()}
-    export_folder(bertcli.load(tmp_path / "model"), tmp_path / "model", Export())
+    export_folder(bertcli.load(tmp_path / "model"), tmp_path / "model", ExportOptions())
     assert (tmp_path / "model" / "onnx" / "model.onnx").exists()
     assert {file.name: file.read_bytes() for file in (tmp_path / "model").iterdir() if file.is_file()} == before
 
@@ -329,7 +331,7 @@ def test_export_that_fails_leaves_what_was_there(made: Made, tmp_path: Path, mon
 
     monkeypatch.setattr(onnx_file, "write", full)
     with pytest.raises(BertcliError, match="No space left on device; nothing there was changed"):
-        export_file(bertcli.load(made()), target, Export())
+        export_file(bertcli.load(made()), target, ExportOptions())
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("m.onnx", b"before")]
 
 
@@ -338,9 +340,9 @@ def test_export_that_differs_from_numpy_is_not_kept(
 ) -> None:
     monkeypatch.setattr(exporting, "LARGEST_DIFFERENCE", 1e-12)
     with pytest.raises(BertcliError, match="differ from NumPy's by"):
-        export_file(bertcli.load(made()), tmp_path / "m.onnx", Export())
+        export_file(bertcli.load(made()), tmp_path / "m.onnx", ExportOptions())
     assert not [*tmp_path.iterdir()]
-    assert export_file(bertcli.load(made()), tmp_path / "m.onnx", Export(check=False)) == Exported(
+    assert export_file(bertcli.load(made()), tmp_path / "m.onnx", ExportOptions(check=False)) == Exported(
         tmp_path / "m.onnx", (tmp_path / "m.onnx").stat().st_size, ("last_hidden_state", "pooler_output"), None
     )
 
@@ -354,20 +356,20 @@ def test_export_refuses_what_cannot_be(made: Made, tmp_path: Path, monkeypatch: 
         ({"pooling": "median"}, "There is no pooling 'median'"),
     ):
         with pytest.raises(BertcliError, match=message):
-            export_file(model, tmp_path / "m.onnx", Export(**options))
+            export_file(model, tmp_path / "m.onnx", ExportOptions(**options))
     with pytest.raises(BertcliError, match="has no weights to export"):
-        export_file(bertcli.variant("tiny"), tmp_path / "m.onnx", Export())
+        export_file(bertcli.variant("tiny"), tmp_path / "m.onnx", ExportOptions())
     with pytest.raises(BertcliError, match=r"there is no folder .*nowhere\."):
-        export_file(model, tmp_path / "nowhere" / "m.onnx", Export())
+        export_file(model, tmp_path / "nowhere" / "m.onnx", ExportOptions())
     monkeypatch.setattr("bertcli.onnx.session.installed", lambda package: False)
     with pytest.raises(BertcliError, match=r"This needs onnx: pip install 'bertcli\[onnx\]'"):
-        export_file(model, tmp_path / "m.onnx", Export(check=False))
+        export_file(model, tmp_path / "m.onnx", ExportOptions(check=False))
 
 
 def test_export_stores_shared_layers_once(tmp_path: Path) -> None:
     case = FAMILIES["albert.model"]
     model = bertcli.load(make_family(tmp_path / "model", case.family, case.head, **case.checkpoint), text=False)
-    export_file(model, tmp_path / "m.onnx", Export(head="none"))
+    export_file(model, tmp_path / "m.onnx", ExportOptions(head="none"))
     stored = {id(one.array): one.array.nbytes for one in parameters(model.network)}
     weights = [one for one in onnx.load(tmp_path / "m.onnx").graph.initializer if not one.name.startswith("constant")]
     assert sum(len(one.raw_data) for one in weights) == sum(stored.values())
@@ -378,7 +380,7 @@ def test_export_of_the_textbook_model(tmp_path: Path) -> None:
         vocab_size=300, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64
     )
     model = bertcli.variant(config=config, heads="pooler,mlm", weights=0)
-    export_file(model, tmp_path / "m.onnx", Export(head="mlm"))
+    export_file(model, tmp_path / "m.onnx", ExportOptions(head="mlm"))
     batch = batch_of(model, (2, 9))
     batch["attention_mask"][:] = 1
     expected = model.outputs(batch["input_ids"]).mlm

@@ -14,7 +14,7 @@ from helpers.terminal import Result, bertcli
 import bertcli as library
 from bertcli.errors import BertcliError
 from bertcli.model import Model, load
-from bertcli.tasks.neighbors import neighbors
+from bertcli.tasks.compute.neighbors import neighbors
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.onnx import session as kept
 from bertcli.opened import Engine
-from bertcli.tasks import Pooling
+from bertcli.tasks.encode import Pooling
 
 TEXTS = ["the small cat", "a", "", "she went to the sea and came back " * 2, "the sea", "it was a long way home"]
 MASKED = ["the [MASK] cat", "[MASK] went to the [MASK] and came back", "a [MASK]"]

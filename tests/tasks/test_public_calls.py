@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 import bertcli
 from bertcli.model import Model
-from bertcli.tasks import Pooling
+from bertcli.tasks.encode import Pooling
 
 Array = NDArray[Any]
 RECORDED = Path(__file__).parents[1] / "reference" / "families"

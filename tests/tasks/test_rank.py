@@ -17,8 +17,8 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text, Texts, from_values
 from bertcli.model import Model
-from bertcli.tasks import Rank
-from bertcli.tasks.rank import ByQuery, WithQuery, plan, ranked
+from bertcli.tasks.compute.rank import ByQuery, WithQuery, plan, ranked
+from bertcli.tasks.rank import RankOptions
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_rank_windows_end_where_a_query_does_or_hold_one_query(
 def test_rank_resumes_where_an_earlier_run_stopped(ranker: Model) -> None:
     queries = [query for query in ("tea", "river", "sun") for _ in range(5)]
     documents = [f"word {i}" for i in range(15)]
-    task = plan(ranker, Rank(batch_tokens=8))
+    task = plan(ranker, RankOptions(batch_tokens=8))
     blocks = list(ranked(task, from_values(queries, documents)))
     assert len(blocks) > 1
     for done in range(len(blocks)):
@@ -104,7 +104,7 @@ def test_rank_resumes_where_an_earlier_run_stopped(ranker: Model) -> None:
 
 def test_rank_keeps_going_past_rows_that_cannot_be_used(ranker: Model) -> None:
     pairs = [Text("tea", "hot"), Text("", place="p:2", error="p:2: bad."), Text("tea", "cold"), Text("sun", "red")]
-    task = plan(ranker, Rank(keep_going=True))
+    task = plan(ranker, RankOptions(keep_going=True))
     records = [record for block in ranked(task, Texts(pairs)) for record in block.records]
     assert [record["query"] for record in records] == ["tea", "tea", "tea", "sun"]
     assert records[2] == {"query": "tea", "corpus_id": 1, "text": None, "error": "p:2: bad."}
@@ -126,7 +126,7 @@ def test_rank_refuses(ranker: Model, made: Made) -> None:
     with pytest.raises(BertcliError, match="There are fewer pairs than texts"):
         ranker.rank(["tea", "sun"], ["a"])
     with pytest.raises(BertcliError, match="a query without a document"):
-        list(ranked(plan(ranker, Rank()), Texts([Text("tea")])))
+        list(ranked(plan(ranker, RankOptions()), Texts([Text("tea")])))
 
 
 @pytest.mark.parametrize("path", ["os.system", "torch.nn.ReLU", "evil.Sigmoid", 3])

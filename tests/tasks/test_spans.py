@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli import tasks
 from bertcli.order import ROUNDING
-from bertcli.tasks.answer import Answer, ContextToken, ContextWindow, answers
+from bertcli.tasks.answer import AnswerOptions
+from bertcli.tasks.compute.answer import Answer, ContextToken, ContextWindow, answers
 
 CONTEXT = "a b c d e f g h"
 LOGITS = st.floats(-5, 5)
@@ -22,7 +22,7 @@ def window(start: list[float], end: list[float], first: int = 0) -> ContextWindo
 @given(st.lists(st.tuples(LOGITS, LOGITS), min_size=2, max_size=9), st.integers(1, 8), st.integers(1, 6))
 def test_answers_are_the_best_of_all_spans(logits: list[tuple[float, float]], longest: int, top_k: int) -> None:
     start, end = (np.array(column) for column in zip(*logits, strict=True))
-    found = answers([window(list(start), list(end))], CONTEXT, tasks.Answer(top_k=top_k, max_answer_length=longest))
+    found = answers([window(list(start), list(end))], CONTEXT, AnswerOptions(top_k=top_k, max_answer_length=longest))
     p, q = np.exp(start) / np.exp(start).sum(), np.exp(end) / np.exp(end).sum()
     every = sorted((p[i] * q[j] for i in range(1, len(p)) for j in range(i, min(len(p), i + longest))), reverse=True)
     scores = [answer.score for answer in found]  # scores that differ by rounding alone have no order
@@ -36,27 +36,27 @@ def test_answers_are_the_best_of_all_spans(logits: list[tuple[float, float]], lo
 def test_answers_of_the_same_text_are_added_ignoring_case() -> None:
     places = [ContextToken(0, 2, (0, 2)), ContextToken(3, 5, (3, 5))]
     one = ContextWindow(np.log([0.2, 0.5, 0.3]), np.log([0.2, 0.5, 0.3]), places)
-    (best, *_) = answers([one], "No nO", tasks.Answer(top_k=3, max_answer_length=1))
+    (best, *_) = answers([one], "No nO", AnswerOptions(top_k=3, max_answer_length=1))
     assert best.score == pytest.approx(0.5 * 0.5 + 0.3 * 0.3)
     assert (best.start, best.end, best.answer) == (0, 2, "No")
-    (best, *_) = answers([one, one], "No nO", tasks.Answer(top_k=1, max_answer_length=1, score="logits"))
+    (best, *_) = answers([one, one], "No nO", AnswerOptions(top_k=1, max_answer_length=1, score="logits"))
     assert best.score == pytest.approx(2 * np.log(0.5 / 0.2))  # of logits the better one counts
 
 
 def test_answers_are_widened_to_whole_words() -> None:
     places = [ContextToken(0, 2, (0, 6)), ContextToken(2, 6, (0, 6)), ContextToken(7, 9, None)]
     one = ContextWindow(np.array([0.0, 0.0, 9.0, 0.0]), np.array([0.0, 0.0, 9.0, 0.0]), places)
-    assert answers([one], "unable to", tasks.Answer())[0].answer == "unable"
+    assert answers([one], "unable to", AnswerOptions())[0].answer == "unable"
     other = ContextWindow(np.array([0.0, 0.0, 9.0, 0.0]), np.array([0.0, 0.0, 0.0, 9.0]), places)
-    assert answers([other], "unable to", tasks.Answer())[0].answer == "able to"  # one end is no word
+    assert answers([other], "unable to", AnswerOptions())[0].answer == "able to"  # one end is no word
 
 
 def test_no_answer_competes_with_its_smallest_score() -> None:
     sure, unsure = window([9.0, 0.0], [9.0, 0.0]), window([1.0, 0.0], [1.0, 0.0], first=1)
     p = np.exp(1.0) / (np.exp(1.0) + 1)
-    found = answers([sure, unsure], CONTEXT, tasks.Answer(top_k=3, no_answer=True))
+    found = answers([sure, unsure], CONTEXT, AnswerOptions(top_k=3, no_answer=True))
     assert found[0]._replace(score=0.0) == Answer(0.0, 0, 0, "")
     assert found[0].score == pytest.approx(p * p)
-    assert answers([sure, unsure], CONTEXT, tasks.Answer(no_answer=False))[0].answer == "b"
-    by_logits = answers([sure, unsure], CONTEXT, tasks.Answer(top_k=3, no_answer=True, score="logits"))
+    assert answers([sure, unsure], CONTEXT, AnswerOptions(no_answer=False))[0].answer == "b"
+    by_logits = answers([sure, unsure], CONTEXT, AnswerOptions(top_k=3, no_answer=True, score="logits"))
     assert [(answer.answer, answer.score) for answer in by_logits] == [("", 0.0), ("b", -2.0), ("a", -18.0)]

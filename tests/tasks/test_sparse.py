@@ -14,9 +14,9 @@ from reference.encode_cases import SPARSE, TEXTS, sparse
 from bertcli.errors import BertcliError
 from bertcli.files.texts import from_values
 from bertcli.model import load
-from bertcli.tasks import EncodeSparse
-from bertcli.tasks.run import results
-from bertcli.tasks.sparse import SparseVector, plan
+from bertcli.tasks.compute.encode_sparse import SparseVector, plan
+from bertcli.tasks.compute.run import results
+from bertcli.tasks.encode_sparse import EncodeSparseOptions
 
 with np.load(Path(__file__).parents[1] / "reference" / "encode.npz") as file:
     GOLDENS = dict(file)
@@ -36,7 +36,7 @@ def dense(vectors: list[SparseVector], width: int) -> Any:
 def test_sparse_vectors_are_those_of_sentence_transformers(
     case: str, together: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertcli.tasks.sparse.NUMBERS_TOGETHER", together)
+    monkeypatch.setattr("bertcli.tasks.compute.encode_sparse.NUMBERS_TOGETHER", together)
     model = load(sparse(tmp_path, case))
     found = dense(model.encode_sparse(TEXTS), model.config.vocab_size)
     np.testing.assert_allclose(found, GOLDENS[f"sparse.{case}"], rtol=1e-6, atol=1e-5)  # sums over tokens, up to 32
@@ -65,7 +65,7 @@ def test_sparse_vectors_are_the_same_whoever_makes_them(tmp_path: Path) -> None:
     model = load(sparse(tmp_path, "sum"))
     texts = [" ".join(TEXTS), *TEXTS] * 6
     how: dict[str, Any] = {"batch_tokens": 60, "chunk": (12, 3), "words": True}
-    tasks = [plan(model, EncodeSparse(workers=n, **how)) for n in (1, 2)]
+    tasks = [plan(model, EncodeSparseOptions(workers=n, **how)) for n in (1, 2)]
     one, two = ([record for block in results(task, from_values(texts)) for record in block.records()] for task in tasks)
     assert one == two
     assert max(record["chunk"] for record in one) > 1

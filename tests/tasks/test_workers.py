@@ -30,10 +30,14 @@ from bertcli.files.inputs import from_files
 from bertcli.files.lines import LineFile
 from bertcli.files.texts import Item, Text, from_values
 from bertcli.model import Model
-from bertcli.tasks import Classify, FillMask, Reading, Score, classify, fill_mask, score
-from bertcli.tasks import run as running
-from bertcli.tasks.encode import Block
-from bertcli.tasks.task import Record, Records, RecordTask, Task, Window
+from bertcli.tasks.classify import ClassifyOptions
+from bertcli.tasks.compute import classify, fill_mask, score
+from bertcli.tasks.compute import run as running
+from bertcli.tasks.compute.encode import Block
+from bertcli.tasks.compute.task import Record, Records, RecordTask, Task, Window
+from bertcli.tasks.fill_mask import FillMaskOptions
+from bertcli.tasks.options import Reading
+from bertcli.tasks.score import ScoreOptions
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
 choose = random.Random(0)
@@ -44,9 +48,9 @@ DOINGS: dict[str, Doing] = {
     "encode": lambda model, more: list(model.encode_blocks(TEXTS, **more)),
     "encode, cls": lambda model, more: list(model.encode_blocks(TEXTS, pooling="cls", layer=-1, **more)),
     "encode, none": lambda model, more: list(model.encode_blocks(TEXTS, pooling="none", **more)),
-    "classify": lambda model, more: done(classify.plan(model, Classify(**more)), pair="tea"),
-    "fill-mask": lambda model, more: done(fill_mask.plan(model, FillMask(top_k=2, **more))),
-    "score": lambda model, more: done(score.plan(model, Score(**{**more, "batch_tokens": 20})), TEXTS[:12]),
+    "classify": lambda model, more: done(classify.plan(model, ClassifyOptions(**more)), pair="tea"),
+    "fill-mask": lambda model, more: done(fill_mask.plan(model, FillMaskOptions(top_k=2, **more))),
+    "score": lambda model, more: done(score.plan(model, ScoreOptions(**{**more, "batch_tokens": 20})), TEXTS[:12]),
 }
 
 

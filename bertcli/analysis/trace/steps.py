@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.engine.seam import BATCH, ONE, Array, Axes, Signature, extent
-from bertcli.files.records import cell
 from bertcli.report.documents import ByName, Document, Documented
+from bertcli.report.tables import cell
 from bertcli.report.terminal import BESIDE, Column
 
 ITEM = np.dtype(np.float32).itemsize

@@ -358,7 +358,7 @@ def test_columns_may_have_a_class_of_their_own(made: Made) -> None:
 
 
 def test_columns_are_imported_when_they_are_first_used() -> None:
-    code = "import sys, bertcli; print('bertcli.columns' in sys.modules, 'numpy' in sys.modules); bertcli.Encode()"
-    code += "; print('bertcli.columns' in sys.modules, {'pyarrow', 'pandas'} & {*sys.modules})"
+    code = "import sys, bertcli; print('bertcli.mapped' in sys.modules, 'numpy' in sys.modules); bertcli.Encode()"
+    code += "; print('bertcli.mapped' in sys.modules, {'pyarrow', 'pandas'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["False False", "True set()"]

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bertcli import tasks
 from bertcli.checkpoint.hub import SAMPLES
 from bertcli.engine.threads import use_granted_threads
 from bertcli.errors import PATH, BertcliError, check_kind, shown, shown_object
@@ -24,10 +23,17 @@ from bertcli.files.parquet import value_of
 from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import Texts
 from bertcli.model import Model, load
-from bertcli.tasks import answer, classify, encode, fill_mask, score, sparse, tag
-from bertcli.tasks.batches import FITTING
-from bertcli.tasks.run import results
-from bertcli.tasks.task import Records, Task
+from bertcli.tasks.answer import AnswerOptions
+from bertcli.tasks.classify import ClassifyOptions
+from bertcli.tasks.compute import answer, classify, encode, encode_sparse, fill_mask, score, tag
+from bertcli.tasks.compute.batches import FITTING
+from bertcli.tasks.compute.run import results
+from bertcli.tasks.compute.task import Records, Task
+from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.fill_mask import FillMaskOptions
+from bertcli.tasks.score import ScoreOptions
+from bertcli.tasks.tag import TagOptions
 
 Columns = Mapping[str, tuple[Any, list[Any]]]  # the type of a column, as `_type` has it, and its values
 OPENING = {name for name, option in signature(load).parameters.items() if option.kind is option.KEYWORD_ONLY}
@@ -125,43 +131,43 @@ class Mapped:
 class Encode(Mapped):
     """Vectors: float32 [row, width] among NumPy arrays, fixed-size lists in Arrow, a column of arrays in pandas."""
 
-    kind, plan, usual = tasks.Encode, staticmethod(encode.plan), ("embedding", "text", None, SENTENCE)
+    kind, plan, usual = EncodeOptions, staticmethod(encode.plan), ("embedding", "text", None, SENTENCE)
 
 
 class EncodeSparse(Mapped):
     """Sparse vectors: records of indices and values."""
 
-    kind, plan, usual = tasks.EncodeSparse, staticmethod(sparse.plan), ("sparse", "text", None, MASKED)
+    kind, plan, usual = EncodeSparseOptions, staticmethod(encode_sparse.plan), ("sparse", "text", None, MASKED)
 
 
 class Classify(Mapped):
     """Labels with scores, best first; by a cross-encoder the score of each pair, which an engine can rank rows by."""
 
-    kind, plan, usual = tasks.Classify, staticmethod(classify.plan), ("classify", "text", None, SENTIMENT)
+    kind, plan, usual = ClassifyOptions, staticmethod(classify.plan), ("classify", "text", None, SENTIMENT)
 
 
 class FillMask(Mapped):
     """Words for each mask; with targets, which may have several pieces, every `token` is a list."""
 
-    kind, plan, usual = tasks.FillMask, staticmethod(fill_mask.plan), ("fill_mask", "text", None, MASKED)
+    kind, plan, usual = FillMaskOptions, staticmethod(fill_mask.plan), ("fill_mask", "text", None, MASKED)
 
 
 class Score(Mapped):
     """The probability of each token."""
 
-    kind, plan, usual = tasks.Score, staticmethod(score.plan), ("score", "text", None, MASKED)
+    kind, plan, usual = ScoreOptions, staticmethod(score.plan), ("score", "text", None, MASKED)
 
 
 class Tag(Mapped):
     """Entities."""
 
-    kind, plan, usual = tasks.Tag, staticmethod(tag.plan), ("tag", "text", None, None)
+    kind, plan, usual = TagOptions, staticmethod(tag.plan), ("tag", "text", None, None)
 
 
 class Answer(Mapped):
     """Answers to the questions in `column` from the contexts in `pair_column`, best first."""
 
-    kind, plan, usual = tasks.Answer, staticmethod(answer.plan), ("answer", "question", "context", None)
+    kind, plan, usual = AnswerOptions, staticmethod(answer.plan), ("answer", "question", "context", None)
 
 
 # ---------------------------------------------------------------------------------------------------- opening a model
@@ -218,20 +224,20 @@ def _results(task: Task[Any], texts: Texts) -> Iterator[_Result]:
 def _type(task: Task[Any], wanted: object) -> Any:
     """What results are: the number of floats of a vector, or the fields of a record with their types."""
     match wanted:
-        case tasks.EncodeSparse():
+        case EncodeSparseOptions():
             return {"indices": [int], "values": [float]} | ({"words": [str]} if wanted.words else {})
-        case tasks.Classify():
+        case ClassifyOptions():
             return {"labels": [{"label": str, "score": float}]}
-        case tasks.FillMask():
+        case FillMaskOptions():
             several = {} if wanted.targets is None else {"token": [int], "pieces": [str]}
             word = {"score": float, "token": int, "token_str": str, "sequence": str} | several
             return {"masks": [{"position": int, "predictions": [word]}]}
-        case tasks.Score():
+        case ScoreOptions():
             return {"tokens": [{"token": str, "log_prob": float}], "loss": float, "pseudo_perplexity": float}
-        case tasks.Tag():
+        case TagOptions():
             label = {"entity": str, "index": int} if wanted.aggregation == "none" else {"entity_group": str}
             return {"entities": [{**label, "score": float, "word": str, "start": int, "end": int}]}
-        case tasks.Answer():
+        case AnswerOptions():
             return {"answers": [{"score": float, "start": int, "end": int, "answer": str}]}
     return task.plan.width  # type: ignore[attr-defined]
 

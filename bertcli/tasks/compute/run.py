@@ -37,8 +37,8 @@ from bertcli.engine.seam import watched
 from bertcli.engine.threads import MOST_THREADS, THREAD_VARIABLES, core_count, set_thread_count, thread_count
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text, Texts
-from bertcli.tasks.batches import BATCH_TOKENS
-from bertcli.tasks.task import START, Progress, R, Task, warn_of_cuts
+from bertcli.tasks.compute.batches import BATCH_TOKENS
+from bertcli.tasks.compute.task import START, Progress, R, Task, warn_of_cuts
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

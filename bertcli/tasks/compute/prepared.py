@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Chunk, Text
 from bertcli.opened import Opened
-from bertcli.tasks import Prepared, Reading
+from bertcli.tasks.options import Prepared, Reading
 from bertcli.tokens import Tokenizer, Tokens
 
 JOINER = "\u200d"  # zero-width: it makes one emoji of several

@@ -19,11 +19,11 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks import EncodeSparse
-from bertcli.tasks.batches import NUMBERS_TOGETHER, check_finite, check_head, hidden_states, in_packed_batches
-from bertcli.tasks.encode import PreparedBlock, PreparedTask
-from bertcli.tasks.prepared import prepare
-from bertcli.tasks.task import Record, Window
+from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, check_finite, check_head, hidden_states, in_packed_batches
+from bertcli.tasks.compute.encode import PreparedBlock, PreparedTask
+from bertcli.tasks.compute.prepared import prepare
+from bertcli.tasks.compute.task import Record, Window
+from bertcli.tasks.encode_sparse import EncodeSparseOptions
 
 
 class SparseVector(NamedTuple):
@@ -47,7 +47,7 @@ class SparseBlock(PreparedBlock):
             yield {"indices": vector.indices.tolist(), "values": vector.values.tolist(), **words}
 
 
-def plan(model: Opened, wanted: EncodeSparse) -> "SparseTask":
+def plan(model: Opened, wanted: EncodeSparseOptions) -> "SparseTask":
     """What gives the blocks; BertcliError for a model without the head, and for options as in encode."""
     check_head(model, "mlm", "A sparse vector")
     preparation, reading = prepare(model, wanted)

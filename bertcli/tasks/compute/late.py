@@ -19,7 +19,7 @@ from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.models.registry import family
 from bertcli.opened import Opened
-from bertcli.tasks.batches import Numbers, check_finite, hidden_states, in_micro_batches
+from bertcli.tasks.compute.batches import Numbers, check_finite, hidden_states, in_micro_batches
 from bertcli.tokens import Tokens
 
 logger = logging.getLogger("bertcli")

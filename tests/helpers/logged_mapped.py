@@ -7,13 +7,13 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from bertcli import columns
+from bertcli import mapped
 from bertcli.engine.threads import thread_count
 
 LOG = "BERTCLI_TEST_LOG"  # the folder; workers inherit it
 
 
-class Logged(columns.Encode):
+class Logged(mapped.Encode):
     """Writes a line in the file of its process."""
 
     def __call__(self, batch: Any) -> Any:
@@ -25,7 +25,7 @@ class Logged(columns.Encode):
             "begun": begun,
             "ended": time(),
             "rows": len(found["text"]),
-            "opened": columns._loaded.cache_info().misses,
+            "opened": mapped._loaded.cache_info().misses,
             "threads": thread_count(),
             "share": share(os.getpid()),
         }

@@ -8,7 +8,7 @@ import numpy as np
 from bertcli.errors import BertcliError, check_count, shown
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks.batches import check_finite
+from bertcli.tasks.compute.batches import check_finite
 from bertcli.tokens import Tokenizer
 
 

@@ -1,12 +1,11 @@
 """Texts with what was found in them marked: in color on a terminal, and on a page."""
 
 from bisect import bisect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bertcli.files.records import Table, cell
+from bertcli.report.tables import Table, cell
 from bertcli.report.terminal import Mark, print_marked, shows_shades, takes_escapes, visible
 
 PALEST = 0.25  # of a mark, from 0 to 1: that of a score of 0
@@ -71,14 +70,6 @@ class MarkedTable(Table):
             print_marked(passage.text, passage.marks)
             for note in passage.notes:
                 print(visible(note))
-
-    @contextmanager
-    def page_in(self, file: str) -> Iterator[Callable[[Mapping[str, Any]], object]]:
-        """What takes the records of a page, which is written when all are there."""
-        from bertcli.files.shards import save
-
-        yield self.add
-        save(file, self.page().encode())
 
     def page(self) -> str:
         """A page of the texts with their marks, a color for each label, and of the table."""

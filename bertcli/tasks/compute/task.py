@@ -14,7 +14,7 @@ from bertcli.checkpoint.sentence import read_limit, read_query_prompt
 from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text
 from bertcli.opened import Opened
-from bertcli.tasks import Reading
+from bertcli.tasks.options import Reading
 from bertcli.tokens import Tokenizer, Tokens, refuse_long
 
 Record = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.cli.marked import MarkedTable, Passage, apart, mark
+from bertcli.report.marked import MarkedTable, Passage, apart, mark
 from bertcli.report.terminal import Mark
 
 founds = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6), st.sampled_from("AB")), max_size=20).map(

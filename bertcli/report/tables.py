@@ -1,0 +1,71 @@
+"""A table of records under construction: its columns, and the rows that a record has in it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bertcli.report.terminal import Column, print_table
+
+Record = Mapping[str, Any]
+Cell = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns, the rows so far, and `rows_of`, which makes rows of a record.
+
+    A record with an "error" has one row: what it has of the columns, and the error in a column of its own.
+    """
+
+    columns: tuple[Column, ...]
+    rows_of: Callable[[Record], Iterable[tuple[Cell, ...]]]
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+
+    def add(self, record: Record) -> None:
+        """Append the rows of a record."""
+        self.rows.extend(tuple(map(cell, row)) for row in self.cells(record))
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns' names as a record or a file has them."""
+        return [column.name.replace(" ", "_") for column in self.columns]
+
+    def cells(self, record: Record) -> Iterator[tuple[Cell, ...]]:
+        """The values in the rows of a record; the last is the error, if there is one."""
+        if "error" in record:
+            yield *map(record.get, self.keys), record["error"]
+        else:
+            yield from ((*row, None) for row in self.rows_of(record))
+
+    def shown(self) -> tuple[list[Column], list[list[str]]]:
+        """The columns that are not omitted, and the rows under them."""
+        columns = [*self.columns, Column("error", optional=True)]
+        kept = []
+        for i, column in enumerate(columns):
+            cells = {row[i] for row in self.rows}
+            if not (column.varying and not self.varies(cells)) and not (column.optional and cells <= {""}):
+                kept.append(i)
+        return [columns[i] for i in kept], [[row[i] for i in kept] for row in self.rows]
+
+    def varies(self, cells: set[str]) -> bool:
+        """Whether a column of these cells tells rows apart."""
+        return len(cells) > 1
+
+    def print(self) -> None:
+        """Print the table to standard output."""
+        print_table(*self.shown())
+
+    def page(self) -> str:
+        """A web page of the records; for a table that can be one."""
+        raise NotImplementedError
+
+
+def cell(value: Cell) -> str:
+    """A value as a cell shows it: floats with four decimals, or in scientific notation if very small or large."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4f}" if value == 0 or 0.001 <= abs(value) < 1e6 else f"{value:.3e}"
+    return str(value)

@@ -1,0 +1,271 @@
+"""classify: the probabilities of labels, of one text following another, or of alternatives given with the call.
+
+    candidates: the text is the premise, the template with a candidate in it the hypothesis
+        only one holds:    score = softmax over the candidates of the logits of entailment
+        several may hold:  score = softmax over the logits of contradiction and entailment, each candidate by itself
+    choices:               score = softmax over the choices of the one logit that text and choice have
+
+Alternatives are scored as by transformers' zero-shot-classification pipeline, and by its models for multiple choice.
+Source of the former: Yin et al. 2019, "Benchmarking Zero-shot Text Classification".
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from bertcli.checkpoint.sentence import read_cross_encoder
+from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.files.texts import Item, Text
+from bertcli.opened import Opened
+from bertcli.order import best_first
+from bertcli.tasks.classify import ClassifyOptions, Head
+from bertcli.tasks.compute.batches import ACTIVATIONS, FITTING, Numbers, check_head, logits_of_each, softmax
+from bertcli.tasks.compute.task import Record, RecordTask, query_prompt
+from bertcli.tokens import Tokens
+
+NEXT_SENTENCE = ("is_next", "not_next")
+DIGITS = 9  # at most, of a label's index
+TEMPLATE = "This example is {}."
+PLACE = "{}"
+
+
+def plan(model: Opened, wanted: ClassifyOptions) -> RecordTask:
+    """What gives the records; BertcliError for what the model cannot do."""
+    reading, top_k = wanted.reading, wanted.top_k
+    if wanted.candidates is not None:
+        return _candidates_task(model, wanted, wanted.candidates)
+    if wanted.choices is not None:
+        check_head(model, "multiple_choice", "classify --choices")
+        choices = [wanted.choices] if isinstance(wanted.choices, str) else wanted.choices
+        names = _names("choice", "--choices", choices)
+        return _Alternatives(model, reading, names, top_k, "multiple_choice", names, "longest", (0,))
+    chosen = chosen_head(model, wanted.head)
+    check_head(model, chosen, "classify")
+    activation = wanted.activation or ("softmax" if chosen == "nsp" else own_activation(model))
+    names, by_default = labels_of(model, chosen), wanted.head is None
+    return _Classify(model, reading, names, top_k, chosen, activation, by_default, query_prompt(model))
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels(RecordTask):
+    """A score for each of these names; the best `top_k` are given."""
+
+    names: tuple[str, ...]
+    top_k: int | None
+
+    def record(self, item: Item, scores: Numbers) -> Record:
+        """From the scores [name] of a text."""
+        best = best_first(scores, self.top_k)
+        return {
+            **item.named,
+            "text": item.text.text,
+            "text_pair": item.text.pair,
+            "truncated": item.tokens.truncated,
+            "labels": [{"label": self.names[i], "score": float(scores[i])} for i in best],
+        }
+
+
+# ---------------------------------------------------------------------------------------------- the model's own labels
+
+
+def chosen_head(model: Opened, head: Head | None) -> Head:
+    """The head asked for, else the classifier if there is one, else nsp."""
+    return head or ("nsp" if "classifier" not in model.heads and "nsp" in model.heads else "classifier")
+
+
+def labels_of(model: Opened, head: Head) -> tuple[str, ...]:
+    """The names of a head's labels, by their index."""
+    return NEXT_SENTENCE if head == "nsp" else tuple(model.config.labels)
+
+
+def own_activation(model: Opened) -> str:
+    """What turns this classifier's logits into scores: as its problem_type says, and its number of labels.
+
+    For one label of a cross-encoder, what its files name, as in `rank`.
+    """
+    if model.config.problem_type == "regression":
+        return "none"
+    if model.config.problem_type == "multi_label_classification":
+        return "sigmoid"
+    if model.config.num_labels > 1:
+        return "softmax"
+    return "sigmoid" if model.path is None else read_cross_encoder(model.path)
+
+
+def true_label(text: Text, labels: Sequence[str]) -> str | None:
+    """The known label of a text, given by name or by index; BertcliError for one that is not the model's."""
+    if text.label is None or text.label in labels:
+        return text.label
+    if text.label.isdecimal() and len(text.label) <= DIGITS and int(text.label) < len(labels):
+        return labels[int(text.label)]
+    choices = ", ".join(map(shown, labels[:20]))
+    raise BertcliError(f"{text.place}: the label {shown(text.label)} is not one of this model's: {choices}.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Classify(_Labels):
+    head: Head
+    activation: str  # of tasks.batches.ACTIVATIONS
+    by_default: bool  # the head was not asked for
+    prompt: str  # before every text
+
+    def first_text(self, text: Text) -> str:
+        return self.prompt + text.text
+
+    def check(self, item: Item) -> None:
+        true_label(item.text, self.names)
+        if self.head == "nsp" and item.text.pair is None:
+            whose = "There is no classifier, and the" if self.by_default else "The"
+            raise BertcliError(
+                f"{whose} next-sentence head needs a second text, and {item.place} has none: give pairs "
+                "(--text-pair or --pair-column)."
+            )
+
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        sentences = [item.tokens for item in items]
+        of_texts = logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens)
+        for item, logits in zip(items, of_texts, strict=True):
+            true = true_label(item.text, self.names)
+            record = self.record(item, ACTIVATIONS[self.activation](logits))
+            yield record if true is None else {**record, "true_label": true}
+
+
+# -------------------------------------------------------------------------------------------------------- alternatives
+
+
+@dataclass(frozen=True, eq=False)
+class _Alternatives(_Labels):
+    """The scores are those of the pairs that the text makes with each of `seconds`, one for each name."""
+
+    batches_per_window = 1  # a text is a pair to compute with every alternative
+    head: Literal["classifier", "multiple_choice"]
+    seconds: tuple[str, ...]
+    cut: Literal["text", "longest"]  # of a pair that is too long
+    outputs: tuple[int, ...]  # the one that alternatives share a softmax of, or (contradiction, entailment) of each
+
+    @cached_property
+    def longest(self) -> str:
+        """The second text that leaves the fewest tokens for the first."""
+        lengths = [len(tokens.ids) for tokens in self.model.tokenizer.encode(self.seconds)]
+        return self.seconds[lengths.index(max(lengths))]
+
+    def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
+        """Of each text in its longest pair, which says how much is cut."""
+        return self._pairs([text.text for text in texts], [self.longest] * len(texts))
+
+    def check(self, item: Item) -> None:
+        if item.text.pair is not None:
+            raise BertcliError(f"Candidates and choices are for single texts, and {item.place} has a second one.")
+
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        sentences = self._pairs([item.text.text for item in items for _ in self.seconds], self.seconds * len(items))
+        of_pairs = iter(logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens))
+        for item in items:
+            logits = np.array([next(of_pairs) for _ in self.seconds])[:, self.outputs]
+            yield self.record(item, softmax(logits)[:, 1] if len(self.outputs) > 1 else softmax(logits[:, 0]))
+
+    def _pairs(self, texts: Sequence[str], seconds: Sequence[str]) -> list[Tokens]:
+        return self.model.tokenizer.encode(texts, seconds, self.limit, cut=self.cut)
+
+
+def _candidates_task(model: Opened, wanted: ClassifyOptions, candidates: Iterable[str] | str) -> _Alternatives:
+    """What classifies texts by candidates: a list, or a string of comma-separated ones.
+
+    Errors: BertcliError for a model whose labels do not name entailment, and an empty or missing candidate.
+    """
+    check_head(model, "classifier", "classify --candidates")
+    names = _names("candidate", "--candidates", candidates)
+    template = TEMPLATE if wanted.template is None else wanted.template
+    labels = model.config.labels
+    entailment = next((i for i, label in enumerate(labels) if label.lower().startswith("entail")), None)
+    if entailment is None or len(labels) < 2:
+        raise BertcliError(
+            f"Candidates need a model that tells entailment from contradiction, and the labels of {model.name} are "
+            f"{', '.join(map(shown, labels[:20]))}: choose another model, such as {FITTING['classify --candidates']}."
+        )
+    contradiction = len(labels) - 1 if entailment == 0 else 0
+    outputs = (contradiction, entailment) if wanted.multi_label or len(names) == 1 else (entailment,)
+    seconds = tuple(template.replace(PLACE, name) for name in names)
+    return _Alternatives(model, wanted.reading, names, wanted.top_k, "classifier", seconds, "text", outputs)
+
+
+def _names(what: str, option: str, listed: Iterable[str] | str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in listed.split(",")) if isinstance(listed, str) else tuple(listed)
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise BertcliError(f"There is an empty {what} among {shown_object(names)} ({option}): leave it out.")
+        if names.count(name) > 1:
+            raise BertcliError(
+                f"The {what} {shown(name)} is there more than once ({option}), which would share its score."
+            )
+    if not names:
+        raise BertcliError(f"There is no {what} to score ({option}).")
+    return names
+
+
+# ---------------------------------------------------------------------------------------------------------- accuracy
+
+
+class Score(NamedTuple):
+    """A row of the report: for a label, or an average over all; `support` is the number of texts it is about."""
+
+    name: str
+    precision: float | None
+    recall: float | None
+    f1: float
+    support: int
+
+
+class Accuracy:
+    """How well a classifier does on texts whose labels are known: precision, recall and F1 of every label.
+
+        precision = TP / (TP + FP),   recall = TP / (TP + FN),   F1 = 2 · TP / (2 · TP + FP + FN)
+
+    A ratio 0 / 0 counts as 0. Labels that are never true and never predicted are left out; both as scikit-learn's
+    classification_report has it. `counts` holds [correct, predicted, true] for each label.
+    """
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self._labels = labels
+        self.counts = [[0, 0, 0] for _ in labels]
+
+    @classmethod
+    def of(cls, model: Opened, head: Head | None) -> "Accuracy":
+        """For a model that gives every text one label; BertcliError for any other."""
+        chosen = chosen_head(model, head)
+        if chosen == "classifier" and own_activation(model) != "softmax":
+            raise BertcliError(
+                f"{model.name} does not choose one label per text, so there is no accuracy: leave out --label-column."
+            )
+        return cls(labels_of(model, chosen))
+
+    def add(self, records: Iterable[dict[str, Any]]) -> None:
+        """Count records, whose best label comes first; those with an error do not count."""
+        place = {label: index for index, label in enumerate(self._labels)}
+        for record in records:
+            if "true_label" in record:
+                true, chosen = place[record["true_label"]], place[record["labels"][0]["label"]]
+                self.counts[true][0] += true == chosen
+                self.counts[chosen][1] += 1
+                self.counts[true][2] += 1
+
+    def scores(self) -> list[Score]:
+        """One for every label, then accuracy, the mean over labels, and the mean weighted by support."""
+        used = [place for place, (_, chosen, true) in enumerate(self.counts) if chosen or true]
+        right, chosen, true = np.array([self.counts[place] for place in used]).reshape(-1, 3).T
+        ratios = np.array([right / np.maximum(chosen, 1), right / np.maximum(true, 1), 2 * right / (chosen + true)])
+        total = int(true.sum())
+
+        def row(name: str, ratios: Iterable[float], support: int) -> Score:
+            precision, recall, f1 = map(float, ratios)
+            return Score(name, precision, recall, f1, int(support))
+
+        return [
+            *map(row, (self._labels[place] for place in used), ratios.T, true),
+            Score("accuracy", None, None, int(right.sum()) / max(1, total), total),
+            row("macro avg", ratios.sum(axis=1) / max(1, len(used)), total),
+            row("weighted avg", ratios @ true / max(1, total), total),
+        ]

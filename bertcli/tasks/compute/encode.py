@@ -1,0 +1,408 @@
+"""encode: texts to vectors. Hidden states are pooled, then go through the Dense layers that the checkpoint may have."""
+
+import logging
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.checkpoint.loading import UNUSED
+from bertcli.checkpoint.sentence import Dense, SentenceConfig
+from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array, Integers
+from bertcli.errors import BertcliError, check_whole, shown
+from bertcli.files.texts import Failure, Item, Text, Values, from_values
+from bertcli.models.registry import family
+from bertcli.opened import Opened
+from bertcli.tasks.compute.batches import check_finite, check_head, hidden_states, in_packed_batches
+from bertcli.tasks.compute.prepared import Preparation, chunks, prepare
+from bertcli.tasks.compute.run import results
+from bertcli.tasks.compute.task import Record, Records, Result, Task, Window, merged
+from bertcli.tasks.encode import EncodeOptions
+from bertcli.tokens import Tokenizer
+
+if TYPE_CHECKING:
+    from bertcli.checkpoint.late import Role
+    from bertcli.tasks.compute.late import TokenVectors
+
+logger = logging.getLogger("bertcli")
+SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound of torch.nn.functional.normalize
+NUMBERS = 1 << 20  # cosines computed at a time
+
+
+def encode(model: Opened, texts: Values, wanted: EncodeOptions) -> Array:
+    """The vectors of `Model.encode`; BertcliError for pooling "none" and keep_going, which need blocks."""
+    if wanted.pooling == "none":
+        raise BertcliError("With pooling none a text has more than one vector: use encode_blocks.")
+    if wanted.keep_going:
+        raise BertcliError("With keep_going a text may have no vector: use encode_blocks.")
+    task = plan(model, wanted)
+    vectors = [np.asarray(block.vectors) for block in results(task, from_values(texts, wanted.pairs))]
+    return np.concatenate([np.empty((0, task.plan.width), np.float32), *vectors])
+
+
+def plan(model: Opened, wanted: EncodeOptions) -> "EncodeTask":
+    """What gives the blocks; BertcliError for options that do not fit together, or the model."""
+    made, (preparation, reading) = Plan.make(model, wanted), prepare(model, wanted)
+    if made.role is not None and made.role.length is not None and reading.max_length is None:
+        reading = replace(reading, max_length=min(made.role.length, model.config.max_tokens))
+    if preparation.chunking and not made.pooling:
+        raise BertcliError("Chunks have one vector each: leave out chunk (--chunk), or the pooling 'none'.")
+    if model.engine.name != "numpy" and not made.last_layer_only:
+        logger.info("NumPy computes these layers: the graph of ONNX Runtime only gives the last.")
+    expected = " or ".join(map(shown, family(model.config.model_type).prompts))
+    if expected and model.sentence.pooling and not model.sentence.prompts and wanted.prompt is None:
+        kind = model.config.model_type
+        logger.info("sentence models of type %s expect %s before each text: give it (--prompt).", kind, expected)
+    return EncodeTask(model, reading, preparation, made)
+
+
+# -------------------------------------------------------------------------------------------- of any kind of vector
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedBlock(Result):
+    """Consecutive texts: `items`, which are computed, and (only with keep_going) `failures` among them."""
+
+    items: list[Item]
+    failures: Sequence[Failure]
+
+    def values(self) -> Iterable[Record]:
+        """What the record of each item has beside its text."""
+        raise NotImplementedError
+
+    def records(self) -> list[Record]:
+        """{index, text, tokens, truncated} and the values.
+
+        `id` follows the index if the text has one; for a part of a text chunk, start and end do, and text is the part.
+        """
+        computed = [
+            {
+                **item.named,
+                "text": item.shown,
+                "tokens": len(item.tokens.ids),
+                "truncated": item.tokens.truncated,
+                **value,
+            }
+            for item, value in zip(self.items, self.values(), strict=True)
+        ]
+        return merged(self.items, computed, self.failures)
+
+    def with_tokenizer(self, tokenizer: Tokenizer) -> Self:
+        return replace(self, items=[replace(item, tokens=item.tokens.with_tokenizer(tokenizer)) for item in self.items])
+
+
+B = TypeVar("B", bound=PreparedBlock)
+
+
+def record_blocks(blocks: Generator[B, None, None]) -> Generator[Records, None, None]:
+    """The records of blocks."""
+    with closing(blocks):
+        for block in blocks:
+            yield Records(block.progress, block.records())
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTask(Task[B]):
+    """A task on texts that are prepared first, of which one may give several items."""
+
+    preparation: Preparation
+
+    @property
+    def summary(self) -> str:
+        """How vectors are made, and why, for the user."""
+        raise NotImplementedError
+
+    def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
+        """A text's item, cut where the task cuts, or one for each of its chunks."""
+        preparation, tokenizer = self.preparation, self.model.tokenizer
+        texts = [text for _, text in numbered]
+        if preparation.chunking is not None:
+            every = zip(numbered, tokenizer.encode([text.text for text in texts]), strict=True)
+            return [
+                Item(index, text, tokens, chunk)
+                for (index, text), whole in every
+                for chunk, tokens in chunks(tokenizer, preparation, preparation.chunking, text, whole)
+            ]
+        second = [None if text.pair is None else preparation.cased(text.pair) for text in texts]
+        tokenized = tokenizer.encode([preparation.prepared(text.text) for text in texts], second, self.limit)
+        return [Item(index, text, tokens) for (index, text), tokens in zip(numbered, tokenized, strict=True)]
+
+    def check(self, item: Item) -> None:
+        """Raise BertcliError for a text of which nothing is left beside a prompt that is left out."""
+        if 0 < self.preparation.left_out >= len(item.tokens.ids):
+            raise BertcliError(f"The prompt leaves no room for {item.place}: raise max_length (--max-length).")
+
+
+# ------------------------------------------------------------------------------------------------------ dense vectors
+
+
+@dataclass(frozen=True, eq=False)
+class Block(PreparedBlock):
+    """Consecutive texts with their vectors: an array [text, width], or (pooling none) one [token, width] per text."""
+
+    vectors: Array | list[Array]
+
+    def values(self) -> Iterator[Record]:
+        """{embedding}; for token vectors {tokens, embeddings}, two lists."""
+        if isinstance(self.vectors, np.ndarray):
+            yield from ({"embedding": vector} for vector in self.vectors.tolist())
+            return
+        for item, vectors in zip(self.items, self.vectors, strict=True):
+            yield {"tokens": item.tokens.pieces, "embeddings": vectors.tolist()}
+
+
+@dataclass(frozen=True, eq=False)
+class EncodeTask(PreparedTask[Block]):
+    """Vectors as `plan` has them."""
+
+    plan: "Plan"
+
+    @property
+    def summary(self) -> str:
+        length = "; vectors of length 1" if self.plan.normalize and not self.plan.cut_last else ""
+        return f"pooling {self.plan.reason}{length}{self.preparation.summary}"
+
+    def compute(self, window: Window) -> Block:
+        if self.token_vectors is not None:
+            of_texts = [item.tokens for item in window.items]
+            scored, rows = self.token_vectors.of(of_texts, self.reading.batch_tokens)
+            items = [replace(item, tokens=tokens) for item, tokens in zip(window.items, scored, strict=True)]
+            return Block(window.progress, items, window.failures, rows)
+        rows = in_packed_batches([item.tokens for item in window.items], self.reading.batch_tokens, self.vectors)
+        if not self.plan.pooling:
+            return Block(window.progress, window.items, window.failures, rows)
+        vectors = np.stack(rows) if rows else np.empty((0, self.plan.width), np.float32)
+        return Block(window.progress, window.items, window.failures, vectors)
+
+    @cached_property
+    def token_vectors(self) -> "TokenVectors | None":
+        """What gives the vectors of a late-interaction model's tokens."""
+        if self.plan.role is None:
+            return None
+        from bertcli.tasks.compute.late import TokenVectors
+
+        return TokenVectors(self.model, self.plan.role, self.plan.finish)
+
+    def vectors(self, packed: Packed) -> Iterable[Array]:
+        """Vectors of one micro-batch: [width] per text, or [token, width] per text if nothing is pooled."""
+        plan, network = self.plan, self.model.network
+        left_out = 0 if "pooler" in plan.pooling else self.preparation.left_out  # the pooler always reads the first
+        if plan.only_first_tokens:
+            first = hidden_states(self.model, packed, packed.first + left_out)
+            pooled = [network.predict("pooler", first, packed) if mode == "pooler" else first for mode in plan.pooling]
+        else:
+            states = self._states(packed)
+            pooled = [pool(x, packed.offsets, mode, left_out) for x in states for mode in plan.pooling] or states
+        vectors = plan.finish(np.concatenate(pooled, axis=1))
+        check_finite(vectors)
+        return vectors if plan.pooling else np.split(vectors, packed.offsets[1:-1])
+
+    def _states(self, packed: Packed) -> list[Array]:
+        """Hidden states [token, hidden] of the layers asked for; later ones are not run."""
+        if self.plan.last_layer_only:
+            return [hidden_states(self.model, packed)]
+        states = {}
+        for number, state in enumerate(self.model.network.states(packed)):
+            if number in self.plan.layers:
+                check_finite(state)
+                states[number] = state
+            if number == max(self.plan.layers):
+                break
+        return [states[number] for number in self.plan.layers]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is computed for each text. Layer 0 is the embeddings' output; empty `pooling` keeps every token."""
+
+    pooling: tuple[str, ...]
+    layers: tuple[int, ...]
+    normalize: bool
+    dense: tuple[Dense, ...]
+    width: int
+    reason: str
+    last_layer_only: bool
+    cut_last: bool  # after the model's own normalization, as its own truncate_dim is
+    role: "Role | None" = None  # of texts in late interaction
+
+    @classmethod
+    def make(cls, model: Opened, wanted: EncodeOptions) -> "Plan":
+        """Combine the user's options with the checkpoint's settings; BertcliError if they do not fit together."""
+        pooling, truncate_dim = wanted.pooling or "auto", wanted.truncate_dim
+        own = model.sentence
+        if own.sparse is not None and pooling == "auto":
+            raise BertcliError(
+                "This checkpoint is made for sparse vectors: add --sparse (model.encode_sparse), or choose a pooling."
+            )
+        if own.late is not None and pooling == "auto":
+            raise BertcliError(
+                "This checkpoint has a vector for each token (late interaction): rank documents with it, choose a "
+                "pooling for one vector of a text, or encode with pooling none (--pooling, model.encode_blocks)."
+            )
+        if not own.pooling and pooling == "auto":
+            _refuse_projection(model)
+        if own.scores and pooling == "auto":
+            raise BertcliError("This checkpoint scores pairs: use rank, or choose a pooling (--pooling).")
+        last = model.config.num_hidden_layers
+        layers = _layers(wanted.layer, last)
+        modes, reason = _modes(pooling, own)
+        role = None
+        if own.late is not None and not modes:
+            if layers != (last,):
+                raise BertcliError("Late interaction reads the last layer: leave out layer (--layer).")
+            kind = "query" if wanted.prompt_name == "query" else "document"
+            role, reason = getattr(own.late, kind), f"none, as requested: a vector for every token of a {kind}"
+        projected = bool(modes) == (own.late is None)  # whether the checkpoint's layers are for such vectors
+        if "pooler" in modes:
+            check_head(model, "pooler", "The pooling 'pooler'")
+            if layers != (last,):
+                raise BertcliError(
+                    "The pooling 'pooler' only works on the last layer: leave out layer (--layer), or choose another "
+                    "pooling."
+                )
+        width = model.config.hidden_size * len(layers) * max(1, len(modes))
+        dense = own.dense if projected else ()
+        if dense and dense[0].weight.shape[1] != width:
+            raise BertcliError(
+                f"This checkpoint's Dense layer takes vectors of length {dense[0].weight.shape[1]}, but this pooling "
+                f"gives {width}: leave out pooling and layer (--pooling, --layer)."
+            )
+        width = dense[-1].weight.shape[0] if dense else width
+        if truncate_dim is not None and truncate_dim > width:
+            raise BertcliError(
+                f"Vectors of {width} numbers cannot be cut to {truncate_dim} (see truncate_dim, --truncate-dim)."
+            )
+        own_cut = own.truncate_dim if modes and truncate_dim is None else None
+        cut_last = False
+        if own_cut is not None and own_cut < width:
+            width, reason = own_cut, f"{reason}; cut to {own_cut} numbers, as the checkpoint specifies"
+            cut_last = wanted.normalize is None
+        return cls(
+            pooling=modes,
+            layers=layers,
+            normalize=(own.normalize and projected) if wanted.normalize is None else wanted.normalize,
+            dense=dense,
+            width=truncate_dim or width,
+            reason=reason,
+            last_layer_only=layers == (last,),
+            cut_last=cut_last,
+            role=role,
+        )
+
+    @property
+    def only_first_tokens(self) -> bool:
+        """Whether only [CLS] of the last layer is used."""
+        return bool(self.pooling) and set(self.pooling) <= {"cls", "pooler"} and self.last_layer_only
+
+    def finish(self, vectors: Array) -> Array:
+        """Dense layers, truncation of dimensions, normalization, in this order; see cut_last."""
+        for layer in self.dense:
+            vectors = layer(vectors)
+        vectors = vectors if self.cut_last else vectors[:, : self.width]
+        vectors = unit(vectors) if self.normalize else vectors
+        return vectors[:, : self.width]
+
+
+def unit(vectors: Array) -> Array:
+    """x / |x| for every row; a zero vector stays zero."""
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, SMALLEST_LENGTH), dtype=np.float32)
+
+
+def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Array:
+    """One vector per sentence [sentence, hidden] from packed rows [token, hidden], special tokens included.
+
+    The first `left_out` tokens of each do not count. Without any token, as in an empty text of a static model, the
+    vector is zero.
+    """
+    some = offsets[:-1] + left_out < offsets[1:]
+    first, last = offsets[:-1][some] + left_out, offsets[1:][some]
+    vectors = np.zeros((len(some), states.shape[1]), np.float32)
+    if mode == "cls":
+        vectors[some] = states[first]
+    elif some.any():
+        bounds = np.stack([first, last], axis=1).reshape(-1)[:-1]  # every other result is of what lies between
+        if mode == "max":
+            vectors[some] = np.maximum.reduceat(states, bounds, axis=0)[::2]
+        else:
+            counts = (last - first)[:, None]
+            divisor = {"mean": counts, "mean_sqrt_len": np.sqrt(counts)}[mode]
+            vectors[some] = np.add.reduceat(states, bounds, axis=0, dtype=np.float64)[::2] / divisor
+    return vectors
+
+
+def _refuse_projection(model: Opened) -> None:
+    """Raise BertcliError for a layer after the network that nothing here applies."""
+    member = family(model.config.model_type)
+    ours = [use.name for use in model.uses if use.use != "ignored"]
+    applied = {name.partition(".")[0] for name in (*ours, *(member.begins(head) or "" for head in member.head_names))}
+    for name, shape in ((use.name, use.shape) for use in model.uses if use.note == UNUSED):
+        if name.partition(".")[0] not in applied and len(shape) == 2 and shape[1] == model.config.hidden_size:
+            raise BertcliError(
+                f"{model.name} ends in a layer {shown(name)}, which bertcli does not run: choose a pooling (--pooling) "
+                "to encode texts without it."
+            )
+
+
+def _modes(pooling: str, own: SentenceConfig) -> tuple[tuple[str, ...], str]:
+    """The kinds of pooling to concatenate, none to keep every token, and why, for the user."""
+    if pooling == "auto":
+        return own.pooling or ("mean",), own.reason
+    if pooling != "none":
+        return (pooling,), f"{pooling}, as requested"
+    reason = "none, as requested: a vector for every token"
+    left_out = [name for name, step in (("Dense layers", own.dense), ("normalization", own.normalize)) if step]
+    if left_out:
+        reason += f"; without the checkpoint's {' and '.join(left_out)}, made for one vector per text"
+    return (), reason
+
+
+def _layers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
+    """Layer numbers from 0 to `count`, from numbers that may be negative."""
+    wanted = tuple(layer) if isinstance(layer, Iterable) else (layer,)
+    if not wanted:
+        raise BertcliError("No layer is given to take the vectors from: give at least one, as in -1.")
+    for number in wanted:
+        check_whole("layer (--layer)", number)
+        if not -count - 1 <= number <= count:
+            raise BertcliError(
+                f"There is no layer {number}: layers are 0 (the embeddings) to {count}, or from the end -1 (the last) "
+                f"to {-count - 1}."
+            )
+    return tuple(int(number) if number >= 0 else int(number) + count + 1 for number in wanted)
+
+
+# ----------------------------------------------------------------------------------------------------- similarity
+
+
+def similarity(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
+    """Records {index, text, cosine: [one per text]}, one after the other: the cosines of all pairs of texts.
+
+    Parts of texts are compared like texts; chunk, start and end, after the index, say which part it is.
+    """
+    rows = (row for some in cosines(vectors_of(blocks)) for row in some)
+    for item, row in zip((item for block in blocks for item in block.items), rows, strict=True):
+        yield {**item.named, "text": item.shown, "cosine": row.tolist()}
+
+
+def vectors_of(blocks: Sequence[Block]) -> NDArray[Any]:
+    """The vectors of all texts [text, width]."""
+    return np.concatenate([np.asarray(block.vectors) for block in blocks]) if blocks else np.empty((0, 1))
+
+
+def cosines(vectors: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
+    """cos(x_i, x_j) [some, n] for some rows i at a time; a zero vector has 0 with every other and 1 with itself."""
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    directions = vectors / np.where(lengths > 0, lengths, 1.0)
+    count = len(vectors)
+    together = max(1, NUMBERS // max(1, count))
+    for first in range(0, count, together):
+        some = np.arange(first, min(first + together, count))
+        result = np.clip(directions[some] @ directions.T, -1.0, 1.0)
+        result[some - first, some] = 1.0
+        yield result

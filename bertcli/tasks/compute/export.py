@@ -1,0 +1,284 @@
+"""export: a model as an ONNX file, or as a folder that other libraries can open."""
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+
+from bertcli.checkpoint.folders import has_tokenizer
+from bertcli.checkpoint.sentence import network_place
+from bertcli.engine.packing import Packed, pack_padded
+from bertcli.engine.seam import Array
+from bertcli.errors import BertcliError, shown
+from bertcli.files.formats import check_output
+from bertcli.files.shards import writing
+from bertcli.network.ops import gather
+from bertcli.onnx import file as onnx_file
+from bertcli.onnx import rules
+from bertcli.onnx.exporter import HIDDEN, Exporter, exporter_of
+from bertcli.onnx.graph import IDS, MASK, SEGMENTS, Tensor
+from bertcli.onnx.session import Session, installed, require
+from bertcli.opened import Opened
+from bertcli.report.terminal import visible
+from bertcli.tasks.compute.encode import SMALLEST_LENGTH, Plan, pool
+from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.export import ExportOptions, Precision
+
+logger = logging.getLogger("bertcli")
+FILES: dict[Precision, str] = {  # the names that sentence-transformers and transformers.js look for
+    "float32": "model.onnx",
+    "float16": "model_fp16.onnx",
+    "int8": "model_quantized.onnx",
+    "int8-stored": "model_int8.onnx",
+}
+LARGEST_DIFFERENCE = 1e-4  # from NumPy's numbers, in float32; relative to the largest number if that is above 1
+# The head that a model was made for, if it has several; nsp and sop were only a help in training.
+HEADS = ("classifier", "token_classifier", "qa", "multiple_choice", "rtd", "mlm")
+ANSWER = ("start_logits", "end_logits")
+
+
+class Exported(NamedTuple):
+    """What was written, and how far its numbers are from NumPy's; None if that was not asked for."""
+
+    file: Path
+    bytes: int
+    outputs: tuple[str, ...]
+    difference: float | None
+
+
+def export_file(model: Opened, file: str | Path, wanted: ExportOptions) -> Exported:
+    """Write a model as an ONNX file, whose inputs and outputs have the names that other tools expect.
+
+    Errors: BertcliError if the packages of the extra are missing, for results that the model does not have, for a model
+    without weights, and while writing; what was there is then unchanged.
+    """
+    check_output(str(file), (".onnx",))
+    place = Path(os.path.realpath(file))
+    with _draft_of(place.parent, str(file)) as draft:
+        return _make_graph(model, draft / place.name, wanted)._replace(file=Path(file))
+
+
+def export_folder(model: Opened, folder: str | Path, wanted: ExportOptions) -> Exported:
+    """Write a model into a folder that sentence-transformers (backend="onnx") and transformers.js can open.
+
+    The graph lies in its folder onnx/ under the name that transformers.js has for its precision; beside that lie the
+    configuration, tokenizer and sentence-transformers' files of the model, see `Tokenizer.save`. Into the model's own
+    folder only the graph is written. Errors are those of `export_file`.
+    """
+    target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise BertcliError(f"Cannot write into {target}: it is a file; give a folder, or the name of a new one.")
+    name = Path("onnx", FILES[wanted.precision])
+    with _draft_of(target, str(target)) as draft:
+        (draft / "onnx").mkdir()
+        exported = _make_graph(model, draft / name, wanted)
+        if model.path is not None and model.path != target.resolve():
+            _copy_small_files(model.path, draft)
+            if has_tokenizer({file.name for file in draft.iterdir()}):
+                model.tokenizer.save(draft)
+    if model.path is not None and network_place(model.path).static:
+        logger.info("sentence-transformers takes a static model's table, and no graph: this folder is for others.")
+    plan = GraphResults.of(model, wanted).plan
+    if plan is not None and model.path is not None:
+        own = model.sentence
+        if (plan.pooling, plan.normalize) != (own.pooling or ("mean",), own.normalize):
+            logger.warning(
+                "sentence-transformers will pool as the folder's files say (%s), not as asked for here: only programs "
+                "that read the graph's sentence_embedding get that.", own.reason,
+            )  # fmt: skip
+    return exported._replace(file=target / name)
+
+
+def _make_graph(model: Opened, file: Path, wanted: ExportOptions) -> Exported:
+    """Write a model's graph, its weights beside it if they are too large for one file. Errors: also OSError."""
+    opset, precision = wanted.opset, wanted.precision
+    check = installed("onnxruntime") if wanted.check is None else wanted.check
+    require(*(("onnx", "onnxruntime") if check or precision == "int8" else ("onnx",)))
+    if not model.has_weights:
+        raise BertcliError(f"'{model.name}' has no weights to export: load a checkpoint.")
+    if not onnx_file.OLDEST_OPSET <= opset <= onnx_file.newest_opset():
+        opsets = f"{onnx_file.OLDEST_OPSET} to {onnx_file.newest_opset()}"
+        raise BertcliError(f"There is no opset {opset} here: choose from {opsets} (--opset).")
+    results = GraphResults.of(model, wanted)
+    if results.plan is not None and model.sentence.prompt and not model.sentence.include_prompt:
+        logger.warning(
+            "this model leaves its prompt out of the pooling; a graph is not told where that ends, and includes it."
+        )
+    made = results.export(opset, half=precision == "float16")
+    onnx_file.check(made)
+    onnx_file.write_parts(made, file, apart=onnx_file.size_of_weights(made) >= onnx_file.LARGEST_FILE)
+    if precision == "int8":
+        onnx_file.quantize(file)
+        logger.info(onnx_file.MEASURED)
+    elif precision == "int8-stored":
+        onnx_file.store_int8(file)
+    error = difference(results, file) if check else None
+    if error is not None and precision == "float32" and not error <= LARGEST_DIFFERENCE:
+        raise BertcliError(f"The graph's results differ from NumPy's by {error:.1e}: please report this model.")
+    size = sum(part.stat().st_size for part in file.parent.iterdir())
+    return Exported(file, size, tuple(made.outputs), error)
+
+
+def _copy_small_files(source: Path, target: Path) -> None:
+    """Copy the files of a model that are none of weights, and the weights of sentence-transformers' modules.
+
+    In folders of sentence-transformers' first versions the network has a folder of its own, 0_Transformer; these other
+    libraries look for it at the top.
+    """
+    network, static = network_place(source)
+    apart = not static and network != source
+    for file in [*sorted(source.iterdir()), *(network.iterdir() if apart else ())]:
+        if file.suffix in (".json", ".txt", ".model") and not file.name.endswith(".index.json"):
+            shutil.copyfile(file, target / file.name)
+        elif (file / "config.json").exists() and not (apart and file == network):
+            (target / file.name).mkdir()
+            for inner in file.iterdir():
+                if inner.suffix in (".json", ".safetensors", ".bin"):
+                    shutil.copyfile(inner, target / file.name / inner.name)
+    if apart:
+        modules = json.loads((target / "modules.json").read_bytes())
+        modules[0]["path"] = ""
+        (target / "modules.json").write_text(json.dumps(modules, indent=2), encoding="utf-8")
+
+
+def difference(wanted: "GraphResults", file: Path) -> float:
+    """The largest difference between a file's results and NumPy's, on two sentences of which one is padded.
+
+    Relative to a result's largest number if that is above 1; NaN if there are such.
+    """
+    config = wanted.model.config
+    length = min(16, config.max_tokens)
+    mask = np.arange(length) < np.array([[max(1, length - 5)], [length]])
+    ids = np.random.default_rng(0).integers(0, config.vocab_size, mask.shape)
+    segments = np.tile(np.arange(length) * config.segment_count // length, (2, 1))
+    results = wanted.numpy(pack_padded(ids, segments, mask)[0])
+    of_graph = Session(file, packed=False)({IDS: ids, SEGMENTS: segments, MASK: mask.astype(np.int64)})
+    differences = [0.0]
+    for name, expected in results.items():
+        numbers = of_graph[name][mask] if len(expected) == mask.sum() else of_graph[name]
+        differences.append(float(np.abs(numbers - expected).max() / max(1.0, np.abs(expected).max())))
+    return float(np.max(differences))
+
+
+@contextmanager
+def _draft_of(folder: Path, what: str) -> Iterator[Path]:
+    """A folder to write in, on the same disk as the final one; at the end its files are moved to their places there.
+
+    If something goes wrong, it disappears with whatever is in it. Errors: BertcliError for an OSError, naming `what`.
+    """
+    with writing(what):
+        existing = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
+        with TemporaryDirectory(prefix=".bertcli.", dir=existing) as draft:
+            yield Path(draft)
+            parts = sorted((part for part in Path(draft).rglob("*") if part.is_file()), reverse=True)
+            for part in parts:
+                with part.open("r+b") as written:
+                    os.fsync(written.fileno())
+            for part in parts:  # weights before the file that refers to them
+                place = folder / part.relative_to(draft)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(part, place)
+
+
+# ------------------------------------------------------------------------------------------- what a graph gives
+
+
+@dataclass(frozen=True)
+class GraphResults:
+    """A model and the results that a graph of it has: those of a head, or a sentence's vector, or hidden states."""
+
+    model: Opened
+    head: str | None = None
+    plan: Plan | None = None
+
+    @classmethod
+    def of(cls, model: Opened, wanted: ExportOptions) -> "GraphResults":
+        """What was asked for; by default the vector of a sentence model, or the logits that a model was made for.
+
+        head: its name, "none" for hidden states. pooling: "auto", "mean", "cls", "max", "pooler", or "none" for hidden
+        states of a sentence model. Errors: BertcliError if the model has no such head, or for both.
+        """
+        head, pooling = wanted.head, wanted.pooling
+        if head not in (None, "none") and pooling not in (None, "none"):
+            raise BertcliError("A graph gives a head's logits or a sentence's vector: leave out --head or --pooling.")
+        if head not in (None, "none"):
+            if head not in model.heads:
+                heads = ", ".join(model.heads) or "none"
+                raise BertcliError(f"{model.name} has no head {shown(head)}; its heads: {heads}.")
+            return cls(model, head)
+        is_sentence_model = model.path is not None and bool(model.sentence.pooling)
+        if (pooling or ("auto" if is_sentence_model and head is None else "none")) != "none":
+            return cls(model, plan=Plan.make(model, EncodeOptions(pooling=pooling, normalize=wanted.normalize)))
+        default = next((name for name in HEADS if name in model.heads), None)
+        return cls(model, default if head is None and pooling is None else None)
+
+    def numpy(self, batch: Packed) -> dict[str, Array]:
+        """The results for a batch as NumPy computes them."""
+        results = self._watchable(batch)
+        if self.head == "qa":
+            results = dict(zip(ANSWER, results["logits"].T, strict=True))
+        if self.plan is not None:
+            hidden = results[HIDDEN]
+            pooled = results.pop("pooler_output", hidden)
+            modes = [pooled if mode == "pooler" else pool(hidden, batch.offsets, mode) for mode in self.plan.pooling]
+            results["sentence_embedding"] = self.plan.finish(np.concatenate(modes, axis=1))
+        return results
+
+    def export(self, opset: int, *, half: bool = False) -> onnx_file.Export:
+        """The graph of these results; with `half` its weights are stored as float16."""
+        if self.plan is None and self.head is None:
+            self.model.note_layers_after("in the graph")
+        exporter = exporter_of(self.model.network, self.plan.dense if self.plan else (), opset=opset, half=half)
+        results = exporter.watch(self._watchable)
+        if self.head == "qa":
+            results = {name: rules.column(exporter.graph, results["logits"], i) for i, name in enumerate(ANSWER)}
+        if self.plan is not None:
+            pooler = results.pop("pooler_output", None)
+            results["sentence_embedding"] = _vector(exporter, self.plan, results[HIDDEN], pooler)
+        return onnx_file.Export(exporter.graph, results, self._metadata())
+
+    def _watchable(self, batch: Packed) -> dict[str, Array]:
+        """The results that consist of ops."""
+        network = self.model.network
+        hidden = network(batch)
+        if self.head is not None:
+            rows = network.input_rows(self.head, batch)
+            logits = network.predict(self.head, hidden if rows is None else gather(hidden, rows), batch)
+            return {"logits": logits}
+        pooler = "pooler" in (network.heads if self.plan is None else self.plan.pooling)
+        pooled = {"pooler_output": network.predict("pooler", gather(hidden, batch.first), batch)} if pooler else {}
+        return {HIDDEN: hidden, **pooled}
+
+    def _metadata(self) -> dict[str, str]:
+        """What a program that opens the file may want to know; a folder's name, not where it lies."""
+        model = self.model
+        metadata = {"source": visible(model.path.name if Path(model.name).exists() and model.path else model.name)}
+        if model.path is not None and (model.path / "config.json").exists():
+            metadata["config"] = (model.path / "config.json").read_text(encoding="utf-8")
+        if self.head is not None:
+            metadata["head"] = self.head
+        if self.head in ("classifier", "token_classifier"):
+            metadata["labels"] = json.dumps(model.config.labels)
+        if self.plan is not None:
+            steps = [*self.plan.pooling, *("dense" for _ in self.plan.dense)]
+            metadata["pooling"] = ", ".join([*steps, "normalize"] if self.plan.normalize else steps)
+        return metadata
+
+
+def _vector(exporter: Exporter, plan: Plan, hidden: Tensor, pooler: Tensor | None) -> Tensor:
+    """Pooling, Dense layers, truncation of dimensions, normalization, as `Plan.finish` has them."""
+    graph = exporter.graph
+    x = pooler if pooler is not None else rules.pooled(graph, hidden, plan.pooling)
+    for layer in plan.dense:
+        x = exporter.applied(layer, x)
+    x = x if plan.cut_last else rules.first(graph, x, plan.width)
+    x = rules.unit(graph, x, SMALLEST_LENGTH) if plan.normalize else x
+    return rules.first(graph, x, plan.width)

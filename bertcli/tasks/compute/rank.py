@@ -1,0 +1,260 @@
+"""rank: documents in the order in which a cross-encoder, or late interaction, finds them relevant to a query.
+
+score = activation(logit of the classifier for the pair of query and document), or that of `bertcli.tasks.compute.late`
+"""
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import groupby
+from logging import getLogger
+
+import numpy as np
+
+from bertcli.checkpoint.late import LateInteraction
+from bertcli.checkpoint.sentence import SentenceConfig, read_cross_encoder
+from bertcli.engine.packing import Packed, Sentence
+from bertcli.errors import BertcliError, shown
+from bertcli.files.texts import Failure, Item, Text, Texts, from_values
+from bertcli.opened import Opened
+from bertcli.order import best_first
+from bertcli.tasks.compute import encode
+from bertcli.tasks.compute.batches import (
+    ACTIVATIONS,
+    Numbers,
+    check_finite,
+    check_head,
+    hidden_states,
+    in_packed_batches,
+    logits_of_each,
+)
+from bertcli.tasks.compute.encode import EncodeTask, pool
+from bertcli.tasks.compute.late import Matching, matching
+from bertcli.tasks.compute.run import results
+from bertcli.tasks.compute.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
+from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.options import Reading
+from bertcli.tasks.rank import RankOptions
+
+logger = getLogger("bertcli")
+LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal scores differ by less than rounding
+
+
+def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Texts:
+    """The pairs to rank: a query with each document; or as many queries as documents, those of one standing together.
+
+    Documents are ranked among those of the same query. Errors: BertcliError for no documents.
+    """
+    if documents is None:
+        raise BertcliError("There are no documents to rank.")
+    if isinstance(query, str):
+        return WithQuery(query, from_values(documents))
+    return from_values(query, documents)
+
+
+def plan(model: Opened, wanted: RankOptions) -> "RankTask":
+    """What scores the pairs; BertcliError for a model that scores none."""
+    own = SentenceConfig() if model.path is None else model.sentence
+    if own.late is not None:
+        return LateRankTask.of(model, wanted, own.late)
+    if not own.scores:
+        check_head(model, "classifier", "rank")
+    outputs = len(own.scores[-1].weight) if own.scores else model.config.num_labels
+    if outputs != 1:
+        raise BertcliError(
+            f"rank needs a classifier with one output, and {model.name} has {outputs} labels: classify gives their "
+            "scores for pairs (--text-pair or --pair-column)."
+        )
+    activation = "sigmoid" if model.path is None else read_cross_encoder(model.path)
+    return RankTask(model, wanted.reading, activation, wanted.top_k, query_prompt(model))
+
+
+def logits_of_pairs(model: Opened, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
+    """A cross-encoder's logits of each pair: of its classifier, or of the modules after its pooling."""
+    own = SentenceConfig() if model.path is None else model.sentence
+    if not own.scores:
+        return logits_of_each(model, "classifier", sentences, batch_tokens)
+
+    def run(packed: Packed) -> Numbers:
+        states = hidden_states(model, packed)
+        x = np.concatenate([pool(states, packed.offsets, mode) for mode in own.pooling], axis=1)
+        for layer in own.scores:
+            x = layer(x)
+        check_finite(x)
+        return x.astype(np.float64)
+
+    return in_packed_batches(sentences, batch_tokens, run)
+
+
+class WithQuery(Texts):
+    """The pairs of a query with each document, whose place and error they keep."""
+
+    def __init__(self, query: str, rows: Texts) -> None:
+        super().__init__(rows, rows.waiting, rows.files, rows.share, rows.at_hand, rows.count)
+        self._query = query
+
+    def __iter__(self) -> Iterator[Text]:
+        return (text._replace(text=self._query, pair=None if text.error else text.text) for text in super().__iter__())
+
+
+class ByQuery(Texts):
+    """Pairs of query and document, in windows that end where a query's documents do, unless all are of one query.
+
+    Errors: BertcliError for a query that comes again after another one, since its ranking would be in two parts.
+    """
+
+    def __init__(self, pairs: Texts) -> None:
+        super().__init__(pairs, pairs.waiting, pairs.files, pairs.share, pairs.at_hand, shard=pairs.shard)
+
+    def __iter__(self) -> Iterator[Text]:
+        """The pairs; a row that cannot be read counts as one of the query before it."""
+        query: str | None = None
+        earlier: set[str] = set()
+        for text in super().__iter__():
+            if text.error:
+                yield text._replace(text=text.text or query or "")
+                continue
+            if text.text != query:
+                if text.text in earlier:
+                    raise BertcliError(
+                        f"{text.place or 'The documents'}: the query {shown(text.text)} comes again after another one; "
+                        "a query's documents must stand together, so sort them by query."
+                    )
+                query = text.text
+                earlier.add(query)
+            yield text
+
+    def may_part(self, before: Text, after: Text) -> bool:
+        """Between queries."""
+        return before.text != after.text
+
+    def grouped(self, tokens: int, span: int) -> Iterator[list[Text]]:
+        held: list[Text] = []
+        for group in super().grouped(tokens, span):
+            held += group
+            begin = next((i for i in range(len(held), 0, -1) if held[i - 1].text != held[-1].text), 0)
+            yield held[: begin or len(held)]
+            held = held[begin:] if begin else []
+        if held:
+            yield held
+
+
+@dataclass(frozen=True, eq=False)
+class RankTask(RecordTask):
+    """Pairs of query and document; `activation` is one of tasks.batches.ACTIVATIONS, `prompt` is put before queries."""
+
+    activation: str
+    top_k: int | None  # of each query's documents; None: all
+    prompt: str
+
+    def first_text(self, text: Text) -> str:
+        return self.prompt + text.text
+
+    def check(self, item: Item) -> None:
+        if item.text.pair is None:
+            raise BertcliError(f"{item.place} is a query without a document to rank.")
+
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        for item, (score, logit) in zip(items, self.scores(items), strict=True):
+            record = {"query": item.text.text, "corpus_id": item.index, "score": score, "text": item.text.pair}
+            yield {**record, LOGIT: logit}
+
+    def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
+        """Each pair's score, and the number that pairs are ordered by."""
+        for logits in logits_of_pairs(self.model, [item.tokens for item in items], self.reading.batch_tokens):
+            yield float(ACTIVATIONS[self.activation](logits)[0]), float(logits[0])
+
+    def failed(self, failure: Failure) -> Record:
+        text = failure.text
+        return {"query": text.text, "corpus_id": failure.index, "text": text.pair, "error": failure.error}
+
+
+@dataclass(frozen=True, eq=False)
+class LateRankTask(RankTask):
+    """Documents by late interaction with their query; a document is cut, and so is a query, each by itself."""
+
+    queries: EncodeTask
+    documents: EncodeTask
+    mean: bool
+
+    @classmethod
+    def of(cls, model: Opened, wanted: RankOptions, late: LateInteraction) -> "LateRankTask":
+        """How a model ranks that has these settings."""
+        options = {item.name: getattr(wanted, item.name) for item in fields(Reading)}
+        documents = encode.plan(model, EncodeOptions(pooling="none", **options))
+        options |= {"max_length": None, "keep_going": False, "truncation": "silent"}  # `check` and `matching` say it
+        queries = encode.plan(model, EncodeOptions(pooling="none", prompt_name="query", **options))
+        return cls(model, documents.reading, "identity", wanted.top_k, "", queries, documents, late.mean)
+
+    @cached_property
+    def _warned(self) -> set[str]:
+        """Queries that were said to be cut: once each."""
+        return set()
+
+    def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
+        """The documents, each with the text that it belongs to."""
+        documents = self.documents.items([(index, Text(text.pair or "")) for index, text in numbered])
+        return [replace(item, text=text) for item, (_, text) in zip(documents, numbered, strict=True)]
+
+    def check(self, item: Item) -> None:
+        """Raise BertcliError for a query that cannot be used, too."""
+        super().check(item)
+        (query,) = self.queries.window([item.text._replace(pair=None)], item.index).items
+        if query.tokens.truncated and self.reading.truncation == "error":
+            limit = self.queries.limit
+            raise BertcliError(
+                f"The query of {item.place} has {limit + query.tokens.lost} tokens, more than {limit}: shorten it, or "
+                "let it be cut (--truncation warn)."
+            )
+
+    def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
+        """Each document's score, twice."""
+        for match in self.matching(items):
+            score = sum(match.products)
+            yield score, score
+
+    def matching(self, items: list[Item]) -> Iterator[Matching]:
+        """What the tokens of each document's query find in it."""
+        texts = list(dict.fromkeys(item.text.text for item in items))
+        queries = self.queries.window([Text(text) for text in texts], 0)
+        for text, item in zip(texts, queries.items, strict=True):
+            if item.tokens.truncated and self.reading.truncation == "warn" and text not in self._warned:
+                limit = self.queries.limit
+                logger.warning("the query %s was cut to %d tokens, as many as the model reads.", shown(text), limit)
+                self._warned.add(text)
+        query_of = dict(zip(texts, self.queries.compute(queries).vectors, strict=True))
+        documents = self.documents.compute(Window(items, [], START))
+        for item, vectors in zip(documents.items, documents.vectors, strict=True):
+            yield matching(query_of[item.text.text], vectors, item.tokens.pieces, self.mean)
+
+
+def ranked(task: RankTask, pairs: Texts, start: Progress = START) -> Generator[Records, None, None]:
+    """The records of each query in their order, once the next block shows that there are no more of it."""
+    blocks, top_k = results(task, ByQuery(pairs), start), task.top_k
+    held: list[Record] = []
+    emitted = reached = start
+    with closing(blocks):
+        for block in blocks:
+            if held and block.records and block.records[0]["query"] != held[-1]["query"]:
+                emitted, complete, held = reached, held, []
+                yield Records(emitted, _shown(complete))
+            held = list(_ordered([*held, *block.records], top_k))
+            reached = block.progress
+            yield Records(emitted, [], reached.texts - emitted.texts)
+    if held:
+        yield Records(reached, _shown(held))
+
+
+def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:
+    """Each query's records, best first, and after them what could not be used."""
+    for _, some in groupby(records, key=lambda record: record["query"]):
+        rows = sorted(some, key=lambda record: int(record["corpus_id"]))  # the order that ties keep
+        scored = [record for record in rows if "error" not in record]
+        yield from (scored[i] for i in best_first(np.array([record[LOGIT] for record in scored]), top_k))
+        yield from (record for record in rows if "error" in record)
+
+
+def _shown(records: list[Record]) -> list[Record]:
+    """Records as they are given out."""
+    return [{name: value for name, value in record.items() if name != LOGIT} for record in records]

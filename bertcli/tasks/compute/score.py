@@ -1,0 +1,98 @@
+"""score: how probable a model finds each token of a text, given all the others.
+
+    loss = -1/N Σ log p(w_i | rest),   pseudo-perplexity = exp(loss)
+
+Source: Salazar et al. 2020, "Masked Language Model Scoring".
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bertcli.errors import BertcliError, damaged, shown
+from bertcli.files.texts import Item
+from bertcli.opened import Opened
+from bertcli.tasks.compute.batches import MaskedSentence, check_head, log_probabilities
+from bertcli.tasks.compute.fill_mask import own_masks
+from bertcli.tasks.compute.task import Record, RecordTask
+from bertcli.tasks.score import ScoreOptions
+
+
+def plan(model: Opened, wanted: ScoreOptions) -> RecordTask:
+    """What gives the records; BertcliError for a model without the head."""
+    check_head(model, "mlm", "score")
+    return _Score(model, wanted.reading, wanted.target)
+
+
+class _Guess(NamedTuple):
+    """A sentence to compute, and the true ids at its positions to be predicted."""
+
+    sentence: MaskedSentence
+    truth: list[int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Score(RecordTask):
+    batches_per_window = 1  # each token of a text makes another sentence to compute
+    target: str | None
+
+    def check(self, item: Item) -> None:
+        if self.target is not None:
+            self._guesses(item)
+
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        of_items = [self._guesses(item) for item in items]
+        every = [guess for guesses in of_items for guess in guesses]
+        sentences, truths = [guess.sentence for guess in every], [guess.truth for guess in every]
+        rows = iter(log_probabilities(self.model, sentences, truths, self.reading.batch_tokens))
+        for item, guesses in zip(items, of_items, strict=True):
+            scored = [(id, by_id[id]) for guess in guesses for id, by_id in zip(guess.truth, next(rows), strict=True)]
+            yield _record(self.model, item, scored)
+
+    def _guesses(self, item: Item) -> list[_Guess]:
+        """The text once for each of its tokens, with that token masked; or, with a target, with its own masks."""
+        tokenizer, ids = self.model.tokenizer, item.tokens.ids
+        if self.target is not None:
+            sentence, truth = own_masks(self.model, item), _true_ids(self.model, item, self.target)
+            return [_Guess(sentence, [truth[at] for at in sentence.positions])]
+        whole, mask = MaskedSentence(ids, item.tokens.segments, ()), [tokenizer.mask_id]
+        skipped = {tokenizer.special_id("cls"), tokenizer.special_id("sep")}
+        return [_Guess(whole.replaced(at, mask, (at,)), [id]) for at, id in enumerate(ids) if id not in skipped]
+
+
+def _record(model: Opened, item: Item, scored: list[tuple[int, float]]) -> Record:
+    loss = -math.fsum(log_prob for _, log_prob in scored) / len(scored) if scored else None
+    if loss is not None and not loss < math.log(float(2**1000)):
+        raise damaged()
+    return {
+        "index": item.index,
+        "text": item.text.text,
+        "truncated": item.tokens.truncated,
+        "tokens": [{"token": model.tokenizer.piece(id), "log_prob": log_prob} for id, log_prob in scored],
+        "loss": loss,
+        "pseudo_perplexity": None if loss is None else math.exp(loss),
+    }
+
+
+def _true_ids(model: Opened, item: Item, target: str) -> list[int]:
+    """Ids of the true sentence, aligned with those of the text, from which they may differ only at its masks."""
+    tokenizer = model.tokenizer
+    (truth,) = tokenizer.encode([target], [item.text.pair])
+    (whole,) = tokenizer.encode([item.text.text], [item.text.pair])
+    pieces = list(zip(whole.ids, truth.ids, strict=False))
+    wrong = next((i for i, (id, true) in enumerate(pieces) if id not in (true, tokenizer.mask_id)), None)
+    if wrong is not None or len(whole.ids) != len(truth.ids):
+        at = min(len(pieces) - 1, len(pieces) if wrong is None else wrong)
+        raise BertcliError(
+            f"The target {shown(target)} does not match {item.place}: they have {len(truth.ids)} and {len(whole.ids)} "
+            f"tokens and differ at token {at} ({truth.pieces[at]}); write one {tokenizer.mask_token} for every masked "
+            "word piece."
+        )
+    (kept,) = tokenizer.encode([target], [item.text.pair], len(item.tokens.ids))
+    if tokenizer.mask_id in kept.ids:
+        raise BertcliError(
+            f"There is a {tokenizer.mask_token} in the target or in the second text of {item.place}, so the true word "
+            "is unknown there: write the word."
+        )
+    return kept.ids

@@ -1,0 +1,224 @@
+"""tag: the entities of texts of any length, or the label of every piece.
+
+Pieces are put together to words, words to groups, windows to one text, as transformers' token-classification pipeline
+does it, with one correction: all pieces of a group are spelled at once, so that a character that a byte-level tokenizer
+has split is put together again.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from bertcli.errors import BertcliError
+from bertcli.files.texts import Item, Text
+from bertcli.opened import Opened
+from bertcli.tasks.compute.batches import Numbers, check_head, logits_of_each, softmax
+from bertcli.tasks.compute.task import Record, RecordTask
+from bertcli.tasks.tag import Aggregation, TagOptions
+from bertcli.tokens import Tokens
+
+Spell = Callable[[Sequence[str]], str]  # what pieces spell together
+
+
+def plan(model: Opened, wanted: TagOptions) -> RecordTask:
+    """The task that gives the records; BertcliError for a model without the head, and for windows that cannot be."""
+    check_head(model, "token_classifier", "tag")
+    ignored = (wanted.ignore,) if isinstance(wanted.ignore, str) else tuple(wanted.ignore)
+    return _Tag(model, wanted.reading, wanted.aggregation or "simple", ignored, wanted.stride)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tag(RecordTask):
+    aggregation: Aggregation
+    ignore: tuple[str, ...]
+    stride: int | None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        room = self.limit - self.model.tokenizer.special_count(paired=False)
+        if room < 1:
+            raise BertcliError(
+                f"max_length (--max-length) {self.limit} is too small: a window needs a token beside its special ones."
+            )
+        if not 0 <= self.overlap < room:
+            raise BertcliError(
+                f"stride (--stride) is {self.overlap}, but a window of {self.limit} tokens has {room} of the text: "
+                f"choose 0 to {room - 1}."
+            )
+
+    @property
+    def overlap(self) -> int:
+        """How many tokens of a window are in the next one, too."""
+        return self.limit // 4 if self.stride is None else self.stride
+
+    def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
+        return self.model.tokenizer.encode([text.text for text in texts])
+
+    def check(self, item: Item) -> None:
+        if item.text.pair is not None:
+            raise BertcliError(f"tag reads single texts, and {item.place} has a second one.")
+
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        of_items = [item.tokens.windows(self.limit, self.overlap) for item in items]
+        every = [part for parts in of_items for part in parts]
+        logits = iter(logits_of_each(self.model, "token_classifier", every, self.reading.batch_tokens))
+        by_piece = self.aggregation == "none"
+        for item, parts in zip(items, of_items, strict=True):
+            windows = [self._entities(item.text.text, part, softmax(next(logits))) for part in parts]
+            yield {
+                "index": item.index,
+                "text": item.text.text,
+                "truncated": item.tokens.truncated,
+                "entities": list(map(_piece, merged_pieces(windows)) if by_piece else map(_group, merged(windows))),
+            }
+
+    def _entities(self, text: str, part: Tokens, probabilities: Numbers) -> "list[Entity]":
+        tokenizer, pieces = self.model.tokenizer, []
+        columns = zip(part.ids, part.pieces, part.offsets, part.sides, strict=True)
+        for position, (id, piece, (start, end), side) in enumerate(columns, part.first):
+            if side is None:
+                continue
+            unknown = id == tokenizer.special_id("unk")  # it stands for a whole word, and does not spell it
+            own = not unknown and continues(piece, text, start, end, tokenizer.prefix)
+            pieces.append(Piece(position, start, end, text[start:end] if unknown else piece, own))
+        rows = probabilities[[place for place, side in enumerate(part.sides) if side is not None]]
+        labels = self.model.config.labels
+        return entities(pieces, rows, labels, self.aggregation, self.ignore, tokenizer.spelled)
+
+
+def _piece(entity: "Entity") -> Record:
+    label, score, word, start, end, position = entity
+    return {"entity": label, "score": score, "index": position, "word": word, "start": start, "end": end}
+
+
+def _group(entity: "Entity") -> Record:
+    label, score, word, start, end, _ = entity
+    return {"entity_group": label, "score": score, "word": word, "start": start, "end": end}
+
+
+# ---------------------------------------------------------------------------------------------------------- entities
+
+
+class Piece(NamedTuple):
+    """A token that stands for text: its position among the tokens, its range of characters and its spelling.
+
+    `continues`: it belongs to the word of the piece before it.
+    """
+
+    position: int
+    start: int
+    end: int
+    spelling: str
+    continues: bool
+
+
+class Entity(NamedTuple):
+    """Pieces that have one label, or one tag: a label without B- and I-; `position` is that of the first."""
+
+    label: str
+    score: float
+    word: str
+    start: int
+    end: int
+    position: int
+
+
+class _Labeled(NamedTuple):
+    """A piece, or all pieces of a word, with the best label and its probability."""
+
+    label: str
+    score: float
+    pieces: Sequence[Piece]
+
+    def goes_on_from(self, before: "_Labeled") -> bool:
+        """Whether the two are one entity: the same tag, and no B- that begins a new one."""
+        return not self.label.startswith("B-") and self.tag == before.tag
+
+    @property
+    def tag(self) -> str:
+        """I-, or a label without either, continues an entity of the same tag."""
+        return self.label[2:] if self.label.startswith(("B-", "I-")) else self.label
+
+
+def continues(piece: str, text: str, start: int, end: int, prefix: str | None) -> bool:
+    """Whether the piece that stands for text[start:end] belongs to the word before it.
+
+    A tokenizer that marks such pieces with a prefix (WordPiece: ##) makes them longer than their text. Others do not
+    say: then it does if it neither begins the text nor has a space before it.
+    """
+    if prefix:
+        return len(piece) != end - start
+    return start > 0 and " " not in text[start - 1 : start + 1]
+
+
+def entities(
+    pieces: Sequence[Piece],
+    probabilities: Numbers,
+    labels: Sequence[str],
+    aggregation: Aggregation,
+    ignore: Collection[str],
+    spell: Spell,
+) -> list[Entity]:
+    """The entities of a window, in order, from the probabilities [piece, label] of its pieces.
+
+    none: every piece is one. simple: every piece has its best label, and neighbors of one tag are grouped. first, max,
+    average: the same for words, whose probabilities are those of the first piece, of the piece with the highest
+    probability of all, or the mean. Those whose label or tag is in `ignore` are left out at the end.
+    """
+    labeled = list(_labeled(pieces, probabilities, labels, aggregation))
+    alone = aggregation == "none"
+    begins = [i for i, item in enumerate(labeled) if alone or not i or not item.goes_on_from(labeled[i - 1])]
+    every = [_entity(labeled[begin:end], alone, spell) for begin, end in pairwise([*begins, len(labeled)])]
+    return [entity for entity in every if entity.label not in ignore]
+
+
+def _labeled(
+    pieces: Sequence[Piece], probabilities: Numbers, labels: Sequence[str], aggregation: Aggregation
+) -> Iterator[_Labeled]:
+    by_word = aggregation in ("first", "max", "average")
+    begins = [place for place, piece in enumerate(pieces) if not (by_word and place and piece.continues)]
+    for begin, end in pairwise([*begins, len(pieces)]):
+        row = _merged(probabilities[begin:end], aggregation)
+        best = int(row.argmax())
+        yield _Labeled(labels[best], float(row[best]), pieces[begin:end])
+
+
+def _merged(rows: Numbers, aggregation: Aggregation) -> Numbers:
+    """The probabilities [label] of a word from those of its pieces."""
+    if aggregation == "average":
+        return np.asarray(rows.mean(axis=0))
+    return np.asarray(rows[rows.max(axis=1).argmax() if aggregation == "max" else 0])
+
+
+def _entity(group: list[_Labeled], alone: bool, spell: Spell) -> Entity:
+    pieces = [piece for labeled in group for piece in labeled.pieces]
+    label, word = group[0].label, pieces[0].spelling
+    if not alone:  # of any prefix: E-PER and S-PER are PER too, though they are not joined
+        label, word = label.split("-", 1)[-1], spell([piece.spelling for piece in pieces])
+    score = sum(labeled.score for labeled in group) / len(group)
+    return Entity(label, score, word, pieces[0].start, pieces[-1].end, pieces[0].position)
+
+
+def merged(windows: Sequence[Sequence[Entity]]) -> list[Entity]:
+    """The entities of a text read in overlapping windows: of two that overlap the longer, then the likelier one."""
+    if len(windows) == 1:
+        return list(windows[0])
+    kept: list[Entity] = []
+    for entity in sorted((entity for window in windows for entity in window), key=lambda entity: entity.start):
+        if not kept or not kept[-1].start <= entity.start < kept[-1].end:
+            kept.append(entity)
+        elif (entity.end - entity.start, entity.score) > (kept[-1].end - kept[-1].start, kept[-1].score):
+            kept[-1] = entity
+    return kept
+
+
+def merged_pieces(windows: Sequence[Sequence[Entity]]) -> list[Entity]:
+    """The same where every piece is an entity: of one that is in two windows, the likelier label."""
+    likeliest: dict[int, Entity] = {}
+    for entity in (entity for window in windows for entity in window):
+        if entity.position not in likeliest or entity.score > likeliest[entity.position].score:
+            likeliest[entity.position] = entity
+    return [likeliest[position] for position in sorted(likeliest)]

@@ -1,0 +1,172 @@
+"""How the options of a task, or of a command, are declared: once, for Python and for the command line.
+
+A task takes a frozen dataclass, `Model`'s methods take its fields as keywords, and the command line is made of them: of
+their names, types, bounds and help. A field that is no `option` belongs to Python alone; a command has its second texts
+from its input. Nothing here loads NumPy, since `--help` reads it. The classes have `eq=False`, since generating
+`__eq__` would double the time that they take.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole
+
+Truncation = Literal["warn", "error", "silent"]
+Workers = int | Literal["auto"] | None
+
+
+def option(
+    default: Any,
+    metavar: str,
+    help: str,
+    *names: str,
+    panel: str | None = None,
+    least: float | None = None,
+    read: Callable[[str], Any] | None = None,
+    **settings: Any,
+) -> Any:
+    """A field that is an option, called --like-the-field on the command line unless it has other `names`.
+
+    `metavar` stands for its value in the help, and is "" for a switch. `panel` is the box of the help that shows it, by
+    default that of the command's own options. `least`: the smallest number allowed. `read` makes the value of the
+    command line's text, where that is more than a word or a number; it raises ValueError for wrong usage. `settings`
+    are further ones of the command line.
+    """
+    settings |= {"metavar": metavar, "help": help, "rich_help_panel": panel}
+    return field(default=default, metadata={"names": names, "least": least, "read": read, "settings": settings})
+
+
+def numbers(example: str) -> Callable[[str], list[int]]:
+    """A reader of whole numbers separated by commas."""
+
+    def read(text: str) -> list[int]:
+        try:
+            return [int(number) for number in text.split(",")]
+        except ValueError:
+            raise ValueError(f"give whole numbers, as in {example}.") from None
+
+    return read
+
+
+def separated(text: str) -> list[str]:
+    """The names in a text that separates them by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def kinds_of(hint: Any) -> tuple[Any, ...]:
+    """The types of which a value is one."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _check(name: str, value: object, kinds: Sequence[Any], least: int | None) -> None:
+    """Refuse a value that is of none of these types; None leaves it to the task or the model. Errors: BertcliError."""
+    words = next((kind for kind in kinds if get_origin(kind) is Literal), None)
+    if isinstance(value, str) and value in get_args(words):
+        return
+    if int in kinds:
+        if least is not None:  # else the model sets bounds
+            check_count(name, value, least)  # type: ignore[arg-type]
+    elif words:
+        check_choice(name, value, words)  # type: ignore[arg-type]
+    else:
+        check_kind(name, value, get_origin(kinds[0]) or kinds[0])
+
+
+# --------------------------------------------------------------------------------------------- options of several tasks
+
+
+class Checked:
+    """A dataclass of options.
+
+    Errors: BertcliError for a value of another type, below its bound, or not one of its words.
+    """
+
+    def __post_init__(self) -> None:
+        for item in fields(self):  # type: ignore[arg-type]
+            if item.metadata:
+                _check(item.name, getattr(self, item.name), kinds_of(item.type), item.metadata["least"])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Reading(Checked):
+    """How texts are read: where they are cut, how that is reported, how many tokens are computed together, by whom.
+
+    truncation: one warning at the end, an error, or nothing. keep_going: a text that cannot be used becomes a Failure
+    in its place. workers: processes, see `bertcli.tasks.compute.run`; None: this one alone.
+    """
+
+    max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: the model's own limit)", panel="Input")
+    truncation: Truncation = option(
+        "warn", "MODE", "When a text is cut: warn (default), error, or silent.", panel="Input"
+    )
+    keep_going: bool = option(
+        False, "", 'Record a text that cannot be used with an "error" and continue.', panel="Input"
+    )
+    batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536)", panel="Work", least=1)
+    workers: Workers = option(None, "N", "Processes. (default: one for every 8 threads)", panel="Work", least=1)
+
+    @property
+    def reading(self) -> "Reading":
+        """These options without those of the task."""
+        return Reading(**{item.name: getattr(self, item.name) for item in fields(Reading)})
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Windows(Reading):
+    """How a text beyond the limit is read; it is never cut."""
+
+    max_length: int | None = option(
+        None, "N", "Read in windows of N tokens. (default: the model's limit; answer: at most 384)", panel="Input"
+    )
+    truncation: Truncation = field(default="silent", init=False)
+    stride: int | None = option(
+        None, "N", "How many tokens windows share. (default: a quarter; answer: half, at most 128)", panel="Input",
+        least=0,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prepared(Reading):
+    """How texts are prepared before they are tokenized, and read."""
+
+    prompt_name: str | None = option(
+        None, "NAME", "The prompt of this name, as the model defines it, is put before every text."
+    )
+    prompt: str | None = option(
+        None, "TEXT",
+        "This is put before every text; '' for nothing. (default: the model's own prompt, if it has one)",
+    )  # fmt: skip
+    chunk: int | Sequence[int] | None = option(
+        None, "N[,OVERLAP]",
+        "Several vectors for a text of more than N tokens, one for each part of it, cut between words; "
+        "neighboring parts share up to OVERLAP tokens.", read=numbers("256 or 256,32"),
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.prompt is not None and self.prompt_name is not None:
+            raise BertcliError(
+                "Give a prompt or the name of one, not both (prompt, prompt_name; --prompt, --prompt-name)."
+            )
+        if self.chunk is None:
+            return
+        if self.max_length is not None:
+            raise BertcliError(
+                "Chunks have a length of their own: leave out max_length (--max-length), or chunk (--chunk)."
+            )
+        for number in self.chunk_sizes:
+            check_whole("chunk (--chunk)", number)
+        size, *overlap = self.chunk_sizes or [0]
+        if len(overlap) > 1 or not 0 <= sum(overlap) < size:
+            sizes = ",".join(map(str, self.chunk_sizes))
+            raise BertcliError(
+                f"chunk (--chunk) is {sizes}: give a size of 1 or more tokens, or a size and an overlap below it."
+            )
+
+    @property
+    def chunk_sizes(self) -> list[int]:
+        """The size of chunks and, if there is one, their overlap."""
+        chunk: Any = self.chunk
+        return [*chunk] if isinstance(chunk, Sequence) and not isinstance(chunk, str) else [chunk]
