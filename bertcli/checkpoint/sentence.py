@@ -51,8 +51,6 @@ TRANSFORMER_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
-# What a tokenizer may be called with: padding does not change a text's numbers.
-CALL_SETTINGS = {"max_length", "truncation", "padding", "pad_to_multiple_of", "return_tensors"}
 MODEL_FILE, ROUTER_FILE = "config_sentence_transformers.json", "router_config.json"
 SENTENCE = "sentence_embedding"  # what modules give
 SCORES = "scores"  # what those of a cross-encoder give
@@ -101,7 +99,7 @@ class SentenceConfig(NamedTuple):
     `pooling` is empty if the folder does not specify it; `reason` tells the user the choice and where it comes from.
     Only `truncate_dim` numbers of the result are kept; None keeps all. `sparse` is set for a model of sparse vectors.
     `prompt` is prepended to every text unless another of `prompts` is asked for; without `include_prompt` its tokens
-    are left out of the pooling. `do_lower_case` lower-cases the text before the tokenizer sees it.
+    are left out of the pooling.
     A cross-encoder made of modules has `scores` in place of `dense`: the layers from the pooled vector of a pair to its
     logits. `routed`: it is the route for documents of a Router. `late` is set for a late-interaction model, of which
     `dense` and `normalize` are for the vectors of tokens, and `prompt` is that of documents.
@@ -111,7 +109,6 @@ class SentenceConfig(NamedTuple):
     normalize: bool = False
     dense: tuple[Dense, ...] = ()
     reason: str = f"mean, {UNSPECIFIED}"
-    do_lower_case: bool = False
     prompts: Mapping[str, str] = {}
     prompt: str = ""
     include_prompt: bool = True
@@ -120,6 +117,19 @@ class SentenceConfig(NamedTuple):
     scores: tuple[Dense | LayerNorm, ...] = ()
     routed: bool = False
     late: "LateInteraction | None" = None
+
+
+class Transformer(NamedTuple):
+    """The limit of tokens, which stands in place of the tokenizer's own, and whether texts are lower-cased first.
+
+    `tokenizer` holds settings that stand in place of those in tokenizer_config.json. `task` is what the network is
+    opened for, empty where none is named.
+    """
+
+    limit: int | None = None
+    lower_case: bool = False
+    tokenizer: Mapping[str, Any] = {}
+    task: str = ""
 
 
 class _Module(NamedTuple):
@@ -134,14 +144,13 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
     that do not match.
     """
     prompts, prompt = _read_prompts(folder)
-    late = read_late(folder)
+    task, late = read_transformer(folder).task, read_late(folder)
     if late is not None:
         prompts = {**prompts, "query": late.query.prompt, "document": late.document.prompt}
         prompt = late.document.prompt
     sentence = SentenceConfig(
         reason="mean, " + (UNSPECIFIED if modules_known(folder) else UNASKED),
         normalize=late is not None and MASK not in _kinds(folder),
-        do_lower_case=_read_transformer(folder)[1],
         prompts=prompts,
         prompt=prompt,
         truncate_dim=positive(read_optional(folder / MODEL_FILE), "truncate_dim", folder / MODEL_FILE),
@@ -174,6 +183,8 @@ def read_sentence_config(folder: Path) -> SentenceConfig:
         elif module.kind == "Normalize":
             _one_of(read_optional(file), "module_input_name", (input_name,), file)
             sentence = sentence._replace(normalize=True)
+    if task in ("feature-extraction", "fill-mask") and (task == "fill-mask") != (sentence.sparse is not None):
+        raise unusable(folder / "modules.json", f"lists modules that do not go with the transformer_task {shown(task)}")
     if output == SCORES:
         return sentence._replace(scores=tuple(layers))
     if late is not None and not _kinds(folder):
@@ -205,12 +216,27 @@ def read_late(folder: Path) -> "LateInteraction | None":
 
 def read_limit(folder: Path) -> int | None:
     """The limit that sentence_bert_config.json sets; None if it does not. No other file needs to be valid."""
-    return _read_transformer(folder)[0]
+    return read_transformer(folder).limit
 
 
-def read_preparation(folder: Path) -> tuple[str, bool]:
-    """How a text is prepared for the tokenizer: the prompt prepended to it, and whether it is lower-cased."""
-    return _read_prompts(folder)[1], _read_transformer(folder)[1]
+def read_transformer(folder: Path) -> Transformer:
+    """What the Transformer module's file says; a static model has none, and without modules.json it does not count."""
+    (place, static), file = network_place(folder), _transformer_file(folder)
+    if static or file is None or not _entries(folder):
+        return Transformer()
+    config = read_object(file)
+    limit, lower_case = positive(config, "max_seq_length", file), flag(config, "do_lower_case", False, file)
+    if config.keys() <= {"max_seq_length", "do_lower_case"}:
+        return Transformer(limit, lower_case)
+    from bertcli.checkpoint.arguments import read_arguments
+
+    other_limit, tokenizer, task = read_arguments(config, file, read_optional(place / "config.json"))
+    return Transformer(other_limit or limit, lower_case, tokenizer, task)
+
+
+def read_prompt(folder: Path) -> str:
+    """The prompt that is prepended to every text."""
+    return _read_prompts(folder)[1]
 
 
 def read_query_prompt(folder: Path) -> str:
@@ -454,29 +480,9 @@ def _arrays(file: Path, shapes: Mapping[str, tuple[Any, ...]], size: int | None)
 
 
 def _transformer_file(folder: Path) -> Path | None:
-    """Where the settings of the Transformer module are; a static model has none."""
-    place, static = network_place(folder)
-    files = (place / name for name in TRANSFORMER_FILES)
-    return None if static else next(filter(os.path.lexists, files), None)
-
-
-def _read_transformer(folder: Path) -> tuple[int | None, bool]:
-    """The limit of tokens and do_lower_case of the Transformer module.
-
-    The limit is max_seq_length, unless the settings with which its tokenizer is called overrule it.
-    """
-    file = _transformer_file(folder)
-    if file is None:
-        return None, False
-    config = read_object(file)
-    limit, lower = positive(config, "max_seq_length", file), flag(config, "do_lower_case", False, file)
-    settings = config.get("processing_kwargs") or {}
-    groups = [settings.get(name) or {} for name in ("common", "text")] if isinstance(settings, dict) else [settings]
-    if all(isinstance(group, dict) for group in groups):
-        called = {key: value for group in groups for key, value in group.items()}
-        if called.keys() <= CALL_SETTINGS and called.get("truncation", True) in (True, "longest_first"):
-            return positive(called, "max_length", file) or limit, lower
-    raise unusable(file, f"has the processing_kwargs {shown(settings)}; of these bertcli applies max_length")
+    """The file beside a network that says how sentence-transformers opens it."""
+    place = network_place(folder).folder
+    return next(filter(os.path.lexists, (place / name for name in TRANSFORMER_FILES)), None)
 
 
 def _read_prompts(folder: Path) -> tuple[dict[str, str], str]:

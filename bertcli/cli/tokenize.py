@@ -49,15 +49,14 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
 
         folder = find_model(**model.wanted(MASKED_SAMPLE), weights=False)
         from bertcli.checkpoint.loading import read_config
-        from bertcli.checkpoint.sentence import network_place, read_preparation, read_query_prompt
+        from bertcli.checkpoint.sentence import network_place, read_prompt, read_query_prompt
         from bertcli.tasks.compute.tokenize import tokenize
         from bertcli.tokens import Tokenizer
 
-        prompt, lower = read_preparation(folder)
-        if prompt or lower:
-            prepared = [f"prepends {shown(prompt)} to a text" if prompt else "", "lower-cases it" if lower else ""]
+        prompt = read_prompt(folder)
+        if prompt:
             command = "rank" if read_query_prompt(folder) else "encode"
-            logger.info("%s %s; the pieces shown are without that.", command, " and ".join(filter(None, prepared)))
+            logger.info("%s prepends %s to a text; the pieces shown are without that.", command, shown(prompt))
         at, static = network_place(folder)
         config = read_config(at / "config.json") if (at / "config.json").exists() and not static else None
         for record in tokenize(Tokenizer.open(folder, config), source, wanted.max_length):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, processors
+from tokenizers import AddedToken, normalizers, processors
 from tokenizers import Tokenizer as Backend
 
 from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, parse_json, read_whole
@@ -58,6 +58,9 @@ def open_backend(folder: Path, settings: Settings) -> Backend:
         _refuse_growth(backend, folder)
         _append_tokens(backend, settings, folder)
     _add_special_tokens(backend, settings)
+    if settings.lowered:
+        _lower_first(backend)
+    backend.encode_special_tokens = settings.split_special
     if backend.post_processor is None:
         _frame(backend, special_tokens(backend, settings), folder)
     return backend
@@ -132,6 +135,15 @@ def _overrule(backend: Backend, settings: Settings, file: Path) -> None:
         setattr(backend, name, part)
     if changes:
         logger.info("%s is read with %s, as transformers does (tokenizer_config.json).", file, ", ".join(changes))
+
+
+def _lower_first(backend: Backend) -> None:
+    """Put Lowercase before the normalizer, unless it is one of its steps, as sentence-transformers does it."""
+    normalizer = backend.normalizer
+    state = {} if normalizer is None else json.loads(normalizer.__getstate__())
+    if all(step["type"] != "Lowercase" for step in (state, *state.get("normalizers", ())) if step):
+        steps = [normalizers.Lowercase(), *([] if normalizer is None else [normalizer])]
+        backend.normalizer = normalizers.Sequence(steps)
 
 
 def _append_tokens(backend: Backend, settings: Settings, folder: Path) -> None:

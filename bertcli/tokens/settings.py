@@ -26,9 +26,10 @@ class Settings(NamedTuple):
 
     `kind` is that class in lower case without "Tokenizer" and "Fast", or where none is named the model's type without
     dashes: both are "xlmroberta". `named` holds the special tokens by role, `added` tokens by id, and `described` those
-    special tokens of which a file says how they are recognized. `has_segments` is false where the model is given
-    no segments (`disputed` if transformers 4 and 5 do not agree), and `framed` where no special tokens are put around a
-    text.
+    special tokens of which a file says how they are recognized. Where texts are `lowered`, that comes before anything
+    else; with `split_special` special tokens in a text are read like any words. `has_segments` is false where the model
+    is given no segments (`disputed` if transformers 4 and 5 do not agree), and `framed` where no special tokens are put
+    around a text.
     """
 
     kind: str = ""
@@ -40,6 +41,8 @@ class Settings(NamedTuple):
     max_length: int | None = None
     cut_left: bool = False
     fill_left: bool = False
+    lowered: bool = False
+    split_special: bool = False
     has_segments: bool = True
     disputed: bool = False
     framed: bool = True
@@ -48,10 +51,13 @@ class Settings(NamedTuple):
         return self.flags.get(name, default)
 
 
-def read_settings(folder: Path) -> Settings:
-    """The tokenizer's settings in a checkpoint's folder; files may be missing, but their contents must be valid."""
+def read_settings(folder: Path, overruling: Mapping[str, Any] | None = None) -> Settings:
+    """The tokenizer's settings in a checkpoint's folder; files may be missing, but their contents must be valid.
+
+    overruling: settings in place of those in tokenizer_config.json.
+    """
     file = folder / "tokenizer_config.json"
-    config, model = read_optional(file), read_optional(folder / "config.json")
+    config, model = {**read_optional(file), **(overruling or {})}, read_optional(folder / "config.json")
     special = {**config, **read_optional(folder / "special_tokens_map.json")}
     if "added_tokens_decoder" in config:  # then transformers reads the special tokens here
         special |= config
@@ -77,6 +83,7 @@ def read_settings(folder: Path) -> Settings:
         max_length=_max_length(config.get("model_max_length"), file),
         cut_left=config.get("truncation_side") == "left",
         fill_left=config.get("padding_side", "left" if kind == "gemma" else "right") == "left",
+        split_special=flag(config, "split_special_tokens", False, file),
         has_segments="token_type_ids" in inputs if isinstance(inputs, list) else not (disputed and written_by_5),
         disputed=disputed,
     )

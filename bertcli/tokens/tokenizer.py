@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from tokenizers import AddedToken, Encoding
 from tokenizers import Tokenizer as Backend
 
-from bertcli.checkpoint.sentence import network_place, read_late
+from bertcli.checkpoint.sentence import network_place, read_late, read_transformer
 from bertcli.checkpoint.untrusted import read_optional
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.models.config import Config
@@ -240,12 +240,14 @@ class Tokenizer:
         Errors: BertcliError for a missing or unreadable file, and (with `config`) for a vocabulary larger than the
         embedding matrix.
         """
-        late, (folder, static) = read_late(folder), network_place(folder)
-        settings = Settings(framed=False) if static else read_settings(folder)
+        late, transformer = read_late(folder), read_transformer(folder)
+        folder, static = network_place(folder)
+        settings = Settings(framed=False) if static else read_settings(folder, transformer.tokenizer)
         markers = () if late is None else late.markers
         words = [word for marker in markers for word in (marker, *marker.split()[:1])]
         tokens = (AddedToken(word, normalized=False, special=True) for word in words)
-        settings = settings._replace(described=(*settings.described, *tokens))
+        described = (*settings.described, *tokens)
+        settings = settings._replace(described=described, lowered=transformer.lower_case)
         backend = open_backend(folder, settings)
         stored = backend.truncation  # of its training run; only static models have no other limit
         if static and stored is not None:

@@ -90,9 +90,8 @@ def test_the_entry_alone_normalizes(made: Made, with_folder: bool) -> None:
     assert not read_sentence_config(made(sentence=Sentence())).normalize
 
 
-def test_limits_and_lower_case(made: Made) -> None:
-    folder = made(sentence=Sentence(max_seq_length=20, do_lower_case=True))
-    assert (read_limit(folder), read_sentence_config(folder).do_lower_case) == (20, True)
+def test_limits(made: Made) -> None:
+    assert read_limit(made(sentence=Sentence(max_seq_length=20))) == 20
     assert read_limit(made(sentence=Sentence())) is None
 
 

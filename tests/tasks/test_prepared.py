@@ -18,7 +18,7 @@ from reference.encode_cases import PROMPTED, TEXTS, prompted
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.compute.prepared import Preparation, chunk_ranges
+from bertcli.tasks.compute.prepared import chunk_ranges
 from bertcli.tokens import Tokenizer
 
 with np.load(Path(__file__).parents[1] / "reference" / "encode.npz") as file:
@@ -161,7 +161,3 @@ def test_prepared_chunks_of_a_text_that_fails_are_none(made: Made) -> None:
     assert [failure.index for failure in block.failures] == [2]
     assert block.progress.texts == 3
     assert block.records()[-1]["error"]
-
-
-def test_lower_case_is_that_of_sentence_transformers() -> None:
-    assert Preparation(lower_case=True).cased("Ein ΟΔΟΣ") == "ein οδοσ"  # without ς, as tokenizers has it

@@ -128,8 +128,8 @@ class PreparedTask(Task[B]):
                 for (index, text), whole in every
                 for chunk, tokens in chunks(tokenizer, preparation, preparation.chunking, text, whole)
             ]
-        second = [None if text.pair is None else preparation.cased(text.pair) for text in texts]
-        tokenized = tokenizer.encode([preparation.prepared(text.text) for text in texts], second, self.limit)
+        first, second = [preparation.prepared(text.text) for text in texts], [text.pair for text in texts]
+        tokenized = tokenizer.encode(first, second, self.limit)
         return [Item(index, text, tokens) for (index, text), tokens in zip(numbered, tokenized, strict=True)]
 
     def check(self, item: Item) -> None:

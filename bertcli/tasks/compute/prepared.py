@@ -1,4 +1,4 @@
-"""Texts as encode gives them to the tokenizer: with a prompt, in lower case, long ones in chunks cut between words."""
+"""Texts as encode gives them to the tokenizer: with a prompt, long ones in chunks cut between words."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -29,7 +29,6 @@ class Preparation:
     """What is done to texts before they are tokenized; `left_out`: tokens at the beginning that are not pooled."""
 
     prompt: str = ""
-    lower_case: bool = False
     chunking: Chunking | None = None
     left_out: int = 0
 
@@ -41,15 +40,9 @@ class Preparation:
         left_out = ", and its tokens are left out of the pooling" if self.left_out else ""
         return f"; {shown(self.prompt)} is prepended to every text{left_out}"
 
-    def cased(self, text: str) -> str:
-        """The text in lower case if the checkpoint wants that, letter by letter: a final Σ is no special case."""
-        if not self.lower_case:
-            return text
-        return "".join(map(str.lower, text)) if "Σ" in text else text.lower()  # the same for any other letter
-
     def prepared(self, text: str) -> str:
         """What the tokenizer is given."""
-        return self.cased(self.prompt + text)
+        return self.prompt + text
 
 
 def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
@@ -76,7 +69,7 @@ def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
         reading = replace(reading, max_length=chunking.size)
     if prompt is None:
         prompt = own.prompt if prompt_name is None else own.prompts[prompt_name]
-    preparation = Preparation(prompt, own.do_lower_case, chunking)
+    preparation = Preparation(prompt, chunking)
     if prompt and not own.include_prompt:
         preparation = replace(preparation, left_out=model.tokenizer.prompt_length(preparation.prepared("")))
     return preparation, reading

@@ -195,11 +195,14 @@ def query_prompt(model: Opened) -> str:
 
 
 def length_limit(model: Opened, max_length: int | None) -> int:
-    """The number of tokens at which texts are cut: `max_length`, else the smallest of the model's own limits."""
+    """The number of tokens at which texts are cut: `max_length`, else the model's own limit.
+
+    That is the limit of a sentence model, else the tokenizer's, and at most the number of positions.
+    """
     positions = model.config.max_tokens
     if max_length is None:
-        own = (positions, model.tokenizer.model_max_length, read_limit(model.path) if model.path else None)
-        max_length = min(limit for limit in own if limit is not None)
+        own = (read_limit(model.path) if model.path else None) or model.tokenizer.model_max_length
+        max_length = min(own or positions, positions)
     check_whole("max_length", max_length)
     if max_length > positions:
         raise BertcliError(

@@ -1,0 +1,101 @@
+"""The rarer arguments in sentence_bert_config.json: with what config.json, the tokenizer and the network are opened.
+
+They are applied, known to change no number, or refused. Source of their meaning: sentence-transformers 6.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bertcli.checkpoint.untrusted import positive, unusable
+from bertcli.errors import shown
+
+# What a tokenizer may be called with: padding does not change a text's numbers.
+CALL_SETTINGS = {"max_length", "truncation", "padding", "pad_to_multiple_of", "return_tensors"}
+# What a tokenizer may be opened with: these keys of tokenizer_config.json.
+TOKENIZER_SETTINGS = {
+    "do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents", "split_by_punct", "add_prefix_space",
+    "trim_offsets", "model_max_length", "truncation_side", "padding_side", "model_input_names", "split_special_tokens",
+}  # fmt: skip
+# The arguments for config.json, the tokenizer and the network: their name, their older one, and which of them change
+# no number here, where everything is computed in float32.
+SOURCES = {"subfolder", "token", "use_auth_token", "cache_dir", "revision", "local_files_only", "trust_remote_code"}
+COMPUTING = {"torch_dtype", "dtype", "attn_implementation", "output_attentions", "output_hidden_states", "return_dict"}
+ARGUMENTS = {
+    "config": (
+        ("config_kwargs", "config_args"),
+        SOURCES | COMPUTING | {"use_cache", "reference_compile", "unpad_inputs", "use_memory_efficient_attention"},
+    ),
+    "tokenizer": (("processor_kwargs", "tokenizer_args"), SOURCES | {"use_fast", "clean_up_tokenization_spaces"}),
+    "network": (
+        ("model_kwargs", "model_args"),
+        SOURCES | COMPUTING | {"device_map", "low_cpu_mem_usage", "add_pooling_layer", "use_safetensors"},
+    ),
+}
+# What the network gives, by its task, and what the module then calls it.
+TASKS = {"feature-extraction": "last_hidden_state", "fill-mask": "logits", "sequence-classification": "logits"}
+OUTPUTS = {"token_embeddings", "scores"}
+
+
+class Arguments(NamedTuple):
+    """A limit in place of max_seq_length, settings in place of tokenizer_config.json's, and the network's task."""
+
+    limit: int | None
+    tokenizer: Mapping[str, Any]
+    task: str
+
+
+def read_arguments(config: Mapping[str, Any], file: Path, model: Mapping[str, Any]) -> Arguments:
+    """Those in the `config` of a file; `model` is what config.json holds.
+
+    Errors: BertcliError naming the file, for an argument that is neither applied nor without effect.
+    """
+    if config.get("tokenizer_name_or_path") is not None:
+        raise unusable(file, f"takes the tokenizer of {shown(config['tokenizer_name_or_path'])}")
+    tokenizer = _arguments(config, "tokenizer", file)
+    _refuse(tokenizer.keys() - TOKENIZER_SETTINGS, "tokenizer", file)
+    _refuse(_arguments(config, "network", file), "network", file)
+    changes = {key for key, value in _arguments(config, "config", file).items() if model.get(key) != value}
+    _refuse(changes, "config", file)
+    limit = _called_with(config, file) or positive(tokenizer, "model_max_length", file)
+    return Arguments(limit, tokenizer, _task(config, file))
+
+
+def _arguments(config: Mapping[str, Any], part: str, file: Path) -> dict[str, Any]:
+    """The arguments with which config.json, tokenizer or network is opened, without those that change no number."""
+    names, harmless = ARGUMENTS[part]
+    groups = [config[name] or {} for name in names if name in config]
+    if any(group != groups[0] or not isinstance(group, dict) for group in groups):
+        raise unusable(file, f"has {' and '.join(names)} that are not the same object: {shown(groups)}")
+    return {key: value for key, value in (groups or [{}])[0].items() if key not in harmless}
+
+
+def _refuse(keys: Iterable[str], part: str, file: Path) -> None:
+    if keys:
+        raise unusable(file, f"has {' or '.join(ARGUMENTS[part][0])} with {', '.join(sorted(map(shown, keys)))}")
+
+
+def _called_with(config: Mapping[str, Any], file: Path) -> int | None:
+    """The limit with which the tokenizer is called, if that is said."""
+    settings = config.get("processing_kwargs") or {}
+    groups = [settings.get(name) or {} for name in ("text", "common")] if isinstance(settings, dict) else [settings]
+    if all(isinstance(group, dict) for group in groups):
+        called = {key: value for group in groups for key, value in group.items()}
+        if called.keys() <= CALL_SETTINGS and called.get("truncation", True) in (True, "longest_first"):
+            return positive(called, "max_length", file)
+    raise unusable(file, f"has the processing_kwargs {shown(settings)}; of these bertcli applies max_length")
+
+
+def _task(config: Mapping[str, Any], file: Path) -> str:
+    """The task that the network is opened for, if it is named; its output must be the one that goes with it."""
+    task = config.get("transformer_task") or ""
+    if not isinstance(task, str) or task not in ("", *TASKS):
+        raise unusable(file, f"has the transformer_task {shown(task)}; bertcli supports {', '.join(TASKS)}")
+    modes, output = config.get("modality_config"), config.get("module_output_name")
+    text = modes.get("text") if isinstance(modes, dict) else modes
+    expected = {"method": "forward", "method_output_name": TASKS[task or "feature-extraction"]}
+    if modes is not None and text != expected:
+        raise unusable(file, f"has the modality_config {shown(modes)}; bertcli supports {shown({'text': expected})}")
+    if output is not None and output not in OUTPUTS:
+        raise unusable(file, f"has the module_output_name {shown(output)}; bertcli supports {', '.join(OUTPUTS)}")
+    return task

@@ -1,0 +1,38 @@
+"""Record what sentence-transformers makes of folders with settings beside the usual ones, in settings.json.
+
+`python tests/reference/record_settings.py`, in an environment with sentence-transformers (recorded with 6.2.0, and
+transformers 5.23.0).
+"""
+# mypy: disable-error-code="import-not-found"
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+import torch  # noqa: E402
+from reference import setting_cases as cases  # noqa: E402
+from sentence_transformers import SentenceTransformer  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+def vectors(case: str) -> list[list[float]]:
+    with tempfile.TemporaryDirectory() as folder:
+        model = SentenceTransformer(str(cases.write_sentence_case(Path(folder) / "m", case)), device="cpu").float()
+        found = [model.encode([text])[0].tolist() for text in cases.TEXTS]  # one by one: padding moves positions
+    return [[round(number, 7) for number in vector] for vector in found]
+
+
+def main() -> None:
+    recorded: dict[str, Any] = {"sentence": {case: vectors(case) for case in (*cases.SENTENCE_CASES, cases.NO_MODULES)}}
+    text = json.dumps(recorded, separators=(",", ":"))
+    (HERE / "settings.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
