@@ -24,6 +24,7 @@ from bertcli.tasks.options import kinds_of
 
 PANELS = {  # of --help: the commands in each, which are modules of this package
     "Run": ("encode", "classify", "fill-mask", "score", "tag", "answer", "rank"),
+    "Find": ("search", "similarity"),
     "Analyze": ("params", "trace", "neighbors", "explain", "lens", "heads", "diff"),
     "Look": ("tokenize", "doctor"),
     "Make": ("export", "merge"),

@@ -1,23 +1,21 @@
-"""bertcli encode: vectors as records, in a file of arrays, or compared with each other."""
+"""bertcli encode: vectors as records, or in a file of arrays."""
 
 import logging
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from bertcli.cli.job import Job, Run, set_threads
+from bertcli.cli.job import Job, Run
 from bertcli.cli.options import (
     MASKED_SAMPLE,
     SENTENCE_SAMPLE,
-    SearchOptions,
     by_name,
     changed,
     id_column_option,
     refuse,
     wrong,
 )
-from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL
 from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from bertcli.files.vectors import VectorForm
     from bertcli.tasks.compute.encode import PreparedTask
 
-NOT_SPARSE = ("--pooling", "--layer", "--normalize", "--truncate-dim", "--dtype", "--similarity")
+NOT_SPARSE = ("--pooling", "--layer", "--normalize", "--truncate-dim", "--dtype")
 SHOWN = 4  # numbers of a vector that a table shows
 BEGINNING = Column(f"first {SHOWN} numbers", number=True)
 COLUMNS = (
@@ -42,7 +40,6 @@ COLUMNS = (
     BEGINNING,
 )
 NAMES = ("index", "id", "chunk", "text", "tokens")  # of what is known of a text beside its vector
-MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 MB
 HEAVIEST = 5  # pieces that a table of sparse vectors shows
 SPARSE_COLUMNS = (*COLUMNS[:5], Column("entries", number=True), Column(f"{HEAVIEST} heaviest"))
 TOKEN_COLUMNS = (
@@ -66,9 +63,6 @@ class StorageOptions:
     id_column: str | None = id_column_option()
     sparse: bool = option(False, "", "A weight for each word piece of the vocabulary instead, most of them 0 (SPLADE).")
     tokens: bool = option(False, "", "With --sparse: also write the word pieces, not only their numbers.")
-    similarity: bool = option(
-        False, "", "Show how similar the texts are: the cosines of all pairs, on stdout of at most 1,000."
-    )
 
     def refuse_contradictions(self, job: Job, wanted: EncodeOptions) -> None:
         """Wrong usage is a typer.BadParameter."""
@@ -79,10 +73,6 @@ class StorageOptions:
             refuse(wanted, NOT_SPARSE, why)
             refuse(self, NOT_SPARSE, why)
         one_a_text = wanted.pooling != "none"
-        unfit = not one_a_text or self.dtype != "float32" or self.id_column is not None
-        if self.similarity and (unfit or changed(job.long) or wanted.keep_going):
-            why = "it compares whole texts: no --pooling none, --resume, --shard, --keep-going, --dtype, --id-column."
-            raise wrong("--similarity", why)
         if self.id_column is not None and job.ending in ARRAYS and not wanted.keep_going:
             why = f"a {job.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output)."
             raise wrong("--id-column", why)
@@ -100,8 +90,6 @@ class StorageOptions:
         """File endings that can hold these arrays: .npy only a single one, Parquet only one row per text."""
         if self.sparse:
             return (".npz", PARQUET)
-        if self.similarity:
-            return ARRAYS
         return (*ARRAYS, PARQUET) if one_a_text else SEVERAL
 
     def form(self, run: Run[EncodeOptions], width: int) -> "VectorForm":
@@ -126,7 +114,24 @@ class StorageOptions:
         )
 
 
-def encode(job: Job, wanted: EncodeOptions, search: SearchOptions, storage: StorageOptions) -> None:
+@dataclass(frozen=True, eq=False)
+class MovedOptions:
+    """What earlier versions had here, and is a command of its own."""
+
+    query: list[str] | None = option(None, "TEXT", "", hidden=True)
+    query_file: str | None = option(None, "FILE", "", hidden=True)
+    against: str | None = option(None, "FILE", "", hidden=True)
+    similarity: bool = option(False, "", "", hidden=True)
+
+    def refuse(self) -> None:
+        """Say where it is. Wrong usage is a typer.BadParameter."""
+        if self.similarity:
+            raise wrong("--similarity", "this is a command of its own: bertcli similarity TEXT TEXT ...")
+        for name in changed(self):
+            raise wrong(name, "this is a command of its own: bertcli search QUERY --in FILE --texts FILE.")
+
+
+def encode(job: Job, wanted: EncodeOptions, storage: StorageOptions, moved: MovedOptions) -> None:
     """Turn texts into vectors.
 
     bertcli encode "The cat sat on the mat." --format json
@@ -137,9 +142,6 @@ def encode(job: Job, wanted: EncodeOptions, search: SearchOptions, storage: Stor
     bertcli encode -i reports.jsonl --chunk 256,32 -o vectors.parquet
     bertcli encode -m my-model -i questions.txt --prompt-name query -o queries.npy
     bertcli encode -m naver/splade-v3 --sparse --tokens "hot tea" --format json
-    bertcli encode --similarity "a cup of tea" "a mug of coffee" "a red car"
-    bertcli encode --query "a hot drink" --against vectors.npy -i sentences.txt
-    bertcli encode --query-file questions.txt --against vectors.npy -o hits.jsonl
     bertcli encode -m sentence-transformers/all-MiniLM-L6-v2 "How are you?"
 
     Files: .json and .jsonl hold records; .npy, .npz and .safetensors hold an
@@ -150,7 +152,7 @@ def encode(job: Job, wanted: EncodeOptions, search: SearchOptions, storage: Stor
     columns index, chunk, start and end say which characters of which text it is.
     With --sparse a .npz file holds data, indices and indptr, as scipy.sparse has
     them, and .parquet the lists indices and values. All but .npy say which model
-    made the vectors, and --against refuses those of another. In DuckDB:
+    made the vectors, and bertcli search refuses those of another. In DuckDB:
 
     SELECT b.text, list_cosine_similarity(a.embedding, b.embedding)
     FROM 'vectors.parquet' a, 'vectors.parquet' b WHERE a.id = 0 ORDER BY 2 DESC
@@ -161,15 +163,7 @@ def encode(job: Job, wanted: EncodeOptions, search: SearchOptions, storage: Stor
     --keep-going a text that cannot be used has zeros for its row, and
     FILE.errors.jsonl says why.
     """
-    if changed(search):
-        from bertcli.cli.search import refuse_contradictions, search_stored
-
-        unfit = ("--similarity", "--dtype", "--chunk", "--sparse", "--keep-going")
-        other = wanted.pooling == "none" or any(name in unfit for name in changed(wanted) + changed(storage))
-        refuse_contradictions(search, job, other)
-        set_threads(job.threads)
-        search_stored(search, job, wanted, storage.id_column)
-        return
+    moved.refuse()
     storage.refuse_contradictions(job, wanted)
     arrays = storage.array_endings(wanted.pooling != "none")
     sample = MASKED_SAMPLE if storage.sparse else SENTENCE_SAMPLE
@@ -179,9 +173,7 @@ def encode(job: Job, wanted: EncodeOptions, search: SearchOptions, storage: Stor
     from bertcli.tasks.compute.encode import record_blocks
     from bertcli.tasks.compute.run import results
 
-    if storage.similarity:
-        _compare(run, results(task, run.texts))
-    elif job.ending in arrays:
+    if job.ending in arrays:
         run.write_vectors(storage.form(run, width), partial(results, task))
     else:
         run.raise_if_failed(run.write_records(lambda texts, start: record_blocks(results(task, texts, start)), table))
@@ -204,43 +196,6 @@ def _sparse(run: Run[EncodeOptions], storage: StorageOptions) -> "tuple[Prepared
     shared = {field.name: getattr(run.wanted, field.name) for field in fields(Prepared)}
     task = plan(run.model, EncodeSparseOptions(**shared, words=words))
     return task, run.model.config.vocab_size, Table(SPARSE_COLUMNS, _sparse_rows)
-
-
-def _compare(run: Run[EncodeOptions], vectors: Generator[Any, None, None]) -> None:
-    """Write the cosines of all pairs of texts: as records, or as an array "cosine"; on stdout only of MOST_SHOWN."""
-    from bertcli.tasks.compute.encode import cosines, similarity, vectors_of
-
-    output = run.job.output
-    blocks, items = [], []
-    with run.counted(vectors) as counted:
-        for block in counted:
-            blocks.append(block)
-            items += block.items
-            if output.output is None and len(items) > MOST_SHOWN:
-                raise BertcliError(
-                    f"The cosines of more than {MOST_SHOWN:,} texts are only written to a file: -o FILE.npy."
-                )
-    count = len(items)
-    if output.output is not None and run.job.ending in ARRAYS:
-        from bertcli.files.arrays import Stored, save_stored
-
-        save_stored(output.output, Stored("cosine", "<f4", (count, count), cosines(vectors_of(blocks))))
-        return
-    from bertcli.files.forms import record_output
-
-    numbers = [Column(_numbered(item.named), number=True) for item in items]
-    table = Table(
-        (Column("index", number=True), Column("text"), *numbers),
-        lambda record: [(_numbered(record), record["text"], *record["cosine"])],
-    )
-    with record_output(output.format, output.output, table) as write:
-        for record in similarity(blocks):
-            write(record)
-
-
-def _numbered(record: Mapping[str, Any]) -> str:
-    """A text's number, and after a dot that of the part of it."""
-    return f"{record['index']}.{record['chunk']}" if "chunk" in record else str(record["index"])
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

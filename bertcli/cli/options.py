@@ -140,26 +140,6 @@ class LongOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class SearchOptions:
-    """What is searched for, and in which stored vectors."""
-
-    query: list[str] | None = option(
-        None, "TEXT", "Find the rows of --against nearest to this text; --input gives the texts of the rows.",
-        panel="Search",
-    )  # fmt: skip
-    query_file: str | None = option(
-        None, "FILE",
-        "The same for each text of a file: a line of .txt, the field text of .jsonl, .csv, .tsv or .parquet.",
-        panel="Search",
-    )  # fmt: skip
-    against: str | None = option(
-        None, "FILE", "Vectors made with the same options: .npy, .npz, .safetensors or .parquet, of any --dtype.",
-        panel="Search",
-    )  # fmt: skip
-    top_k: int | None = option(None, "K", "How many rows per query. (default: 5)", panel="Search", least=1)
-
-
-@dataclass(frozen=True, eq=False)
 class ThreadOptions:
     """How many threads do the work; a result changes by a millionth of its largest number at most."""
 

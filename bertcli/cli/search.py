@@ -1,86 +1,130 @@
-"""The rows of a file of vectors nearest to a query: what `bertcli encode --query … --against …` does."""
+"""bertcli search: the texts nearest to a query, among the vectors in a file."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from bertcli.cli.job import Job, open_model, read_texts
-from bertcli.cli.options import SENTENCE_SAMPLE, SearchOptions, changed, wrong
+from bertcli.cli.job import open_model, read_texts, set_threads
+from bertcli.cli.options import (
+    SENTENCE_SAMPLE,
+    EngineOptions,
+    InputOptions,
+    ModelOptions,
+    OutputOptions,
+    ThreadOptions,
+    argument,
+    changed,
+    id_column_option,
+    wrong,
+)
 from bertcli.errors import BertcliError, shown
 from bertcli.files.formats import RECORDS, check_output
-from bertcli.files.forms import record_output
-from bertcli.files.inputs import from_files
-from bertcli.files.search import Nearest, StoredVectors, nearest, open_vectors
-from bertcli.files.shards import signature
-from bertcli.files.texts import Text, Texts
-from bertcli.files.vectors import ORIGIN
 from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
+    from bertcli.files.search import Nearest, StoredVectors
+    from bertcli.files.texts import Text, Texts
     from bertcli.model import Model
 
-TOP_K = 5
 COLUMNS = (
     Column("query", varying=True),
     Column("row", number=True),
     Column("score", number=True),
-    *(Column(name, number=True, optional=True) for name in ORIGIN),
+    *(Column(name, number=True, optional=True) for name in ("index", "chunk", "start", "end")),
     Column("id", optional=True),
     Column("text", optional=True),
 )
 logger = logging.getLogger("bertcli")
 
 
-def refuse_contradictions(search: SearchOptions, job: Job, other: bool) -> None:
-    """Wrong usage is a typer.BadParameter; `other`: options were given that have nothing to do with a search."""
-    if not search.query and search.query_file is None:
-        raise wrong("--query", "give the text to look for with --query, or a file of such with --query-file.")
-    if search.against is None:
-        raise wrong("--against", "give the file of vectors to look in with --against.")
-    if job.texts.texts or job.texts.text_pair is not None or job.texts.pair_column is not None:
-        raise wrong("--query", "give the text to look for with --query only: no other texts, no pairs.")
-    if other or changed(job.long):
-        raise wrong(
-            "--query",
-            "it compares one vector per text with those of --against: no --pooling none, --similarity, --sparse, "
-            "--dtype, --chunk, --resume or --keep-going.",
-        )
+@dataclass(frozen=True, eq=False)
+class SearchOptions:
+    """What is searched for, and in which stored vectors."""
+
+    queries: list[str] | None = argument(None, "[QUERY]...", "The texts to look for.")
+    vectors: str | None = option(
+        None, "FILE", "The vectors to look in, as encode writes them: .npy, .npz, .safetensors or .parquet.", "--in",
+    )  # fmt: skip
+    texts: list[str] | None = option(
+        None, "FILE", "The texts that the vectors were made of, to show them; .parquet files may hold them already."
+    )
+    column: str | None = option(None, "NAME", "The field of --texts that holds the text. (default: text)")
+    id_column: str | None = id_column_option()
+    query_file: str | None = option(
+        None, "FILE", "More queries: each line of .txt, or the field text of .jsonl, .csv, .tsv or .parquet."
+    )
+    top_k: int = option(10, "K", "How many rows per query. (default: 10)", least=1)
 
 
-def search_stored(search: SearchOptions, job: Job, wanted: EncodeOptions, id_column: str | None) -> None:
-    """Write a record {query, nearest: [{row, score, id?, text?}]} for each query, whose vector is made as `wanted`.
+@dataclass(frozen=True, eq=False)
+class _Texts(InputOptions):
+    """The texts that the vectors were made of."""
 
-    Where rows are chunks of texts, a hit also has index, chunk, start and end, and its text is the chunk's.
+    input: list[str] | None = option(None, "", "", "--texts")
+
+
+def search(
+    where: SearchOptions,
+    model: ModelOptions,
+    output: OutputOptions,
+    threads: ThreadOptions,
+    engine: EngineOptions,
+    wanted: EncodeOptions,
+) -> None:
+    """Find the texts nearest to a query among the vectors that encode wrote.
+
+    bertcli encode -i corpus.jsonl -o vectors.parquet
+    bertcli search "a hot drink" --in vectors.parquet
+    bertcli search "tea" "coffee" --in vectors.npy --texts corpus.jsonl --top-k 3
+    bertcli search --query-file questions.txt --in vectors.npy -o hits.jsonl
+    bertcli search -m my-model --prompt-name query "tea" --in vectors.parquet
+
+    The score is the cosine of the two vectors; every row is compared. A query's
+    vector is made with the same model and options as those in the file, whose
+    --dtype may be any; only prompts may differ. All files but .npy say which
+    model made their vectors, and those of another are refused. Where a row is a
+    part of a text (encode --chunk), index, chunk, start and end say which.
     """
-    assert search.against is not None
-    output = job.output
+    if not where.queries and where.query_file is None:
+        raise wrong("QUERY", "give a text to look for, or a file of such with --query-file.")
+    if where.vectors is None:
+        raise wrong("--in", "give the file of vectors to look in.")
+    if wanted.pooling == "none" or {"--chunk", "--keep-going"} & {*changed(wanted)}:
+        raise wrong("QUERY", "a query has one vector: no --pooling none, --chunk or --keep-going.")
+    set_threads(threads)
     if output.output is not None:
         check_output(output.output, RECORDS)
-    stored = open_vectors(search.against)
-    source = _source(job, id_column, stored)
-    queries = list(search.query or ())
-    if search.query_file is not None:
-        queries += [text.text for text in from_files([search.query_file])]
+    from bertcli.files.forms import record_output
+    from bertcli.files.inputs import from_files
+    from bertcli.files.search import nearest, open_vectors
+
+    stored = open_vectors(where.vectors)
+    source = _source(stored, where, output)
+    queries = [*(where.queries or ())]
+    if where.query_file is not None:
+        queries += [text.text for text in from_files([where.query_file])]
     if not queries:
-        raise BertcliError(f"{search.query_file} holds no text to look for.")
+        raise BertcliError(f"{where.query_file} holds no text to look for.")
     from bertcli.tasks.compute.encode import encode
 
-    model = open_model(job.model, SENTENCE_SAMPLE, job.engine)
-    _check_model(model, stored)
-    neighbors = nearest(encode(model, queries, wanted), stored, search.top_k or TOP_K)
-    hits = _hits(neighbors, stored, source, whole=bool(job.texts.input))
+    opened = open_model(model, SENTENCE_SAMPLE, engine)
+    _check_model(opened, stored)
+    neighbors = nearest(encode(opened, queries, wanted), stored, where.top_k)
+    hits = _hits(neighbors, stored, source, whole=bool(where.texts))
     with record_output(output.format, output.output, Table(COLUMNS, _cells)) as write:
         for query, rows, scores in zip(queries, neighbors.rows.tolist(), neighbors.scores.tolist(), strict=True):
             best = [{"row": row, "score": score, **hits[row]} for row, score in zip(rows, scores, strict=True)]
             write({"query": query, "nearest": best})
 
 
-def _check_model(model: "Model", stored: StoredVectors) -> None:
+def _check_model(model: "Model", stored: "StoredVectors") -> None:
     """Refuse vectors of another model; note where the file does not say whose they are."""
+    from bertcli.files.shards import signature
+
     if stored.model is None:
         logger.info("%s does not say which model made its vectors; it must be this one.", stored.file)
         return
@@ -92,18 +136,26 @@ def _check_model(model: "Model", stored: StoredVectors) -> None:
         )
 
 
-def _source(job: Job, id_column: str | None, stored: StoredVectors) -> Texts | None:
-    """The texts of the rows: those of --input, else those stored with the vectors in a Parquet file."""
-    if job.texts.input:
-        return read_texts(job.texts, job.output, id_column, keep_going=True)
+def _source(stored: "StoredVectors", where: SearchOptions, output: OutputOptions) -> "Texts | None":
+    """The texts of the rows: those of --texts, else those stored with the vectors in a Parquet file."""
+    from bertcli.files.inputs import from_files
+
+    if where.texts:
+        texts = _Texts(None, where.texts, column=where.column)
+        return read_texts(texts, output, where.id_column, keep_going=True)
+    for name in ("--column", "--id-column"):
+        if name in changed(where):
+            raise wrong(name, "this is about the texts of the rows: give their file with --texts.")
     if "text" not in stored.arrays:
         return None
     return from_files([str(stored.file)], id_column="id" if "id" in stored.arrays else None, keep_going=True)
 
 
-def _hits(neighbors: Nearest, stored: StoredVectors, source: Texts | None, whole: bool) -> dict[int, dict[str, Any]]:
+def _hits(
+    neighbors: "Nearest", stored: "StoredVectors", source: "Texts | None", whole: bool
+) -> dict[int, dict[str, Any]]:
     """What is known of rows: which chunk of a text each is, if it is one, then id and text; `whole`: of whole texts."""
-    rows = np.unique(neighbors.rows).tolist()
+    rows = sorted({*neighbors.rows.reshape(-1).tolist()})
     *origins, last = stored.origins([*rows, neighbors.of - 1], neighbors.of) or [{}] * (len(rows) + 1)
     numbers = [origin.get("index", row) if whole else row for row, origin in zip(rows, origins, strict=True)]
     count = last.get("index", neighbors.of - 1) + 1 if whole else neighbors.of
@@ -119,14 +171,14 @@ def _hits(neighbors: Nearest, stored: StoredVectors, source: Texts | None, whole
     return hits
 
 
-def _texts(source: Texts, numbers: Collection[int], count: int, contents: str) -> dict[int, Text]:
+def _texts(source: "Texts", numbers: Collection[int], count: int, contents: str) -> "dict[int, Text]":
     """The texts of these numbers; BertcliError when there are not as many as the file was made from."""
     texts, number = {}, 0
     for number, text in enumerate(source, 1):
         if number - 1 in numbers:
             texts[number - 1] = text
     if number != count:
-        raise BertcliError(f"{contents} and --input {number:,} texts: give the file it was made from.")
+        raise BertcliError(f"{contents} and --texts {number:,} texts: give the file it was made from.")
     return texts
 
 

@@ -223,7 +223,7 @@ def test_commands_vectors_of_tokens_in_files(ending: str, model: Path, tmp_path:
 
 
 def test_commands_similarity(model: Path, tmp_path: Path) -> None:
-    arguments = ["encode", "-m", str(model), "--similarity", *TEXTS]
+    arguments = ["similarity", "-m", str(model), *TEXTS]
     records = bertcli(*arguments, "--format", "jsonl").records
     assert [list(record) for record in records] == [["index", "text", "cosine"]] * 3
     assert [record["cosine"][record["index"]] for record in records] == [1.0] * 3
@@ -370,11 +370,11 @@ def test_commands_chunks_are_named_in_every_form(model: Path, tmp_path: Path) ->
     for name in ("index", "chunk", "start", "end"):
         assert arrays[name].tolist() == [record[name] for record in records]
     np.testing.assert_allclose(arrays["embeddings"], [record["embedding"] for record in records], rtol=0, atol=1e-6)
-    compared = bertcli(*command, "--similarity", "--format", "json")
+    compared = bertcli("similarity", *command[1:], "--format", "json")
     assert [(one["index"], one["chunk"]) for one in json.loads(compared.out)] == [
         (record["index"], record["chunk"]) for record in records
     ]
-    heads = bertcli(*command, "--similarity").out.splitlines()[0].split()
+    heads = bertcli("similarity", *command[1:]).out.splitlines()[0].split()
     assert heads == ["index", "text", "0.0", *(f"1.{number}" for number in range(len(records) - 1))]
     for wrong in (["-o", tmp_path / "v.npy"], ["--pooling", "none"], ["--chunk", "x"]):
         assert bertcli(*command, *wrong).status == 2
@@ -401,10 +401,10 @@ def test_commands_a_run_in_chunks_is_resumed_to_the_same_bytes(
 def test_commands_similarity_of_many_texts_goes_to_a_file(
     given: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertcli.cli.encode.MOST_SHOWN", 3)
+    monkeypatch.setattr("bertcli.cli.similarity.MOST_SHOWN", 3)
     lines, file = ["tea", "milk", "water", "sand"], tmp_path / "in.txt"
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    arguments: list[str | Path] = ["encode", "-m", model, "--similarity"]
+    arguments: list[str | Path] = ["similarity", "-m", model]
     arguments += lines if given == "arguments" else ["-i", file] if given == "file" else []
     stdin = file.read_text(encoding="utf-8") if given == "pipe" else None
     assert "more than 3 texts are only written to a file: -o FILE.npy" in bertcli(*arguments, stdin=stdin).error

@@ -51,7 +51,9 @@ def test_errors_wrong_usage(command: str, arguments: list[str], stdin: str | Non
         ["encode", "x", "--layer", "a"],
         ["encode", "x", "--layer", ""],
         ["encode", "x", "--chunk", "a"],
-        ["encode", "x", "--similarity", "--pooling", "none"],
+        ["similarity", "x", "--pooling", "none"],
+        ["similarity", "x", "--keep-going"],
+        ["similarity", "x", "--resume"],
         ["encode", "-i", "x.jsonl", "--id-column", "id", "-o", "x.npz"],
         ["encode", "x", "--truncation", "maybe"],
         ["encode", "x", "--max-length", "many"],
@@ -279,7 +281,7 @@ def test_errors_help_is_not_cut_in_a_terminal_of_80_columns(command: str) -> Non
     assert {*examples(command)} <= {line.strip() for line in lines}
 
 
-NEEDS_MORE = re.compile(r" -m | -i |--against|--config|\||my-|\.svg|doctor|merge")  # than what is bundled
+NEEDS_MORE = re.compile(r" -m | -i |--in |--config|\||my-|\.svg|doctor|merge")  # than what is bundled
 
 
 @pytest.mark.parametrize("example", [line for line in examples() if not NEEDS_MORE.search(line)])

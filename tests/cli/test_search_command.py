@@ -1,4 +1,4 @@
-"""bertcli encode --query --against: what was written is found, with its text, whatever the file."""
+"""bertcli search: what was written is found, with its text, whatever the file."""
 
 import json
 import shutil
@@ -35,9 +35,8 @@ def test_search_text_finds_itself(ending: str, dtype: str, model: Path, corpus: 
         pytest.importorskip("pyarrow")
     vectors = tmp_path / f"v.{ending}"
     assert bertcli("encode", "-m", model, "-i", corpus, "-o", vectors, "--dtype", dtype).status == 0
-    queries = [argument for text in TEXTS for argument in ("--query", text)]
     result = bertcli(
-        "encode", "-m", model, *queries, "--against", vectors, "-i", corpus, "--format", "jsonl", "--top-k", "2"
+        "search", "-m", model, *TEXTS, "--in", vectors, "--texts", corpus, "--format", "jsonl", "--top-k", "2"
     )
     assert [record["query"] for record in result.records] == TEXTS
     for i, record in enumerate(result.records):
@@ -49,7 +48,7 @@ def test_search_text_finds_itself(ending: str, dtype: str, model: Path, corpus: 
 
 def test_search_scores_are_the_cosines(model: Path, corpus: Path, tmp_path: Path) -> None:
     bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.npy")
-    result = bertcli("encode", "-m", model, "--query", TEXTS[1], "--against", tmp_path / "v.npy", "--format", "json")
+    result = bertcli("search", "-m", model, TEXTS[1], "--in", tmp_path / "v.npy", "--format", "json")
     (record,) = json.loads(result.out)
     vectors = np.load(tmp_path / "v.npy").astype(np.float64)
     cosines = vectors @ vectors[1] / np.linalg.norm(vectors, axis=1) / np.linalg.norm(vectors[1])
@@ -61,14 +60,13 @@ def test_search_scores_are_the_cosines(model: Path, corpus: Path, tmp_path: Path
 def test_search_ids_and_tables(model: Path, corpus: Path, tmp_path: Path) -> None:
     bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.npy", "--truncate-dim", "9")
     found = (
-        "encode",
+        "search",
         "-m",
         model,
-        "--query",
         TEXTS[3],
-        "--against",
+        "--in",
         tmp_path / "v.npy",
-        "-i",
+        "--texts",
         corpus,
         "--truncate-dim",
         "9",
@@ -83,15 +81,13 @@ def test_search_ids_and_tables(model: Path, corpus: Path, tmp_path: Path) -> Non
 def test_search_parquet_brings_its_own_texts(model: Path, corpus: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.parquet", "--id-column", "id")
-    result = bertcli(
-        "encode", "-m", model, "--query", TEXTS[0], "--against", tmp_path / "v.parquet", "--format", "jsonl"
-    )
+    result = bertcli("search", "-m", model, TEXTS[0], "--in", tmp_path / "v.parquet", "--format", "jsonl")
     assert result.records[0]["nearest"][0] | {"score": 1} == {"row": 0, "score": 1, "id": "n0", "text": TEXTS[0]}
 
 
 def test_search_what_does_not_fit_is_one_line(model: Path, corpus: Path, tmp_path: Path) -> None:
     bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.npy")
-    find = ("encode", "-m", model, "--query", "a", "--against")
+    find = ("search", "-m", model, "a", "--in")
     assert (
         "has vectors of 32 numbers, but this model gives 8"
         in bertcli(*find, tmp_path / "v.npy", "--truncate-dim", "8").error
@@ -99,8 +95,8 @@ def test_search_what_does_not_fit_is_one_line(model: Path, corpus: Path, tmp_pat
     assert "is missing" in bertcli(*find, tmp_path / "gone.npy").error
     assert "the magic string is not correct" in bertcli(*find, _other(tmp_path)).error
     (tmp_path / "short.txt").write_text("a\n", encoding="utf-8")
-    message = bertcli(*find, tmp_path / "v.npy", "-i", tmp_path / "short.txt").error
-    assert "has 5 rows and --input 1 texts" in message
+    message = bertcli(*find, tmp_path / "v.npy", "--texts", tmp_path / "short.txt").error
+    assert "has 5 rows and --texts 1 texts" in message
 
 
 def _other(folder: Path) -> Path:
@@ -111,26 +107,59 @@ def _other(folder: Path) -> Path:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--query", "a"],
-        ["--against", "v.npy"],
-        ["--top-k", "3", "a text"],
-        ["--query", "a", "--against", "v.npy", "a text"],
-        ["--query", "a", "--against", "v.npy", "--pooling", "none"],
-        ["--query", "a", "--against", "v.npy", "--dtype", "int8"],
-        ["--query", "a", "--against", "v.npy", "--similarity"],
-        ["--query", "a", "--against", "v.npy", "--resume"],
-        ["--query", "a", "--against", "v.npy", "--top-k", "0"],
+        ["a"],
+        ["--in", "v.npy"],
+        ["a", "--in", "v.npy", "--column", "body"],
+        ["a", "--in", "v.npy", "--id-column", "id"],
+        ["a", "--in", "v.npy", "--pooling", "none"],
+        ["a", "--in", "v.npy", "--chunk", "8"],
+        ["a", "--in", "v.npy", "--keep-going"],
+        ["a", "--in", "v.npy", "--resume"],
+        ["a", "--in", "v.npy", "--top-k", "0"],
     ],
 )
-def test_search_wrong_usage(arguments: list[str], model: Path) -> None:
-    assert bertcli("encode", "-m", model, *arguments).status == 2
+def test_search_wrong_usage(arguments: list[str], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert bertcli("encode", "-m", model, "a", "-o", "v.npy").status == 0
+    result = bertcli("search", "-m", model, *arguments)
+    assert (result.status, result.out) == (2, "")
+
+
+def test_search_shows_ten_rows_unless_told(model: Path, tmp_path: Path) -> None:
+    bertcli("encode", "-m", model, *map(str, range(30)), "-o", tmp_path / "v.npy")
+    for more, count in (([], 10), (["--top-k", "12"], 12), (["--top-k", "99"], 30)):
+        found = bertcli("search", "-m", model, "7", "--in", tmp_path / "v.npy", "--format", "jsonl", *more)
+        assert len(found.records[0]["nearest"]) == count
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["--query", "a", "--against", "v.npy"], "bertcli search"),
+        (["--against", "v.npy"], "bertcli search"),
+        (["--query-file", "q.txt"], "bertcli search"),
+        (["a", "b", "--similarity"], "bertcli similarity"),
+    ],
+)
+def test_search_and_similarity_were_options_of_encode(arguments: list[str], command: str, model: Path) -> None:
+    result = bertcli("encode", "-m", model, *arguments)
+    assert (result.status, result.out) == (2, "")
+    assert command in " ".join(result.err.replace("│", "").split())
+
+
+def test_search_encode_shows_at_most_34_options() -> None:
+    lines = bertcli("encode", "--help").out.splitlines()
+    options = [line.split()[1] for line in lines if line.startswith("│ --")]
+    assert "--pooling" in options
+    assert len({*options} - {"--help"}) <= 34
+    assert not {"--query", "--query-file", "--against", "--similarity"} & {*options}
 
 
 def test_search_skips_what_was_skipped_when_encoding(made: Made, tmp_path: Path) -> None:
     source, vectors = tmp_path / "in.jsonl", tmp_path / "v.npy"
     source.write_text('{"text": "a cat"}\nnonsense\n{"text": "tea"}\n')
     bertcli("encode", "-m", made(), "-i", source, "-o", vectors, "--keep-going")
-    found = bertcli("encode", "-m", made(), "--query", "tea", "--against", vectors, "-i", source, "--format", "jsonl")
+    found = bertcli("search", "-m", made(), "tea", "--in", vectors, "--texts", source, "--format", "jsonl")
     assert found.records[0]["nearest"][0] == {"row": 2, "score": pytest.approx(1, abs=1e-6), "text": "tea"}
 
 
@@ -141,7 +170,7 @@ def test_search_says_in_a_line_what_numpy_warns_of_python_2(model: Path, tmp_pat
         b"{'descr': '<f4', 'fortran_order': False, 'shape': (1L, 32L), }\n",
     )
     file.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(128))
-    done = bertcli("encode", "-m", model, "--query", "tea", "--against", file)
+    done = bertcli("search", "-m", model, "tea", "--in", file)
     assert done.status == 0
     assert "\nWarning: Reading `.npy` or `.npz` file required" in f"\n{done.err}"
     assert [line[:5] for line in done.err.splitlines()] == ["Warni", "Note:"]
@@ -166,11 +195,12 @@ def test_search_says_which_chunk_of_a_text_is_nearest(ending: str, model: Path, 
     chunks = bertcli(*made, "--format", "jsonl").records
     assert len(chunks) > 5
     assert bertcli(*made, "-o", vectors).status == 0
-    queries = [argument for chunk in chunks for argument in ("--query", chunk["text"])]
-    for more in (["-i", str(source), "--id-column", "id"], [] if ending == "parquet" else ["-i", str(source)]):
-        result = bertcli(
-            "encode", "-m", model, *queries, "--against", vectors, *more, "--format", "json", "--top-k", "1"
-        )
+    queries = [chunk["text"] for chunk in chunks]
+    for more in (
+        ["--texts", str(source), "--id-column", "id"],
+        [] if ending == "parquet" else ["--texts", str(source)],
+    ):
+        result = bertcli("search", "-m", model, *queries, "--in", vectors, *more, "--format", "json", "--top-k", "1")
         for row, (chunk, record) in enumerate(zip(chunks, json.loads(result.out), strict=True)):
             (hit,) = record["nearest"]
             assert hit["score"] == pytest.approx(1, abs=1e-5)
@@ -182,8 +212,8 @@ def test_search_says_which_chunk_of_a_text_is_nearest(ending: str, model: Path, 
                 assert hit["text"] == chunk["text"]
     shorter = tmp_path / "short.jsonl"
     shorter.write_text('{"text": "the dog"}\n')
-    error = bertcli("encode", "-m", model, "--query", "tea", "--against", vectors, "-i", shorter).error
-    assert f"has {len(chunks)} rows of 3 texts and --input 1 texts" in error
+    error = bertcli("search", "-m", model, "tea", "--in", vectors, "--texts", shorter).error
+    assert f"has {len(chunks)} rows of 3 texts and --texts 1 texts" in error
 
 
 @pytest.mark.parametrize("ending", [".txt", ".jsonl"])
@@ -192,19 +222,10 @@ def test_search_takes_many_queries_from_a_file(ending: str, model: Path, corpus:
     file = tmp_path / f"queries{ending}"
     lines = [text if ending == ".txt" else json.dumps({"text": text}) for text in TEXTS[1:4]]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command: list[str | Path] = [
-        "encode",
-        "-m",
-        model,
-        "--against",
-        tmp_path / "v.npy",
-        "--query-file",
-        file,
-        "--format",
-        "jsonl",
-    ]
+    command: list[str | Path] = ["search", "-m", model, "--in", tmp_path / "v.npy", "--query-file", file]
+    command += ["--format", "jsonl"]
     assert [record["query"] for record in bertcli(*command).records] == TEXTS[1:4]
-    several = bertcli(*command, "--query", TEXTS[0]).records
+    several = bertcli(*command, TEXTS[0]).records
     assert [record["nearest"][0]["row"] for record in several] == [0, 1, 2, 3]
     file.write_text("", encoding="utf-8")
     assert bertcli(*command).error == f"Error: {file} holds no text to look for."
@@ -217,11 +238,11 @@ def test_search_refuses_vectors_of_another_model(ending: str, made: Made, model:
     file, other = tmp_path / f"v.{ending}", made(seed=8)
     bertcli("encode", "-m", model, *TEXTS, "-o", file)
     copied = shutil.copytree(model, tmp_path / "copied")
-    again = bertcli("encode", "-m", copied, "--query", TEXTS[1], "--against", file, "--format", "jsonl")
+    again = bertcli("search", "-m", copied, TEXTS[1], "--in", file, "--format", "jsonl")
     assert again.records[0]["nearest"][0]["row"] == 1
     unknown = f"Note: {file} does not say which model made its vectors; it must be this one."
     assert (unknown in again.err.splitlines()) == (ending == "npy")
-    result = bertcli("encode", "-m", other, "--query", TEXTS[1], "--against", file)
+    result = bertcli("search", "-m", other, TEXTS[1], "--in", file)
     if ending == "npy":
         assert (result.status, unknown in result.err.splitlines()) == (0, True)
     else:

@@ -123,11 +123,8 @@ def test_sparse_table_shows_the_heaviest_words(tmp_path: Path) -> None:
         ["--normalize"],
         ["--truncate-dim", "3"],
         ["--dtype", "int8"],
-        ["--similarity"],
-        ["--query", "tea", "--against", "x.npy"],
     ],
 )
 def test_sparse_refuses_what_is_for_dense_vectors(arguments: list[str], tmp_path: Path) -> None:
-    texts = [] if "--query" in arguments else ["tea"]
-    assert bertcli("encode", "--sparse", *texts, *arguments).status == 2
+    assert bertcli("encode", "--sparse", "tea", *arguments).status == 2
     assert bertcli("encode", "--tokens", "tea").status == 2

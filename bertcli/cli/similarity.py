@@ -1,0 +1,69 @@
+"""bertcli similarity: how much texts are alike."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from bertcli.cli.job import Job
+from bertcli.cli.options import SENTENCE_SAMPLE, changed, wrong
+from bertcli.errors import BertcliError
+from bertcli.files.formats import ARRAYS, RECORDS
+from bertcli.report.tables import Table
+from bertcli.report.terminal import Column
+from bertcli.tasks.encode import EncodeOptions
+
+logger = logging.getLogger("bertcli")
+MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 MB
+
+
+def similarity(job: Job, wanted: EncodeOptions) -> None:
+    """Show how similar texts are: the cosines of all pairs.
+
+    bertcli similarity "a cup of tea" "a mug of coffee" "a red car"
+    bertcli similarity -i sentences.txt --format json
+    bertcli similarity -i sentences.txt -o cosines.npy
+    bertcli similarity -i reports.jsonl --chunk 256 -o cosines.npz
+
+    Files: .json and .jsonl hold a record for each text, .npy, .npz and
+    .safetensors an array "cosine" [text, text]; on standard output there are at
+    most 1,000 texts. With --chunk the parts of texts are compared.
+    """
+    if wanted.pooling == "none" or wanted.keep_going or changed(job.long):
+        raise wrong("TEXT", "whole texts are compared: no --pooling none, --keep-going, --resume or --shard.")
+    run = job.begin("similarity", wanted, sample=SENTENCE_SAMPLE, endings=(*RECORDS, *ARRAYS))
+    from bertcli.tasks.compute.encode import cosines, plan, similarity, vectors_of
+    from bertcli.tasks.compute.run import results
+
+    task = plan(run.model, run.wanted)
+    logger.info("%s.", task.summary)
+    output = run.job.output
+    blocks, items = [], []
+    with run.counted(results(task, run.texts)) as counted:
+        for block in counted:
+            blocks.append(block)
+            items += block.items
+            if output.output is None and len(items) > MOST_SHOWN:
+                raise BertcliError(
+                    f"The cosines of more than {MOST_SHOWN:,} texts are only written to a file: -o FILE.npy."
+                )
+    count = len(items)
+    if output.output is not None and run.job.ending in ARRAYS:
+        from bertcli.files.arrays import Stored, save_stored
+
+        save_stored(output.output, Stored("cosine", "<f4", (count, count), cosines(vectors_of(blocks))))
+        return
+    from bertcli.files.forms import record_output
+
+    numbers = [Column(_numbered(item.named), number=True) for item in items]
+    table = Table(
+        (Column("index", number=True), Column("text"), *numbers),
+        lambda record: [(_numbered(record), record["text"], *record["cosine"])],
+    )
+    with record_output(output.format, output.output, table) as write:
+        for record in similarity(blocks):
+            write(record)
+
+
+def _numbered(record: Mapping[str, Any]) -> str:
+    """A text's number, and after a dot that of the part of it."""
+    return f"{record['index']}.{record['chunk']}" if "chunk" in record else str(record["index"])
