@@ -258,17 +258,23 @@ class View(NamedTuple):
     numbers: tuple[int, ...] = ()
 
 
+class Origins(list[Any]):
+    """What a watcher knows of a value's origin. `over` is the op that has written over the value, if one has."""
+
+    over: str | None = None
+
+
 class Traced:
     """A value of a watched pass: its array, what each of its axes stands for, and where it came from.
 
-    array: its numbers, or in a pass by shapes an array without memory. source: a list that all views of the value
-    share; a watcher puts in it what it knows of the value's origin. views: the steps from the whole value to this one.
+    array: its numbers, or in a pass by shapes an array without memory. source: all views of the value share it. views:
+    the steps from the whole value to this one.
     """
 
     __slots__ = ("array", "axes", "source", "views")
     __array_ufunc__ = None  # NumPy's functions refuse it
 
-    def __init__(self, array: Any, axes: Axes, source: list[Any], views: tuple[View, ...] = ()) -> None:
+    def __init__(self, array: Any, axes: Axes, source: Origins, views: tuple[View, ...] = ()) -> None:
         self.array = array
         self.axes = axes
         self.source = source
@@ -340,7 +346,7 @@ def traced_like(x: A, empty: A, features: str) -> A:
     value: Any = x
     if not isinstance(value, Traced):
         return empty
-    return cast(A, Traced(empty, (value.axes[0], (Factor(features, value.shape[1]),)), []))
+    return cast(A, Traced(empty, (value.axes[0], (Factor(features, value.shape[1]),)), Origins()))
 
 
 def _cut(axis: Axis, start: int, stop: int) -> Axis:

@@ -30,6 +30,7 @@ from bertcli.engine.seam import (
     Factor,
     Module,
     Op,
+    Origins,
     Signature,
     Traced,
     View,
@@ -44,11 +45,12 @@ WORDS = {"head": "A", "size": "D"}  # what a signature's words call a factor tha
 
 @dataclass
 class Frame:
-    """A module that is running; `touched` is its field that was used last."""
+    """A module that is running, and what it was given; `touched` is its field that was used last."""
 
     path: str
     module: Module
     outer: "Frame | None"
+    arguments: tuple[Any, ...]
     touched: str = ""
 
     def field_of(self, path: str) -> str:
@@ -70,7 +72,7 @@ class Ran(NamedTuple):
 class _Noted(NamedTuple):
     array: ref[NDArray[Any]]  # no array is kept alive, nor a new one taken for one that was at its address
     axes: Axes
-    source: list[Any]
+    source: Origins
     views: tuple[View, ...]
 
 
@@ -96,7 +98,7 @@ class Tracer:
         """Note that a module has ended."""
 
     def source_of(self, name: str) -> list[Any]:
-        """The source of an array of the batch."""
+        """The source of an array of the batch, or of the "rows" asked for."""
         return []
 
     def began(self, batch: Packed) -> None:
@@ -127,7 +129,7 @@ class Tracer:
         path, twin = (self._paths.get(id(module)), module) if outer else self._twins.get(id(module), (None, module))
         if path is None:
             raise RuntimeError(f"A {type(module).__name__} ran that is not part of the traced model '{self.model}'.")
-        self.frame = Frame(path, twin, outer)
+        self.frame = Frame(path, twin, outer, arguments)
         try:
             output: Any = twin.forward(*arguments, **keywords)
         finally:
@@ -147,6 +149,11 @@ class Tracer:
         for operand in operands:
             if not isinstance(operand, Traced | None):
                 raise self._unknown(op, operand)
+            if operand is not None and operand.source.over is not None:
+                raise RuntimeError(
+                    f"The op {op.name} reads a value that the op {operand.source.over} has written over: an op that "
+                    "makes a new array would have kept it, as new_norm does in place of norm."
+                )
         signature, into = op.signature.spread(operands), by_name.get("into")
         inputs = tuple(
             None
@@ -162,8 +169,10 @@ class Tracer:
             array = op.compute(**{name: untraced(operand) for name, operand in by_name.items()})
         seconds = perf_counter() - start
         axes = _result(signature, [None if operand is None else operand.axes for operand in inputs], shape)
-        output = Traced(array, axes, *(([],) if into is None else (into.source, into.views)))
+        output = Traced(array, axes, *((Origins(),) if into is None else (into.source, into.views)))
         self.ran(Ran(op, by_name, signature, inputs, output, seconds))
+        if op.over not in (None, "into"):
+            by_name[op.over].source.over = op.name
         return output if self.frame is not None else self._leaving(output)
 
     # -------------------------------------------------------------------------------- into a pass, and out of it
@@ -196,14 +205,16 @@ class Tracer:
         if noted is None and op is not None and not whole:
             raise self._unknown(op, value)
         asked = whole and value.ndim == 1 and bool(self.counts)
-        return noted or Traced(value, (self._rows_asked(value),) if asked else unknown(value.shape), [])
+        if asked:
+            return noted or Traced(value, (self._rows_asked(value),), Origins(self.source_of("rows")))
+        return noted or Traced(value, unknown(value.shape), Origins())
 
     def _batch(self, batch: Packed) -> Packed:
         self.counts = np.diff(batch.offsets).tolist()
         self.began(batch)
         tokens, starts = (_rows(self.counts),), ((Factor(STARTS, len(batch.offsets)),),)
         values: dict[str, Any] = {
-            name: self.note(array, Traced(array, axes, self.source_of(name)))
+            name: self.note(array, Traced(array, axes, Origins(self.source_of(name))))
             for name, axes in (("ids", tokens), ("segments", tokens), ("positions", tokens), ("offsets", starts))
             for array in (getattr(batch, name),)
         }

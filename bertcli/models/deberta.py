@@ -253,34 +253,40 @@ PUBLISHED: dict[str, Any] = {
 LAYER_N = r"encoder\.layers\.(\d+)\."
 WORDS = """
 Embeddings
-  Embeddings.token embed              | token embedding        | Token ids, E_tok -> Token embeddings
-  Embeddings.position embed           | position embedding     | Positions, E_pos -> Position embeddings
-  Embeddings.position add             | sum                    | Position embeddings, Token embeddings -> Embedding sum
-  Embeddings.segment embed            | segment embedding      | Segment ids, E_type -> Segment embeddings
-  Embeddings.segment add              | sum                    | Segment embeddings, Embedding sum -> Embedding sum
-  Embeddings.projection linear        | projection             | Embedding sum, W_e -> Projected embeddings
-  Embeddings.norm norm                | layer normalization    | Embeddings -> Embedding output
+  Embeddings.token embed              | token embedding        | Token embeddings     | E_tok
+  Embeddings.position embed           | position embedding     | Position embeddings  | E_pos
+  Embeddings.position add             | sum                    | Embedding sum
+  Embeddings.segment embed            | segment embedding      | Segment embeddings   | E_type
+  Embeddings.segment add              | sum                    | Embedding sum
+  Embeddings.projection linear        | projection             | Projected embeddings | W_e
+  Embeddings.norm norm                | layer normalization    | Embedding output
 Relative positions
-  Encoder.relative_norm new_norm      | layer normalization    | Relative embeddings -> Relative positions (R)
+  Encoder.relative_norm new_norm      | layer normalization    | Relative positions (R) | Relative embeddings
 1 Disentangled attention
-  SelfAttention.position_key linear   | a) linear K            | Relative positions (R), W_PK -> Position key (PK)
-  SelfAttention.position_query linear | a) linear Q            | Relative positions (R), W_PQ -> Position query (PQ)
-  SelfAttention.query linear          | a) linear Q            | Encoder input or R, W_Q -> Query (Q) or PQ
-  SelfAttention.key linear            | a) linear K            | Encoder input or R, W_K -> Key (K) or PK
-  SelfAttention.value linear          | a) linear V            | Encoder input, W_V -> Value (V)
-  SelfAttention.value scores          | b) content to content  | Query (Q), Kᵀ -> Attention scores
-  SelfAttention.value bucket_scores   | c) with positions      | Query (Q) or key (K), PKᵀ or PQᵀ -> Position scores
-  SelfAttention.value add_by_query | d) content to position| Scores, Position scores, Query positions, Key positions -> Scores
-  SelfAttention.value add_by_key | d) position to content | Scores, Position scores, Query positions, Key positions -> Scores
-  SelfAttention.value softmax         | e) softmax             | Attention scores -> Attention weights
-  SelfAttention.value attend          | f) weighted sum        | Attention weights, Value (V) -> Heads output
-  SelfAttention.output linear         | g) concat and project  | Heads output, W_O -> Attention output
+  SelfAttention.position_key linear   | a) linear K            | Position key (PK)    | W_PK
+  SelfAttention.position_query linear | a) linear Q            | Position query (PQ)  | W_PQ
+  SelfAttention.position_key linear of relative   | a) linear K | Position key (PK)   | Relative positions (R), W_PK
+  SelfAttention.position_query linear of relative | a) linear Q | Position query (PQ) | Relative positions (R), W_PQ
+  SelfAttention.query linear          | a) linear Q            | Query (Q)            | W_Q
+  SelfAttention.key linear            | a) linear K            | Key (K)              | W_K
+  SelfAttention.query linear of Relative positions (R) | a) linear Q | Position query (PQ) | W_Q
+  SelfAttention.key linear of Relative positions (R)   | a) linear K | Position key (PK)   | W_K
+  SelfAttention.query linear of relative | a) linear Q         | Position query (PQ)  | Relative positions (R), W_Q
+  SelfAttention.key linear of relative   | a) linear K         | Position key (PK)    | Relative positions (R), W_K
+  SelfAttention.value linear          | a) linear V            | Value (V)            | W_V
+  SelfAttention.value scores          | b) content to content  | Attention scores
+  SelfAttention.value bucket_scores   | c) with positions      | Position scores
+  SelfAttention.value add_by_query    | d) content to position | Scores
+  SelfAttention.value add_by_key      | d) position to content | Scores
+  SelfAttention.value softmax         | e) softmax             | Attention weights
+  SelfAttention.value attend          | f) weighted sum        | Heads output
+  SelfAttention.output linear         | g) concat and project  | Attention output     | W_O
 Convolution
-  Convolution.weight convolve         | a) convolution + {act} | Encoder input, W_∗ -> Convolution
-  Convolution.weight gather           | b) rows                | Convolution, Rows -> Rows asked for
-  Convolution.weight add              | c) residual            | Encoder layer output, Convolution -> Convolution sum
-  Convolution.norm norm               | d) layer normalization | Convolution sum -> Encoder layer output
-"""  # noqa: E501
+  Convolution.weight convolve         | a) convolution + {act} | Convolution          | W_∗
+  Convolution.weight gather           | b) rows                | Convolution of rows
+  Convolution.weight add              | c) residual            | Convolution sum
+  Convolution.norm norm               | d) layer normalization | Encoder layer output
+"""
 
 FAMILY = Family(
     types={"deberta-v2": "DebertaV2"},

@@ -66,10 +66,10 @@ class DistilBertConfig(Config):
 
 WORDS = """
 Embeddings
-  Embeddings.token embed              | a) token embedding     | Token ids, E_tok -> Token embeddings
-  Embeddings.position embed           | b) position embedding  | Positions, E_pos -> Position embeddings
-  Embeddings.position add             | c) sum                 | Position embeddings, Token embeddings -> Embedding sum
-  Embeddings.norm norm                | d) layer normalization | Embedding sum -> Embedding output
+  Embeddings.token embed    | a) token embedding     | Token embeddings    | E_tok
+  Embeddings.position embed | b) position embedding  | Position embeddings | E_pos
+  Embeddings.position add   | c) sum                 | Embedding sum
+  Embeddings.norm norm      | d) layer normalization | Embedding output
 """
 
 FAMILY = Family(

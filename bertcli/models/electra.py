@@ -75,10 +75,10 @@ class ElectraConfig(BertConfig):
 
 WORDS = """
 Embeddings
-  Embeddings.projection linear        | g) projection          | Embedding output, W_e -> Encoder input
+  Embeddings.projection linear | g) projection     | Encoder input        | W_e
 Replaced tokens
-  ReplacedTokens.dense linear         | a) linear + {act}      | Encoder output, W -> Transform
-  ReplacedTokens.output linear        | b) linear              | Transform, W_r -> Replaced-token logit
+  ReplacedTokens.dense linear  | a) linear + {act} | Transform            | W
+  ReplacedTokens.output linear | b) linear         | Replaced-token logit | W_r
 """
 
 FAMILY = Family(

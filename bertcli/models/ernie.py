@@ -58,5 +58,5 @@ FAMILY = Family(
 )
 WORDS = """
 Embeddings
-  Embeddings.task add_row | g) the one task's embedding | Embedding sum 2, E_task -> Embedding sum 3
+  Embeddings.task add_row | g) the one task's embedding | Embedding sum 3 | E_task
 """

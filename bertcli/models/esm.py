@@ -130,6 +130,8 @@ FAMILY = Family(
 )
 WORDS = """
 Embeddings
-  Embeddings.token embed      | a) token embedding | Token ids, E_tok -> Token embeddings
-  Embeddings.token drop_masks | b) token dropout   | Token embeddings, Token ids, Sentence starts -> Embedding output
+  Embeddings.token embed      | a) token embedding | Token embeddings | E_tok
+  Embeddings.token drop_masks | b) token dropout   | Embedding output
+3 Feed-forward
+  EncoderLayer.feed_forward_norm new_norm | layer normalization | Feed-forward input
 """

@@ -112,5 +112,5 @@ FAMILY = Family(
 )
 WORDS = """
 Masked language model
-  MaskedLM.decoder linear | decode | Encoder output, Decoder -> Vocabulary logits
+  MaskedLM.decoder linear | decode | Vocabulary logits | Decoder
 """

@@ -163,18 +163,19 @@ FAMILY = Family(
 )  # fmt: skip
 WORDS = """
 Embeddings
-  Embeddings.token scale                         | scale             | Token embeddings -> Embedding output
+  Embeddings.token embed                         | token embedding   | Token embeddings | E_tok
+  Embeddings.token scale                         | scale             | Embedding output
 1 Multi-head attention
-  SelfAttention.query_norm rms_norm              | RMS normalization | Query (Q) -> Query norm
-  SelfAttention.key_norm rms_norm                | RMS normalization | Key (K) -> Key norm
-  SelfAttention.query_norm rotate                | rotary positions  | Query norm, Positions -> Rotated query
-  SelfAttention.key_norm rotate                  | rotary positions  | Key norm, Positions -> Rotated key
-  EncoderLayer.attention_output_norm rms_norm    | RMS normalization | Attention output -> Output norm
+  SelfAttention.query_norm rms_norm              | RMS normalization | Query norm
+  SelfAttention.key_norm rms_norm                | RMS normalization | Key norm
+  SelfAttention.query_norm rotate                | rotary positions  | Rotated query
+  SelfAttention.key_norm rotate                  | rotary positions  | Rotated key
+  EncoderLayer.attention_output_norm rms_norm    | RMS normalization | Output norm
 2 Add
-  EncoderLayer.attention_output_norm add         | residual          | Encoder input, Output norm -> Sub-layer sum
+  EncoderLayer.attention_output_norm add         | residual          | Sub-layer sum
 4 Add
-  EncoderLayer.feed_forward_output_norm rms_norm | RMS normalization | FFN output -> Output norm
-  EncoderLayer.feed_forward_output_norm add      | residual         | Sub-layer sum, Output norm -> Encoder layer output
+  EncoderLayer.feed_forward_output_norm rms_norm | RMS normalization | Output norm
+  EncoderLayer.feed_forward_output_norm add      | residual          | Encoder layer output
 Classifier
-  Classifier.output linear                       | linear            | Last vector, W_c -> Label logits
+  Classifier.output linear                       | linear            | Label logits | W_c
 """

@@ -144,17 +144,17 @@ class ModernBertConfig(LocalConfig):
 LAYER = r"encoder\.layers\.(\d+)\."
 WORDS = """
 Embeddings
-  Embeddings.token embed                  | token embedding       | Token ids, E_tok -> Token embeddings
-  Embeddings.norm new_norm                | layer normalization   | Token embeddings -> Embedding output
+  Embeddings.token embed        | token embedding     | Token embeddings  | E_tok
+  Embeddings.norm new_norm      | layer normalization | Embedding output
 Head
-  Transform.dense linear                  | linear + {act}        | Encoder output, W -> Transform
-  Transform.norm new_norm                 | layer normalization   | Transform -> Transform norm
+  Transform.dense linear        | linear + {act}      | Transform         | W
+  Transform.norm new_norm       | layer normalization | Transform norm
 Masked language model
-  MaskedLM.decoder linear                 | decode                | Transform norm, Decoder -> Vocabulary logits
+  MaskedLM.decoder linear       | decode              | Vocabulary logits | Decoder
 Classifier
-  Classifier.output linear                | linear                | Transform norm, W_c -> Label logits
+  Classifier.output linear      | linear              | Label logits      | W_c
 Token classifier
-  TokenClassifier.output linear           | linear                | Transform norm, W_c -> Label logits
+  TokenClassifier.output linear | linear              | Label logits      | W_c
 """
 
 FAMILY = Family(

@@ -89,11 +89,11 @@ class MPNetConfig(RobertaConfig):
 
 WORDS = """
 Embeddings
-  Embeddings.position embed_counted   | b) position embedding | Token ids, Sentence starts, E_pos -> Position embeddings
+  Embeddings.position embed_counted | b) position embedding | Position embeddings | E_pos
 Relative positions
-  Encoder.relative relative_bias      | bias of distances      | Query positions, Key positions, T -> Bias
+  Encoder.relative relative_bias    | bias of distances     | Bias                | T
 1 Multi-head attention
-  SelfAttention.value add_bias        | b) bias of distances   | Attention scores, Bias -> Attention scores
+  SelfAttention.value add_bias      | b) bias of distances  | Attention scores
 """
 
 FAMILY = Family(

@@ -159,8 +159,8 @@ FAMILY = Family(
 )
 WORDS = """
 Embeddings
-  Embeddings.token embed              | a) token embedding     | Token ids, E_tok -> Token embeddings
-  Embeddings.segment embed            | b) segment embedding   | Segment ids, E_type -> Segment embeddings
-  Embeddings.segment add              | c) sum                 | Segment embeddings, Token embeddings -> Embedding sum
-  Embeddings.norm norm                | d) layer normalization | Embedding sum -> Embedding output
+  Embeddings.token embed   | a) token embedding     | Token embeddings   | E_tok
+  Embeddings.segment embed | b) segment embedding   | Segment embeddings | E_type
+  Embeddings.segment add   | c) sum                 | Embedding sum
+  Embeddings.norm norm     | d) layer normalization | Embedding output
 """

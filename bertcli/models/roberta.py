@@ -97,9 +97,9 @@ XLM: dict[str, Any] = {**PUBLISHED, "vocab_size": 250002, "model_type": "xlm-rob
 
 WORDS = """
 Embeddings
-  Embeddings.segment add_row          | b) the one segment's embedding | Token embeddings, E_type -> Embedding sum
-  Embeddings.position embed_counted   | c) position embedding | Token ids, Sentence starts, E_pos -> Position embeddings
-  Embeddings.position add             | d) sum                 | Position embeddings, Embedding sum -> Embedding sum 2
+  Embeddings.segment add_row        | b) the one segment's embedding | Embedding sum       | E_type
+  Embeddings.position embed_counted | c) position embedding          | Position embeddings | E_pos
+  Embeddings.position add           | d) sum                         | Embedding sum 2
 """
 
 FAMILY = Family(

@@ -72,5 +72,6 @@ FAMILY = Family(
 )
 WORDS = """
 Embeddings
-  Embeddings.token embed | token embedding | Token ids, E_tok -> Embedding output
+  Embeddings.token embed   | token embedding | Embedding output | E_tok
+  Static.embeddings gather | rows            | Rows asked for
 """

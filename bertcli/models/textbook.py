@@ -139,31 +139,31 @@ class TextbookConfig(BertConfig):
 
 WORDS = """
 Embeddings
-  Embeddings.token embed            | a) token embedding     | Token ids, E_tok -> T
-  Embeddings.position embed         | b) position embedding  | Positions, E_pos -> P
-  Embeddings.position add           | c) sum                 | P, T -> X
+  Embeddings.token embed            | a) token embedding     | T                 | E_tok
+  Embeddings.position embed         | b) position embedding  | P                 | E_pos
+  Embeddings.position add           | c) sum                 | X
 1 Multi-head attention
-  SelfAttention.query project_heads | a) linear Q            | Encoder input, W^Q -> Query (Q)
-  SelfAttention.key project_heads   | a) linear K            | Encoder input, W^K -> Key (K)
-  SelfAttention.value project_heads | a) linear V            | Encoder input, W^V -> Value (V)
-  SelfAttention.value scores        | b) scaled dot product  | Query (Q), Kᵀ -> Attention scores
-  SelfAttention.value softmax       | c) softmax             | Attention scores -> Attention weights (A)
-  SelfAttention.value attend        | d) weighted sum        | Attention weights (A), Value (V) -> Heads output (Z_h)
-  SelfAttention.value concat        | e) concat              | Heads output (Z_h) -> Attention output
+  SelfAttention.query project_heads | a) linear Q            | Query (Q)         | W^Q
+  SelfAttention.key project_heads   | a) linear K            | Key (K)           | W^K
+  SelfAttention.value project_heads | a) linear V            | Value (V)         | W^V
+  SelfAttention.value scores        | b) scaled dot product  | Attention scores
+  SelfAttention.value softmax       | c) softmax             | Attention weights (A)
+  SelfAttention.value attend        | d) weighted sum        | Heads output (Z_h)
+  SelfAttention.value concat        | e) concat              | Attention output
 2 Add & norm
-  EncoderLayer.attention add        | a) residual            | Encoder input, Attention output -> Sub-layer sum
-  EncoderLayer.attention norm       | b) layer normalization | Sub-layer sum -> Norm 1 output
+  EncoderLayer.attention add        | a) residual            | Sub-layer sum
+  EncoderLayer.attention norm       | b) layer normalization | Norm 1 output
 3 Feed-forward
-  FeedForward.intermediate project  | a) linear 1 + {act}    | Norm 1 output, W_1 -> Z_ffn
-  FeedForward.output project        | b) linear 2            | Z_ffn, W_2 -> Z_out
+  FeedForward.intermediate project  | a) linear 1 + {act}    | Z_ffn             | W_1
+  FeedForward.output project        | b) linear 2            | Z_out             | W_2
 4 Add & norm
-  EncoderLayer.feed_forward add     | a) residual            | Norm 1 output, Z_out -> Sub-layer sum 2
-  EncoderLayer.feed_forward norm    | b) layer normalization | Sub-layer sum 2 -> Encoder layer output
+  EncoderLayer.feed_forward add     | a) residual            | Sub-layer sum 2
+  EncoderLayer.feed_forward norm    | b) layer normalization | Encoder layer output
 Pooler
-  Pooler.final project              | b) linear + {act}      | [CLS] vector, W_final -> Class vector
-  Pooler.final softmax              | c) softmax             | Class vector -> Class vector, softmax
+  Pooler.final project              | b) linear + {act}      | Class vector      | W_final
+  Pooler.final softmax              | c) softmax             | Class vector, softmax
 Masked language model
-  MaskedLM.weight linear            | linear                 | Encoder output, W -> Vocabulary logits
+  MaskedLM.weight linear            | linear                 | Vocabulary logits | W
 """
 
 FAMILY = Family(

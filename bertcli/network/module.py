@@ -23,7 +23,7 @@ from dataclasses import field, fields
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
-from bertcli.engine.seam import Array, Traced, Weight, named_axes
+from bertcli.engine.seam import Array, Origins, Traced, Weight, named_axes
 from bertcli.engine.seam import Module as Module
 
 M = TypeVar("M", bound=Module)
@@ -188,7 +188,7 @@ def _twin(module: M, path: str, names: Mapping[str, str], homes: dict[int, str])
         elif meta["kind"] == "parameter":
             weight = Weight(name, value.size, homes.setdefault(id(value), name))
             values[item.name] = Traced(
-                value, named_axes([names.get(axis, axis) for axis in meta["axes"]], value.shape), [weight]
+                value, named_axes([names.get(axis, axis) for axis in meta["axes"]], value.shape), Origins([weight])
             )
         elif meta["kind"] == "part":
             values[item.name] = _twin(value, name, _renamed(meta["names"], names), homes)

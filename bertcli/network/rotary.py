@@ -179,31 +179,32 @@ class NormedNetwork(Network):
 
 WORDS = """
 1 Multi-head attention
-  EncoderLayer.attention_norm rms_norm    | RMS normalization   | Encoder input -> Attention input
-  EncoderLayer.attention_norm new_norm    | layer normalization | Encoder input -> Attention input
-  Attention.query linear                  | linear Q            | Attention input, W_Q -> Query (Q)
-  Attention.query rotate                  | rotary positions    | Query (Q), Positions -> Rotated query
-  Attention.key linear                    | linear K            | Attention input, W_K -> Key (K)
-  Attention.key rotate                    | rotary positions    | Key (K), Positions -> Rotated key
-  Attention.value linear                  | linear V            | Attention input, W_V -> Value (V)
-  Attention.value repeat_heads            | shared heads        | Key (K) or value (V), Query (Q) -> All heads
-  Attention.value scores                  | scaled dot product  | Rotated query, Rotated keyᵀ -> Attention scores
-  Attention.value within                  | local attention     | Attention scores, Positions, Positions -> Local scores
-  Attention.value softmax                 | softmax             | Attention scores -> Attention weights
-  Attention.value attend                  | weighted sum        | Attention weights, Value (V) -> Heads output
-  Attention.output linear                 | concat and project  | Heads output, W_O -> Attention output
+  EncoderLayer.attention_norm rms_norm    | RMS normalization   | Attention input
+  EncoderLayer.attention_norm new_norm    | layer normalization | Attention input
+  Attention.query linear                  | linear Q            | Query (Q)        | W_Q
+  Attention.query rotate                  | rotary positions    | Rotated query
+  Attention.key linear                    | linear K            | Key (K)          | W_K
+  Attention.key rotate                    | rotary positions    | Rotated key
+  Attention.value linear                  | linear V            | Value (V)        | W_V
+  Attention.value repeat_heads            | shared heads        | Keys of all heads
+  Attention.value repeat_heads of Value (V) | shared heads      | Values of all heads
+  Attention.value scores                  | scaled dot product  | Attention scores
+  Attention.value within                  | local attention     | Local scores
+  Attention.value softmax                 | softmax             | Attention weights
+  Attention.value attend                  | weighted sum        | Heads output
+  Attention.output linear                 | concat and project  | Attention output | W_O
 2 Add
-  EncoderLayer.attention add              | residual            | Encoder input, Attention output -> Sub-layer sum
+  EncoderLayer.attention add              | residual            | Sub-layer sum
 3 Gated feed-forward
-  EncoderLayer.feed_forward_norm rms_norm | RMS normalization   | Sub-layer sum -> Feed-forward input
-  EncoderLayer.feed_forward_norm new_norm | layer normalization | Sub-layer sum -> Feed-forward input
-  Gated.gate linear                       | linear              | Feed-forward input, W_g -> Gate
-  Gated.intermediate linear               | linear 1 + {act}    | Feed-forward input, W_1 -> Intermediate
-  Gated.intermediate multiply             | gate                | Gate, Intermediate -> Gated intermediate
-  Gated.output linear                     | linear 2            | Gated intermediate, W_2 -> FFN output
+  EncoderLayer.feed_forward_norm rms_norm | RMS normalization   | Feed-forward input
+  EncoderLayer.feed_forward_norm new_norm | layer normalization | Feed-forward input
+  Gated.gate linear                       | linear              | Gate             | W_g
+  Gated.intermediate linear               | linear 1 + {act}    | Intermediate     | W_1
+  Gated.intermediate multiply             | gate                | Gated intermediate
+  Gated.output linear                     | linear 2            | FFN output       | W_2
 4 Add
-  EncoderLayer.feed_forward add           | residual            | Sub-layer sum, FFN output -> Encoder layer output
+  EncoderLayer.feed_forward add           | residual            | Encoder layer output
 Encoder output
-  Encoder.norm rms_norm                   | RMS normalization   | Encoder layer output -> Encoder output
-  Encoder.norm new_norm                   | layer normalization | Encoder layer output -> Encoder output
+  Encoder.norm rms_norm                   | RMS normalization   | Encoder output
+  Encoder.norm new_norm                   | layer normalization | Encoder output
 """

@@ -9,7 +9,7 @@ import numpy as np
 
 from bertcli._version import __version__
 from bertcli.engine.packing import Packed, pack_padded
-from bertcli.engine.seam import Array, Axes, Traced, View, Weight, named_axes, watching
+from bertcli.engine.seam import Array, Axes, Origins, Traced, View, Weight, named_axes, watching
 from bertcli.engine.tracer import Ran, Tracer, argument_names
 from bertcli.network.heads import Network
 from bertcli.network.module import Module, Parameter, parameters, twins
@@ -47,13 +47,14 @@ class Exporter(Tracer):
     def applied(self, layer: Callable[[Array], Array], x: Tensor) -> Tensor:
         """What a layer makes of a tensor with an axis for sentences and one of numbers."""
         stand_in = np.zeros([dim.size for dim in x.dims], np.float32)
-        self.note(stand_in, Traced(stand_in, named_axes(["B", "E"], stand_in.shape), [x.name]))
+        self.note(stand_in, Traced(stand_in, named_axes(["B", "E"], stand_in.shape), Origins([x.name])))
         with watching(self):
             return self._result(layer(stand_in))
 
     def source_of(self, name: str) -> list[Any]:
         """The tensor that stands for an array of the batch."""
-        return [{"ids": IDS, "segments": SEGMENTS, "offsets": rules.OFFSETS}.get(name) or rules.positions(self.graph)]
+        positions = rules.positions(self.graph)
+        return [{"ids": IDS, "segments": SEGMENTS, "positions": positions, "offsets": rules.OFFSETS}[name]]
 
     def ran(self, ran: Ran) -> None:
         """Add the nodes of an op."""

@@ -178,8 +178,8 @@ def test_trace_says_which_of_debertas_queries_a_row_is(tmp_path: Path) -> None:
     record = json.loads(bertcli("trace", "--seq-len", "5", "-m", folder, "--format", "json").out)
     steps = [step for step in record["steps"] if step["path"].startswith("encoder.layers.0.attention")]
     names = [(step["inputs"][0]["name"], step["output"]["name"]) for step in steps[:4]]
-    assert ("R", "PK") in names
-    assert ("R", "PQ") in names
+    assert ("Relative positions (R)", "Position key (PK)") in names
+    assert ("Relative positions (R)", "Position query (PQ)") in names
     assert ("Encoder input", "Query (Q)") in names or ("Encoder input", "Key (K)") in names
     assert not any(" or " in word for step in steps for word in (step["output"]["name"], step["inputs"][0]["name"]))
 

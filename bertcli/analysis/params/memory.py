@@ -50,20 +50,23 @@ def memory(model: Model, batch: int, sequence: int, dtype: str) -> Memory:
     """The memory of a pass of `batch` sentences with `sequence` tokens each, every number stored in this type."""
     sizes = {id(parameter.array): parameter.array.size for parameter in parameters(model.network)}
     weights = SIZES[dtype] * sum(sizes.values())
-    alive = [_Alive(model, batch, sequence, SIZES[dtype], padded=padded).peak for padded in (False, True)]
-    return Memory(batch, sequence, dtype, *(Peak(weights, peak) for peak in alive))
+    peaks = []
+    for padded in (False, True):
+        alive = _Alive(model, SIZES[dtype], padded=padded)
+        with watching(alive):
+            outputs(model.network, batch_of_shapes(batch, sequence))
+        peaks.append(Peak(weights, alive.peak))
+    return Memory(batch, sequence, dtype, *peaks)
 
 
 class _Alive(Tracer):
     """Counts the bytes of the values that are alive, from op to op."""
 
-    def __init__(self, model: Model, batch: int, sequence: int, size: int, *, padded: bool) -> None:
+    def __init__(self, model: Model, size: int, *, padded: bool) -> None:
         super().__init__(model.name, dry=True)
         self.take_in(twins(model.network))
         self.now = self.peak = 0
         self._size, self._padded = size, padded
-        with watching(self):
-            outputs(model.network, batch_of_shapes(batch, sequence))
 
     def ran(self, ran: Ran) -> None:
         """Note the memory of a result: new, or that of what it is written over."""
@@ -78,7 +81,7 @@ class _Alive(Tracer):
         elif ran.op.over == "into":  # some of what was empty until now
             output.source.append(_Buffer(self, size))
         else:
-            output.source = written.source
+            output.source.extend(written.source)
 
 
 class _Buffer:

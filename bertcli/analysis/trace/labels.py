@@ -1,7 +1,9 @@
 """The words of the operation table: what each step is called, by its place in the tree. Only words, no sizes.
 
-A place is a module's class, its field that was used last, and an op; a Linear or LayerNorm is identified by the module
-of which it is a field. Groups and names are those common in the literature.
+A place is a module's class, its field that was used last (or none, for all), and an op; a Linear or LayerNorm is
+identified by the module of which it is a field. Groups and names are those common in the literature. A step gives its
+result a name, and who reads the result reads it under this name; over the borders of layers and of the encoder it has
+the border's.
 """
 
 import sys
@@ -14,45 +16,49 @@ from bertcli.network.module import Module
 
 StepKey = tuple[type[Module] | None, str, str]  # class, field, op
 
+INPUTS = {  # of a pass, by the fields of a batch
+    "ids": "Token ids", "segments": "Segment ids", "positions": "Positions", "offsets": "Sentence starts",
+    "rows": "Rows",
+}  # fmt: skip
+LAYER_INPUT = "Encoder input"  # in a layer: what the layer before has made, or the embeddings
+HEAD_INPUT = "Encoder output"  # behind the encoder: what its last layer has made
+
 
 class Words(NamedTuple):
-    """The names of a step, its operands (data before parameters) and its result."""
+    """The names of a step, of its result, and of the weights it reads."""
 
     group: str
     operation: str
-    inputs: tuple[str, ...]
     output: str
+    weights: tuple[str, ...] = ()
 
 
-def words_for(places: Iterable[StepKey], arguments: Mapping[str, Any], part: str) -> Words | None:
+def words_for(
+    places: Iterable[StepKey], arguments: Mapping[str, Any], part: str, operands: Sequence[str]
+) -> Words | None:
     """The words of the first place that has any, with the activation's name inserted.
 
-    `part` is where in the network they are, such as a head. A module's class that has none of its own is called what
-    the class it derives from is called.
+    `part` is where in the network they are, such as a head; `operands` are the names of what the op reads, by which
+    one place may have words for two. A module's class that has none of its own has those of the class it derives from.
     """
     for kind, field, op in places:
         classes = [("module", "")] if kind is None else [(base.__module__, base.__qualname__) for base in kind.__mro__]
-        entries = (_words(module).get((name, field, op)) for module, name in classes)
+        entries = (
+            _words(module).get((name, field, op, operand)) for module, name in classes for operand in (*operands, "")
+        )
         words = next(filter(None, entries), None)
         if words is not None:
             activation = arguments.get("activation")
             title = "identity" if activation is None else ACTIVATIONS[activation].title
-            group, operation, inputs, output = words
             own = HEADS.get(part, {})
-            inputs = tuple(own.get(word, word) for word in inputs)
-            return Words(own.get(group, group), operation.format(act=title), inputs, own.get(output, output))
+            group, output, *weights = (own.get(word, word) for word in (words.group, words.output, *words.weights))
+            return Words(group, words.operation.format(act=title), output, tuple(weights))
     return None
 
 
-def chosen_words(inputs: Sequence[str], output: str, makers: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Of `Query (Q) or key (K)` what it is here: the alternative that a step has made, and the others' in its place."""
-    place = 0
-    for alternatives in (word.split(" or ") for word in inputs):
-        for number, alternative in enumerate(alternatives[1:], 1):
-            symbol = alternative.rpartition("(")[2].rstrip(")")
-            place = number if any(maker.endswith(f"({symbol})") for maker in makers) else place
-    words = [word.split(" or ")[place if " or " in word else 0] for word in (*inputs, output)]
-    return tuple(word[:1].upper() + word[1:] for word in words[:-1]), words[-1]
+def transposed(name: str) -> str:
+    """`Kᵀ` for `Key (K)`"""
+    return f"{name.rpartition('(')[2].rstrip(')')}ᵀ"
 
 
 # Of heads that have the class of another head, the words that differ.
@@ -63,81 +69,84 @@ HEADS = {
     "multiple_choice": {"Classifier": "Multiple choice", "W_c": "W_m", "Label logits": "Choice logit"},
 }
 
-# By the file of a class: groups, and below each: class.field op | operation | operands -> result. A family's words are
-# WORDS in its own file.
+# By the file of a class: groups, and below each: class.field op | operation | result | weights. With `of NAME` behind
+# the op only for a step that reads what has this name. A family's words are WORDS in its own file.
 TABLES = {
     "module": """
 Pooler
-   gather                             | a) first token         | Encoder output, [CLS] row -> [CLS] vector
+   gather                      | a) first token     | [CLS] vector | [CLS] row
 Head
-   last_tokens                        | last token             | Encoder output, Sentence starts -> Last vector
-   mean_tokens                        | mean of the tokens     | Encoder output, Sentence starts -> Mean vector
+   last_tokens                 | last token         | Last vector
+   mean_tokens                 | mean of the tokens | Mean vector
+   mean_tokens of Label logits | mean of the tokens | Mean logits
 """,
     "encoder": """
 Embeddings
-  Embeddings.token embed              | a) token embedding     | Token ids, E_tok -> Token embeddings
-  Embeddings.segment embed            | b) segment embedding   | Segment ids, E_type -> Segment embeddings
-  Embeddings.segment add              | c) sum                 | Token embeddings, Segment embeddings -> Embedding sum
-  Embeddings.position embed           | d) position embedding  | Positions, E_pos -> Position embeddings
-  Embeddings.position add             | e) sum                 | Position embeddings, Embedding sum -> Embedding sum 2
-  Embeddings.norm norm                | f) layer normalization | Embedding sum 2 -> Embedding output
+  Embeddings.token embed              | a) token embedding     | Token embeddings    | E_tok
+  Embeddings.segment embed            | b) segment embedding   | Segment embeddings  | E_type
+  Embeddings.segment add              | c) sum                 | Embedding sum
+  Embeddings.position embed           | d) position embedding  | Position embeddings | E_pos
+  Embeddings.position add             | e) sum                 | Embedding sum 2
+  Embeddings.norm norm                | f) layer normalization | Embedding output
 1 Multi-head attention
-  SelfAttention.query linear          | a) linear Q            | Encoder input, W_Q -> Query (Q)
-  SelfAttention.key linear            | a) linear K            | Encoder input, W_K -> Key (K)
-  SelfAttention.value linear          | a) linear V            | Encoder input, W_V -> Value (V)
-  SelfAttention.value scores          | b) scaled dot product  | Query (Q), Kᵀ -> Attention scores
-  SelfAttention.value softmax         | c) softmax             | Attention scores -> Attention weights
-  SelfAttention.value attend          | d) weighted sum        | Attention weights, Value (V) -> Heads output
-  SelfAttention.output linear         | e) concat and project  | Heads output, W_O -> Attention output
+  SelfAttention.query linear          | a) linear Q            | Query (Q)           | W_Q
+  SelfAttention.key linear            | a) linear K            | Key (K)             | W_K
+  SelfAttention.value linear          | a) linear V            | Value (V)           | W_V
+  SelfAttention.value scores          | b) scaled dot product  | Attention scores
+  SelfAttention.value softmax         | c) softmax             | Attention weights
+  SelfAttention.value attend          | d) weighted sum        | Heads output
+  SelfAttention.output linear         | e) concat and project  | Attention output    | W_O
 2 Add & norm
-  EncoderLayer.attention add          | a) residual            | Encoder input, Attention output -> Sub-layer sum
-  EncoderLayer.attention_norm norm    | b) layer normalization | Sub-layer sum -> Norm 1 output
+  EncoderLayer.attention add          | a) residual            | Sub-layer sum
+  EncoderLayer.attention_norm norm    | b) layer normalization | Norm 1 output
 3 Feed-forward
-  FeedForward.intermediate linear     | a) linear 1 + {act}    | Norm 1 output, W_1 -> Intermediate
-  FeedForward.output linear           | b) linear 2            | Intermediate, W_2 -> FFN output
+  FeedForward.intermediate linear     | a) linear 1 + {act}    | Intermediate        | W_1
+  FeedForward.output linear           | b) linear 2            | FFN output          | W_2
 4 Add & norm
-  EncoderLayer.feed_forward add       | a) residual            | Norm 1 output, FFN output -> Sub-layer sum 2
-  EncoderLayer.feed_forward_norm norm | b) layer normalization | Sub-layer sum 2 -> Encoder layer output
+  EncoderLayer.feed_forward add       | a) residual            | Sub-layer sum 2
+  EncoderLayer.feed_forward_norm norm | b) layer normalization | Encoder layer output
 Rows asked for
-  Layers.layers gather                | rows                   | Encoder input, Rows -> Rows asked for
+  Layers gather                       | rows                   | Rows asked for
+  Layers gather of Positions          | rows                   | Positions of rows
 """,
     "heads": """
 Pooler
-  Pooler.dense linear        | b) linear + {act}      | [CLS] vector, W_p -> Pooled output
+  Pooler.dense linear                | b) linear + {act}      | Pooled output     | W_p
 Masked language model
-  MaskedLM.transform linear  | a) linear + {act}      | Encoder output, W -> Transform
-  MaskedLM.norm norm         | b) layer normalization | Transform -> Transform norm
-  MaskedLM.decoder linear    | c) decode              | Transform norm, Decoder -> Vocabulary logits
+  MaskedLM.transform linear          | a) linear + {act}      | Transform         | W
+  MaskedLM.norm norm                 | b) layer normalization | Transform norm
+  MaskedLM.decoder linear            | c) decode              | Vocabulary logits | Decoder
 Classifier
-  FirstTokenClassifier.dense linear  | a) linear + {act} | First vector, W -> Transform
-  FirstTokenClassifier.output linear | b) linear         | Transform, W_c -> Label logits
-  Classifier.output linear   | linear                 | Pooled output, W_c -> Label logits
+  FirstTokenClassifier.dense linear  | a) linear + {act}      | Transform         | W
+  FirstTokenClassifier.output linear | b) linear              | Label logits      | W_c
+  Classifier.output linear           | linear                 | Label logits      | W_c
 Token classifier
-  TokenClassifier.output linear   | linear            | Encoder output, W_c -> Label logits
+  TokenClassifier.output linear      | linear                 | Label logits      | W_c
 """,
     "sentence": """
 Dense
-  Dense.weight linear | linear + {act} | Pooled vector, W -> Sentence vector
+  Dense.weight linear | linear + {act} | Sentence vector | W
 """,
 }
 
 
 @cache
-def _words(module: str) -> dict[tuple[str, str, str], Words]:
-    """The words for the classes of a module, by class, field and op."""
+def _words(module: str) -> dict[tuple[str, ...], Words]:
+    """The words for the classes of a module, by class, field, op, and the name of an operand ("" for any)."""
     table = TABLES.get(module.rpartition(".")[2])
     return dict(_read(getattr(sys.modules[module], "WORDS", "") if table is None else table))
 
 
-def _read(table: str) -> Iterator[tuple[tuple[str, str, str], Words]]:
+def _read(table: str) -> Iterator[tuple[tuple[str, ...], Words]]:
     group = ""
     for line in table.strip().splitlines():
         place, *words = (cell.strip() for cell in line.split("|"))
         if not words:
             group = place
             continue
+        operation, output, *weights = words
+        place, _, operand = place.partition(" of ")
         where, _, op = place.rpartition(" ")
         owner, _, field = where.partition(".")
-        operation, names = words
-        inputs, output = names.split(" -> ")
-        yield (owner, field, op), Words(group, operation, tuple(inputs.split(", ")), output)
+        names = tuple(name for cell in weights for name in cell.split(", "))
+        yield (owner, field, op, operand), Words(group, operation, output, names)

@@ -1,5 +1,6 @@
 """The trace of a pass: the model runs, or only its shapes, and every op becomes a step."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -8,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.trace.labels import StepKey, Words, chosen_words, words_for
-from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, multiplied, show, stats_of
+from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, StepKey, Words, transposed, words_for
+from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, Value, multiplied, show, stats_of
 from bertcli.checkpoint.sentence import Dense
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array, Integers, Module, Op, Traced, Weight, named_axes, watched, watching
+from bertcli.engine.seam import Array, Integers, Module, Op, Origins, Traced, Weight, named_axes, watched, watching
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.errors import BertcliError
 from bertcli.model import Model, expect_model
@@ -21,6 +22,8 @@ from bertcli.network.module import twins
 from bertcli.report.terminal import terminal_width
 
 Keep = Callable[[str], bool]
+LAYER = re.compile(r"encoder\.layers\.\d+")
+ENCODER = ("embeddings", "encoder")
 
 
 @contextmanager
@@ -74,6 +77,9 @@ class Trace(Tracer, Account):
             self._note_dense(module, *arguments)
         return super().module(module, arguments, keywords)
 
+    def source_of(self, name: str) -> list[Any]:
+        return [INPUTS[name]]
+
     def began(self, batch: Packed) -> None:
         shape = len(self.counts), max(self.counts)
         alike = not self.steps or shape == (self.batch, self.sequence)
@@ -92,21 +98,12 @@ class Trace(Tracer, Account):
         self._used |= {weight.home for weight in weights}
         path = self._path(op, weights)
         part = self.frame.path.partition(".")[0] if self.frame else ""
-        words = words_for(self._places(op), ran.arguments, part) or Words("", op.name, (), "")
-        origins = [origin for _, operand in operands for origin in operand.source]
+        called = [self._called(operand) for _, operand in operands]
+        words = words_for(self._places(op), ran.arguments, part, called) or Words("", op.name, op.name)
+        origins = [origin for _, operand in operands for origin in operand.source if not isinstance(origin, str)]
         sources = [origin.home if isinstance(origin, Weight) else origin for origin in origins]
-        makers = [self.steps[source].output.name for source in sources if isinstance(source, int)]
-        names, name = chosen_words(words.inputs, words.output, makers)
-        matrices = [(number, operand) for number, operand in operands if operand.weight is None or operand.ndim > 1]
-        matrices.sort(key=lambda matrix: matrix[1].weight is not None)  # data before parameters
-        inputs = []
-        for place, (number, operand) in enumerate(matrices):
-            word = names[place] if place < len(names) else ""
-            tied = " (tied)" if operand.weight is not None and operand.weight not in untied else ""
-            axes = multiplied(ran.signature, number, operand.axes) if op.contracts else operand.axes
-            inputs.append(show(f"{word}{tied}", axes))
         macs = prod(ran.signature.sizes(ran.operands).values()) if op.contracts else 0
-        shown = show(name, output.axes)
+        shown = show(words.output, output.axes)
         size = prod(shown.shape)
         work = op.work(ran.arguments)
         read = sum(operand.array.size for _, operand in operands)
@@ -116,7 +113,7 @@ class Trace(Tracer, Account):
             path=path,
             group=words.group,
             operation=words.operation,
-            inputs=tuple(inputs),
+            inputs=tuple(self._shown(ran, words.weights, untied)),
             output=shown,
             params=sum(weight.size for weight in untied),
             macs=macs,
@@ -135,6 +132,41 @@ class Trace(Tracer, Account):
         if self._keep is not None and not self.dry and self._keep(step.path):
             self.arrays[step.path] = np.array(output.array).reshape(shown.shape)  # a copy: later ops work in place
 
+    def _shown(self, ran: Ran, words: Sequence[str], untied: Sequence[Weight]) -> Iterator[Value]:
+        """The matrices that an op reads, data before parameters, each with its name.
+
+        `words` are the names of the weights, if need be after those that the inputs of the pass have here.
+        """
+        operands = [(number, operand) for number, operand in enumerate(ran.operands) if operand is not None]
+        data = [(number, operand) for number, operand in operands if operand.weight is None]
+        weights = [(number, operand) for number, operand in operands if operand.weight is not None and operand.ndim > 1]
+        names, inputs_too = iter(words), len(words) > len(weights)
+        for number, operand in data + weights:
+            name, weight = self._called(operand), operand.weight
+            axes = multiplied(ran.signature, number, operand.axes) if ran.op.contracts else operand.axes
+            if weight is not None:
+                name = next(names, name) + ("" if weight in untied else " (tied)")
+            elif _step(operand) is None:
+                name = next(names, name) if inputs_too else name
+            elif axes != operand.axes:
+                name = transposed(name)
+            yield show(name, axes)
+
+    def _called(self, value: Traced) -> str:
+        """What a value is called: what its maker called it, or what everything is called that comes over a border."""
+        step, frame, layer = _step(value), self.frame, self.frame
+        if step is None:
+            (origin,) = value.source or ("",)
+            return origin.path.rpartition(".")[2] if isinstance(origin, Weight) else str(origin)
+        while layer is not None and not LAYER.fullmatch(layer.path):
+            layer = layer.outer
+        x_and_context = layer.arguments[:2] if layer is not None else ()
+        if any(value.source is getattr(given, "source", None) for given in x_and_context):
+            return LAYER_INPUT
+        if self.steps[step].path.startswith(ENCODER) and not (frame and frame.path.startswith(ENCODER)):
+            return HEAD_INPUT
+        return self.steps[step].output.name
+
     def _note_dense(self, module: Dense, vectors: Array) -> None:
         """Make the Dense layers after the pooling known once one of them runs: only then have their files been read."""
         if not self.knows(module) and self._whole.path is not None:
@@ -142,7 +174,8 @@ class Trace(Tracer, Account):
                 names = {"inputs": pooled(number), "outputs": pooled(number + 1)}
                 self.take_in(twins(layer, f"dense.{number}", names))
         if self.value_of(vectors) is None:  # they are not made by an op
-            self.note(vectors, Traced(vectors, named_axes(["B", pooled(0)], vectors.shape), []))
+            axes = named_axes(["B", pooled(0)], vectors.shape)
+            self.note(vectors, Traced(vectors, axes, Origins(["Pooled vector"])))
 
     def _path(self, op: Op[Any], used: Sequence[Weight]) -> str:
         """The path of an op: the parameter it uses (for `weight` the module itself), else the module and the op.
@@ -166,12 +199,17 @@ class Trace(Tracer, Account):
         places: list[StepKey] = [(type(frame.module), frame.touched, op.name)]
         if frame.outer is not None:
             places.append((type(frame.outer.module), frame.outer.field_of(frame.path), op.name))
-        return places
+        return [*places, (type(frame.module), "", op.name)]
 
 
 def pooled(layer: int) -> str:
     """The symbol of the input of a Dense layer after the pooling; its output has the next layer's symbol."""
     return "E" + "".join(chr(ord("₀") + int(digit)) for digit in str(layer))
+
+
+def _step(value: Traced) -> int | None:
+    """The last step that wrote into a value; None for a parameter or an input of the pass."""
+    return next((origin for origin in reversed(value.source) if isinstance(origin, int)), None)
 
 
 class Inputs(NamedTuple):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bertcli.engine.seam import Traced, divided, named_axes
+from bertcli.engine.seam import Origins, Traced, divided, named_axes
 from bertcli.onnx.exporter import BATCH, SEQUENCE, Exporter
 from bertcli.onnx.file import Export, check, write
 from bertcli.onnx.graph import FLOAT, IDS, Graph
@@ -29,7 +29,7 @@ def in_graph(view: View) -> tuple[NDArray[Any], NDArray[Any]]:
     ids = graph.node("Unsqueeze", graph.node("Cast", IDS, to=FLOAT), graph.integers([2]))
     numbers = graph.node("Add", ids, graph.constant(np.arange(WIDTH, dtype=np.float32)))
     rows, columns = named_axes(["B", "S", "H"], [BATCH, SEQUENCE, WIDTH])[:2], named_axes(["H"], [WIDTH])
-    value = Traced(array, ((*rows[0], *rows[1]), *columns), [numbers])
+    value = Traced(array, ((*rows[0], *rows[1]), *columns), Origins([numbers]))
     export = Export(graph, {"view": exporter.tensor(view(value))}, {})
     check(export)
     file = io.BytesIO()
