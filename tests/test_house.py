@@ -28,7 +28,7 @@ ORDER = [
         "checkpoint",
         "tokens",
     ),
-    *("opened", "files", "doctor", "tasks", "model", "mapped", "analysis", "cli"),
+    *("opened", "files", "doctor", "tasks", "model", "mapped", "analysis", "evaluate", "cli"),
 ]
 ALONE: dict[str, set[str]] = {
     "rich": {"report"},

@@ -26,6 +26,7 @@ PANELS = {  # of --help: the commands in each, which are modules of this package
     "Run": ("encode", "classify", "fill-mask", "score", "tag", "answer", "rank"),
     "Find": ("search", "similarity"),
     "Analyze": ("params", "trace", "neighbors", "explain", "lens", "heads", "diff"),
+    "Judge": ("evaluate",),
     "Look": ("tokenize", "doctor"),
     "Make": ("export", "merge"),
 }

@@ -90,11 +90,15 @@ def print_document(document: Document, format: TableFormat) -> None:
         print("", *document.shown_below(), sep="\n")
         return
     sys.stdout.flush()
+    sys.stdout.buffer.write(as_bytes(document, format))
+
+
+def as_bytes(document: Document, format: TableFormat) -> bytes:
+    """A document as JSON, CSV or Markdown."""
     if format == "json":
-        sys.stdout.buffer.write(as_json(document.record, indent=2) + b"\n")
-    else:
-        text = _csv(document) if format == "csv" else _markdown(document)
-        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        return as_json(document.record, indent=2) + b"\n"
+    text = _csv(document) if format == "csv" else _markdown(document)
+    return text.encode("utf-8", "backslashreplace")
 
 
 def _csv(document: Document) -> str:

@@ -1,0 +1,106 @@
+"""bertcli evaluate"""
+
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bertcli.cli.job import open_model, set_threads
+from bertcli.cli.options import (
+    MASKED_SAMPLE,
+    SENTENCE_SAMPLE,
+    SENTIMENT_SAMPLE,
+    EngineOptions,
+    ModelOptions,
+    ThreadOptions,
+    argument,
+    wrong,
+)
+from bertcli.evaluate.options import Evaluate
+from bertcli.files.formats import check_output, ending_of
+from bertcli.report.terminal import TableFormat
+from bertcli.tasks.options import option
+
+if TYPE_CHECKING:
+    from bertcli.evaluate.judge import Evaluation
+    from bertcli.model import Model
+
+logger = logging.getLogger("bertcli")
+ENDINGS = (".json", ".md", ".csv")
+SAMPLES = {
+    **dict.fromkeys(("sts", "pairs", "triplets", "retrieval"), SENTENCE_SAMPLE),
+    **dict.fromkeys(("fill-mask", "score"), MASKED_SAMPLE),
+    "classification": SENTIMENT_SAMPLE,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Models(ModelOptions):
+    """Which models are judged."""
+
+    data: str = argument(..., "DATA", "A file of labelled texts, or a folder as BEIR has them.")
+    model: list[str] | None = option(
+        None, "DIR|HUB_ID", "A model; give it again for more, which are compared with the first. "
+        "(default: a bundled model, if one fits)", "-m", "--model", panel="Model",
+    )  # type: ignore[assignment]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """Where the report goes."""
+
+    format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
+    output: str | None = option(
+        None, "FILE", "Write a record (.json), Markdown (.md) or figures (.csv).", "-o", "--output"
+    )
+
+
+def evaluate(
+    models: Models, wanted: Evaluate, report: ReportOptions, threads: ThreadOptions, engine: EngineOptions
+) -> None:
+    """Say how good a model is on labelled texts, and which of two is better.
+
+    bertcli evaluate reviews.csv -m my-classifier
+    bertcli evaluate reviews.csv -m old -m new --by source -o report.md
+    bertcli evaluate reviews.csv -m new --at-least accuracy=0.9
+
+    Every figure has a 95 % interval: what other texts of the same kind would
+    have given. It does not show whether your texts are like those that the
+    model will see, nor errors in the labels.
+    """
+    set_threads(threads)
+    if report.output is not None:
+        check_output(report.output, ENDINGS)
+    from bertcli.evaluate.judge import check_bound, read
+    from bertcli.evaluate.judge import evaluate as judged
+
+    labelled = read(models.data, wanted)
+    logger.info("the task is %s: %s (--task says otherwise).", labelled.task, labelled.why)
+    evaluation = judged(labelled, _opened(models, labelled.task, engine), wanted)
+    _show(evaluation, report)
+    if wanted.at_least is not None:
+        check_bound(evaluation, *wanted.at_least)
+
+
+def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model]":
+    """The models one after the other, so that only one is in memory."""
+    given: list[str | None] = [*(models.model or ())] or [os.environ.get("BERTCLI_MODEL") or None]
+    if given == [None] and task not in SAMPLES:
+        from bertcli.tasks.compute.batches import FITTING
+
+        raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {FITTING[task]}.")
+    for name in given:
+        one = ModelOptions(name, models.revision, models.cache_dir, models.offline)
+        yield open_model(one, SAMPLES.get(task, MASKED_SAMPLE), engine)
+
+
+def _show(evaluation: "Evaluation", report: ReportOptions) -> None:
+    from bertcli.evaluate.report import document, written
+    from bertcli.files.shards import save
+    from bertcli.report.documents import print_document
+
+    if report.output is None:
+        print_document(document(evaluation), report.format)
+    else:
+        save(report.output, written(evaluation, ending_of(report.output)))

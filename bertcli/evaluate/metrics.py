@@ -1,0 +1,209 @@
+"""The figures by hand: each a function of arrays, and of counts [draw, item] of how often an item is in each draw.
+
+One draw with every item once gives the figure; draws with replacement give its interval (`intervals`). So each figure
+is written once, and what is resampled is what is reported. Results are [draw]; NaN where a figure is not defined.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+Whole = NDArray[np.intp]
+Figures = dict[str, Numbers]
+BINS = 15  # of confidence
+SPREAD = 1e-12  # a variance below this share of the squared range is rounding
+COVERAGES = (50, 80, 90)  # percent
+
+
+def ratio(part: Any, whole: Any) -> Numbers:
+    """part / whole, and 0 where whole is 0: what scikit-learn takes where a figure would be 0 / 0."""
+    part, whole = np.broadcast_arrays(np.asarray(part, np.float64), np.asarray(whole, np.float64))
+    return np.asarray(np.divide(part, whole, out=np.zeros(part.shape), where=whole != 0))
+
+
+def mean(values: Numbers, counts: Numbers) -> Numbers:
+    """Σ c·x / Σ c"""
+    return ratio(counts @ values, counts.sum(axis=1))
+
+
+# ------------------------------------------------------------------------------------------------------- correlations
+
+
+def pearson(x: Numbers, y: Numbers, counts: Numbers) -> Numbers:
+    """cov(x, y) / (std(x) · std(y)) of x and y, [item] or [draw, item]; NaN where one of them does not vary.
+
+    Pearson 1895; scipy.stats.pearsonr.
+    """
+    total = counts.sum(axis=1, keepdims=True)
+    shares = ratio(counts, total)
+
+    def centered(values: Numbers) -> Numbers:
+        low, high = values.min(), values.max()
+        values = (values - low) / (high - low if high > low else 1)
+        return np.asarray(values - (shares * values).sum(axis=1, keepdims=True))
+
+    x, y = centered(x), centered(y)
+    both, of_x, of_y = ((shares * product).sum(axis=1) for product in (x * y, x * x, y * y))
+    varies = (of_x > SPREAD) & (of_y > SPREAD)
+    return np.where(varies, ratio(both, np.sqrt(of_x * of_y)), np.nan).clip(-1, 1)
+
+
+def spearman(x: Numbers, y: Numbers, counts: Numbers) -> Numbers:
+    """Pearson's correlation of ranks; equal values share the mean of their ranks.
+
+    Spearman 1904; scipy.stats.spearmanr.
+    """
+    return pearson(ranks(x, counts), ranks(y, counts), counts)
+
+
+def ranks(values: Numbers, counts: Numbers) -> Numbers:
+    """Of each item its rank within each draw [draw, item]: those below it, and half of those equal to it and one."""
+    _, group = np.unique(values, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    begins = np.searchsorted(group[order], np.arange(group.max(initial=-1) + 1))
+    equal = np.add.reduceat(counts[:, order], begins, axis=1)
+    return np.asarray((equal.cumsum(axis=1) - equal + (equal + 1) / 2)[:, group])
+
+
+# ---------------------------------------------------------------------------------------------------- two classes
+
+
+def cut_pairs(scores: Numbers, labels: Numbers, counts: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """What lies above each distinct score, the highest first: these scores [cut], true and all items [draw, cut]."""
+    order = np.argsort(-scores, kind="stable")
+    ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))
+    weights = counts[:, order]
+    right = (weights * labels[order]).cumsum(axis=1)[:, ends]
+    return scores[order][ends], right, weights.cumsum(axis=1)[:, ends]
+
+
+def average_precision(right: Numbers, taken: Numbers) -> Numbers:
+    """Σ (R_n − R_{n−1}) · P_n over the cuts n, with precision P and recall R; 0 where nothing is true.
+
+    scikit-learn's average_precision_score.
+    """
+    steps = np.diff(right, axis=1, prepend=0)
+    return ratio((steps * ratio(right, taken)).sum(axis=1), right[:, -1])
+
+
+def best_f1(scores: Numbers, right: Numbers, taken: Numbers) -> tuple[Numbers, Numbers]:
+    """The largest F1 = 2 · right / (taken + true) of all cuts, and the score half-way to the next below the cut.
+
+    sentence-transformers' BinaryClassificationEvaluator.
+    """
+    f1 = ratio(2 * right, taken + right[:, -1:])
+    best = f1.argmax(axis=1)
+    between = (scores + np.append(scores[1:], scores[-1])) / 2
+    return f1.max(axis=1), between[best]
+
+
+def best_accuracy(right: Numbers, taken: Numbers) -> Numbers:
+    """The largest share of items on their side of a cut, or with nothing above it; source as in `best_f1`."""
+    total, true = taken[:, -1], right[:, -1]
+    correct = right + (total - true)[:, None] - (taken - right)
+    return ratio(np.maximum(correct.max(axis=1), total - true), total)
+
+
+# ------------------------------------------------------------------------------------------------------------- labels
+
+
+def one_hot(values: Whole, size: int) -> Numbers:
+    """A row for each value with 1 in its place [item, size]; all 0 for −1."""
+    return np.asarray(values[:, None] == np.arange(size), np.float64)
+
+
+def label_figures(right: Numbers, said: Numbers, true: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """P = right / said, R = right / true, F1 = 2 · right / (said + true), of counts [draw, label]; 0 / 0 is 0.
+
+    van Rijsbergen 1979; scikit-learn's precision_recall_fscore_support.
+    """
+    return ratio(right, said), ratio(right, true), ratio(2 * right, said + true)
+
+
+def averaged(right: Numbers, said: Numbers, true: Numbers) -> Figures:
+    """F1 over labels: the mean (macro) of those that occur, that of all counts (micro), that weighted by support."""
+    f1 = label_figures(right, said, true)[2]
+    occurs = (said + true) > 0
+    micro = label_figures(right.sum(axis=1), said.sum(axis=1), true.sum(axis=1))[2]
+    weighted = ratio((f1 * true).sum(axis=1), true.sum(axis=1))
+    return {"macro_f1": ratio(f1.sum(axis=1), occurs.sum(axis=1)), "micro_f1": micro, "weighted_f1": weighted}
+
+
+def mcc(right: Numbers, said: Numbers, true: Numbers) -> Numbers:
+    """(c·s − Σ p_k t_k) / √((s² − Σ p_k²)(s² − Σ t_k²)) of s items, c right, p_k said and t_k true; 0 / 0 is 0.
+
+    Gorodkin 2004; scikit-learn's matthews_corrcoef.
+    """
+    total = true.sum(axis=1)
+    covariance = right.sum(axis=1) * total - (said * true).sum(axis=1)
+    spread = (total**2 - (said**2).sum(axis=1)) * (total**2 - (true**2).sum(axis=1))
+    return ratio(covariance, np.sqrt(spread))
+
+
+def calibration(confidence: Numbers, right: Numbers, counts: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """Sums [draw, bin] over BINS equal bins of confidence, each with its upper end: items, confidence, right ones."""
+    bins = one_hot(np.clip(np.ceil(confidence * BINS).astype(np.intp) - 1, 0, BINS - 1), BINS)
+    return counts @ bins, counts @ (bins * confidence[:, None]), counts @ (bins * right[:, None])
+
+
+def ece(confidence: Numbers, right: Numbers, counts: Numbers) -> Numbers:
+    """Expected calibration error: Σ_bin n_bin / n · |accuracy − mean confidence|. Guo et al. 2017."""
+    items, confident, correct = calibration(confidence, right, counts)
+    return ratio(np.abs(correct - confident).sum(axis=1), items.sum(axis=1))
+
+
+def brier(probabilities: Numbers, true: Whole) -> Numbers:
+    """Of each item Σ_k (p_k − y_k)², and half of it for two labels. Brier 1950; scikit-learn's brier_score_loss."""
+    squares = ((probabilities - one_hot(true, probabilities.shape[1])) ** 2).sum(axis=1)
+    return np.asarray(squares / (2 if probabilities.shape[1] == 2 else 1))
+
+
+def log_loss(probabilities: Numbers, true: Whole) -> Numbers:
+    """Of each item −ln p of the true label, which counts as at least 2.2e-16. scikit-learn's log_loss."""
+    least = np.finfo(np.float64).eps
+    return np.asarray(-np.log(probabilities[np.arange(len(true)), true].clip(least, 1 - least)))
+
+
+def covered_accuracy(confidence: Numbers, right: Numbers, counts: Numbers, percent: int) -> Numbers:
+    """Accuracy on the most confident share of the items; of equally confident ones each counts as their mean.
+
+    El-Yaniv and Wiener 2010 (risk and coverage).
+    """
+    _, correct, taken = cut_pairs(confidence, right, counts)
+    wanted = taken[:, -1] * percent / 100
+    found = [np.interp(most, [0, *some], [0, *of]) for most, some, of in zip(wanted, taken, correct, strict=True)]
+    return ratio(np.array(found), wanted)
+
+
+# ------------------------------------------------------------------------------------------------------------ rankings
+
+
+def ranking(gains: Sequence[float], ideal: Sequence[float], cutoffs: Sequence[int]) -> dict[str, float]:
+    """The figures of one query at each rank k: `gains` in the order found, `ideal` those of all documents.
+
+        nDCG = Σ_{i≤k} gain_i / log2(i + 1), divided by the same of the best order        Järvelin and Kekäläinen 2002
+        MAP = Σ_{i≤k, relevant} (relevant among the first i) / i, divided by all relevant
+        MRR = 1 / rank of the first relevant, 0 beyond k;   recall = found / all relevant;   precision = found / k
+
+    A document is relevant if its gain is above 0. As in trec_eval, whose recip_rank has no k; BEIR's has.
+    """
+    found = np.maximum(np.asarray(gains, np.float64), 0)
+    best = np.sort(np.maximum(np.asarray(ideal, np.float64), 0))[::-1]
+    relevant, total = found > 0, max(1, int((best > 0).sum()))
+    places = np.arange(1, max(len(found), len(best)) + 1)
+    discount = 1 / np.log2(places + 1)
+    precisions = relevant.cumsum() / places[: len(found)]
+    first = int(relevant.argmax()) + 1 if relevant.any() else 0
+    figures = {}
+    for k in cutoffs:
+        hits = relevant[:k].sum()
+        top = (best * discount[: len(best)])[:k].sum()
+        figures[f"ndcg@{k}"] = float(ratio((found * discount[: len(found)])[:k].sum(), top))
+        figures[f"map@{k}"] = float(precisions[:k][relevant[:k]].sum() / total)
+        figures[f"mrr@{k}"] = 1 / first if 0 < first <= k else 0.0
+        figures[f"recall@{k}"] = float(hits / total)
+        figures[f"precision@{k}"] = float(hits / k)
+    return figures

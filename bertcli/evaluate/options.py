@@ -1,0 +1,96 @@
+"""What `bertcli evaluate` can be asked for."""
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from bertcli.errors import BertcliError
+from bertcli.tasks.options import Reading, numbers, option, separated
+
+TaskName = Literal[
+    "sts", "pairs", "triplets", "retrieval", "rank", "classification", "tag", "answer", "fill-mask", "score"
+]
+Scheme = Literal["IOB1", "IOB2", "BIOES"]
+DTYPES = ("float32", "float16", "int8", "binary")
+CUTOFFS = (1, 3, 5, 10, 100)
+
+
+def _renamed(text: str) -> dict[str, str]:
+    """The names in a=b,c=d, each with what it stands for."""
+    pairs = [pair.partition("=") for pair in separated(text)]
+    if not all(name and equals and other for name, equals, other in pairs):
+        raise ValueError("give the names in the data with those of the model, as in pos=positive,neg=negative.")
+    return {name: other for name, _, other in pairs}
+
+
+def _bound(text: str) -> tuple[str, float]:
+    """METRIC=VALUE."""
+    name, _, value = text.rpartition("=")
+    try:
+        return name, float(value)
+    except ValueError:
+        raise ValueError("give a figure and the least it may be, as in ndcg@10=0.4.") from None
+
+
+def _dtypes(text: str) -> list[str]:
+    names = separated(text)
+    if not names or not {*names} <= {*DTYPES}:
+        raise ValueError(f"choose from {', '.join(DTYPES)}.")
+    return names
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evaluate(Reading):
+    """Which task, which fields of the data, which figures. Errors: BertcliError."""
+
+    task: TaskName | None = option(
+        None, "TASK",
+        "sts, pairs, triplets, retrieval, rank, classification, tag, answer, fill-mask or score. "
+        "(default: told from the data)",
+    )  # fmt: skip
+    column: str | None = option(None, "NAME", "The field of the text, anchor, query or question.", panel="Input")
+    pair_column: str | None = option(
+        None, "NAME", "The field of the second text, the positive, the documents or the context.", panel="Input"
+    )
+    label_column: str | None = option(
+        None, "NAME", "The field of the label, score, negative, word, tags or answers.", panel="Input"
+    )
+    labels: dict[str, str] | None = option(
+        None, "A=B,…", "What names in the data are called by the model.", panel="Input", read=_renamed
+    )
+    scheme: Scheme | None = option(None, "NAME", "How tags are written: IOB1, IOB2, BIOES.", panel="Input")
+    split: str = option("test", "NAME", "Of a folder: which qrels/NAME.tsv. (default: test)", panel="Input")
+    run: str | None = option(
+        None, "FILE", "A TREC run: judged itself, beside models; for rank the candidates.", panel="Input"
+    )
+    vectors: str | None = option(
+        None, "FILE", "The corpus's vectors, made by encode, in the corpus's order.", panel="Input"
+    )
+    by: str | None = option(None, "NAME", "The same for every group of texts that have one value in this field.")
+    k: list[int] | None = option(
+        None, "K,K,…", "Ranks at which figures are cut. (default: 1,3,5,10,100)", read=numbers("1,10,100")
+    )
+    truncate_dim: list[int] | None = option(
+        None, "N,N,…", "Also with only the first N numbers of each vector.", read=numbers("256,128,64")
+    )
+    dtype: list[str] | None = option(
+        None, "TYPE,…", "Also with vectors stored as float16, int8 or binary.", read=_dtypes
+    )
+    at_least: tuple[str, float] | None = option(
+        None, "METRIC=VALUE", "End with status 1 if the figure is less, for CI.", read=_bound
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, option_name, given in (("k", "--k", self.k), ("truncate_dim", "--truncate-dim", self.truncate_dim)):
+            if given is not None and min(given, default=0) < 1:
+                raise BertcliError(f"{name} ({option_name}) needs whole numbers of 1 or more.")
+
+    @property
+    def doing(self) -> dict[str, Any]:
+        """How texts are read, as keywords of a model's tasks."""
+        return {item.name: getattr(self, item.name) for item in fields(Reading)}
+
+    @property
+    def cutoffs(self) -> list[int]:
+        """The ranks at which figures are cut, ascending."""
+        return sorted({*(self.k or CUTOFFS)})

@@ -1,0 +1,62 @@
+"""An evaluation on the terminal, as Markdown and as CSV."""
+
+from collections.abc import Iterator
+
+from bertcli.evaluate.intervals import DRAWS, Figure
+from bertcli.evaluate.judge import Evaluation, Verdict
+from bertcli.report.documents import Document, as_bytes
+from bertcli.report.terminal import Column, TableFormat
+
+FORMS: dict[str, TableFormat] = {".json": "json", ".md": "markdown", ".csv": "csv"}
+
+
+def interval(figure: Figure) -> str:
+    """Its 95 % interval, for people."""
+    low, high = figure.interval
+    return f"[{low:.4f}, {high:.4f}]" if low == low else ""
+
+
+def value(figure: Figure) -> str:
+    return f"{figure.value:.4f}" if figure.value == figure.value else "–"
+
+
+def document(evaluation: Evaluation) -> Document:
+    """Figures down, models across; below which is better, and what the intervals are."""
+    verdicts = evaluation.models
+    columns = [Column("Group", varying=True), Column("Figure")]
+    for verdict in verdicts:
+        columns += [Column(verdict.judged.name if len(verdicts) > 1 else "Value", number=True), Column("95 % interval")]
+    rows = list(_rows("", [verdict.figures for verdict in verdicts]))
+    for group in verdicts[0].by:
+        rows += _rows(group, [verdict.by[group] for verdict in verdicts])
+    columns, rows = (columns, rows) if verdicts[0].by else (columns[1:], [row[1:] for row in rows])
+    return Document(columns, rows, list(below(evaluation)), evaluation.record, list(_lines(verdicts)))
+
+
+def written(evaluation: Evaluation, ending: str) -> bytes:
+    """An evaluation in a file with this ending."""
+    made = document(evaluation)
+    return as_bytes(made, FORMS[ending])
+
+
+def _rows(group: str, figures: list[dict[str, Figure]]) -> Iterator[list[str]]:
+    for name in figures[0]:
+        yield [group, name, *(text for some in figures for text in (value(some[name]), interval(some[name])))]
+
+
+def _lines(verdicts: list[Verdict]) -> Iterator[dict[str, object]]:
+    for verdict in verdicts:
+        for group, figures in {"": verdict.figures, **verdict.by}.items():
+            for name, figure in figures.items():
+                yield {"model": verdict.judged.name, "group": group or None, "metric": name, **figure.record}
+
+
+def below(evaluation: Evaluation) -> Iterator[str]:
+    """The sentences below the table."""
+    outcome = evaluation.models[0].judged.outcome
+    for difference in evaluation.differences:
+        if difference.metric == outcome.main:
+            yield difference.sentence(evaluation.count, outcome.unit)
+    left_out = evaluation.left_out
+    rest = f"; {left_out:,} left out (the first: {evaluation.labelled.left_out.first})" if left_out else ""
+    yield f"{evaluation.count:,} {outcome.unit}{rest}. Intervals hold 95 % of {DRAWS:,} draws with replacement."
