@@ -1,21 +1,21 @@
-"""A checkpoint's tokenizer, and what it makes of a text: tokens, framed by special tokens, after truncation."""
+"""A checkpoint's tokenizer: its vocabulary, and texts to tokens."""
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from tokenizers import AddedToken, Encoding
+from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from bertcli.checkpoint.sentence import network_place, read_late, read_transformer
 from bertcli.checkpoint.untrusted import read_optional
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.models.config import Config
+from bertcli.tokens.framing import Cut, Framing, Original, Side, Slot, Tokens, kept_parts
 from bertcli.tokens.opening import library_errors, open_backend, special_tokens
 from bertcli.tokens.settings import Settings, read_settings
 
@@ -23,189 +23,6 @@ SPACES = ("Ġ", "▁")
 LONGEST = 2_000_000  # characters of a text: the library takes 200 to 450 bytes for each
 
 logger = logging.getLogger("bertcli")
-Cut = Literal["longest", "text", "pair"]  # what loses tokens: the longer side first, the text alone, the pair alone
-
-
-class Slot(NamedTuple):
-    """One place in the frame that a tokenizer puts around texts: a special token, or (side 0 or 1) a text."""
-
-    side: int | None
-    id: int
-    segment: int
-
-
-class Original(NamedTuple):
-    """What tokens were made from: the texts, the most tokens there may be, and which side is cut."""
-
-    text: str
-    pair: str | None
-    max_length: int | None
-    cut: Cut = "longest"
-
-
-class Listed:
-    """The tokens of a text as lists; those of an Encoding are made anew whenever it is asked."""
-
-    def __init__(self, tokens: "Encoding | Listed") -> None:
-        self.ids: list[int] = tokens.ids
-        self.offsets: list[tuple[int, int]] = tokens.offsets
-        self.word_ids: list[int | None] = tokens.word_ids
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-
-Side = Encoding | Listed  # the tokens of one text, without special tokens
-
-
-class Framing(NamedTuple):
-    """The frame, the library's result for each text in it, and which of these tokens were kept."""
-
-    frame: tuple[Slot, ...]
-    sides: tuple[Side, ...]
-    kept: tuple[slice, ...]
-
-    @property
-    def special_count(self) -> int:
-        return sum(slot.side is None for slot in self.frame)
-
-    def places(self) -> Iterator[tuple[Slot, Side | None, slice]]:
-        """The slots in their order, each with the text that fills it, if any, and the tokens kept of that."""
-        for slot in self.frame:
-            yield (slot, None, slice(0)) if slot.side is None else (slot, self.sides[slot.side], self.kept[slot.side])
-
-    def numbers(self) -> tuple[list[int], list[int]]:
-        """Ids and segments of all tokens."""
-        ids: list[int] = []
-        segments: list[int] = []
-        for slot, side, kept in self.places():
-            new = [slot.id] if side is None else side.ids[kept]
-            ids += new
-            segments += [slot.segment] * len(new)
-        return ids, segments
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tokens:
-    """A tokenized text or pair after truncation; `lost` tokens did not fit, `lost_masks` of them were masks.
-
-    They pickle as their numbers and their text; `with_tokenizer` restores all their properties, but for windows.
-    """
-
-    ids: list[int]
-    segments: list[int]
-    lost: int
-    lost_masks: int
-    _original: Original | None  # None for a window
-    _tokenizer: "Tokenizer | None" = None
-    _framing: Framing | None = None
-
-    def with_tokenizer(self, tokenizer: "Tokenizer") -> "Tokens":
-        """The same tokens, linked to a tokenizer that would produce them again."""
-        return replace(self, _tokenizer=tokenizer)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Tokens, (self.ids, self.segments, self.lost, self.lost_masks, self._original)
-
-    @property
-    def truncated(self) -> bool:
-        return self.lost > 0
-
-    @property
-    def first(self) -> int:
-        """How many tokens of the text that is read in windows come before this one."""
-        return int(self._framed().kept[-1].start)
-
-    @property
-    def pieces(self) -> list[str]:
-        """The word pieces, special tokens included."""
-        assert self._tokenizer is not None
-        return [self._tokenizer.piece(id) for id in self.ids]
-
-    @property
-    def offsets(self) -> list[tuple[int, int]]:
-        """Start and end of each token in its own text, in characters, end exclusive; (0, 0) for special tokens."""
-        return [span or (0, 0) for span in self._of_texts("offsets")]
-
-    @property
-    def words(self) -> list[int | None]:
-        """Number of each token's word in its own text, as the tokenizer splits it; None for special tokens.
-
-        Only the special tokens put around a text are meant: one that is written out in it is a word.
-        """
-        return self._of_texts("word_ids")
-
-    @property
-    def sides(self) -> list[int | None]:
-        """0 for tokens of the text, 1 for those of its pair, None for the special tokens put around them."""
-        result: list[int | None] = []
-        for slot, side, kept in self._framed().places():
-            result += [slot.side] * (1 if side is None else len(side.ids[kept]))
-        return result
-
-    def windows(self, size: int, overlap: int) -> "list[Tokens]":
-        """All tokens of the text in windows of at most `size` tokens, of which neighbors share `overlap`.
-
-        Of a pair the second text is cut, and the first stands whole in each window. Special tokens count; nothing is
-        lost; offsets and words are those in the whole text. As the tokenizers library does it with a stride.
-        Errors: BertcliError if there is no room for more tokens of the text than the overlap.
-        """
-        framing = self._framed()
-        *whole, cut = map(len, framing.sides)
-        room = size - framing.special_count - sum(whole)
-        if cut > room and room <= overlap:
-            frame = "the special tokens and the first text" if whole else "the special tokens"
-            raise BertcliError(
-                f"A window of {size} tokens has room for {max(room, 0)} beside {frame}, but neighbors share "
-                f"{overlap}: choose larger windows, let them share less, or shorten the first text."
-            )
-        framing = framing._replace(sides=tuple(map(Listed, framing.sides)))
-        windows = []
-        for start in range(0, max(cut - overlap, 1), max(room - overlap, 1)):
-            kept = (*(slice(length) for length in whole), slice(start, start + room))
-            part = framing._replace(kept=kept)
-            windows.append(Tokens(*part.numbers(), 0, 0, None, self._tokenizer, part))
-        return windows
-
-    def _of_texts(self, attribute: str) -> list[Any]:
-        """What the library says of each token of the texts; None for the special tokens put around them."""
-        result: list[Any] = []
-        for _, side, kept in self._framed().places():
-            result += [None] if side is None else getattr(side, attribute)[kept]
-        return result
-
-    def _framed(self) -> Framing:
-        if self._framing is not None:
-            return self._framing
-        assert self._tokenizer is not None
-        assert self._original is not None
-        return self._tokenizer.framing(self._original)
-
-
-def kept_parts(lengths: list[int], room: int | None, original: Original, from_left: bool) -> tuple[slice, ...]:
-    """Which tokens of one text, or of each of a pair, are kept where `room` tokens fit; None: all.
-
-    By default the longer side of a pair is cut first; the shorter one stays whole if it takes at most half. This is the
-    rule of the tokenizers library ("longest first").
-    Errors: BertcliError if one side alone is to be cut, and the other leaves no room for any of its tokens.
-    """
-    counts = list(lengths)
-    if room is not None and sum(lengths) > room:
-        if len(lengths) == 1:
-            counts = [room]
-        elif original.cut == "longest":
-            shorter = min(*lengths, room // 2)
-            counts = [shorter, room - shorter] if lengths[0] <= lengths[1] else [room - shorter, shorter]
-        else:
-            side = 0 if original.cut == "text" else 1
-            counts[side] = room - lengths[1 - side]
-            if counts[side] < 1:
-                raise BertcliError(
-                    f"There is no room for the {('first', 'second')[side]} text, which alone may be cut: the other one "
-                    f"has {lengths[1 - side]:,} of {room:,} tokens. Shorten that, or raise --max-length."
-                )
-    ends = lengths if from_left else counts
-    return tuple(slice(end - count, end) for end, count in zip(ends, counts, strict=True))
 
 
 class Spelling(NamedTuple):
