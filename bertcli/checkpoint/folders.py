@@ -6,7 +6,7 @@ without the Hub client, so a cached model needs neither its import nor the netwo
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -97,6 +97,17 @@ def snapshot(cache: Path, repo: str, revision: str) -> Path | None:
             return None
     folder = storage / "snapshots" / commit
     return folder if COMMIT.fullmatch(commit) and folder.is_dir() else None
+
+
+def cached(cache: Path) -> Iterator[tuple[str, str, Path]]:
+    """Name, revision and folder of each model in the cache, complete or not, by name."""
+    for storage in sorted(cache.glob("models--*")):
+        name = storage.name.removeprefix("models--").replace("--", "/")
+        for ref in sorted(path for path in storage.glob("refs/**/*") if path.is_file()):
+            revision = ref.relative_to(storage / "refs").as_posix()
+            folder = snapshot(cache, name, revision)
+            if folder is not None:
+                yield name, revision, folder
 
 
 def point(ref: Path, commit: str) -> None:

@@ -27,7 +27,7 @@ PANELS = {  # of --help: the commands in each, which are modules of this package
     "Find": ("search", "similarity"),
     "Analyze": ("params", "trace", "neighbors", "explain", "lens", "heads", "diff"),
     "Judge": ("evaluate",),
-    "Look": ("tokenize", "doctor"),
+    "Look": ("info", "tokenize", "doctor"),
     "Make": ("export", "merge"),
 }
 

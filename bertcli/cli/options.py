@@ -1,7 +1,7 @@
 """Options in groups, declared as those of the tasks are: the groups that several commands share."""
 
 import logging
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal
 
@@ -16,10 +16,19 @@ SENTENCE_SAMPLE = "bert-mini-sentence"
 MANY = 100_000  # shards, which have five digits in their names
 
 
-def argument(default: Any, metavar: str, help: str) -> Any:
+def argument(default: Any, metavar: str, help: str, complete: Callable[[str], list[str]] | None = None) -> Any:
     """A field of a group that is an argument; a default of ... means that it is required."""
-    settings = {"metavar": metavar, "help": help}
+    settings = {"metavar": metavar, "help": help, "autocompletion": complete}
     return field(default=default, metadata={"names": [metavar], "read": None, "argument": True, "settings": settings})
+
+
+def models_here(begun: str) -> list[str]:
+    """The names of models that need no download and begin so: what a shell offers in their place."""
+    from bertcli.checkpoint.folders import cache_folder, cached
+    from bertcli.checkpoint.hub import SAMPLES
+
+    names = dict.fromkeys([*SAMPLES, *(name for name, *_ in cached(cache_folder()))])
+    return [name for name in names if name.startswith(begun)]
 
 
 def options_of(group: Any) -> list[Field[Any]]:
@@ -75,7 +84,7 @@ class ModelOptions:
 
     model: str | None = option(
         None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub. (default: a bundled model, if one fits)",
-        "-m", "--model", panel="Model", envvar="BERTCLI_MODEL", show_envvar=True,
+        "-m", "--model", panel="Model", envvar="BERTCLI_MODEL", show_envvar=True, autocompletion=models_here,
     )  # fmt: skip
     revision: str | None = option(None, "NAME", "Branch, tag or commit on the Hub.", panel="Model")
     cache_dir: str | None = option(None, "DIR", "Where downloaded models are kept.", panel="Model")

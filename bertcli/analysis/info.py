@@ -1,0 +1,381 @@
+"""What a model's folder is: its network, files and sentence settings, and which commands can use it.
+
+Whether a command can use a model is asked of what the command itself asks first, so the two cannot disagree.
+"""
+
+import logging
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bertcli.checkpoint.folders import cache_folder, cached, missing
+from bertcli.checkpoint.hub import SAMPLES, sample
+from bertcli.checkpoint.sentence import network_place, read_transformer
+from bertcli.checkpoint.tensors import INDEX_ENDING, open_tensors, weights_file
+from bertcli.checkpoint.untrusted import read_json, read_optional
+from bertcli.errors import BertcliError, shown
+from bertcli.models.registry import parse_config
+from bertcli.network.module import parameters
+from bertcli.opened import Opened
+from bertcli.tasks.answer import AnswerOptions
+from bertcli.tasks.classify import ClassifyOptions
+from bertcli.tasks.compute import answer, classify, encode, encode_sparse, export, fill_mask, rank, score, tag
+from bertcli.tasks.compute.task import length_limit
+from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.export import ExportOptions
+from bertcli.tasks.fill_mask import FillMaskOptions
+from bertcli.tasks.rank import RankOptions
+from bertcli.tasks.score import ScoreOptions
+from bertcli.tasks.tag import TagOptions
+
+logger = logging.getLogger("bertcli")
+PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # words that a shell takes as they are
+QUOTED = re.compile(r"[^\"$`\\!\n]+")  # and those that it takes in double quotes
+REVIEW, CAT, DOG = "I loved every minute of it.", "The cat sat on the mat.", "A dog lay on the rug."
+QUESTION, CONTEXT = "How tall is the tower?", "The tower is 330 m high."
+WORDS = ("king", "tea", "the", "a", "A", "M")  # of which nearly every vocabulary has one as a piece
+KEPT = (  # of a config.json that does not run, what is told nevertheless
+    "num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size",
+    "max_position_embeddings",
+)  # fmt: skip
+
+
+class Use(NamedTuple):
+    """A command that can use a model, and an example."""
+
+    command: str
+    example: str
+
+
+def info(folder: Path, name: str) -> dict[str, Any]:
+    """What is known of a model, by name; `runs` says whether it can be opened, `problems` what is wrong with it.
+
+    Values that there are none of are left out. Errors: none but those of the operating system.
+    """
+    known: dict[str, Any] = {"model": name, "folder": str(folder.resolve()), "runs": False, "problems": []}
+    with _quiet():
+        try:
+            model = Opened.at(folder, name, text=False)
+        except BertcliError as error:
+            known["problems"].append(str(error))
+            return known | _without_network(folder)
+        found = {**known, "runs": True, **_network(model), **_text(model, known["problems"])}
+        found["commands"] = [use._asdict() for use in uses(model)]
+        return found
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the notes that a command would give of its plan."""
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _network(model: Opened) -> dict[str, Any]:
+    """The network, and the files that it is in."""
+    config, assigned = model.config, parameters(model.network)
+    arrays = {id(weight.array): weight.array for weight in assigned}  # tied ones once
+    found: dict[str, Any] = {
+        "kind": _kind(model),
+        "family": config.title.removeprefix("a "),
+        "model_type": config.model_type,
+        "architectures": list(config.architectures),
+        "heads": list(model.heads),
+        "num_hidden_layers": config.num_hidden_layers,
+        "hidden_size": config.hidden_size,
+        "num_attention_heads": config.num_attention_heads,
+        "intermediate_size": config.intermediate_size,
+        "vocab_size": config.vocab_size,
+        "max_tokens": config.max_tokens,
+        "parameters": sum(array.size for array in arrays.values()),
+        "dtypes": sorted({use.dtype for use in model.uses if use.path}),
+        "files": _files(model.path),
+        "notes": list(model.notes),
+    }
+    decoder = next((weight.array for weight in assigned if weight.path == "mlm.decoder"), None)
+    if decoder is not None:
+        found["tied"] = any(weight.array is decoder for weight in assigned if weight.path != "mlm.decoder")
+    if {"classifier", "token_classifier"}.intersection(model.heads):
+        found["labels"] = list(config.labels)
+    if not config.num_hidden_layers:
+        found = {key: value for key, value in found.items() if key not in ("num_attention_heads", "intermediate_size")}
+    return found
+
+
+def _kind(model: Opened) -> str:
+    """What a model is for, in a few words."""
+    try:
+        own = model.sentence
+    except BertcliError:
+        return "encoder"
+    labels, heads = model.config.num_labels, model.heads
+    if own.late is not None:
+        return "late interaction (ColBERT)"
+    if own.sparse is not None:
+        return "sparse vectors (SPLADE)"
+    if own.scores or ("classifier" in heads and labels == 1 and model.config.problem_type != "regression"):
+        return "cross-encoder"
+    if not model.config.contextual:
+        return "static word vectors"
+    if own.pooling:
+        return "sentence vectors"
+    kinds = {
+        "classifier": "text classifier", "token_classifier": "token classifier", "qa": "question answering",
+        "multiple_choice": "multiple choice", "mlm": "masked language model", "rtd": "replaced-token detector",
+        "nsp": "next-sentence classifier",
+    }  # fmt: skip
+    return next((kind for head, kind in kinds.items() if head in heads), "encoder without a head")
+
+
+def _text(model: Opened, problems: list[str]) -> dict[str, Any]:
+    """The tokenizer and the sentence settings; what is wrong with them is added to the problems."""
+    found: dict[str, Any] = {}
+    try:
+        tokenizer = model.tokenizer
+        found |= {"limit": length_limit(model, None), "tokens": tokenizer.vocab_size}
+        found["mask_token"] = None if tokenizer.special_id("mask") is None else tokenizer.mask_token
+    except BertcliError as error:
+        problems.append(str(error))
+    try:
+        own = model.sentence
+        found["modules"] = _modules(model.path)
+        lower_case = model.path is not None and read_transformer(model.path).lower_case
+        settings = {"prompts": dict(own.prompts), "prompt": own.prompt, "do_lower_case": lower_case}
+        found |= {key: value for key, value in settings.items() if value}
+        plan = encode.Plan.make(model, EncodeOptions(pooling="none" if own.late else "auto"))
+        if own.late is None:
+            found |= {"pooling": list(plan.pooling), "pooling_from": plan.reason.partition(", ")[2]}
+        found |= {"normalize": plan.normalize, "width": plan.width}
+    except BertcliError as error:
+        if not found.get("modules") or "This checkpoint" not in str(error):  # it is made for another task
+            problems.append(str(error))
+    return found
+
+
+def _modules(folder: Path | None) -> list[str]:
+    """The classes of modules.json in their order."""
+    entries = read_json(folder / "modules.json") if folder and (folder / "modules.json").exists() else []
+    return [str(entry.get("type")).rpartition(".")[2] for entry in entries if isinstance(entry, dict)]
+
+
+def _files(folder: Path | None) -> list[dict[str, Any]]:
+    """The files with weights: those of the network, and of the modules."""
+    if folder is None:
+        return []
+    paths = [path for path in (*folder.glob("*"), *folder.glob("*/*")) if path.suffix in (".safetensors", ".bin")]
+    used = [file for place in {path.parent for path in paths} if (file := weights_file(place)) is not None]
+    shards = [path for file in used if file.name.endswith(INDEX_ENDING) for path in paths if path.parent == file.parent]
+    names = sorted({*(file for file in used if not file.name.endswith(INDEX_ENDING)), *shards})
+    return [{"name": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size} for path in names]
+
+
+def _without_network(folder: Path) -> dict[str, Any]:
+    """What can be told of a model that does not run."""
+    found: dict[str, Any] = {}
+    try:
+        place = network_place(folder).folder
+        config = read_optional(place / "config.json")
+        found |= {key: config[key] for key in ("model_type", "architectures", *KEPT) if key in config}
+        found["modules"] = _modules(folder)
+        tensors = open_tensors(place).values()
+        found["parameters"] = sum(tensor.array.size for tensor in tensors)
+        found["dtypes"] = sorted({tensor.dtype for tensor in tensors})
+    except BertcliError:
+        pass  # the problem is known: what comes before it is told
+    return found | {"files": _files(folder), "commands": []}
+
+
+# ------------------------------------------------------------------------------------------------ commands
+
+
+def uses(model: Opened) -> Iterator[Use]:
+    """The commands that can use a model, each with an example of a text that suits it."""
+    for command, arguments, question in _examples(model):
+        if _accepts(question):
+            name, *options = command.split()
+            named = [model.name] if name == "diff" else ["-m", model.name]
+            yield Use(command, " ".join(map(_quoted, ["bertcli", name, *options, *named, *arguments])))
+
+
+def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], Callable[[], object]]]:
+    """Each command, what follows the model in its example, and what raises BertcliError for a model of no use to it."""
+    reads = _accepts(lambda: length_limit(model, None))
+    mask = model.tokenizer.mask_token if reads else "[MASK]"
+    masked, late = f"She poured a cup of hot {mask}.", _accepts(lambda: model.sentence) and model.sentence.late
+    classified = [REVIEW]
+    if _accepts(lambda: rank.plan(model, RankOptions())):
+        classified = [QUESTION, "--text-pair", CONTEXT]
+    elif classify.chosen_head(model, None) == "nsp":
+        classified = [CAT, "--text-pair", DOG]
+    labeled = late or "classifier" in model.heads
+    explained = classified if labeled else [masked] if "mlm" in model.heads else [CAT, "--with", DOG]
+    word = next((word for word in WORDS if reads and len(model.tokenizer.pieces_of(word)) == 1), None)
+    layers = bool(model.config.num_hidden_layers)
+    choices, candidates = ["She ate.", "It rained."], "sports,politics"
+
+    sparse, of_tokens = EncodeSparseOptions(), EncodeOptions(pooling="none")
+    yield "encode", [CAT], lambda: encode.plan(model, EncodeOptions()).limit
+    yield (
+        "encode --sparse",
+        [CAT],
+        lambda: _if(model.sentence.sparse) and encode_sparse.plan(model, sparse).limit,
+    )
+    yield "encode --pooling none", [CAT], lambda: _if(late) and encode.plan(model, of_tokens).limit
+    yield "classify", classified, lambda: classify.plan(model, ClassifyOptions()).limit
+    zero_shot = ClassifyOptions(candidates=candidates)
+    yield f"classify --candidates {candidates}", ["They won."], lambda: classify.plan(model, zero_shot).limit
+    yield (
+        "classify --choices",
+        ["She sat down.", *choices],
+        lambda: classify.plan(model, ClassifyOptions(choices=choices)).limit,
+    )
+    yield "fill-mask", [masked], lambda: fill_mask.plan(model, FillMaskOptions()).limit
+    yield "score", [CAT], lambda: score.plan(model, ScoreOptions()).limit
+    yield "tag", ["Angela Merkel visited Paris."], lambda: tag.plan(model, TagOptions()).limit
+    yield "answer", [QUESTION, "--context", CONTEXT], lambda: answer.plan(model, AnswerOptions()).limit
+    yield "rank", [QUESTION, CONTEXT, CAT], lambda: rank.plan(model, RankOptions()).limit
+    yield "search", ["a hot drink", "--in", "vectors.parquet"], lambda: encode.plan(model, EncodeOptions()).limit
+    yield "similarity", [CAT, DOG], lambda: encode.plan(model, EncodeOptions()).limit
+    yield "params", [], lambda: None
+    yield "trace", [CAT] if reads else [], lambda: None
+    yield "neighbors", [word or ""], lambda: _if(word)
+    yield (
+        "explain",
+        explained,
+        lambda: _if(reads and (labeled or explained[0] == masked or encode.plan(model, EncodeOptions()))),
+    )
+    yield "lens", [masked], lambda: _if(layers and reads and "mlm" in model.heads)
+    yield "heads", [CAT], lambda: _if(layers and reads)
+    yield "diff", ["my-fine-tune", CAT], lambda: _if(reads)
+    yield "tokenize", [CAT], lambda: _if(reads)
+    yield "export", ["model.onnx"], lambda: export.GraphResults.of(model, ExportOptions())
+
+
+def _if(value: object) -> bool:
+    """True; BertcliError where there is no such thing."""
+    if not value:
+        raise BertcliError("The model has no such thing.")
+    return True
+
+
+def _accepts(question: Callable[[], object]) -> bool:
+    """Whether an answer comes without an error."""
+    try:
+        question()
+    except BertcliError:
+        return False
+    return True
+
+
+def _quoted(word: str) -> str:
+    """A word as a shell takes it, in double quotes where these are enough."""
+    if PLAIN.fullmatch(word):
+        return word
+    return f'"{word}"' if QUOTED.fullmatch(word) else shlex.quote(word)
+
+
+# ------------------------------------------------------------------------------------------------ what is here
+
+
+def listed(cache_dir: str | None = None) -> list[dict[str, Any]]:
+    """The bundled models, and those in the Hub's cache: what each is, its size, and what it lacks."""
+    found = [{"model": name, "where": "bundled", **_described(sample(name))} for name in SAMPLES]
+    for name, revision, folder in cached(cache_folder(cache_dir)):
+        lost = missing(folder)
+        named = {"model": name, "where": "cache", **({} if revision == "main" else {"revision": revision})}
+        found.append({**named, **_described(folder), **({"lacks": lost} if lost else {})})
+    return found
+
+
+def _described(folder: Path) -> dict[str, Any]:
+    """What a folder's small files say it is, and how large its files are."""
+    found: dict[str, Any] = {"bytes": sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())}
+    try:
+        place, static = network_place(folder)
+        config = read_optional(place / "config.json")
+        title = "static model" if static else parse_config(config).title
+        kind = ", ".join(_modules(folder)) or ", ".join(map(str, config.get("architectures") or []))
+        return {**found, "runs": True, "family": title.removeprefix("a "), "what": kind}
+    except BertcliError as error:
+        return {**found, "runs": False, "what": str(error)}
+
+
+# ------------------------------------------------------------------------------------------------ for people
+
+
+def table(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What `info` found, in words: a line for each thing that there is."""
+    lines = {
+        "Kind": found.get("kind"),
+        "Family": _joined(
+            found.get("family"), f"type {shown(found['model_type'])}" if found.get("model_type") else None
+        ),
+        "Classes": _joined(*map(str, found.get("architectures") or ())),
+        "Heads": ", ".join(found["heads"]) or "none" if "heads" in found else None,
+        "Network": _sizes(found),
+        "Parameters": f"{found['parameters']:,}" if "parameters" in found else None,
+        "Weights": _weights(found),
+        "Tied": found.get("tied") and "the predictions' matrix is the embeddings'",
+        "Vocabulary": f"{found['vocab_size']:,}" if "vocab_size" in found else None,
+        "Limit": f"{found['limit']:,} tokens of {found['max_tokens']:,} positions" if "limit" in found else None,
+        "Labels": ", ".join(found.get("labels", ())),
+        "Modules": ", ".join(found.get("modules", ())),
+        "Vectors": _vectors(found),
+        "Prompts": ", ".join(f"{name} {shown(text)}" for name, text in found.get("prompts", {}).items() if text),
+        "Prepended": shown(found["prompt"]) if found.get("prompt") else None,
+        "Lower case": "every text, before it is tokenized" if found.get("do_lower_case") else None,
+        "Folder": found["folder"],
+        "Note": " ".join(found.get("notes", ())),
+        "Wrong" if found["runs"] else "Does not run": " ".join(found["problems"]),
+    }
+    return [(name, str(text)) for name, text in lines.items() if text]
+
+
+def _joined(*names: str | None) -> str:
+    return ", ".join(dict.fromkeys(filter(None, names)))
+
+
+def _sizes(found: Mapping[str, Any]) -> str:
+    words = {
+        "num_hidden_layers": "{:,} layers", "hidden_size": "width {:,}", "num_attention_heads": "{:,} attention heads",
+        "intermediate_size": "feed-forward {:,}",
+    }  # fmt: skip
+    sizes = {key: found.get(key) for key in words}
+    return ", ".join(words[key].format(size) for key, size in sizes.items() if type(size) is int)
+
+
+def _weights(found: Mapping[str, Any]) -> str:
+    files = [f"{file['name']} ({_megabytes(file['bytes'])})" for file in found["files"]]
+    shown_files = [*files[:3], f"{len(files) - 3} more"] if len(files) > 4 else files
+    return ", ".join([*shown_files, *found.get("dtypes", ())])
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
+def _vectors(found: Mapping[str, Any]) -> str | None:
+    if "width" not in found:
+        return None
+    pooling = found.get("pooling")
+    made = "one for each token" if pooling is None else f"pooled by {' + '.join(pooling)}, {found['pooling_from']}"
+    return f"{found['width']:,} numbers, {made}" + (", of length 1" if found["normalize"] else "")
+
+
+def listing(models: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """The rows of a table of models: name, where, size, and what each is."""
+    rows: list[tuple[str, ...]] = []
+    for one in models:
+        lost = f" (lacks {', '.join(one['lacks'][:3])})" if "lacks" in one else ""
+        what = _joined(one.get("family"), one["what"])
+        name = f"{one['model']} --revision {one['revision']}" if "revision" in one else one["model"]
+        rows.append((name, one["where"], _megabytes(one["bytes"]), f"{what}{lost}"))
+    return rows

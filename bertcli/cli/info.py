@@ -1,0 +1,69 @@
+"""bertcli info"""
+
+import os
+import sys
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from bertcli.cli.options import ModelOptions, argument, models_here, wrong
+from bertcli.report.terminal import Column, as_json, print_table, visible
+from bertcli.tasks.options import option
+
+LISTED = (Column("Model"), Column("Where"), Column("Size", number=True), Column("What it is"))
+
+
+@dataclass(frozen=True)
+class InfoOptions:
+    """Of which model, and how it is shown."""
+
+    name: str | None = argument(
+        None, "[MODEL]", "A folder, or a name on the Hub, as with -m. (default: all that are here)", models_here
+    )
+    format: Literal["table", "json"] = option("table", "FORMAT", "How it is printed: table (default) or json.")
+
+
+def info(model: ModelOptions, wanted: InfoOptions) -> None:
+    """Show what a model is, and which commands can use it.
+
+    bertcli info
+    bertcli info bert-mini-sentence
+    bertcli info my-folder --format json
+    bertcli info -m sentence-transformers/all-MiniLM-L6-v2
+
+    Network, files, limit of tokens, pooling, prompts and labels are those that
+    a command runs with, and each command that can use the model has an example.
+    Of a model that does not run it says why, and what is known.
+
+    Without a model: the bundled ones, and what lies in the Hub's cache.
+    """
+    if wanted.name is not None:
+        if model.model not in (None, wanted.name, os.environ.get("BERTCLI_MODEL")):
+            raise wrong("MODEL", "give the model once: as an argument, or with -m.")
+        model = replace(model, model=wanted.name)
+    if model.model is None:
+        from bertcli.analysis.info import listed, listing
+
+        models = listed(model.cache_dir)
+        if wanted.format == "json":
+            _print({"models": models})
+        else:
+            print_table(LISTED, listing(models))
+        return
+    from bertcli.checkpoint.hub import find_model
+
+    folder = find_model(**model.wanted(""))
+    from bertcli.analysis.info import info, table
+
+    found = info(folder, model.model)
+    if wanted.format == "json":
+        _print(found)
+        return
+    print_table((Column("Model"), Column(model.model)), table(found))
+    for line in ("", "Commands that can use it:", *(f"  {use['example']}" for use in found["commands"])):
+        if found["commands"]:
+            print(visible(line))
+
+
+def _print(value: dict[str, Any]) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(as_json(value, indent=2) + b"\n")
