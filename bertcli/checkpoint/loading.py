@@ -232,8 +232,9 @@ def _heads_in(stored: Mapping[str, StoredTensor], config: Config, model_family: 
     named = set(named_heads(config, model_family))
     begins = {head: begin for head in model_family.head_names if (begin := model_family.begins(head))}
     heads = [head for head, begin in begins.items() if any(name.startswith(begin) for name in names)]
-    if config.tie_word_embeddings and "mlm" in named and not model_family.places("mlm.bias"):
-        heads.append("mlm")  # it is no more than the embeddings
+    for head in {"mlm", "lm"} & named - {*heads}:
+        if config.tie_word_embeddings and not model_family.places(f"{head}.bias"):
+            heads.append(head)  # it is no more than the embeddings
     if "pooler" in begins and "pooler" not in heads:
         reading = model_family.network.pooled.intersection(heads)
         # Without the pooler that its own architecture has, a file is damaged; without one, such a head cannot be run.

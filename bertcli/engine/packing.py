@@ -57,9 +57,9 @@ class SameLength(NamedTuple):
         else:
             yield from self.cut(1)
 
-    def near(self, window: int) -> "Iterator[SameLength]":
-        """The same group; queries further than `window` behind the last key of the only sentence are without keys."""
-        last = self.queries.start + self.key_length + window
+    def near(self, behind: int) -> "Iterator[SameLength]":
+        """The same group; queries that see less far back than the last key of the only sentence are without keys."""
+        last = self.queries.start + self.key_length + behind
         if self.sentences > 1 or self.queries.stop <= last:
             yield self
         else:
@@ -141,25 +141,28 @@ class Packed:
             return 1 << 30
         return int((self.positions[self.offsets[1:] - 1] - self.positions[self.first]).max(initial=0))
 
-    def blocks(self, heads: int, window: int | None = None, queries: Integers | None = None) -> list[AttentionBlock]:
+    def blocks(
+        self, heads: int, behind: int | None = None, ahead: int | None = None, queries: Integers | None = None
+    ) -> list[AttentionBlock]:
         """The attention of a batch in blocks whose scores fit the cache; whole groups when a watcher is set.
 
-        With `window` a query needs only keys whose position differs by at most that: a block has all those that its
-        queries need, and few others, which the caller leaves out. `queries` are the positions of all queries, if these
-        are only some of the rows. The batch must then be `aligned`.
+        A query needs only keys that stand at most `behind` before it and `ahead` after it (None: any): a block has all
+        those that its queries need, and few others, which the caller leaves out. `queries` are the positions of all
+        queries, if these are only some of the rows. The batch must then be `aligned`.
         """
         if watched():
             return [AttentionBlock(group, slice(None), heads, number) for number, group in enumerate(self.groups)]
         scores = sum(group.score_count for group in self.groups) * heads
         limit = min(MOST_SCORES, max(LEAST_SCORES, scores // thread_count()))
         blocks: list[AttentionBlock] = []
-        groups = self.groups if window is None else [part for group in self.groups for part in group.near(window)]
+        groups = self.groups if behind is None else [part for group in self.groups for part in group.near(behind)]
         for number, group in enumerate(groups):
-            if window is None or group.key_length <= LOCAL_QUERIES + 2 * window:
+            seen = LOCAL_QUERIES + (LOCAL_QUERIES if behind is None else behind) + (ahead or 0)  # by a block at least
+            if group.key_length <= seen or (behind is None and ahead is None):
                 blocks += _blocks(group, number, heads, limit)
             else:
                 positions = group.positions(self.positions if queries is None else queries, self.positions)
-                blocks += _local_blocks(group, number, heads, window, *positions)
+                blocks += _local_blocks(group, number, heads, behind, ahead, *positions)
         return blocks
 
     def micro_batches(self) -> "list[MicroBatch]":
@@ -259,14 +262,23 @@ def _blocks(group: SameLength, number: int, heads: int, limit: int) -> Iterator[
 
 
 def _local_blocks(
-    group: SameLength, number: int, heads: int, window: int, queries: Integers, keys: Integers
+    group: SameLength,
+    number: int,
+    heads: int,
+    behind: int | None,
+    ahead: int | None,
+    queries: Integers,
+    keys: Integers,
 ) -> Iterator[AttentionBlock]:
-    """All heads of some queries of a sentence, with the keys near them, given the positions of both."""
+    """Some queries of a sentence, with the keys that they see, given the positions of both: all heads, if they fit."""
     for part in group.cut(1):
         for rows in _slices(len(queries), LOCAL_QUERIES):
-            first, last = np.searchsorted(keys, (queries[rows][0] - window, queries[rows][-1] + window + 1)).tolist()
-            near = slice(first, last)
-            yield AttentionBlock(part.narrowed(rows, near), slice(0, heads), heads, number, rows, near)
+            first = 0 if behind is None else np.searchsorted(keys, queries[rows][0] - behind)
+            last = len(keys) if ahead is None else np.searchsorted(keys, queries[rows][-1] + ahead, "right")
+            near = slice(int(first), int(last))
+            scores = (rows.stop - rows.start) * (near.stop - near.start)
+            for some in _slices(heads, max(1, MOST_SCORES // max(1, scores))):
+                yield AttentionBlock(part.narrowed(rows, near), some, heads, number, rows, near)
 
 
 def _slices(count: int, step: int) -> list[slice]:

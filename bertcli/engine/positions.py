@@ -47,55 +47,45 @@ def bucket(distance: Integers) -> Integers:
     return np.where(distance < 0, BUCKETS, 0) + within
 
 
-def within(scores: Array, queries: Integers, keys: Integers, window: int) -> Array:
-    """Scores [batch, head, query, key], -∞ where a query and a key stand more than `window` apart, in place."""
-    far = np.abs(keys[:, None] - queries) > window  # keys first, as scores lie in memory
-    if far.any():
-        np.add(scores, np.where(far, np.float32(-np.inf), np.float32(0)).T, out=scores)
+def within(scores: Array, queries: Integers, keys: Integers, behind: int | None, ahead: int | None) -> Array:
+    """Scores [batch, head, query, key], in place -∞ where a key stands too far behind or ahead of a query."""
+    distance = queries - keys[:, None]  # keys first, as scores lie in memory
+    unseen = np.zeros(distance.shape, bool) if behind is None else distance > behind
+    if ahead is not None:
+        unseen |= distance < -ahead
+    if unseen.any():
+        np.add(scores, np.where(unseen, np.float32(-np.inf), np.float32(0)).T, out=scores)
     return scores
 
 
 Rates = tuple[float, ...]  # of every pair of a head, how fast it turns
 
 
-def angles(positions: Integers, rates: Rates, own: tuple[tuple[slice, Rates], ...] = ()) -> tuple[Array, Array]:
+def angles(
+    positions: Integers, rates: Rates, own: tuple[tuple[slice, Rates], ...] = (), scaling: float = 1
+) -> tuple[Array, Array]:
     """Cosine and sine [size / 2, token] of p r_j for every position p and the rate r_j of every pair of a head.
 
-    `own` are the rates of some tokens that turn at others.
+    `own` are the rates of some tokens that turn at others; all are multiplied by `scaling`.
     """
     if own:
         turned = np.empty((2, len(rates), len(positions)), np.float32)
-        turned[0], turned[1] = angles(positions, rates)
+        turned[0], turned[1] = angles(positions, rates, scaling=scaling)
         for tokens, rates_of_tokens in own:
-            turned[0, :, tokens], turned[1, :, tokens] = angles(positions[tokens], rates_of_tokens)
+            turned[:, :, tokens] = angles(positions[tokens], rates_of_tokens, scaling=scaling)
         return turned[0], turned[1]
     longest = int(positions.max(initial=0)) + 1
-    cosines, sines = _turns(rates, 1 << (longest - 1).bit_length())
+    cosines, sines = _turns(rates, 1 << (longest - 1).bit_length(), scaling)
     if len(positions) and _is_run(positions):
         rows = slice(int(positions[0]), longest)
         return cosines[:, rows], sines[:, rows]
     return cosines[:, positions], sines[:, positions]
 
 
-def rotary_rates(size: int, theta: float, factor: float = 1.0) -> Rates:
-    """θ^(-2j/D) / factor for every pair j of a head of this size, in float32, as weights are trained."""
-    rates = 1 / (theta ** (np.arange(0, size, 2) / size)).astype(np.float32)
-    return tuple((rates / np.float32(factor)).tolist())
-
-
-def dynamic_rates(size: int, theta: float, factor: float, tokens: int, trained: int) -> Rates:
-    """The rates of a text of so many tokens, at a θ that grows where it is longer than the model was trained on.
-
-    "Dynamic NTK": θ (f n / trained - f + 1)^(D / (D - 2)), in float32.
-    """
-    longer = np.float32(factor * max(tokens, trained) / trained) - np.float32(factor - 1)
-    return rotary_rates(size, float(np.float32(theta) * longer ** np.float32(size / max(1, size - 2))))
-
-
 @lru_cache(maxsize=8)
-def _turns(rates: Rates, longest: int) -> tuple[Array, Array]:
+def _turns(rates: Rates, longest: int, scaling: float) -> tuple[Array, Array]:
     turns = np.array(rates, dtype=np.float32)[:, None] * np.arange(longest, dtype=np.float32)
-    return np.cos(turns), np.sin(turns)
+    return np.cos(turns) * np.float32(scaling), np.sin(turns) * np.float32(scaling)
 
 
 def by_bucket(values: Array, queries: Integers, keys: Integers, buckets: int, farthest: int, *, of_keys: bool) -> Array:

@@ -5,13 +5,12 @@ of the family's code. A field says which values it may have, and a size of which
 are not read; older files lack most of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from bertcli.engine.kernels import ACTIVATIONS
-from bertcli.engine.positions import rotary_rates
 from bertcli.errors import BertcliError, shown
 
 MOST_LAYERS = 1000
@@ -92,10 +91,7 @@ class Config:
 
     def __post_init__(self) -> None:
         axes = {item.metadata.get("axis"): self.key(item.name) for item in fields(self)}
-        for item in fields(self):
-            kind = next((kind for kind in KINDS if item.type in (kind, kind | None)), None)
-            if kind and getattr(self, item.name) is not None:
-                _check(self.key(item.name), getattr(self, item.name), kind, item.metadata, self.title)
+        check_fields(self, self.title, self.key)
         if self.sizes["H"] % self.sizes["A"]:
             size, number = self.sizes["H"], self.sizes["A"]
             divisors = [n for n in range(1, size + 1) if size % n == 0]
@@ -208,140 +204,6 @@ class Config:
             raise BertcliError(f"{', '.join(missing)} {verb} missing: this is not the config.json of {cls.title}.")
 
 
-class RotaryConfig(Config):
-    """What families with rotary positions share. Their files may call positions "absolute" or "rope"; they are neither.
-
-    θ (rope_theta, or `thetas`) gives how fast the pairs of a head turn; factor, by how much slower.
-    """
-
-    max_position_embeddings: int = count(8192, "P")
-
-    absolute: ClassVar[bool] = False
-    rope_types: ClassVar[tuple[str, ...]] = ("default",)  # those that run
-    windows: ClassVar[Any] = None
-    score_terms: ClassVar[Any] = 1
-    rope_factor: ClassVar[Any] = 1.0
-    stretched: ClassVar[Any] = None  # of a text of so many tokens, the rates, where they depend on it
-
-    def check(self) -> None:
-        if self.sizes["D"] % 2:
-            raise BertcliError(f"A head has {self.sizes['D']} numbers; rotary positions need an even number.")
-        if self.num_attention_heads % self.key_heads:
-            raise BertcliError(
-                f"num_attention_heads {self.num_attention_heads} is not a multiple of num_key_value_heads "
-                f"{self.key_heads}."
-            )
-
-    @cached_property
-    def sizes(self) -> dict[str, int]:
-        sizes = super().sizes
-        sizes["D"] = getattr(self, "head_dim", None) or sizes["D"]
-        return sizes | {"Q": sizes["A"] * sizes["D"], "M": self.key_heads * sizes["D"]}
-
-    @property
-    def key_heads(self) -> int:
-        """Heads of keys and values; query heads share them evenly."""
-        return getattr(self, "num_key_value_heads", None) or self.num_attention_heads
-
-    @property
-    def thetas(self) -> tuple[float, ...]:
-        """Of every layer, θ."""
-        raise NotImplementedError
-
-    @cached_property
-    def rates(self) -> tuple[tuple[float, ...], ...]:
-        """Of every layer, how fast each pair of a head turns."""
-        return tuple(rotary_rates(self.sizes["D"], theta, self.rope_factor) for theta in self.thetas)
-
-    @classmethod
-    def rope(cls, data: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-        """The object at these keys, one inside the other; BertcliError unless it is of a rope_type that runs."""
-        rope: Any = data
-        for number, key in enumerate(keys, 1):
-            rope = rope.get(key) or {}
-            if not isinstance(rope, dict):
-                raise BertcliError(f"{'.'.join(keys[:number])} is {shown(rope)}, which is not an object.")
-        name, kind = ".".join(keys), rope.get("rope_type", rope.get("type", "default"))
-        if kind not in cls.rope_types:
-            running = " or ".join(map(shown, cls.rope_types))
-            raise BertcliError(f"{name} has rope_type {shown(kind)}; bertcli runs {cls.title} with {running} only.")
-        if (rope.get("partial_rotary_factor") or 1) != 1:
-            raise BertcliError(f"{name} has a partial_rotary_factor; bertcli runs {cls.title} without one.")
-        return dict(rope)
-
-
-class OneRopeConfig(RotaryConfig):
-    """What families have in common whose layers all turn alike."""
-
-    rope_theta: float = theta(10000.0)
-
-    @property
-    def thetas(self) -> tuple[float, ...]:
-        return (self.rope_theta,) * self.num_hidden_layers
-
-    @classmethod
-    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With what rope_parameters, or rope_scaling in older files, says."""
-        rope = {**cls.rope(data, "rope_scaling"), **cls.rope(data, "rope_parameters")}
-        stated = {key: rope[key] for key in ("rope_theta", "factor") if rope.get(key) is not None}
-        return {**data, **stated, "rope_type": rope.get("rope_type", rope.get("type"))}
-
-
-GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope_parameters
-
-
-class LocalConfig(RotaryConfig):
-    """What families have in common of whose layers some see only tokens near by, and turn at another rate."""
-
-    layer_types: tuple[str, ...] = ()
-
-    names: ClassVar[Mapping[str, str]] = {"hidden_activation": "hidden_act"}
-    theta_keys: ClassVar[Mapping[str, str]]  # of each type of layer, the older key of its θ
-
-    @classmethod
-    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With newer files' layer_types and rope_parameters, which override the older keys."""
-        values = {**data, "layer_types": texts(data, "layer_types")}
-        values |= {name: data.get(key) for key, name in cls.names.items()}
-        cls.rope(data, "rope_scaling")
-        for kind, key in cls.theta_keys.items():
-            rope = cls.rope(data, "rope_parameters", kind)
-            if rope.get("rope_theta") is not None:
-                values[key] = rope["rope_theta"]
-        return values
-
-    def check(self) -> None:
-        super().check()
-        if self.layer_types and len(self.layer_types) != self.num_hidden_layers:
-            raise BertcliError(f"layer_types names {len(self.layer_types)} of {self.num_hidden_layers} layers.")
-        for kind in self.layer_types:
-            if kind not in (GLOBAL, LOCAL):
-                raise BertcliError(f"layer_types has {shown(kind)}; known are '{GLOBAL}' and '{LOCAL}'.")
-
-    def is_local(self, layer: int) -> bool:
-        """Whether a layer sees only tokens near by where layer_types does not say."""
-        raise NotImplementedError
-
-    @property
-    def radius(self) -> int:
-        """How far apart tokens may be in local layers."""
-        raise NotImplementedError
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Of every layer, whether its attention is global or local."""
-        return self.layer_types or tuple(LOCAL if self.is_local(n) else GLOBAL for n in range(self.num_hidden_layers))
-
-    @property
-    def windows(self) -> tuple[int | None, ...]:
-        """Of every layer, how far it sees."""
-        return tuple(self.radius if kind == LOCAL else None for kind in self.kinds)
-
-    @property
-    def thetas(self) -> tuple[float, ...]:
-        return tuple(getattr(self, self.theta_keys[kind]) for kind in self.kinds)
-
-
 def renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """config.json's keys, older ones under their newer `names`."""
     return {names.get(key, key): value for key, value in data.items() if value is not None}
@@ -362,6 +224,20 @@ KINDS: dict[type, tuple[type | tuple[type, ...], str]] = {
     str: (str, "a text"),
     bool: (bool, "true or false"),
 }
+
+
+def check_fields(record: Any, title: str, key: Callable[[str], str] = str) -> None:
+    """Raise BertcliError for a field of a dataclass that has no value of its kind, or one that it does not allow.
+
+    `key` gives what config.json calls a field.
+    """
+    for item in fields(record):
+        kind, value = (
+            next((kind for kind in KINDS if item.type in (kind, kind | None)), None),
+            getattr(record, item.name),
+        )
+        if kind and value is not None:
+            _check(key(item.name), value, kind, item.metadata, title)
 
 
 def _check(key: str, value: Any, kind: type, allowed: Mapping[str, Any], title: str) -> None:

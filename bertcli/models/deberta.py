@@ -19,7 +19,7 @@ from bertcli.network.encoder import LayerNorm, Linear, aligned
 from bertcli.network.heads import MaskedLM, Network, TokenClassifier
 from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import add, add_by_key, add_by_query, bucket_scores, convolve, embed, gather, scores
-from bertcli.network.rotary import NewNorm
+from bertcli.network.prenorm import NewNorm
 
 
 class Embeddings(Module):

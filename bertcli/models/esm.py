@@ -11,15 +11,17 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
 from bertcli.models.bert import ATTENTION, LAYER, POOLER
-from bertcli.models.config import OneRopeConfig, choice, count, eps, renamed
+from bertcli.models.config import choice, count, eps, renamed
 from bertcli.models.registry import Family
 from bertcli.models.roberta import FINE_TUNED, LM_HEAD, MaskedLM
-from bertcli.network import rotary
+from bertcli.models.rope import RotaryConfig
+from bertcli.network import prenorm
 from bertcli.network.encoder import FeedForward
 from bertcli.network.heads import FirstTokenClassifier, Pooler, TokenClassifier
 from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import drop_masks, embed
-from bertcli.network.rotary import Attention, NewNorm, NormedNetwork
+from bertcli.network.prenorm import NewNorm, NormedNetwork
+from bertcli.network.rotary import Attention
 
 MASKED = 0.15 * 0.8  # the share of tokens that were masked in training
 
@@ -37,7 +39,7 @@ class Embeddings(Module):
         return drop_masks(x, batch.ids, batch.first, mask=self.mask, trained=MASKED) if self.dropout else x
 
 
-class EncoderLayer(rotary.EncoderLayer):
+class EncoderLayer(prenorm.EncoderLayer):
     """X = X + Attention(LayerNorm(X)), then X = X + FeedForward(LayerNorm(X))"""
 
     attention_norm: NewNorm = part(features="H")
@@ -46,7 +48,7 @@ class EncoderLayer(rotary.EncoderLayer):
     feed_forward: FeedForward = part()
 
 
-class Encoder(rotary.Encoder):
+class Encoder(prenorm.Encoder):
     """L encoder layers, one after the other, then a norm"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
@@ -64,7 +66,7 @@ class Esm(NormedNetwork):
     token_classifier: TokenClassifier | None = part()
 
 
-class EsmConfig(OneRopeConfig):
+class EsmConfig(RotaryConfig):
     """An ESM configuration with config.json's own keys."""
 
     vocab_size: int = count(33, "V", needed=True)
@@ -80,6 +82,7 @@ class EsmConfig(OneRopeConfig):
     model_type: str = "esm"
 
     title: ClassVar[str] = "ESM-2"
+    rope_types: ClassVar = {"default": ()}
 
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -5,17 +5,19 @@ feed-forward layers, no biases, and in the larger models fewer heads of keys tha
 from typing import Any, ClassVar
 
 from bertcli.engine.seam import Array
-from bertcli.models.config import OneRopeConfig, activation, choice, count, eps, theta
+from bertcli.models.config import activation, choice, count, eps
 from bertcli.models.registry import Family, layer_names
+from bertcli.models.rope import RotaryConfig
 from bertcli.models.static import Embeddings
-from bertcli.network import heads, rotary
+from bertcli.network import heads, prenorm
 from bertcli.network.heads import TokenClassifier
 from bertcli.network.module import Module, fixed, parameter, part, parts, setting
 from bertcli.network.ops import linear
-from bertcli.network.rotary import Attention, Gated, NormedNetwork, RMSNorm
+from bertcli.network.prenorm import NormedNetwork, RMSNorm
+from bertcli.network.rotary import Attention, Gated
 
 
-class EncoderLayer(rotary.EncoderLayer):
+class EncoderLayer(prenorm.EncoderLayer):
     """X = X + Attention(RMSNorm(X)), then X = X + FeedForward(RMSNorm(X))"""
 
     attention_norm: RMSNorm = part(features="H")
@@ -24,7 +26,7 @@ class EncoderLayer(rotary.EncoderLayer):
     feed_forward: Gated = part(bias=False)
 
 
-class Encoder(rotary.Encoder):
+class Encoder(prenorm.Encoder):
     """L encoder layers, one after the other, then a norm"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
@@ -58,7 +60,7 @@ class EuroBert(NormedNetwork):
     token_classifier: TokenClassifier | None = part()
 
 
-class EuroBertConfig(OneRopeConfig):
+class EuroBertConfig(RotaryConfig):
     """A EuroBERT configuration with config.json's own keys; the defaults are those of EuroBERT-210m."""
 
     vocab_size: int = count(128256, "V", needed=True)
@@ -66,7 +68,6 @@ class EuroBertConfig(OneRopeConfig):
     head_dim: int | None = count(None)
     hidden_act: str = activation("silu")
     rms_norm_eps: float = eps(1e-5)
-    rope_theta: float = theta(10000.0)
     attention_bias: bool = choice(False)
     mlp_bias: bool = choice(False)
     classifier_pooling: str = choice("late", "mean", "bos")

@@ -1,21 +1,20 @@
-"""Gemma 3 as an encoder (EmbeddingGemma; Vera et al. 2025): EuroBERT's layers, with norms after them, too, and before
-the rotation. Most layers see only tokens near by. Norms multiply by 1 + w.
+"""Gemma 3 (EmbeddingGemma, Vera et al. 2025; or causal, as it was trained first): EuroBERT's layers, with norms after
+them, too, and before the rotation. Most layers see only tokens near by. Norms multiply by 1 + w.
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers
 from bertcli.models import eurobert, static
-from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, number, theta
+from bertcli.models.config import activation, choice, count, eps, number
 from bertcli.models.registry import Family, layer_names
-from bertcli.network import rotary
-from bertcli.network.encoder import Linear
-from bertcli.network.heads import LinearPrediction
-from bertcli.network.module import fixed, part, parts, setting
+from bertcli.models.rope import GLOBAL, LOCAL, LocalConfig
+from bertcli.network import prenorm
+from bertcli.network.module import part, parts, setting
 from bertcli.network.ops import add, rms_norm, scale
-from bertcli.network.rotary import Gated, NormedNetwork
+from bertcli.network.prenorm import LastTokenClassifier, NormedNetwork
+from bertcli.network.rotary import Gated
 
 
 class Embeddings(static.Embeddings):
@@ -28,7 +27,7 @@ class Embeddings(static.Embeddings):
         return scale(super().forward(batch), factor=self.factor)
 
 
-class RMSNorm(rotary.RMSNorm):
+class RMSNorm(prenorm.RMSNorm):
     """y = x / sqrt(mean of squares + eps) · (1 + weight), over the hidden axis or that of every head"""
 
     def forward(self, x: Array, heads: int = 1) -> Array:
@@ -36,20 +35,14 @@ class RMSNorm(rotary.RMSNorm):
         return rms_norm(x, self.weight, eps=self.eps, offset=1, heads=heads)
 
 
-class SelfAttention(rotary.Attention):
-    """With a norm of every head of queries and of keys before the rotation"""
+class SelfAttention(prenorm.NormedAttention):
+    """With norms that multiply by 1 + weight"""
 
     query_norm: RMSNorm = part(features="D")
     key_norm: RMSNorm = part(features="D")
 
-    def queries(self, x: Array) -> Array:
-        return self.query_norm(super().queries(x), heads=self.heads)
 
-    def keys(self, x: Array) -> Array:
-        return self.key_norm(super().keys(x), heads=self.key_heads)
-
-
-class EncoderLayer(rotary.EncoderLayer):
+class EncoderLayer(prenorm.EncoderLayer):
     """X = X + RMSNorm(Attention(RMSNorm(X))), then X = X + RMSNorm(FeedForward(RMSNorm(X)))"""
 
     attention_norm: RMSNorm = part(features="H")
@@ -67,18 +60,11 @@ class EncoderLayer(rotary.EncoderLayer):
         return add(x, self.feed_forward_output_norm(self.feed_forward(self.feed_forward_norm(x))))
 
 
-class Encoder(rotary.Encoder):
+class Encoder(prenorm.Encoder):
     """L encoder layers, one after the other, then a norm"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
     norm: RMSNorm = part(features="H")
-
-
-class Classifier(LinearPrediction):
-    """X[last] W_cᵀ: one logit per label from the last hidden state [batch, label]"""
-
-    output: Linear = part(outputs="C", inputs="H", bias=False)
-    pooling: str = fixed("last")
 
 
 class Gemma(NormedNetwork):
@@ -86,7 +72,7 @@ class Gemma(NormedNetwork):
 
     embeddings: Embeddings = part()
     encoder: Encoder = part()
-    classifier: Classifier | None = part()
+    classifier: LastTokenClassifier | None = part()
 
 
 class GemmaConfig(LocalConfig):
@@ -101,19 +87,15 @@ class GemmaConfig(LocalConfig):
     sliding_window: int = count(4096)
     sliding_window_pattern: int = count(6)
     query_pre_attn_scalar: float = number(256, 1e-6, 1e6)
-    rope_theta: float = theta(1000000.0)
-    rope_local_base_freq: float = theta(10000.0)
-    use_bidirectional_attention: bool = choice(True)
+    use_bidirectional_attention: bool = False
+    is_causal: bool = choice(True)  # false would change the windows, too
     attention_bias: bool = choice(False)
     attn_logit_softcapping: float | None = choice(None)
     model_type: str = "gemma3_text"
 
     title: ClassVar[str] = "Gemma 3"
-    theta_keys: ClassVar = {GLOBAL: "rope_theta", LOCAL: "rope_local_base_freq"}
-
-    @classmethod
-    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        return super().prepared({**data, "use_bidirectional_attention": bool(data.get("use_bidirectional_attention"))})
+    theta_keys: ClassVar = {GLOBAL: ("rope_theta", 1000000.0), LOCAL: ("rope_local_base_freq", 10000.0)}
+    scaled: ClassVar = (GLOBAL,)
 
     @property
     def embedding_factor(self) -> float:
@@ -129,8 +111,12 @@ class GemmaConfig(LocalConfig):
         return (layer + 1) % self.sliding_window_pattern != 0
 
     @property
+    def causal(self) -> bool:
+        return not self.use_bidirectional_attention
+
+    @property
     def radius(self) -> int:
-        return self.sliding_window // 2
+        return self.sliding_window - 1 if self.causal else self.sliding_window // 2
 
 
 LAYER = (
@@ -157,7 +143,7 @@ FAMILY = Family(
     variants={
         "embeddinggemma-300m": GemmaConfig(
             vocab_size=262144, hidden_size=768, num_hidden_layers=24, num_attention_heads=3, num_key_value_heads=1,
-            intermediate_size=1152, max_position_embeddings=2048, sliding_window=512,
+            intermediate_size=1152, max_position_embeddings=2048, sliding_window=512, use_bidirectional_attention=True,
         ),
     },
 )  # fmt: skip
@@ -166,16 +152,10 @@ Embeddings
   Embeddings.token embed                         | token embedding   | Token embeddings | E_tok
   Embeddings.token scale                         | scale             | Embedding output
 1 Multi-head attention
-  SelfAttention.query_norm rms_norm              | RMS normalization | Query norm
-  SelfAttention.key_norm rms_norm                | RMS normalization | Key norm
-  SelfAttention.query_norm rotate                | rotary positions  | Rotated query
-  SelfAttention.key_norm rotate                  | rotary positions  | Rotated key
   EncoderLayer.attention_output_norm rms_norm    | RMS normalization | Output norm
 2 Add
   EncoderLayer.attention_output_norm add         | residual          | Sub-layer sum
 4 Add
   EncoderLayer.feed_forward_output_norm rms_norm | RMS normalization | Output norm
   EncoderLayer.feed_forward_output_norm add      | residual          | Encoder layer output
-Classifier
-  Classifier.output linear                       | linear            | Label logits | W_c
 """

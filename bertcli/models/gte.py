@@ -2,11 +2,13 @@
 
 from typing import Any, ClassVar
 
+from bertcli.engine.rope import Rope
 from bertcli.models.bert import EMBEDDINGS, POOLER
-from bertcli.models.config import OneRopeConfig, choice, count, number, theta
+from bertcli.models.config import choice, count
 from bertcli.models.nomic_bert import Encoder, NomicBert
 from bertcli.models.registry import Family, layer_names
 from bertcli.models.roberta import LM_HEAD, MaskedLM
+from bertcli.models.rope import GLOBAL, TYPES, RotaryConfig
 from bertcli.network.module import part
 
 
@@ -17,32 +19,20 @@ class Gte(NomicBert):
     mlm: MaskedLM | None = part(features="H")
 
 
-class GteConfig(OneRopeConfig):
+class GteConfig(RotaryConfig):
     """A GTE configuration with config.json's own keys; the defaults are those of gte-multilingual-base."""
 
     vocab_size: int = count(250048, "V", needed=True)
     layer_norm_type: str = choice("layer_norm")
     type_vocab_size: int = count(1, "T", least=0)
-    rope_theta: float = theta(160000.0)
-    rope_type: str = choice("default", "linear", "ntk")
-    factor: float = number(1.0, 1, 1e6)
     logn_attention_scale: bool = choice(False)
     logn_attention_clip1: bool = choice(False)
     pad_token_id: int = 1
     model_type: str = "gte"
 
     title: ClassVar[str] = "GTE"
-    rope_types: ClassVar[tuple[str, ...]] = ("default", "linear", "ntk")
-
-    @property
-    def thetas(self) -> tuple[float, ...]:
-        """Of every layer, θ, which "ntk" makes larger."""
-        return (self.rope_theta * (self.factor if self.rope_type == "ntk" else 1),) * self.num_hidden_layers
-
-    @property
-    def rope_factor(self) -> float:
-        factors = {"linear": self.factor, "ntk": float(self.factor ** (2 / self.sizes["D"]))}
-        return factors.get(self.rope_type, 1.0)
+    rope_types: ClassVar = {**TYPES, "ntk": ("factor",)}  # GTE's own: θ is larger, and the rates are lower
+    theta_keys: ClassVar = {GLOBAL: ("rope_theta", 160000.0)}
 
     @property
     def has_segments(self) -> bool:
@@ -61,7 +51,12 @@ feed_forward.intermediate   mlp.gate_proj              mlp.up_gate_proj[1/2]
 feed_forward.output         mlp.down_proj              mlp.down_proj
 feed_forward_norm           post_mlp_layernorm         mlp_ln
 """
-ENGLISH: dict[str, Any] = {"vocab_size": 30528, "rope_type": "ntk", "factor": 2.0}
+
+
+def _ntk(rope_theta: float, factor: float) -> dict[str, Any]:
+    return {"rope_parameters": {GLOBAL: Rope(rope_theta=rope_theta, rope_type="ntk", factor=factor)}}
+
+
 FAMILY = Family(
     types={"gte": "Gte", "new": "New"},
     config=GteConfig,
@@ -77,8 +72,8 @@ FAMILY = Family(
     ),
     base_pooler=False,
     variants={
-        "gte-multilingual-base": GteConfig(rope_theta=20000.0, rope_type="ntk", factor=8.0),
-        "gte-base-en": GteConfig.sized(12, 768, type_vocab_size=0, rope_theta=500000.0, **ENGLISH),
-        "gte-large-en": GteConfig.sized(24, 1024, type_vocab_size=2, **ENGLISH),
+        "gte-multilingual-base": GteConfig(**_ntk(20000.0, 8.0)),
+        "gte-base-en": GteConfig.sized(12, 768, vocab_size=30528, type_vocab_size=0, **_ntk(500000.0, 2.0)),
+        "gte-large-en": GteConfig.sized(24, 1024, vocab_size=30528, type_vocab_size=2, **_ntk(160000.0, 2.0)),
     },
 )

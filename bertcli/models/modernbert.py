@@ -8,13 +8,15 @@ from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
-from bertcli.models.config import GLOBAL, LOCAL, LocalConfig, activation, choice, count, eps, theta
+from bertcli.models.config import activation, choice, count, eps
 from bertcli.models.registry import Family
-from bertcli.network import rotary
+from bertcli.models.rope import GLOBAL, LOCAL, LocalConfig
+from bertcli.network import prenorm
 from bertcli.network.encoder import Linear
 from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import embed, linear
-from bertcli.network.rotary import Attention, Gated, NewNorm, NormedNetwork
+from bertcli.network.prenorm import NewNorm, NormedNetwork
+from bertcli.network.rotary import Attention, Gated
 
 
 class Embeddings(Module):
@@ -28,7 +30,7 @@ class Embeddings(Module):
         return self.norm(embed(self.token, batch.ids))
 
 
-class EncoderLayer(rotary.EncoderLayer):
+class EncoderLayer(prenorm.EncoderLayer):
     """X = X + Attention(LayerNorm(X)), then X = X + FeedForward(LayerNorm(X)); the first layer has no first norm"""
 
     attention_norm: NewNorm | None = part(when="attention_norms", features="H", bias=False)
@@ -37,7 +39,7 @@ class EncoderLayer(rotary.EncoderLayer):
     feed_forward: Gated = part(bias=False)
 
 
-class Encoder(rotary.Encoder):
+class Encoder(prenorm.Encoder):
     """L encoder layers, one after the other, then a norm"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
@@ -104,8 +106,6 @@ class ModernBertConfig(LocalConfig):
     layer_norm_eps: float = eps(1e-5)
     local_attention: int = count(128)
     global_attn_every_n_layers: int = count(3)
-    global_rope_theta: float = theta(160000.0)
-    local_rope_theta: float = theta(10000.0)
     classifier_pooling: str = choice("cls", "mean")
     classifier_activation: str = activation()
     norm_bias: bool = choice(False)
@@ -118,15 +118,13 @@ class ModernBertConfig(LocalConfig):
 
     title: ClassVar[str] = "ModernBERT"
     names: ClassVar[Mapping[str, str]] = {**LocalConfig.names, "norm_eps": "layer_norm_eps"}
-    theta_keys: ClassVar = {GLOBAL: "global_rope_theta", LOCAL: "local_rope_theta"}
+    theta_keys: ClassVar = {GLOBAL: ("global_rope_theta", 160000.0), LOCAL: ("local_rope_theta", 10000.0)}
 
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        values = {**super().prepared(data)}
-        # null: that of global layers, not the default
-        if "local_rope_theta" in values and values["local_rope_theta"] is None:
-            values["local_rope_theta"] = values.get("global_rope_theta", cls.global_rope_theta)
-        return values
+        key, default = cls.theta_keys[GLOBAL]
+        same = {"local_rope_theta": data.get(key, default)}  # of local layers, where it is null
+        return super().prepared({**data, **(same if data.get("local_rope_theta", 0) is None else {})})
 
     def is_local(self, layer: int) -> bool:
         return layer % self.global_attn_every_n_layers != 0

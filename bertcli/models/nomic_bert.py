@@ -2,16 +2,15 @@
 layers have no biases.
 """
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.positions import Rates, dynamic_rates
 from bertcli.engine.seam import Array, Integers
 from bertcli.models.bert import EMBEDDINGS, MLM, POOLER
-from bertcli.models.config import OneRopeConfig, activation, choice, count, number, renamed, theta
+from bertcli.models.config import activation, choice, count, renamed
 from bertcli.models.registry import Family, layer_names
+from bertcli.models.rope import GLOBAL, RotaryConfig
 from bertcli.network import encoder, rotary
 from bertcli.network.encoder import LayerNorm
 from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
@@ -64,16 +63,13 @@ class NomicBert(Network):
 TRAINED = 2048  # tokens; on longer texts implementations disagree
 
 
-class NomicBertConfig(OneRopeConfig):
+class NomicBertConfig(RotaryConfig):
     """A NomicBERT configuration with config.json's own keys; the defaults are those of nomic-embed-text."""
 
     vocab_size: int = count(30528, "V", needed=True)
     hidden_act: str = activation("silu")
     max_position_embeddings: int = count(2048, "P")
     type_vocab_size: int = count(2, "T", least=0)
-    rope_theta: float = theta(1000.0)
-    rope_type: str = choice("default", "dynamic")
-    factor: float = number(1.0, 1, 1e6)
     head_dim: int | None = count(None)
     rotary_emb_fraction: float = choice(1.0)
     rotary_emb_interleaved: bool = choice(False)
@@ -93,7 +89,7 @@ class NomicBertConfig(OneRopeConfig):
         "layer_norm_epsilon": "layer_norm_eps", "rotary_emb_base": "rope_theta",
     }  # fmt: skip
     title: ClassVar[str] = "NomicBERT"
-    rope_types: ClassVar[tuple[str, ...]] = ("default", "dynamic")
+    theta_keys: ClassVar = {GLOBAL: ("rope_theta", 1000.0)}
 
     @classmethod
     def key(cls, name: str) -> str:
@@ -109,18 +105,7 @@ class NomicBertConfig(OneRopeConfig):
 
     @property
     def max_tokens(self) -> int:
-        if self.rope_type == "dynamic":
-            return int(self.factor * self.max_position_embeddings)
-        return min(self.max_position_embeddings, TRAINED)
-
-    @property
-    def stretched(self) -> Callable[[int], Rates] | None:
-        """With "dynamic", the rates of a text of so many tokens, as transformers has them for it alone."""
-        if self.rope_type != "dynamic":
-            return None
-        return partial(
-            dynamic_rates, self.sizes["D"], self.rope_theta, self.factor, trained=self.max_position_embeddings
-        )
+        return min(super().max_tokens, TRAINED) if self.ropes[0].rope_type == "default" else super().max_tokens
 
     @property
     def has_segments(self) -> bool:

@@ -19,7 +19,8 @@ from bertcli.network.heads import Network
 from bertcli.network.module import optional_parts
 
 ARCHITECTURES = {  # how the names of transformers' classes with a head end
-    "pooler": ("Model",), "mlm": ("ForMaskedLM", "ForPreTraining"), "rtd": ("ForPreTraining",),
+    "pooler": ("Model",), "mlm": ("ForMaskedLM", "ForPreTraining"), "lm": ("ForCausalLM",),
+    "rtd": ("ForPreTraining",),
     "nsp": ("ForPreTraining", "ForNextSentencePrediction"), "sop": ("ForPreTraining",),
     "classifier": ("ForSequenceClassification",), "token_classifier": ("ForTokenClassification",),
     "multiple_choice": ("ForMultipleChoice",), "qa": ("ForQuestionAnswering",),

@@ -9,7 +9,7 @@ from bertcli.network.encoder import LayerNorm, Linear
 from bertcli.network.module import Module, fixed, optional_parts, parameter, part, setting
 from bertcli.network.ops import gather, linear
 
-OF_TOKENS = frozenset({"mlm", "token_classifier", "qa", "rtd"})  # heads with an output for every token
+OF_TOKENS = frozenset({"mlm", "lm", "token_classifier", "qa", "rtd"})  # heads with an output for every token
 TITLES = {  # shown for heads that have the class of another head
     "nsp": "NextSentence", "sop": "SentenceOrder", "qa": "QuestionAnswering", "multiple_choice": "MultipleChoice",
 }  # fmt: skip
@@ -53,9 +53,9 @@ class Network(Module, abstract=True):
     def predict(self, head: str, hidden: Array, batch: Packed) -> Array:
         """A head's logits from the hidden states that it reads.
 
-        mlm [row, vocabulary] for whatever rows are given; token_classifier [token, label]; qa [token, 2], the start and
-        the end of an answer; rtd [token, 1]; nsp and sop [batch, 2]; classifier [batch, label]; multiple_choice
-        [batch, 1]; pooler [batch, hidden], which are not logits.
+        mlm and lm [row, vocabulary] for whatever rows are given; token_classifier [token, label]; qa [token, 2], the
+        start and the end of an answer; rtd [token, 1]; nsp and sop [batch, 2]; classifier [batch, label];
+        multiple_choice [batch, 1]; pooler [batch, hidden], which are not logits.
         """
         if head in self.pooled:
             hidden = self.pooler(hidden)
@@ -69,6 +69,7 @@ class Outputs(NamedTuple):
     hidden: Array  # [token, hidden]
     pooled: Array | None = None  # [batch, hidden]
     mlm: Array | None = None  # logits [token, vocabulary]
+    lm: Array | None = None  # logits of the next token [token, vocabulary]
     nsp: Array | None = None  # logits [batch, 2]
     sop: Array | None = None  # logits [batch, 2]
     classifier: Array | None = None  # logits [batch, label]

@@ -34,8 +34,11 @@ def parameter(axes: str, *, tied: str | None = None, when: str | None = None) ->
     return field(metadata={"kind": "parameter", "axes": tuple(axes.split()), "tied": tied, "when": when})
 
 
-def part(*, when: str | None = None, bias: bool | None = None, **axes: str) -> Any:
-    """Field: a module, with what its axis names stand for here, and whether it has biases (None: as around it)."""
+def part(*, when: str | None = None, bias: bool | str | None = None, **axes: str) -> Any:
+    """Field: a module, with what its axis names stand for here, and whether it has biases.
+
+    bias: None is as around it, a text the key in config.json that says it.
+    """
     return field(metadata={"kind": "part", "names": axes, "when": when, "bias": bias})
 
 
@@ -108,6 +111,7 @@ class _Builder(NamedTuple):
             tied = meta["tied"] if self.config.tie_word_embeddings else None
             return self.source(Request(self.path + name, shape, tied))
         bias = self.bias if meta["bias"] is None else meta["bias"]
+        bias = self._of_config(bias) if isinstance(bias, str) else bias
         inner = self._replace(names=_renamed(meta["names"], self.names), bias=bias)
         if meta["kind"] == "part":
             return inner._replace(path=f"{self.path}{name}.").made(item.type)

@@ -78,10 +78,11 @@ def mean_tokens(x: Array, first: Integers) -> Array:
     return sums / counts[:, None]
 
 
-@op("token hidden, sentence -> sentence hidden")
-def last_tokens(x: Array, first: Integers) -> Array:
-    """Each sentence's last token; `first` are the rows at which sentences begin."""
-    rows: Integers = np.append(first[1:], len(x)) - 1
+@op("token hidden, token, sentence -> sentence hidden")
+def last_tokens(x: Array, ids: Integers, first: Integers, *, padding: int) -> Array:
+    """Each sentence's last token whose id is not that of padding; `first` are the rows at which sentences begin."""
+    counted = np.where(ids == padding, 0, np.arange(len(ids)))
+    rows = np.maximum(first, np.maximum.reduceat(counted, first))
     last: Array = x.T[:, rows].T
     return last
 
@@ -177,12 +178,20 @@ def convolve(x: Array, weight: Array, bias: Array, first: Integers, *, activatio
 
 
 @op("token hidden, token -> token hidden", work=3, over="x")
-def rotate(x: Array, where: Integers, *, heads: int, rates: Rates, own: tuple[tuple[slice, Rates], ...] = ()) -> Array:
-    """Every head's pairs (x_j, x_{j + D/2}) turned by the angle p r_j at position p, written over x (RoPE).
+def rotate(
+    x: Array,
+    where: Integers,
+    *,
+    heads: int,
+    rates: Rates,
+    own: tuple[tuple[slice, Rates], ...] = (),
+    scaling: float = 1,
+) -> Array:
+    """Every head's pairs (x_j, x_{j + D/2}) turned by the angle p r_j at position p and scaled, written over x (RoPE).
 
     `own` are the rates of some tokens that turn at others.
     """
-    return kernels.rotate(x, *positions.angles(where, rates, own), heads)
+    return kernels.rotate(x, *positions.angles(where, rates, own, scaling), heads)
 
 
 @op("key narrow, query hidden -> key hidden")
@@ -195,9 +204,9 @@ def repeat_heads(x: Array, like: Array, *, heads: int, of: int) -> Array:
 
 
 @op("batch head query key, query, key -> batch head query key", work=1, over="x")
-def within(x: Array, queries: Integers, keys: Integers, *, window: int) -> Array:
-    """x where a query and a key stand at most `window` apart, else -∞, written over x."""
-    return positions.within(x, queries, keys, window)
+def within(x: Array, queries: Integers, keys: Integers, *, behind: int | None, ahead: int | None) -> Array:
+    """x where a key stands at most `behind` before a query, or `ahead` after it, else -∞, written over x."""
+    return positions.within(x, queries, keys, behind, ahead)
 
 
 @op("… key -> … key", work=5, over="x")

@@ -45,10 +45,12 @@ def mean_tokens(graph: Graph, x: Tensor, first: Tensor) -> str:
     return mean(graph, x.name)
 
 
-def last_tokens(graph: Graph, x: Tensor, first: Tensor) -> str:
-    """The last token of every sentence that is not padding."""
-    count = graph.once("ReduceSum", MASK, graph.integers([1]), keepdims=1)
-    last = graph.node("Equal", positions(graph), graph.once("Sub", count, graph.integers(1)))
+def last_tokens(graph: Graph, x: Tensor, ids: Tensor, first: Tensor, *, padding: int) -> str:
+    """The last token of every sentence that is neither masked nor has the id of padding; else the first."""
+    other = graph.node("Not", graph.node("Equal", ids.name, graph.integers(padding)))
+    real = graph.node("Mul", MASK, graph.node("Cast", other, to=INT64))
+    place = graph.node("ReduceMax", graph.node("Mul", positions(graph), real), graph.integers([1]), keepdims=1)
+    last = graph.node("Equal", positions(graph), place)
     chosen = graph.node("Unsqueeze", graph.node("Cast", last, to=FLOAT), graph.integers([2]))
     return graph.node("ReduceSum", graph.node("Mul", x.name, chosen), graph.integers([1]), keepdims=0)
 
@@ -150,7 +152,14 @@ def add_bias(graph: Graph, x: Tensor, bias: Tensor) -> str:
 
 
 def rotate(
-    graph: Graph, x: Tensor, where: Tensor, *, heads: int, rates: tuple[float, ...], own: tuple[Any, ...] = ()
+    graph: Graph,
+    x: Tensor,
+    where: Tensor,
+    *,
+    heads: int,
+    rates: tuple[float, ...],
+    own: tuple[Any, ...] = (),
+    scaling: float = 1,
 ) -> str:
     """(a, b) -> (a cos - b sin, b cos + a sin) of the halves of every head, by angles p r_j.
 
@@ -158,14 +167,14 @@ def rotate(
     """
     if own:
         raise BertcliError(
-            "rope_type 'dynamic' turns positions by the length of each text, which an ONNX graph cannot: use NumPy."
+            "This rope_type turns positions by the length of each text, which an ONNX graph cannot: use NumPy."
         )
     batch, token, hidden = x.dims
     split = [batch, token, Dim(heads), Dim(hidden.size // heads)]
     half = split[-1].size // 2
     place = graph.once("Unsqueeze", graph.once("Cast", where.name, to=FLOAT), graph.integers([2, 3]))
     angles = graph.once("Mul", place, graph.constant(np.array(rates, dtype=np.float32)))  # [1, sequence, 1, half]
-    cos, sin = graph.once("Cos", angles), graph.once("Sin", angles)
+    cos, sin = (graph.once("Mul", graph.once(op, angles), graph.number(scaling)) for op in ("Cos", "Sin"))
     whole, last = graph.reshaped(x.name, x.dims, split), graph.integers([3])
     a = graph.node("Slice", whole, graph.integers([0]), graph.integers([half]), last)
     b = graph.node("Slice", whole, graph.integers([half]), graph.integers([2 * half]), last)
@@ -183,10 +192,14 @@ def repeat_heads(graph: Graph, x: Tensor, like: Tensor, *, heads: int, of: int) 
     return graph.reshaped(wide, [batch, token, Dim(of), size], [batch, token, Dim(of * size.size)])
 
 
-def within(graph: Graph, x: Tensor, queries: Tensor, keys: Tensor, *, window: int) -> str:
-    """-inf where a query and a key are farther apart."""
-    far = graph.node("Greater", graph.node("Abs", _distances(graph, queries, keys)), graph.integers(window))
-    return graph.node("Where", far, graph.number(-np.inf), x.name)
+def within(graph: Graph, x: Tensor, queries: Tensor, keys: Tensor, *, behind: int | None, ahead: int | None) -> str:
+    """-inf where a key is too far behind or ahead of a query."""
+    distance, name = _distances(graph, queries, keys), x.name
+    for op, limit in (("Greater", behind), ("Less", None if ahead is None else -ahead)):
+        if limit is not None:
+            unseen = graph.node(op, distance, graph.integers(limit))
+            name = graph.node("Where", unseen, graph.number(-np.inf), name)
+    return name
 
 
 def softmax(graph: Graph, x: Tensor) -> str:

@@ -22,6 +22,9 @@ NOMIC = {"model_type": "nomic_bert", **OLD}
 GTE = {"model_type": "gte", **OLD}
 EUROBERT = {"model_type": "eurobert", **OLD}
 GEMMA = {"model_type": "gemma3_text", **OLD, "num_key_value_heads": 1, "use_bidirectional_attention": True}
+QWEN = {"model_type": "qwen3", **OLD, "num_key_value_heads": 1, "head_dim": 4}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+LONGROPE = {"rope_type": "longrope", "factor": 2.0, "short_factor": [1.0, 1.0], "long_factor": [2.0, 2]}
 ESM = {"model_type": "esm", **OLD, "position_embedding_type": "rotary"}
 
 
@@ -35,7 +38,7 @@ def edited(folder: Path, **changes: Any) -> Path:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_families_in_files_are_told_by_model_type_or_architecture(name: str, tmp_path: Path) -> None:
-    folder = make_family(tmp_path, name, "mlm")
+    folder = make_family(tmp_path, name, "lm" if name == "qwen3" else "mlm")
     title = family(name).config.title
     assert type(bertcli.load(folder).config).title == title
     assert bertcli.load(edited(folder, model_type=None)).config.model_type == name
@@ -63,8 +66,12 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
         ({"model_type": "roberta", **OLD, "is_decoder": True}, "this RoBERTa is a decoder"),
         ({"model_type": "distilbert", "vocab_size": 9, "dim": 8}, "n_layers.* are missing: .* of DistilBERT"),
         ({"model_type": "electra", **OLD, "summary_type": "mean"}, "summary_type is 'mean'; .* ELECTRA with first"),
-        ({**MODERN, "rope_scaling": {"rope_type": "yarn"}}, "rope_scaling has rope_type 'yarn'; .* 'default' only"),
-        ({**MODERN, "rope_parameters": {"full_attention": {"rope_type": "linear"}}}, "full_attention has .* 'linear'"),
+        (
+            {**MODERN, "rope_scaling": {"rope_type": "axial"}},
+            "full_attention has rope_type 'axial'; .* with default, lin",
+        ),
+        ({**MODERN, "rope_parameters": {"rope_type": "yarn"}}, "has rope_type 'yarn' for no type of layer"),
+        ({**MODERN, "rope_parameters": {"full_attention": {"rope_type": "linear"}}}, "'linear' without factor"),
         ({**MODERN, "rope_parameters": []}, None),
         ({**MODERN, "rope_parameters": [1]}, "rope_parameters is"),
         ({**MODERN, "layer_types": ["full_attention", "full_attention"]}, "layer_types names 2 of 1 layers"),
@@ -81,17 +88,42 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
         ({**NOMIC, "rotary_emb_interleaved": True}, "rotary_emb_interleaved is true"),
         ({**NOMIC, "rotary_emb_fraction": 0.5}, "rotary_emb_fraction is 0.5; bertcli runs NomicBERT with 1.0"),
         ({**NOMIC, "moe_every_n_layers": 2}, "moe_every_n_layers is 2"),
-        ({**NOMIC, "rope_parameters": {"rope_type": "yarn"}}, "'yarn'; bertcli runs .* 'default' or 'dynamic' only"),
+        (
+            {**NOMIC, "rope_parameters": {"rope_type": "proportional"}},
+            "'proportional'; bertcli runs NomicBERT with def",
+        ),
         ({**NOMIC, "rope_parameters": {"partial_rotary_factor": 0.5}}, "rope_parameters has a partial_rotary_factor"),
         ({**GTE, "logn_attention_scale": True}, "logn_attention_scale is true; bertcli runs GTE with false"),
-        ({**GTE, "rope_scaling": {"type": "dynamic", "factor": 2}}, "rope_scaling has rope_type 'dynamic'"),
+        ({**GTE, "rope_scaling": {"type": "ntk"}}, "rope_scaling has rope_type 'ntk' without factor"),
+        ({**GTE, "partial_rotary_factor": 0.5}, "rope_parameters has a partial_rotary_factor"),
         ({**EUROBERT, "num_key_value_heads": 3}, "num_attention_heads 2 is not a multiple of num_key_value_heads 3"),
         ({**EUROBERT, "mlp_bias": True}, "mlp_bias is true"),
-        ({**EUROBERT, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "'llama3'; .* EuroBERT with 'default'"),
-        ({**GEMMA, "use_bidirectional_attention": False}, "use_bidirectional_attention is false; .* with true"),
-        ({**GEMMA, "use_bidirectional_attention": None}, "use_bidirectional_attention is false; .* with true"),
+        (
+            {**EUROBERT, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
+            "'llama3' without low_freq_factor, high",
+        ),
+        ({**EUROBERT, "rope_scaling": {**LLAMA3, "low_freq_factor": 4.0}}, "high_freq_factor that is not above"),
+        (
+            {**EUROBERT, "rope_scaling": {"rope_type": "ntk", "factor": 8.0}},
+            "rope_scaling has rope_type 'ntk'; .* EuroBERT",
+        ),
+        (
+            {**EUROBERT, "rope_scaling": {**LONGROPE, "short_factor": [1.0]}},
+            "short_factor has 1 numbers; a head has 2 p",
+        ),
+        (
+            {**EUROBERT, "rope_scaling": {**LONGROPE, "long_factor": ["a", 1]}},
+            "long_factor is .* list of positive numb",
+        ),
+        ({**EUROBERT, "rope_parameters": {"rope_type": "yarn", "factor": 0.5}}, "factor is 0.5; it must be at least 1"),
+        ({**EUROBERT, "rope_parameters": {"full_attention": {}}}, "rope_parameters is one for each type of layer"),
+        ({**GEMMA, "is_causal": False}, "is_causal is false; bertcli runs Gemma 3 with true"),
+        ({**QWEN, "use_bidirectional_attention": True}, "use_bidirectional_attention is true, but attention is causal"),
+        ({**QWEN, "use_bidirectional_attention": True, "is_causal": False}, None),
+        ({**QWEN, "layer_types": ["sliding_attention"]}, "layer_types has 'sliding_attention', but use_sliding_window"),
+        ({**QWEN, "use_sliding_window": True, "sliding_window": None}, None),
         ({**GEMMA, "attn_logit_softcapping": 50.0}, "attn_logit_softcapping is 50.0"),
-        ({**GEMMA, "rope_parameters": {"full_attention": {"rope_type": "linear"}}}, "full_attention has .* 'linear'"),
+        ({**GEMMA, "rope_parameters": {"full_attention": {"rope_type": "su"}}}, "full_attention has .* 'su'; "),
         ({**ESM, "position_embedding_type": "absolute"}, "position_embedding_type is 'absolute'; .* ESM-2 with rotary"),
         ({**ESM, "position_embedding_type": None}, "position_embedding_type is 'absolute'"),
         ({**ESM, "emb_layer_norm_before": True}, "emb_layer_norm_before is true"),
@@ -158,7 +190,7 @@ def test_families_in_files_capacity_and_segments() -> None:
 def test_families_in_files_local_layers_without_a_base_of_their_own(keys: dict[str, Any], thetas: set[float]) -> None:
     config = parse_config({**MODERN, "num_hidden_layers": 2, **keys})
     assert isinstance(config, ModernBertConfig)
-    assert set(config.thetas) == thetas
+    assert {rope.rope_theta for rope in config.ropes} == thetas
 
 
 def test_families_in_files_a_discriminator_fills_no_masks(tmp_path: Path) -> None:

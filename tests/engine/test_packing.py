@@ -18,45 +18,54 @@ HEADS, SIZE = 3, 4
 lengths = st.lists(st.integers(1, 90), min_size=1, max_size=5)
 
 
-def dense(q: Array, k: Array, v: Array, batch: Packed, rows: Integers, window: int | None) -> NDArray[np.float64]:
-    """Attention in float64, sentence by sentence and head by head, with every key outside the window masked."""
+Sight = tuple[int | None, int | None]  # how far a query sees behind and ahead
+
+
+def seen(queries: Integers, keys: Integers, sight: Sight) -> NDArray[np.bool_]:
+    """[query, key]: whether a query sees a key."""
+    behind, ahead = (1000 if far is None else far for far in sight)
+    distance = queries[:, None] - keys
+    return np.asarray((distance <= behind) & (distance >= -ahead))
+
+
+def dense(q: Array, k: Array, v: Array, batch: Packed, rows: Integers, sight: Sight) -> NDArray[np.float64]:
+    """Attention in float64, sentence by sentence and head by head, with every key masked that is not seen."""
     found = np.zeros(q.shape)
     for first, last in pairwise(batch.offsets.tolist()):
         own = (rows >= first) & (rows < last)
-        apart = np.abs(batch.positions[rows[own]][:, None] - batch.positions[first:last])
+        mask = seen(batch.positions[rows[own]], batch.positions[first:last], sight)
         for head in range(HEADS):
             columns = slice(head * SIZE, (head + 1) * SIZE)
             logits = q[own][:, columns].astype(float) @ k[first:last, columns].T / np.sqrt(SIZE)
-            weights = np.exp(logits) * (True if window is None else apart <= window)
+            weights = np.exp(logits) * mask
             found[own, columns] = weights / weights.sum(axis=1, keepdims=True) @ v[first:last, columns]
     return found
 
 
-def in_blocks(q: Array, k: Array, v: Array, batch: Packed, queries: Integers, window: int | None) -> Array:
+def in_blocks(q: Array, k: Array, v: Array, batch: Packed, queries: Integers, sight: Sight) -> Array:
     """The same with the blocks of a batch; `queries` are the positions of the queries."""
     found = np.full(q.shape, np.nan, dtype=np.float32)
 
     def compute(block: packing.AttentionBlock) -> None:
         logits = scores(block.query_heads(q), block.key_heads(k))
-        if window is not None:
-            asked, seen = block.group.positions(queries, batch.positions)
-            logits[..., np.abs(asked[:, None] - seen) > window] = -np.inf
+        logits[..., ~seen(*block.group.positions(queries, batch.positions), sight)] = -np.inf
         attend(softmax(logits), block.key_heads(v), into=block.query_heads(found))
 
-    each(compute, batch.blocks(HEADS, window, queries))
+    each(compute, batch.blocks(HEADS, *sight, queries))
     return found
 
 
 @given(
     lengths=lengths,
-    window=st.none() | st.integers(0, 40),
+    sight=st.sampled_from([(None, None), (None, 0)])
+    | st.integers(0, 40).flatmap(lambda n: st.sampled_from([(n, n), (n, 0)])),
     limits=st.tuples(st.integers(1, 3000), st.integers(1, 50), st.integers(1, 50)),
     holes=st.booleans(),
     some=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_packing_blocks_equal_dense_masking(
-    lengths: list[int], window: int | None, limits: tuple[int, int, int], holes: bool, some: bool, seed: int
+    lengths: list[int], sight: Sight, limits: tuple[int, int, int], holes: bool, some: bool, seed: int
 ) -> None:
     generator = np.random.default_rng(seed)
     mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
@@ -73,12 +82,20 @@ def test_packing_blocks_equal_dense_masking(
         for name, limit in zip(("MOST_SCORES", "LEAST_QUERIES", "LOCAL_QUERIES"), limits, strict=True):
             patch.setattr(packing, name, limit)
         patch.setattr(packing, "LEAST_SCORES", 1)
-        found = in_blocks(q, k, v, narrowed, queries, window)
-    np.testing.assert_allclose(found, dense(q, k, v, batch, rows, window), rtol=0, atol=1e-5)
+        found = in_blocks(q, k, v, narrowed, queries, sight)
+    np.testing.assert_allclose(found, dense(q, k, v, batch, rows, sight), rtol=0, atol=1e-5)
 
 
 def test_packing_computes_only_the_band_of_long_texts() -> None:
     ids = np.zeros((1, 2048), int)
     batch, _ = pack_padded(ids, ids, ids == 0)
-    pairs = sum(block.group.score_count for block in batch.blocks(12, 64))
+    pairs = sum(block.group.score_count for block in batch.blocks(12, 64, 64))
     assert pairs < 2048 * (129 + packing.LOCAL_QUERIES)
+
+
+def test_packing_computes_half_of_causal_attention() -> None:
+    ids = np.zeros((1, 2048), int)
+    batch, _ = pack_padded(ids, ids, ids == 0)
+    blocks = batch.blocks(12, None, 0)
+    scores = sum(block.group.score_count * len(range(*block.heads.indices(12))) for block in blocks)
+    assert 12 * 2048 * 2049 / 2 < scores < 12 * 2048 * (2048 + packing.LOCAL_QUERIES) / 2 + 12 * 2048

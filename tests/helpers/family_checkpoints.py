@@ -267,6 +267,19 @@ tensor .layers.N.{{pre_feedforward_layernorm,post_feedforward_layernorm}}.weight
 [classifier]
 tensor score.weight C H
 """
+QWEN3 = f"""
+{LLAMA}
+tensor .layers.N.self_attn.{{q_norm,k_norm}}.weight D
+tensor .layers.N.self_attn.q_proj.bias Q if attention_bias
+tensor .layers.N.self_attn.{{k_proj,v_proj}}.bias M if attention_bias
+tensor .layers.N.self_attn.o_proj.bias H if attention_bias
+[lm]
+tensor lm_head.weight V H
+[classifier]
+tensor score.weight C H
+[token_classifier]
+linear score C H
+"""
 ESM = f"""
 tensor .embeddings.word_embeddings.weight V H
 tensor .rotary_embeddings.inv_freq 8
@@ -370,6 +383,10 @@ FAMILIES = {
          "sliding_window_pattern": 2, "use_bidirectional_attention": True},
         heads=("model", "classifier"), norms=1,
     ),
+    "qwen3": Family(
+        QWEN3, "model.", "Qwen3", {"rms_norm_eps": 1e-6, "pad_token_id": 0, "num_key_value_heads": 2, "head_dim": 16},
+        heads=("model", "lm", "classifier", "token_classifier"),
+    ),
     "esm": Family(
         ESM, "esm.", "Esm",
         {"layer_norm_eps": 1e-5, "pad_token_id": 1, "position_embedding_type": "rotary", "token_dropout": True,
@@ -384,6 +401,7 @@ FAMILIES = {
 CLASSES = {
     "model": "Model",
     "mlm": "ForMaskedLM",
+    "lm": "ForCausalLM",
     "classifier": "ForSequenceClassification",
     "token_classifier": "ForTokenClassification",
     "qa": "ForQuestionAnswering",

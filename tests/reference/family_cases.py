@@ -64,6 +64,22 @@ VERSION_2 = {
     "share_att_key": False, "pos_att_type": ["c2p", "p2c"], "conv_kernel_size": 3, "conv_act": "gelu",
 }  # fmt: skip
 ROPE = {"rope_type": "default", "rope_theta": 500.0}
+ROPES: tuple[dict[str, Any], ...] = (
+    {**ROPE, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 4.0},
+    {
+        **ROPE, "rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 16,
+        "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    },
+    {**ROPE, "rope_type": "dynamic", "factor": 2.0},
+    {
+        **ROPE, "rope_type": "longrope", "factor": 4.0, "original_max_position_embeddings": 16,
+        "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7],
+        "long_factor": [2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0],
+    },
+)  # fmt: skip
+KINDS = ("full_attention", "sliding_attention")
+CAUSAL = {"use_bidirectional_attention": False}
+WINDOWS = {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}
 CASES: dict[str, Case] = {
     **every_head("roberta"),
     "roberta.padding-inside": Case("roberta", "mlm", {"seed": 20}, padding=((0, 3), (2, 0), (2, 11))),
@@ -142,6 +158,48 @@ CASES: dict[str, Case] = {
         {"seed": 110, "sizes": {"Q": 48, "M": 24, "D": 24}, "config": {"num_key_value_heads": 1, "head_dim": 24}},
     ),
     "gemma3_text.far": Case("gemma3_text", "model", {"seed": 111, "sizes": {"P": 200}}, lengths=(190, 9, 90, 9)),
+    "gemma3_text.causal": Case("gemma3_text", "classifier", {"seed": 112, "config": CAUSAL}, lengths=(30, 2, 12)),
+    "gemma3_text.causal-far": Case(
+        "gemma3_text", "model", {"seed": 113, "sizes": {"P": 300}, "config": CAUSAL}, lengths=(290, 9, 150)
+    ),
+    **every_head("qwen3"),
+    "qwen3.tied": Case("qwen3", "lm", {"seed": 130, "config": {"tie_word_embeddings": True}}),
+    "qwen3.wide": Case(
+        "qwen3",
+        "model",
+        {
+            "seed": 131,
+            "sizes": {"Q": 48, "M": 24, "D": 24},
+            "config": {"num_key_value_heads": 1, "head_dim": 24, "attention_bias": True},
+        },
+    ),
+    "qwen3.far": Case("qwen3", "model", {"seed": 132, "sizes": {"P": 300}}, lengths=(290, 9, 150)),
+    "qwen3.both-ways": Case("qwen3", "model", {"seed": 133, "config": {"is_causal": False}}),
+    "qwen3.windows": Case("qwen3", "model", {"seed": 134, "config": WINDOWS}, lengths=(60, 9, 33)),
+    "qwen3.windows-both-ways": Case(
+        "qwen3", "model", {"seed": 135, "config": {**WINDOWS, "is_causal": False}}, lengths=(60, 9, 33)
+    ),
+    "qwen3.padding-at-the-end": Case("qwen3", "classifier", {"seed": 136}, padding=((0, 6), (1, 0), (1, 1), (2, 3))),
+    **{
+        f"{family}.{rope['rope_type']}": Case(
+            family,
+            "model",
+            {"seed": 140 + number, "sizes": {"P": positions}, "config": {"rope_parameters": rope}},
+            lengths=(64, 64),  # of one length: the reference turns a batch by its longest text
+        )
+        for number, (family, rope, positions) in enumerate(
+            zip(("qwen3", "eurobert", "gte", "qwen3"), ROPES, (64, 64, 32, 64), strict=True)
+        )
+    },
+    "modernbert.yarn": Case(
+        "modernbert",
+        "model",
+        {"seed": 145, "config": {"rope_parameters": {kind: {**ROPES[0], "rope_theta": 300.0} for kind in KINDS}}},
+        lengths=(64, 3),
+    ),
+    "gemma3_text.linear": Case(
+        "gemma3_text", "model", {"seed": 146, "config": {"rope_scaling": {"rope_type": "linear", "factor": 8.0}}}
+    ),
     **every_head("esm", masks=((0, 3), (2, 0), (2, 4), (2, 11))),
     "esm.no-dropout": Case("esm", "mlm", {"seed": 115, "config": {"token_dropout": False}}, masks=((0, 3),)),
     "esm.old-names": Case("esm", "model", {"seed": 116, "old": True}, lengths=(64, 3)),

@@ -57,8 +57,8 @@ def outputs(model: Any, case: Case) -> dict[str, Any]:
         result[case.head] = found.logits.numpy()[counted].reshape(counted.sum(), -1)[rows]
     elif case.head == "sop":
         result["sop"], result["mlm"] = found.sop_logits.numpy(), found.prediction_logits.numpy()[counted][rows, COLUMNS]
-    elif case.head == "mlm":
-        result["mlm"] = found.logits.numpy()[counted][rows, COLUMNS]
+    elif case.head in ("mlm", "lm"):
+        result[case.head] = found.logits.numpy()[counted][rows, COLUMNS]
     elif case.head != "model":
         result[case.head] = found.logits.numpy().reshape(len(counted), -1)
     elif getattr(found, "pooler_output", None) is not None:

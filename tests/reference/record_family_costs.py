@@ -25,6 +25,7 @@ from bertcli.models.registry import variants  # noqa: E402
 UNCOUNTED = (
     ("modernbert", "multiple_choice"),  # its code looks at numbers, which the meta device does not have
     ("gemma3_text", "classifier"),  # computes logits of every token, to use those of the last
+    ("qwen3", "classifier"),  # the same
 )
 SHAPES = ((1, 16), (2, 128))
 FINE_TUNED = ("classifier", "token_classifier", "multiple_choice")
@@ -42,7 +43,8 @@ def cases() -> Iterator[tuple[str, Any, str]]:
 
 def counted(config: Any, head: str, batch: int, sequence: int) -> dict[str, int]:
     """Parameters, shared ones once, and FLOPs of all matrix products in one pass, two for a multiply-accumulate."""
-    keys = {key: value for key, value in vars(config).items() if key != "id2label" and value not in (None, ())}
+    left_out = ("id2label", "rope_parameters")  # which cost nothing
+    keys = {key: value for key, value in vars(config).items() if key not in left_out and value not in (None, ())}
     keys = {key: list(value) if isinstance(value, tuple) else value for key, value in keys.items()}
     keys |= {"num_labels": 2, "attn_implementation": "eager"}
     if config.model_type == "deberta-v2":

@@ -73,6 +73,14 @@ def _rotated(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
     return [("sub", x[0], "j"), "cos", *angle, "−", ("sub", x[0], ["j", "+", "D", "/", "2"]), "sin", *angle]
 
 
+def _seen(behind: int | None, ahead: int | None) -> list[Formula]:
+    """Where a key is seen: −a ≤ i − j ≤ b, with the bounds that there are."""
+    if behind == ahead:
+        return ["|", "i", "−", "j", "|", "≤", str(behind)]
+    first: list[Formula] = [] if ahead is None else [str(-ahead), "≤"]
+    return [*first, "i", "−", "j", *([] if behind is None else ["≤", str(behind)])]
+
+
 RULES: dict[str, Rule] = {
     "embed": _looked_up,
     "embed_counted": _looked_up,
@@ -107,7 +115,7 @@ RULES: dict[str, Rule] = {
     ),
     "repeat_heads": lambda x, s: [x[0], "[", "head", "·", "KV", "/", "A", "]"],
     "concat": lambda x, s: ["concat", "(", x[0], ")"],
-    "within": lambda x, s: [x[0], ",", "−∞", "|", "i", "−", "j", "|", "≤", str(s.get("window", "w")), "…"],
+    "within": lambda x, s: [x[0], ",", "−∞", "…", *_seen(s.get("behind"), s.get("ahead"))],
 }
 ONE_IS_ENOUGH = {
     "softmax", "norm", "new_norm", "rms_norm", "scale", "drop_masks", "last_tokens", "mean_tokens", "rotate", "within",

@@ -306,9 +306,10 @@ function work(step, row, column, head, shown) {
     if (!x) return null;
     const size = x.length / s.heads, j = feature % size, half = size / 2, other = j < half ? feature + half : feature - half;
     const angle = row * s.rates[j % half], sign = j < half ? -1 : 1;
-    return {terms: [[`${number(x[feature])} · cos ${number(angle)}`, x[feature] * Math.cos(angle)],
-      [`${sign < 0 ? "−" : ""}${number(x[other])} · sin ${number(angle)}`, sign * x[other] * Math.sin(angle)]],
-      sum: ["sum", x[feature] * Math.cos(angle) + sign * x[other] * Math.sin(angle)]};
+    const cos = (s.scaling || 1) * Math.cos(angle), sin = (s.scaling || 1) * Math.sin(angle);
+    return {terms: [[`${number(x[feature])} · cos ${number(angle)}`, x[feature] * cos],
+      [`${sign < 0 ? "−" : ""}${number(x[other])} · sin ${number(angle)}`, sign * x[other] * sin]],
+      sum: ["sum", x[feature] * cos + sign * x[other] * sin]};
   }
   if (step.op === "embed") return {terms: [], then: [[`${name(1)}, row of ${tokens[row] || row}, column ${feature}`, shown]]};
   return null;

@@ -366,10 +366,11 @@ def _totals(trace: Account) -> list[str]:
     used = {"L", *re.findall(r"\w+", " ".join(value.symbols for value in values))}
     sizes = {"B": trace.batch, "S": trace.sequence} | {name: trace.sizes[name] for name in trace.sizes if name in used}
     symbols = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items() if size is not None)
+    whole = "; attention is counted whole, also where tokens are not seen" * any(s.op == "within" for s in trace.steps)
     below = [
         f"{trace.model}: {symbols}",
         f"Params: {totals.params:,}",
-        f"MACs: {totals.macs:,} (multiply-accumulates of matrix products)",
+        f"MACs: {totals.macs:,} (multiply-accumulates of matrix products{whole})",
         f"FLOPs: {totals.matmul_flops:,} of matrix products, {totals.flops:,} with element-wise operations",
         f"Activations: {totals.activation_bytes:,} bytes (every output, as float32)",
     ]

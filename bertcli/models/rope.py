@@ -1,0 +1,205 @@
+"""What families with rotary positions have in common: rope_parameters of config.json, by which keys ever, and which
+tokens a layer sees.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import field, fields
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+from bertcli.engine.positions import Rates
+from bertcli.engine.rope import BY_LENGTH, Rope
+from bertcli.errors import BertcliError, shown
+from bertcli.models.config import Config, check_fields, count, texts
+
+TYPES = {  # of each rope_type the keys that it needs
+    "default": (),
+    "linear": ("factor",),
+    "dynamic": ("factor",),
+    "yarn": (),
+    "longrope": ("short_factor", "long_factor"),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+}
+GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope_parameters
+
+
+class RotaryConfig(Config):
+    """What families with rotary positions share. Their files may call positions "absolute" or "rope"; they are neither.
+
+    A key has θ in older files, with a default; a family with several has a Rope for each type of layer.
+    """
+
+    max_position_embeddings: int = count(8192, "P")
+    rope_parameters: Mapping[str, Rope] = field(default_factory=dict)
+
+    absolute: ClassVar[bool] = False
+    rope_types: ClassVar[Mapping[str, tuple[str, ...]]] = TYPES  # those that run
+    theta_keys: ClassVar[Mapping[str, tuple[str, float]]] = {GLOBAL: ("rope_theta", 10000.0)}
+    scaled: ClassVar[tuple[str, ...]] = (GLOBAL, LOCAL)  # the types of layers that rope_scaling is about
+    behind: ClassVar[Any] = None
+    ahead: ClassVar[Any] = None
+    score_terms: ClassVar[Any] = 1
+
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With rope_parameters from whichever keys of a file say them."""
+        stated, scaling = _object(data, "rope_parameters"), _object(data, "rope_scaling")
+        several, ropes = len(cls.theta_keys) > 1, {}
+        kind = stated.get("rope_type", stated.get("type"))
+        if several and kind not in (None, "default"):
+            raise BertcliError(f"rope_parameters has rope_type {shown(kind)} for no type of layer.")
+        for layers, (key, default) in cls.theta_keys.items():
+            name, found = ("rope_scaling", scaling) if scaling else ("rope_parameters", stated)
+            if several:
+                name = f"rope_parameters.{layers}"
+                found = {**_object(stated, layers, name), **(scaling if layers in cls.scaled else {})}
+                found["truncate"] = stated.get("truncate")  # where transformers looks for it
+            elif any(isinstance(value, dict) for value in found.values()):
+                raise BertcliError(f"{name} is one for each type of layer; bertcli runs {cls.title} with one for all.")
+            elif data.get("original_max_position_embeddings") is not None:
+                found = {**found, "original_max_position_embeddings": data["original_max_position_embeddings"]}
+            base = default if data.get(key) is None else data[key]
+            common = {"rope_theta": base, "partial_rotary_factor": data.get("partial_rotary_factor")}
+            own = {key: value for key, value in found.items() if value is not None}
+            ropes[layers] = _parsed({**common, **own}, name, cls.title, cls.rope_types)
+        return {**data, "rope_parameters": ropes}
+
+    def check(self) -> None:
+        if self.sizes["D"] % 2:
+            raise BertcliError(f"A head has {self.sizes['D']} numbers; rotary positions need an even number.")
+        if self.num_attention_heads % self.key_heads:
+            raise BertcliError(
+                f"num_attention_heads {self.num_attention_heads} is not a multiple of num_key_value_heads "
+                f"{self.key_heads}."
+            )
+        for rope in self.rope_parameters.values():
+            for key, factors in (("short_factor", rope.short_factor), ("long_factor", rope.long_factor)):
+                if factors and len(factors) != self.sizes["D"] // 2:
+                    raise BertcliError(f"{key} has {len(factors)} numbers; a head has {self.sizes['D'] // 2} pairs.")
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        sizes = super().sizes
+        sizes["D"] = getattr(self, "head_dim", None) or sizes["D"]
+        return sizes | {"Q": sizes["A"] * sizes["D"], "M": self.key_heads * sizes["D"]}
+
+    @property
+    def key_heads(self) -> int:
+        """Heads of keys and values; query heads share them evenly."""
+        return getattr(self, "num_key_value_heads", None) or self.num_attention_heads
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of every layer, its type."""
+        return (GLOBAL,) * self.num_hidden_layers
+
+    @cached_property
+    def ropes(self) -> tuple[Rope, ...]:
+        """Of every layer, how it turns."""
+        one, *_ = self.theta_keys
+        own = {kind: Rope(rope_theta=default) for kind, (_, default) in self.theta_keys.items()}
+        own |= dict(self.rope_parameters)
+        return tuple(own.get(kind) or own[one] for kind in self.kinds)
+
+    @property
+    def max_tokens(self) -> int:
+        return max(rope.longest(self.sizes["P"]) for rope in self.ropes)
+
+    @cached_property
+    def rates(self) -> tuple[Rates, ...]:
+        """Of every layer, how fast each pair of a head turns."""
+        return tuple(rope.rates(self.sizes["D"], self.sizes["P"]) for rope in self.ropes)
+
+    @property
+    def stretched(self) -> tuple[Callable[[int], Rates] | None, ...]:
+        """Of every layer, the rates in a text of so many tokens, where they depend on it."""
+        sizes = (self.sizes["D"], self.sizes["P"])
+        return tuple(partial(rope.rates, *sizes) if rope.rope_type in BY_LENGTH else None for rope in self.ropes)
+
+    @property
+    def rope_scaling(self) -> tuple[float, ...]:
+        """Of every layer, by how much turned queries and keys are scaled."""
+        return tuple(rope.scaling(self.sizes["P"]) for rope in self.ropes)
+
+
+class LocalConfig(RotaryConfig):
+    """What families have in common of whose layers some see only tokens near by."""
+
+    layer_types: tuple[str, ...] = ()
+
+    names: ClassVar[Mapping[str, str]] = {"hidden_activation": "hidden_act"}
+
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With newer files' layer_types, which override the older keys."""
+        values = {**super().prepared(data), "layer_types": texts(data, "layer_types")}
+        return values | {name: data.get(key) for key, name in cls.names.items()}
+
+    def check(self) -> None:
+        super().check()
+        if self.layer_types and len(self.layer_types) != self.num_hidden_layers:
+            raise BertcliError(f"layer_types names {len(self.layer_types)} of {self.num_hidden_layers} layers.")
+        for kind in self.layer_types:
+            if kind not in (GLOBAL, LOCAL):
+                raise BertcliError(f"layer_types has {shown(kind)}; known are '{GLOBAL}' and '{LOCAL}'.")
+
+    def is_local(self, layer: int) -> bool:
+        """Whether a layer sees only tokens near by where layer_types does not say."""
+        raise NotImplementedError
+
+    @property
+    def radius(self) -> int:
+        """How far apart tokens may be in local layers."""
+        raise NotImplementedError
+
+    @property
+    def causal(self) -> bool:
+        """Whether a token sees only itself and those before it."""
+        return False
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of every layer, whether its attention is global or local."""
+        return self.layer_types or tuple(LOCAL if self.is_local(n) else GLOBAL for n in range(self.num_hidden_layers))
+
+    @property
+    def behind(self) -> tuple[int | None, ...]:
+        """Of every layer, how far back a token sees; None: to the beginning."""
+        return tuple(self.radius if kind == LOCAL else None for kind in self.kinds)
+
+    @property
+    def ahead(self) -> tuple[int | None, ...]:
+        """Of every layer, how far on a token sees; None: to the end."""
+        return tuple(0 if self.causal else distance for distance in self.behind)
+
+
+def _parsed(data: Mapping[str, Any], name: str, title: str, types: Mapping[str, tuple[str, ...]]) -> Rope:
+    """A Rope from the object called `name` in config.json; BertcliError for a rope_type that is not among `types`."""
+    kind = data.get("rope_type", data.get("type", "default"))
+    if not isinstance(kind, str) or kind not in types:
+        raise BertcliError(f"{name} has rope_type {shown(kind)}; bertcli runs {title} with {', '.join(types)}.")
+    missing = [key for key in types[kind] if data.get(key) is None]
+    if missing:
+        raise BertcliError(f"{name} has rope_type {shown(kind)} without {', '.join(missing)}.")
+    if (data.get("partial_rotary_factor") or 1) != 1:
+        raise BertcliError(f"{name} has a partial_rotary_factor; bertcli runs {title} without one.")
+    values = {item.name: data[item.name] for item in fields(Rope) if data.get(item.name) is not None}
+    values |= {key: _numbers(values[key], key) for key in ("short_factor", "long_factor") if key in values}
+    rope = Rope(**values | {"rope_type": kind})
+    check_fields(rope, title)
+    if kind == "llama3" and (rope.high_freq_factor or 0) <= (rope.low_freq_factor or 0):
+        raise BertcliError(f"{name} has a high_freq_factor that is not above its low_freq_factor.")
+    return rope
+
+
+def _object(data: Mapping[str, Any], key: str, name: str = "") -> dict[str, Any]:
+    value = data.get(key) or {}
+    if not isinstance(value, dict):
+        raise BertcliError(f"{name or key} is {shown(value)}, which is not an object.")
+    return dict(value)
+
+
+def _numbers(values: Any, key: str) -> tuple[float, ...]:
+    if not isinstance(values, list) or not all(type(x) in (int, float) and 1e-6 <= x <= 1e6 for x in values):
+        raise BertcliError(f"{key} is {shown(values)}, which is not a list of positive numbers.")
+    return tuple(map(float, values))

@@ -1,0 +1,136 @@
+"""Layers with norms before them (Xiong et al. 2020) and rotary positions: decoders, and encoders made of them.
+
+Their last layer's output goes through a norm, too. What differs between families is which norms there are.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from bertcli.engine.packing import Packed
+from bertcli.engine.seam import Array, Integers
+from bertcli.network import rotary
+from bertcli.network.encoder import LayerNorm, Linear
+from bertcli.network.heads import LinearPrediction, Network
+from bertcli.network.module import Module, fixed, parameter, part, setting
+from bertcli.network.ops import add, last_tokens, mean_tokens, new_norm, rms_norm
+
+
+class NewNorm(LayerNorm):
+    """BERT's LayerNorm for an x that stays as it is"""
+
+    def forward(self, x: Array) -> Array:
+        """[token, hidden] -> [token, hidden]"""
+        return new_norm(x, self.weight, self.bias, eps=self.eps)
+
+
+class RMSNorm(Module):
+    """y = x / sqrt(mean of squares + eps) · weight, over the hidden axis or a head's (Zhang & Sennrich 2019)"""
+
+    weight: Array = parameter("features")
+    eps: float = setting("rms_norm_eps")
+
+    def forward(self, x: Array, heads: int = 1) -> Array:
+        """[token, hidden] -> [token, hidden]"""
+        return rms_norm(x, self.weight, eps=self.eps, heads=heads)
+
+
+class NormedAttention(rotary.Attention):
+    """With a norm of every head of queries and of keys before the rotation"""
+
+    query_norm: RMSNorm = part(features="D")
+    key_norm: RMSNorm = part(features="D")
+
+    def queries(self, x: Array) -> Array:
+        return self.query_norm(super().queries(x), heads=self.heads)
+
+    def keys(self, x: Array) -> Array:
+        return self.key_norm(super().keys(x), heads=self.key_heads)
+
+
+class EncoderLayer(Module, abstract=True):
+    """X = X + Attention(Norm(X)), then X = X + FeedForward(Norm(X)); a first layer may have no first norm"""
+
+    attention_norm: Any
+    attention: Any
+    feed_forward_norm: Any
+    feed_forward: Any
+
+    def forward(self, x: Array, context: Array, batch: Packed, positions: Integers) -> Array:
+        """x [query, hidden] at these positions, context [key, hidden] -> [query, hidden]"""
+        keys = context if self.attention_norm is None else self.attention_norm(context)
+        queries = keys if x is context else x if self.attention_norm is None else self.attention_norm(x)
+        x = add(x, self.attention(queries, keys, batch, positions))
+        return add(x, self.feed_forward(self.feed_forward_norm(x)))
+
+
+class Encoder(rotary.Layers, abstract=True):
+    """L encoder layers, one after the other, then a norm"""
+
+    norm: NewNorm | RMSNorm
+
+    def forward(self, x: Array, batch: Packed, rows: Integers | None = None) -> Array:
+        """The last layer's output [token, hidden], normed; with `rows` (ascending) only those: [row, hidden]."""
+        return self.norm(super().forward(x, batch, rows))
+
+    def states(self, x: Array, batch: Packed) -> Iterator[Array]:
+        """The embeddings' output, then each layer's, the last one normed."""
+        for n, state in enumerate(super().states(x, batch)):
+            yield self.norm(state) if n == len(self.layers) else state
+
+
+class NormedNetwork(Network):
+    """A network whose encoder ends in a norm, with a classifier of the first token, of the last, of the mean of all
+    tokens, or of every token, whose logits are then averaged ("late")"""
+
+    def final_norm(self, state: Array) -> Array:
+        """A layer's output as heads read it: normed."""
+        normed: Array = self.encoder.norm(state)
+        return normed
+
+    def input_rows(self, head: str, batch: Packed) -> Integers | None:
+        """The packed rows of the hidden states that a head needs; None for all."""
+        return None if self._pooling(head) in ("last", "mean", "late") else super().input_rows(head, batch)
+
+    def predict(self, head: str, hidden: Array, batch: Packed) -> Array:
+        """A head's logits from the hidden states that it reads."""
+        pooling = self._pooling(head)
+        if pooling == "last":
+            hidden = last_tokens(hidden, batch.ids, batch.first, padding=getattr(self, head).padding)
+        elif pooling == "mean":
+            hidden = mean_tokens(hidden, batch.first)
+        logits = super().predict(head, hidden, batch)
+        return mean_tokens(logits, batch.first) if pooling == "late" else logits
+
+    def _pooling(self, head: str) -> str | None:
+        return getattr(getattr(self, head), "pooling", None)
+
+
+class LastTokenClassifier(LinearPrediction):
+    """X[last] W_cᵀ: one logit per label from the last token that is not padding [batch, label]"""
+
+    output: Linear = part(outputs="C", inputs="H", bias=False)
+    pooling: str = fixed("last")
+    padding: int = setting("pad_token_id")
+
+
+WORDS = """
+1 Multi-head attention
+  EncoderLayer.attention_norm rms_norm    | RMS normalization   | Attention input
+  EncoderLayer.attention_norm new_norm    | layer normalization | Attention input
+  NormedAttention.query_norm rms_norm     | RMS normalization   | Query norm
+  NormedAttention.key_norm rms_norm       | RMS normalization   | Key norm
+  NormedAttention.query_norm rotate       | rotary positions    | Rotated query
+  NormedAttention.key_norm rotate         | rotary positions    | Rotated key
+2 Add
+  EncoderLayer.attention add              | residual            | Sub-layer sum
+3 Gated feed-forward
+  EncoderLayer.feed_forward_norm rms_norm | RMS normalization   | Feed-forward input
+  EncoderLayer.feed_forward_norm new_norm | layer normalization | Feed-forward input
+4 Add
+  EncoderLayer.feed_forward add           | residual            | Encoder layer output
+Encoder output
+  Encoder.norm rms_norm                   | RMS normalization   | Encoder output
+  Encoder.norm new_norm                   | layer normalization | Encoder output
+Classifier
+  LastTokenClassifier.output linear       | linear              | Label logits | W_c
+"""
