@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, normalizers, processors
+from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, parse_json, read_whole
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError
 from bertcli.tokens.settings import ROLES, Settings
 
 PANIC = "PanicException"  # a Rust panic; pyo3 does not derive it from Exception, and it cannot be imported
@@ -30,6 +30,10 @@ NAMES = (
 
 # A tokenizer.json that would end the process, or take all memory, is refused before it sees a text.
 GROWTH_LIMIT = 10_000
+# Classes that put special tokens around a text where tokenizer.json does not say so; others take it as it is.
+FRAMED = (
+    "", "bert", "distilbert", "electra", "mpnet", "roberta", "xlmroberta", "camembert", "albert", "debertav2", "esm",
+)  # fmt: skip
 MERGES = re.compile(rb'"merges"\s*:\s*\[')  # a vocabulary may have the word, but gives it a number
 PREFIX = re.compile(rb'"continuing_subword_prefix"\s*:\s*"(?!")')
 ESCAPED = re.compile(rb"\\(?<!\\\\)(?:u00[2-7]|/)")  # letters that need not be escaped: they may hide a key
@@ -41,28 +45,36 @@ def open_backend(folder: Path, settings: Settings) -> Backend:
     """The tokenizer in a checkpoint's folder: tokenizer.json, else its family's own files.
 
     A tokenizer.json that exists but cannot be read is an error; no other file is used instead. Special tokens in a text
-    are recognized, and [CLS] and [SEP] are put around it unless the file says otherwise. One that is not `framed` is
-    tokenizer.json as it is.
+    are recognized, and [CLS] and [SEP] are put around it unless file or class say otherwise. A tokenizer that is not
+    `framed` is tokenizer.json as it is.
     """
     file = folder / "tokenizer.json"
     if not settings.framed:
         return _from_json(file)
+    framed = settings.kind in FRAMED
     if os.path.lexists(file):
         backend = _from_json(file)
         _overrule(backend, settings, file)
     else:
+        framed = True
         from bertcli.tokens.vocabularies import open_vocabulary  # most folders have a tokenizer.json
 
         with library_errors(f"The tokenizer in {folder} cannot be made of its files"):
             backend = open_vocabulary(folder, settings)
         _refuse_growth(backend, folder)
-        _append_tokens(backend, settings, folder)
+        from bertcli.tokens.completing import append_tokens
+
+        append_tokens(backend, settings, special_tokens(backend, settings), folder)
     _add_special_tokens(backend, settings)
     if settings.lowered:
-        _lower_first(backend)
+        from bertcli.tokens.completing import lower_first
+
+        lower_first(backend)
+    if backend.post_processor is None and framed:
+        from bertcli.tokens.completing import frame
+
+        frame(backend, special_tokens(backend, settings), folder)
     backend.encode_special_tokens = settings.split_special
-    if backend.post_processor is None:
-        _frame(backend, special_tokens(backend, settings), folder)
     return backend
 
 
@@ -104,7 +116,6 @@ def _from_json(file: Path) -> Backend:
     _refuse_growth(backend, file)
     if getattr(backend.model, "dropout", None):  # of merges, at random: for training, too
         backend.model.dropout = None
-    backend.no_padding()
     return backend
 
 
@@ -137,62 +148,30 @@ def _overrule(backend: Backend, settings: Settings, file: Path) -> None:
         logger.info("%s is read with %s, as transformers does (tokenizer_config.json).", file, ", ".join(changes))
 
 
-def _lower_first(backend: Backend) -> None:
-    """Put Lowercase before the normalizer, unless it is one of its steps, as sentence-transformers does it."""
-    normalizer = backend.normalizer
-    state = {} if normalizer is None else json.loads(normalizer.__getstate__())
-    if all(step["type"] != "Lowercase" for step in (state, *state.get("normalizers", ())) if step):
-        steps = [normalizers.Lowercase(), *([] if normalizer is None else [normalizer])]
-        backend.normalizer = normalizers.Sequence(steps)
-
-
-def _append_tokens(backend: Backend, settings: Settings, folder: Path) -> None:
-    """Add the tokens that follow those of the vocabulary."""
-    special = special_tokens(backend, settings).values()
-    for id, token in sorted(settings.added.items()):
-        next_id = backend.get_vocab_size()
-        if backend.token_to_id(token.content) != (None if id == next_id else id):
-            raise BertcliError(
-                f"{folder} gives the added token {shown(token.content)} the id {id}, which is neither its own in the "
-                f"vocabulary nor the next one, {next_id}: fetch the model again."
-            )
-        token.special = token.special or token.content in special
-        _add(backend, token)
-    if settings.kind == "debertav2":  # as the only one, its vocabulary may lack the mask
-        backend.add_special_tokens([settings.named.get("mask", "[MASK]")])
-
-
 def _add_special_tokens(backend: Backend, settings: Settings) -> None:
-    """Make the library recognize special tokens in a text, where a file describes them as it does."""
-    recognized = backend.get_added_tokens_decoder()
-    tokens = {token.content: token for token in (*settings.described, *settings.added.values())}
-    for token in tokens.values():
-        id = backend.token_to_id(token.content)
-        if id is not None and token != recognized.get(id):
+    """Make the library recognize special tokens in a text, as transformers does.
+
+    A token that tokenizer_config.json describes with its id is recognized so, any other as the tokenizer has it. What
+    it lacks is added, with the next id.
+    """
+    recognized, named = backend.get_added_tokens_decoder(), {token.content for token in settings.special}
+    for id, token in sorted(settings.added.items()):
+        if settings.described or id not in recognized:
+            token.special = token.special or token.content in named
             _add(backend, token)
     contents = {token.content for token in backend.get_added_tokens_decoder().values()}
-    for content in special_tokens(backend, settings).values():
-        if content not in contents and backend.token_to_id(content) is not None:
-            _add(backend, AddedToken(content, normalized=False, special=True))
+    words = [*special_tokens(backend, settings).values(), *settings.marked]
+    known = [
+        AddedToken(word, normalized=False, special=True) for word in words if backend.token_to_id(word) is not None
+    ]
+    for token in (*settings.special, *known):
+        if token.content not in contents:
+            contents.add(token.content)
+            _add(backend, token)
 
 
 def _add(backend: Backend, token: AddedToken) -> None:
     (backend.add_special_tokens if token.special else backend.add_tokens)([token])
-
-
-def _frame(backend: Backend, special: Mapping[str, str], folder: Path) -> None:
-    """[CLS] A [SEP] and [CLS] A [SEP] B [SEP], as BERT has it; <s> A </s> and <s> A </s></s> B </s>, as RoBERTa has."""
-    first, last = special["cls"], special["sep"]
-    ids = [(token, backend.token_to_id(token)) for token in (first, last)]
-    missing = ", ".join(token for token, id in ids if id is None)
-    if missing:
-        raise BertcliError(f"The vocabulary in {folder} lacks {missing}, which BERT puts around every text.")
-    second = [f"{last}:0", "$B:0", f"{last}:0"] if first == "<s>" else ["$B:1", f"{last}:1"]
-    backend.post_processor = processors.TemplateProcessing(
-        single=[f"{first}:0", "$A:0", f"{last}:0"],
-        pair=[f"{first}:0", "$A:0", f"{last}:0", *second],
-        special_tokens=ids,
-    )
 
 
 def _refuse_merges(data: bytes, file: Path) -> None:

@@ -11,11 +11,13 @@ from bertcli.errors import BertcliError, shown
 
 UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
 ROLES = ("mask", "cls", "sep", "pad", "unk")
+SPECIAL = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in the order in which transformers adds them
 FLAGS = (
     "do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents", "split_by_punct", "add_prefix_space",
     "trim_offsets",
 )  # fmt: skip
 
+OF_MODELS = {"nomic_bert": "bert", "ernie": "bert", "gte": "xlm-roberta"}  # whose tokenizers are those of others
 # Classes, as `kind` has them, that give segments in transformers 4 and none in 5 where model_input_names is not set:
 # then the version that wrote the files decides.
 DISPUTED = ("pretrained", "tokenizersbackend", "albert")
@@ -25,11 +27,12 @@ class Settings(NamedTuple):
     """The settings of a tokenizer; those that files omit are left to the tokenizer's class.
 
     `kind` is that class in lower case without "Tokenizer" and "Fast", or where none is named the model's type without
-    dashes: both are "xlmroberta". `named` holds the special tokens by role, `added` tokens by id, and `described` those
-    special tokens of which a file says how they are recognized. Where texts are `lowered`, that comes before anything
-    else; with `split_special` special tokens in a text are read like any words. `has_segments` is false where the model
-    is given no segments (`disputed` if transformers 4 and 5 do not agree), and `framed` where no special tokens are put
-    around a text.
+    dashes: both are "xlmroberta". `named` holds the special tokens by role, and `special` those of any role or none,
+    which a tokenizer that lacks them is given. `added` are tokens by id, `described` if tokenizer_config.json lists
+    them. Words that are `marked` are special tokens where the vocabulary has them. `cut_left` and `fill_left` are None
+    where nothing is said. Where texts are `lowered`, that comes before anything else; with `split_special` special
+    tokens in a text are read like any words. `has_segments` is false where the model is given no segments (`disputed`
+    if transformers 4 and 5 do not agree), and `framed` where no special tokens are put around a text.
     """
 
     kind: str = ""
@@ -37,10 +40,12 @@ class Settings(NamedTuple):
     flags: Mapping[str, bool] = {}
     named: Mapping[str, str] = {}
     added: Mapping[int, AddedToken] = {}
-    described: tuple[AddedToken, ...] = ()
+    described: bool = False
+    special: tuple[AddedToken, ...] = ()
+    marked: tuple[str, ...] = ()
     max_length: int | None = None
-    cut_left: bool = False
-    fill_left: bool = False
+    cut_left: bool | None = None
+    fill_left: bool | None = None
     lowered: bool = False
     split_special: bool = False
     has_segments: bool = True
@@ -63,11 +68,16 @@ def read_settings(folder: Path, overruling: Mapping[str, Any] | None = None) -> 
         special |= config
     name = config.get("tokenizer_class") or model.get("tokenizer_class")
     tokenizer_class = name if isinstance(name, str) else None
-    of_model = str(model.get("model_type", "")).replace("-", "")
-    kind = (tokenizer_class or of_model).removesuffix("Fast").removesuffix("Tokenizer").lower()
+    of_model = str(model.get("model_type", ""))
+    kind = (
+        (tokenizer_class or OF_MODELS.get(of_model, of_model).replace("-", ""))
+        .removesuffix("Fast")
+        .removesuffix("Tokenizer")
+        .lower()
+    )
     if kind == "esm":  # whose last token is called its end
         special.setdefault("sep_token", special.get("eos_token"))
-    values = {role: special[f"{role}_token"] for role in ROLES if special.get(f"{role}_token") is not None}
+    values = {role: special[f"{role}_token"] for role in SPECIAL if special.get(f"{role}_token") is not None}
     tokens = {role: _token(value, file, f"{role}_token") for role, value in values.items()}
     extra = _extra(special, file)
     inputs, version = config.get("model_input_names"), str(model.get("transformers_version", ""))
@@ -77,12 +87,13 @@ def read_settings(folder: Path, overruling: Mapping[str, Any] | None = None) -> 
         kind=kind,
         tokenizer_class=tokenizer_class,
         flags={name: flag(config, name, False, file) for name in FLAGS if config.get(name) is not None},
-        named={role: token.content for role, token in tokens.items()},
+        named={role: token.content for role, token in tokens.items() if role in ROLES},
         added=_added(folder, config, {token.content for token in (*tokens.values(), *extra)}),
-        described=(*(tokens[role] for role, value in values.items() if isinstance(value, dict)), *extra),
-        max_length=_max_length(config.get("model_max_length"), file),
-        cut_left=config.get("truncation_side") == "left",
-        fill_left=config.get("padding_side", "left" if kind == "gemma" else "right") == "left",
+        described="added_tokens_decoder" in config,
+        special=(*tokens.values(), *extra),
+        max_length=_max_length(config.get("model_max_length", config.get("max_len")), file),
+        cut_left=_is_left(config, "truncation_side", file),
+        fill_left=_is_left({"padding_side": "left" if kind == "gemma" else None} | config, "padding_side", file),
         split_special=flag(config, "split_special_tokens", False, file),
         has_segments="token_type_ids" in inputs if isinstance(inputs, list) else not (disputed and written_by_5),
         disputed=disputed,
@@ -95,6 +106,13 @@ def _max_length(value: Any, file: Path) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
         raise BertcliError(f"{file}: model_max_length is {shown(value)}, which is not a length.")
     return None if value >= UNLIMITED else int(value)
+
+
+def _is_left(config: Mapping[str, Any], key: str, file: Path) -> bool | None:
+    side = config.get(key)
+    if side not in (None, "left", "right"):
+        raise BertcliError(f"{file}: {key} is {shown(side)}, which is neither left nor right.")
+    return None if side is None else bool(side == "left")
 
 
 def _token(value: Any, file: Path, key: str, *, special: bool = True) -> AddedToken:
@@ -123,10 +141,10 @@ def _extra(special: dict[str, Any], file: Path) -> tuple[AddedToken, ...]:
 
 
 def _added(folder: Path, config: dict[str, Any], special: set[str]) -> dict[int, AddedToken]:
-    """Tokens by id: added_tokens_decoder of tokenizer_config.json; without it and tokenizer.json, added_tokens.json."""
+    """Tokens by id: added_tokens_decoder of tokenizer_config.json; without it, added_tokens.json."""
     file = folder / "tokenizer_config.json"
     decoder = config.get("added_tokens_decoder")
-    if decoder is None and not (folder / "tokenizer.json").exists():
+    if decoder is None:
         file = folder / "added_tokens.json"
         decoder = {
             _id(id, file): {"content": token, "special": token in special, "normalized": token not in special}

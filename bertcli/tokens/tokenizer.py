@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from bertcli.checkpoint.sentence import network_place, read_late, read_transformer
@@ -62,14 +61,19 @@ class Tokenizer:
         settings = Settings(framed=False) if static else read_settings(folder, transformer.tokenizer)
         markers = () if late is None else late.markers
         words = [word for marker in markers for word in (marker, *marker.split()[:1])]
-        tokens = (AddedToken(word, normalized=False, special=True) for word in words)
-        described = (*settings.described, *tokens)
-        settings = settings._replace(described=described, lowered=transformer.lower_case)
+        settings = settings._replace(marked=tuple(words), lowered=transformer.lower_case)
         backend = open_backend(folder, settings)
-        stored = backend.truncation  # of its training run; only static models have no other limit
-        if static and stored is not None:
-            settings = settings._replace(max_length=stored["max_length"], cut_left=stored["direction"] == "left")
+        cut, filled = backend.truncation, backend.padding  # of its training run; only static models have no other limit
+        if cut is not None:
+            max_length = cut["max_length"] if static else settings.max_length
+            sides = (settings.cut_left, cut["direction"] == "left")
+            settings = settings._replace(
+                max_length=max_length, cut_left=next(side for side in sides if side is not None)
+            )
+        if filled is not None and settings.fill_left is None:
+            settings = settings._replace(fill_left=filled["direction"] == "left")
         backend.no_truncation()  # texts are cut after they are tokenized
+        backend.no_padding()
         return cls(backend, settings, config)
 
     def save(self, folder: Path) -> None:
@@ -106,7 +110,7 @@ class Tokenizer:
     @property
     def fills_left(self) -> bool:
         """Whether a text that is filled up with tokens has them at its beginning."""
-        return self._settings.fill_left
+        return bool(self._settings.fill_left)
 
     @property
     def mask_token(self) -> str:
@@ -235,7 +239,7 @@ class Tokenizer:
     def _framing(self, sides: tuple[Side, ...], original: Original) -> Framing:
         paired = len(sides) == 2
         room = None if original.max_length is None else original.max_length - self.special_count(paired)
-        kept = kept_parts([*map(len, sides)], room, original, self._settings.cut_left)
+        kept = kept_parts([*map(len, sides)], room, original, bool(self._settings.cut_left))
         return Framing(self._frames[paired], sides, kept)
 
     def _tokens(self, sides: tuple[Side, ...], original: Original) -> Tokens:
@@ -263,7 +267,10 @@ class Tokenizer:
         """Whether all pieces can have embeddings; ids past the last are found where they occur (listing is slow)."""
         if not self.vocab_size:
             raise BertcliError("The tokenizer's vocabulary is empty: fetch the model again.")
-        if self._rows is not None and self.vocab_size > self._rows:
+        named = {token.content for token in self._settings.special}
+        recognized = self._backend.get_added_tokens_decoder().items()
+        spare = sum(id >= (self._rows or 0) and token.content in named for id, token in recognized)
+        if self._rows is not None and self.vocab_size - spare > self._rows:
             raise BertcliError(
                 f"The tokenizer's vocabulary has {self.vocab_size} pieces, but the model has {self._rows} embeddings: "
                 "tokenizer and weights do not belong together."

@@ -11,6 +11,7 @@ from reference import setting_cases as cases
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.tokens import Tokenizer
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "settings.json").read_text(encoding="utf-8"))
 
@@ -28,6 +29,13 @@ def test_settings_of_a_sentence_model_matter() -> None:
     same = {name for name, vectors in RECORDED["sentence"].items() if np.allclose(vectors, plain, rtol=0, atol=1e-4)}
     neutral = {"no limit", "no segments", "filled on the left", "arguments without effect", "the usual output"}
     assert same == {*neutral, cases.NO_MODULES}
+
+
+@pytest.mark.parametrize("case", cases.TOKENIZER_CASES)
+def test_settings_of_a_tokenizer(tmp_path: Path, case: str) -> None:
+    tokenizer = Tokenizer.open(cases.write_tokenizer_case(tmp_path / "m", case))
+    found = [tokens.ids for tokens in tokenizer.encode(cases.SPECIAL_TEXTS, None, tokenizer.model_max_length)]
+    assert [*found, tokenizer.encode([cases.SPECIAL_TEXTS[2]], None, 7)[0].ids] == RECORDED["tokenizer"][case]
 
 
 POOLED = {"text": {"method": "forward", "method_output_name": "pooler_output"}}

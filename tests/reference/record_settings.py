@@ -1,4 +1,4 @@
-"""Record what sentence-transformers makes of folders with settings beside the usual ones, in settings.json.
+"""Record what the references make of folders with settings beside the usual ones, in settings.json.
 
 `python tests/reference/record_settings.py`, in an environment with sentence-transformers (recorded with 6.2.0, and
 transformers 5.23.0).
@@ -17,6 +17,7 @@ sys.path.insert(0, str(HERE.parent))
 import torch  # noqa: E402
 from reference import setting_cases as cases  # noqa: E402
 from sentence_transformers import SentenceTransformer  # noqa: E402
+from transformers import AutoTokenizer  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -28,8 +29,17 @@ def vectors(case: str) -> list[list[float]]:
     return [[round(number, 7) for number in vector] for vector in found]
 
 
+def ids(case: str) -> list[list[int]]:
+    """Of every text, cut where the tokenizer's own limit is, then of the last cut to 7 tokens."""
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer = AutoTokenizer.from_pretrained(cases.write_tokenizer_case(Path(folder) / "m", case))
+        found = [tokenizer(text, truncation=True)["input_ids"] for text in cases.SPECIAL_TEXTS]
+        return [*found, tokenizer(cases.SPECIAL_TEXTS[2], truncation=True, max_length=7)["input_ids"]]
+
+
 def main() -> None:
     recorded: dict[str, Any] = {"sentence": {case: vectors(case) for case in (*cases.SENTENCE_CASES, cases.NO_MODULES)}}
+    recorded["tokenizer"] = {case: ids(case) for case in cases.TOKENIZER_CASES}
     text = json.dumps(recorded, separators=(",", ":"))
     (HERE / "settings.json").write_text(text + "\n", encoding="utf-8")
 

@@ -1,10 +1,12 @@
-"""Sentence folders whose files hold settings beside the usual ones: what is recorded of sentence-transformers."""
+"""Folders whose files hold settings beside the usual ones: what is recorded of the references."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 from helpers.checkpoints import Sentence, make
+from helpers.tokenizer_kinds import write_kind
+from helpers.vocabulary import pieces, write_tokenizer_json
 
 TEXTS = (
     "The hot Tea",
@@ -49,4 +51,52 @@ def write_sentence_case(folder: Path, name: str) -> Path:
     (folder / "sentence_bert_config.json").write_text(json.dumps(settings), encoding="utf-8")
     if name == NO_MODULES:
         (folder / "modules.json").unlink()
+    return folder
+
+
+# A kind of tokenizer ("" is BERT's), what its tokenizer_config.json says besides special tokens, what tokenizer.json
+# says otherwise, and other files.
+LEFT = {"truncation": {"direction": "Left", "max_length": 8, "strategy": "LongestFirst", "stride": 2}}
+NEW = {"id": 900, "lstrip": False, "rstrip": False, "single_word": False}
+WIDE = {"content": "[MASK]", "lstrip": True, "rstrip": False, "single_word": False, "normalized": False}
+GENERIC, MODERN = {"tokenizer_class": "PreTrainedTokenizerFast"}, "modernbert"
+Files = tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]
+TOKENIZER_CASES: dict[str, Files] = {
+    "cut on the left, says tokenizer.json": ("", {}, LEFT, {}),
+    "cut on the right, says tokenizer_config.json": ("", {"truncation_side": "right"}, LEFT, {}),
+    "no frame": (MODERN, GENERIC, {"post_processor": None}, {}),
+    "no frame of a newer class": (MODERN, {"tokenizer_class": "TokenizersBackend"}, {"post_processor": None}, {}),
+    "no frame of a model without a class": (MODERN, {}, {"post_processor": None}, {}),
+    "BERT's frame": ("", {"tokenizer_class": "BertTokenizer"}, {"post_processor": None}, {}),
+    "tokens without a role": ("", {"additional_special_tokens": ["[DATE]", "<url>", "tea"]}, {}, {}),
+    "another mask": (MODERN, {**GENERIC, "mask_token": "[DATE]"}, {}, {}),
+    "a token before texts": (MODERN, {**GENERIC, "bos_token": "<url>", "add_bos_token": True}, {}, {}),
+    "tokens by id": ("", {"added_tokens_decoder": {
+        "901": {**NEW, "content": "[DATE]", "special": True}, "900": {**NEW, "content": "<url>", "special": False},
+    }}, {}, {}),
+    "added_tokens.json": ("", {"mask_token": "[MASK]"}, {}, {"added_tokens.json": {"[DATE]": 900, "[MASK]": 4}}),
+    "special_tokens_map.json": ("", {}, {}, {"special_tokens_map.json": {"pad_token": "[DATE]", "mask_token": WIDE}}),
+    "a mask described otherwise": ("", {"mask_token": WIDE | {"__type": "AddedToken"}}, {}, {}),
+    "a mask described by id": ("", {"added_tokens_decoder": {"4": WIDE | {"special": True}}}, {}, {}),
+    "special tokens split": (MODERN, {**GENERIC, "split_special_tokens": True}, {}, {}),
+    "an older name of the limit": ("", {"max_len": 7}, {}, {}),
+    "both names of the limit": ("", {"max_len": 7, "model_max_length": 9}, {}, {}),
+}  # fmt: skip
+SPECIAL_TEXTS = ("The hot Tea, a [MASK] cup", "see [DATE]  <url> [CLS]tea[SEP]", *TEXTS[2:])
+
+
+def write_tokenizer_case(folder: Path, name: str) -> Path:
+    """A folder of one of TOKENIZER_CASES, without weights."""
+    kind, config, changes, files = TOKENIZER_CASES[name]
+    folder.mkdir()
+    if kind:
+        write_kind(folder, kind, **config)
+    else:
+        write_tokenizer_json(folder, pieces())
+        (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer", **config}))
+    stored = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    (folder / "tokenizer.json").write_text(json.dumps(stored | changes), encoding="utf-8")
+    (folder / "config.json").write_text(json.dumps({"model_type": kind or "bert"}))
+    for file, contents in files.items():
+        (folder / file).write_text(json.dumps(contents))
     return folder

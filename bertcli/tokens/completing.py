@@ -1,0 +1,51 @@
+"""What a tokenizer's files leave out, and its class or its model adds."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from tokenizers import Tokenizer as Backend
+from tokenizers import normalizers, processors
+
+from bertcli.errors import BertcliError, shown
+from bertcli.tokens.settings import Settings
+
+
+def append_tokens(backend: Backend, settings: Settings, special: Mapping[str, str], folder: Path) -> None:
+    """Add the tokens that follow those of a vocabulary; `special` are those in roles."""
+    for id, token in sorted(settings.added.items()):
+        next_id = backend.get_vocab_size()
+        if backend.token_to_id(token.content) != (None if id == next_id else id):
+            raise BertcliError(
+                f"{folder} gives the added token {shown(token.content)} the id {id}, which is neither its own in the "
+                f"vocabulary nor the next one, {next_id}: fetch the model again."
+            )
+        token.special = token.special or token.content in special.values()
+        (backend.add_special_tokens if token.special else backend.add_tokens)([token])
+    mask = settings.named.get("mask", "[MASK]")
+    if settings.kind == "debertav2" and backend.token_to_id(mask) is None:  # as the only one, it may lack the mask
+        backend.add_special_tokens([mask])
+
+
+def frame(backend: Backend, special: Mapping[str, str], folder: Path) -> None:
+    """[CLS] A [SEP] and [CLS] A [SEP] B [SEP], as BERT has it; <s> A </s> and <s> A </s></s> B </s>, as RoBERTa has."""
+    first, last = special["cls"], special["sep"]
+    ids = [(token, backend.token_to_id(token)) for token in (first, last)]
+    missing = ", ".join(token for token, id in ids if id is None)
+    if missing:
+        raise BertcliError(f"The vocabulary in {folder} lacks {missing}, which BERT puts around every text.")
+    second = [f"{last}:0", "$B:0", f"{last}:0"] if first == "<s>" else ["$B:1", f"{last}:1"]
+    backend.post_processor = processors.TemplateProcessing(
+        single=[f"{first}:0", "$A:0", f"{last}:0"],
+        pair=[f"{first}:0", "$A:0", f"{last}:0", *second],
+        special_tokens=ids,
+    )
+
+
+def lower_first(backend: Backend) -> None:
+    """Put Lowercase before the normalizer, unless it is one of its steps, as sentence-transformers does it."""
+    normalizer = backend.normalizer
+    state = {} if normalizer is None else json.loads(normalizer.__getstate__())
+    if all(step["type"] != "Lowercase" for step in (state, *state.get("normalizers", ())) if step):
+        steps = [normalizers.Lowercase(), *([] if normalizer is None else [normalizer])]
+        backend.normalizer = normalizers.Sequence(steps)
