@@ -123,12 +123,14 @@ def search(
 
 def _check_model(model: "Model", stored: "StoredVectors") -> None:
     """Refuse vectors of another model; note where the file does not say whose they are."""
+    from bertcli.files.arrays import MODEL
     from bertcli.files.shards import signature
 
-    if stored.model is None:
+    other = stored.notes.get(MODEL)
+    if other is None:
         logger.info("%s does not say which model made its vectors; it must be this one.", stored.file)
         return
-    own, other = signature(model.name, model.path), stored.model
+    own = signature(model.name, model.path)
     if own.split()[-1] != other.split()[-1]:
         raise BertcliError(
             f"{stored.file} was made by another model, {shown(other)}, not by {shown(own)}: give that one (-m), or "

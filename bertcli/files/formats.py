@@ -1,59 +1,300 @@
-"""Reading texts, writing results, searching in stored vectors.
+"""The kinds of files by their endings: what each holds, and how that is read, written and joined from parts.
 
-Here stand the kinds of files by their endings: what each holds, and which function of this folder reads or writes it.
+A kind of file is added here alone: a class that says what it holds, and its ending in FORMATS. Whoever reads or writes
+files asks it. What does the work is imported when there is work, since `--help` has none.
 """
 
 import os
-from importlib import import_module
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bertcli.errors import BertcliError
 
+if TYPE_CHECKING:
+    from bertcli.files.arrays import Readers, Stored
+    from bertcli.files.lines import LineFile
+    from bertcli.files.parquet import ParquetRows
+    from bertcli.files.rows import Wanted
+    from bertcli.files.search import StoredVectors
+    from bertcli.files.shards import Shards
+    from bertcli.files.texts import Text
 
-class Format(NamedTuple):
-    """Functions and classes as "module.name", imported when they are needed; "" for what the format cannot do."""
-
-    texts: str = ""  # reads texts
-    records: str = ""  # writes records as they are
-    rows: str = ""  # writes the rows of a table of records
-    arrays: str = ""  # writes arrays
-    vectors: str = ""  # opens stored vectors
+Stream = IO[bytes]
+F = TypeVar("F", bound="Format")
 
 
-FORMATS = {
-    ".txt": Format(texts="rows.text_lines"),
-    ".json": Format(records="records.write_array"),
-    ".jsonl": Format(texts="rows.json_lines", records="forms.write_lines"),
-    ".csv": Format(texts="rows.comma_separated", rows="forms.write_csv"),
-    ".tsv": Format(texts="rows.tab_separated"),
-    ".fasta": Format(texts="rows.sequences"),
-    ".fa": Format(texts="rows.sequences"),
-    ".npy": Format(arrays="arrays.write_npy", vectors="arrays.open_npy"),
-    ".npz": Format(arrays="arrays.write_npz", vectors="arrays.open_npz"),
-    ".safetensors": Format(arrays="arrays.write_safetensors", vectors="arrays.open_safetensors"),
-    ".parquet": Format(texts="parquet.ParquetRows", rows="parquet.write_parquet", vectors="search.open_parquet"),
+class InputFile(NamedTuple):
+    """A file or pipe, and what reads the texts in it."""
+
+    rows: "LineFile | ParquetRows"
+    texts: "Callable[[Wanted], Iterator[Text]]"
+
+
+# ------------------------------------------------------------------------------------------------ what a file may hold
+
+
+class Format:
+    """A kind of file. header: its first line is above the rows of all parts."""
+
+    header = False
+
+    def check_installed(self, file: str) -> None:
+        """BertcliError naming the file if a package is missing that this kind of file needs."""
+
+    def join(self, stream: Stream, files: Sequence[str]) -> None:
+        """Write one file of those that the shards of a run have written, in their order."""
+        from bertcli.files.forms import join_lines
+
+        join_lines(stream, files, self.header)
+
+
+class TextFile(Format):
+    """A file of texts. fields: they stand under names; streams: it may also be packed (.gz), or a pipe."""
+
+    fields = True
+    streams = True
+
+    def open_texts(self, file: str) -> InputFile:
+        """Open a file or (`-`) standard input."""
+        from bertcli.files.lines import LineFile
+
+        lines = LineFile(file)
+        return InputFile(lines, partial(self.parser(), lines))
+
+    def parser(self) -> "Callable[[LineFile, Wanted], Iterator[Text]]":
+        """What gives the texts in lines."""
+        raise NotImplementedError
+
+
+class Records(Format):
+    """A file of records as they are."""
+
+    def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
+        """Write records, each a line of JSON."""
+        stream.writelines(lines)
+
+
+class Rows(Format):
+    """A file of the rows of a table."""
+
+    def write_rows(self, stream: Stream, shards: "Shards", columns: Mapping[str, Any]) -> None:
+        """Write the rows in shards, each a line of JSON; a column is int, float or, where its values say it, None."""
+        raise NotImplementedError
+
+
+class Vectors(Format):
+    """A file of the vectors that `encode` writes."""
+
+    def open_vectors(self, path: Path) -> "StoredVectors":
+        """The vectors of whole texts, and what the file says of them. Errors: BertcliError."""
+        raise NotImplementedError
+
+
+class Arrays(Vectors):
+    """A file of arrays. several: it may hold more than one, and texts beside them."""
+
+    several = True
+
+    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
+        """Write arrays from beginning to end."""
+        raise NotImplementedError
+
+    def open_arrays(self, path: Path) -> "Readers":
+        """What reads each array. Errors of many kinds, here or when it is read, where the file is damaged."""
+        raise NotImplementedError
+
+    def open_vectors(self, path: Path) -> "StoredVectors":
+        from bertcli.files.search import in_arrays
+
+        return in_arrays(path, self.open_arrays)
+
+    def join(self, stream: Stream, files: Sequence[str]) -> None:
+        from bertcli.files.arrays import joined
+
+        self.write_arrays(stream, joined([self.open_arrays(Path(file)) for file in files]))
+
+
+# -------------------------------------------------------------------------------------------------- the kinds of files
+
+
+class Lines(TextFile):
+    """Every line is a text."""
+
+    fields = False
+
+    def parser(self) -> "Callable[[LineFile, Wanted], Iterator[Text]]":
+        from bertcli.files.rows import text_lines
+
+        return text_lines
+
+
+class Fasta(TextFile):
+    """Sequences of letters below headers."""
+
+    fields = False
+
+    def parser(self) -> "Callable[[LineFile, Wanted], Iterator[Text]]":
+        from bertcli.files.rows import sequences
+
+        return sequences
+
+
+class Json(Records):
+    """One array of records."""
+
+    def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
+        from bertcli.files.records import write_array
+
+        write_array(stream, lines)
+
+    def join(self, stream: Stream, files: Sequence[str]) -> None:
+        from bertcli.files.forms import array_lines
+
+        self.write_records(stream, array_lines(files))
+
+
+class JsonLines(TextFile, Records):
+    """A record on every line."""
+
+    def parser(self) -> "Callable[[LineFile, Wanted], Iterator[Text]]":
+        from bertcli.files.rows import json_lines
+
+        return json_lines
+
+
+class CommaSeparated(TextFile, Rows):
+    """Rows below a header, by the rules of CSV."""
+
+    header = True
+    delimiter = ","
+
+    def parser(self) -> "Callable[[LineFile, Wanted], Iterator[Text]]":
+        from bertcli.files.rows import comma_separated
+
+        return comma_separated
+
+    def write_rows(self, stream: Stream, shards: "Shards", columns: Mapping[str, Any]) -> None:
+        from bertcli.files.forms import write_separated
+
+        write_separated(stream, shards, columns, self.delimiter)
+
+
+class TabSeparated(CommaSeparated):
+    """The same with tabs; read a line a row, and written with quotes where a cell holds a tab, quote or line end."""
+
+    delimiter = "\t"
+
+    def parser(self) -> "Callable[[LineFile, Wanted], Iterator[Text]]":
+        from bertcli.files.rows import tab_separated
+
+        return tab_separated
+
+
+class Npy(Arrays):
+    """NumPy's file of one array."""
+
+    several = False
+
+    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
+        from bertcli.files.arrays import write_npy
+
+        write_npy(stream, arrays)
+
+    def open_arrays(self, path: Path) -> "Readers":
+        from bertcli.files.arrays import open_npy
+
+        return open_npy(path)
+
+
+class Npz(Arrays):
+    """NumPy's file of named arrays."""
+
+    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
+        from bertcli.files.arrays import write_npz
+
+        write_npz(stream, arrays)
+
+    def open_arrays(self, path: Path) -> "Readers":
+        from bertcli.files.arrays import open_npz
+
+        return open_npz(path)
+
+
+class Safetensors(Arrays):
+    """Named arrays, and texts in its metadata."""
+
+    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
+        from bertcli.files.arrays import write_safetensors
+
+        write_safetensors(stream, arrays)
+
+    def open_arrays(self, path: Path) -> "Readers":
+        from bertcli.files.arrays import open_safetensors
+
+        return open_safetensors(path)
+
+
+class Parquet(TextFile, Rows, Vectors):
+    """A table, whose columns may hold vectors beside texts."""
+
+    streams = False
+
+    def check_installed(self, file: str) -> None:
+        from bertcli.files.parquet import pyarrow
+
+        pyarrow(file)
+
+    def open_texts(self, file: str) -> InputFile:
+        from bertcli.files.parquet import ParquetRows
+
+        rows = ParquetRows(file)
+        return InputFile(rows, rows.texts)
+
+    def write_rows(self, stream: Stream, shards: "Shards", columns: Mapping[str, Any]) -> None:
+        from bertcli.files.parquet import write_parquet
+
+        write_parquet(stream, shards, columns)
+
+    def open_vectors(self, path: Path) -> "StoredVectors":
+        from bertcli.files.search import in_parquet
+
+        return in_parquet(path)
+
+    def join(self, stream: Stream, files: Sequence[str]) -> None:
+        from bertcli.files.parquet import concatenated
+
+        concatenated(stream, files)
+
+
+FASTA = Fasta()
+FORMATS: dict[str, Format] = {
+    ".txt": Lines(),
+    ".json": Json(),
+    ".jsonl": JsonLines(),
+    ".csv": CommaSeparated(),
+    ".tsv": TabSeparated(),
+    ".fasta": FASTA,
+    ".fa": FASTA,
+    ".npy": Npy(),
+    ".npz": Npz(),
+    ".safetensors": Safetensors(),
+    ".parquet": Parquet(),
 }
-Held = Literal["texts", "records", "rows", "arrays", "vectors"]
 
 
-def endings(what: Held) -> tuple[str, ...]:
-    """The endings of files that may hold this."""
-    return tuple(ending for ending, format in FORMATS.items() if getattr(format, what))
+def endings(*held: type[Format]) -> tuple[str, ...]:
+    """The endings of files that may hold any of this, in its order."""
+    return tuple(ending for what in held for ending, kind in FORMATS.items() if isinstance(kind, what))
 
 
-PARQUET = ".parquet"
-PAGE = ".html"
-RECORDS = endings("records")
-TABLES = (*RECORDS, *endings("rows"))  # of records that have rows in a table
-ARRAYS = endings("arrays")
-SEVERAL = ARRAYS[1:]  # a .npy file holds one array
-
-
-def loaded(ending: str, what: Held) -> Any:
-    """The function or class for files of this ending."""
-    module, name = getattr(FORMATS[ending], what).split(".")
-    return getattr(import_module(f"bertcli.files.{module}"), name)
+PAGE, PARQUET = ".html", ".parquet"
+RECORDS = endings(Records)
+TABLES = endings(Records, Rows)  # of records that have rows in a table
+ARRAYS = endings(Arrays)
+SINGLE = tuple(ending for ending, kind in FORMATS.items() if isinstance(kind, Arrays) and not kind.several)
+SEVERAL = tuple(ending for ending in ARRAYS if ending not in SINGLE)
 
 
 def ending_of(file: str) -> str:
@@ -61,12 +302,19 @@ def ending_of(file: str) -> str:
     return Path(file).suffix.lower()
 
 
+def format_of(file: str, held: type[F]) -> F:
+    """The kind of a file, which may hold this."""
+    kind = FORMATS[ending_of(file)]
+    assert isinstance(kind, held)
+    return kind
+
+
 def check_output(file: str, endings: tuple[str, ...]) -> str:
     """The ending of an output file in lower case; BertcliError if it is not one of `endings` or cannot be written."""
     ending = ending_of(file)
     if ending not in endings:
-        several = ending == ".npy" and ".npz" in endings
-        why = " A .npy file holds one array, but this result has several." if several else ""
+        single = ending in SINGLE and not {*SEVERAL}.isdisjoint(endings)
+        why = f" A {ending} file holds one array, but this result has several." if single else ""
         wanted = f"one of {', '.join(endings)}" if len(endings) > 1 else endings[0]
         raise BertcliError(f"Cannot write {file}: the ending must be {wanted}.{why}")
     path = Path(os.path.realpath(file))
@@ -78,4 +326,6 @@ def check_output(file: str, endings: tuple[str, ...]) -> str:
         raise BertcliError(f"Cannot write {file}: it already exists and is write-protected.")
     if not os.access(path.parent, os.W_OK):
         raise BertcliError(f"Cannot write {file}: the folder {path.parent} is not writable.")
+    if ending in FORMATS:
+        FORMATS[ending].check_installed(file)
     return ending

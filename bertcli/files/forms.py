@@ -3,32 +3,43 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
-from bertcli.files.formats import RECORDS, check_output, ending_of, loaded
+from bertcli.files.formats import RECORDS, Records, Rows, check_output, format_of
 from bertcli.files.records import printed
 from bertcli.files.shards import LINES, Shards, save
 from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import as_json
 
 
-def write_lines(stream: IO[bytes], lines: Iterable[bytes]) -> None:
-    """Records as JSON lines."""
-    stream.writelines(lines)
+def write_separated(stream: IO[bytes], shards: Shards, names: Iterable[str], delimiter: str) -> None:
+    """Rows below a header, cells as they are: a spreadsheet takes one that begins with = for a formula."""
+    stream.write(_row(names, delimiter))
+    stream.writelines(_row((row[name] for name in names), delimiter) for row in map(json.loads, shards.lines()))
 
 
-def write_csv(stream: IO[bytes], shards: Shards, names: Sequence[str], numbers: Mapping[str, object]) -> None:
-    """Rows separated by commas, below a header; `numbers` are for other formats."""
-    stream.write(_csv_row(names))
-    stream.writelines(_csv_row(row[name] for name in names) for row in map(json.loads, shards.lines()))
-
-
-def _csv_row(cells: Iterable[Any]) -> bytes:
+def _row(cells: Iterable[Any], delimiter: str) -> bytes:
     text = io.StringIO()
-    csv.writer(text).writerow(cells)  # ended by \r\n: only then a lone \r, which ends rows, too, is quoted
-    return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"
+    csv.writer(text, delimiter=delimiter).writerow(cells)  # ended by \r\n: only then a lone \r, which ends rows, too,
+    return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"  # is quoted
+
+
+def join_lines(stream: IO[bytes], files: Sequence[str], header: bool = False) -> None:
+    """The lines of files one after another; of a header only that of the first."""
+    for number, file in enumerate(files):
+        with open(file, "rb") as lines:
+            if header and number:
+                lines.readline()
+            stream.writelines(lines)
+
+
+def array_lines(files: Iterable[str]) -> Iterator[bytes]:
+    """The records of files that `write_array` wrote."""
+    for file in files:
+        with open(file, "rb") as lines:
+            yield from (line.rstrip(b",\n") for line in lines if line not in (b"[\n", b"]\n", b"[]\n"))
 
 
 class RecordForm(NamedTuple):
@@ -42,11 +53,11 @@ class RecordForm(NamedTuple):
 
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""
-        loaded(ending_of(self.file), "records")(stream, shards.lines())
+        format_of(self.file, Records).write_records(stream, shards.lines())
 
 
 class TableForm(NamedTuple):
-    """How records stand in a .csv or .parquet file: the rows of their table, its numbers in full.
+    """How records stand in a .csv, .tsv or .parquet file: the rows of their table, its numbers in full.
 
     `keys` of a record stand in each of its rows, too, "id" as the second column and others as the last.
     """
@@ -66,10 +77,10 @@ class TableForm(NamedTuple):
 
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""
-        first, *others = self.table.keys
-        names = [first, *(["id"] if "id" in self.keys else []), *others, *(key for key in self.keys if key != "id")]
-        numbers = {key: column.number for key, column in zip(self.table.keys, self.table.columns, strict=True)}
-        loaded(ending_of(self.file), "rows")(stream, shards, names, numbers)
+        kinds = {key: column.number for key, column in zip(self.table.keys, self.table.columns, strict=True)}
+        first, *others = [*kinds, *(key for key in self.keys if key != "id")]
+        names = [first, *(["id"] if "id" in self.keys else []), *others]
+        format_of(self.file, Rows).write_rows(stream, shards, {name: kinds.get(name) for name in names})
 
 
 @contextmanager

@@ -1,32 +1,33 @@
 """Exact search in a file of vectors: every row is compared with the query, a block of rows at a time.
 
-Arrays are mapped (those of .npz files read into memory, a compressed one up to a gigabyte), Parquet is streamed.
+Arrays are mapped (those of .npz files read into memory), Parquet is streamed.
 """
 
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, first_line, shown
-from bertcli.files.formats import PARQUET, ending_of, endings, loaded
-from bertcli.files.parquet import check_sizes, note, pyarrow
-from bertcli.files.vectors import MODEL, ORIGIN, quantize, stored_width
+from bertcli.files.arrays import NOTES
+from bertcli.files.formats import FORMATS, Vectors, ending_of, endings
+from bertcli.files.parquet import check_sizes, pyarrow
+from bertcli.files.vectors import ORIGIN, quantize, stored_width
 from bertcli.order import best_first
 
-NAME = "embeddings"  # of the array, if a file has several
-SINGULAR = "embedding"  # of the column of a table
+if TYPE_CHECKING:
+    from bertcli.files.arrays import Readers
+
+T = TypeVar("T")
 ENDS = "offsets"  # an array stored with vectors of tokens: where each text ends
-TYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", "float64", "int8", "uint8")]
+TYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", "int8", "uint8")]
 WHOLE = np.dtype(np.int64)  # of ORIGIN
 NUMBERS = 1 << 22  # in a block: 32 MiB in float64
-BAD_ZIP = (zipfile.BadZipFile, RuntimeError, ValueError, OSError)
 Numbers = NDArray[Any]
 Scores = NDArray[np.float64]
 Blocks = Callable[[int], Iterator[Numbers]]  # reads an array, so many rows at a time
@@ -46,8 +47,8 @@ class StoredVectors(NamedTuple):
 
     file: Path
     arrays: Arrays
-    name: str = NAME
-    model: str | None = None  # the signature of the one that made them, where the file says it
+    name: str
+    notes: Mapping[str, str] = {}  # what the file says of them
 
     def blocks(self, count: int) -> Iterator[Numbers]:
         """The vectors [row, width], or (uint8) rows of bits, eight in a byte; so many rows at a time."""
@@ -128,35 +129,20 @@ def _same_signs(signs: NDArray[np.uint8], block: NDArray[np.uint8], width: int) 
 
 
 def open_vectors(file: str) -> StoredVectors:
-    """Open a file written by `bertcli encode -o`, or one like it: its array "embeddings", or its only array of rows.
+    """Open a file that `bertcli encode -o` wrote.
 
-    Errors: BertcliError for a file that is missing, damaged, or holds no vectors.
+    Errors: BertcliError for a file that is missing, damaged, or holds no vectors of whole texts.
     """
-    path, ending = Path(file), ending_of(file)
-    if ending not in endings("vectors"):
-        raise BertcliError(f"{file}: a file of vectors ends in {', '.join(endings('vectors'))}.")
+    path, kind = Path(file), FORMATS.get(ending_of(file))
+    if not isinstance(kind, Vectors):
+        raise BertcliError(f"{file}: a file of vectors ends in {', '.join(endings(Vectors))}.")
     if not path.is_file():
         raise BertcliError(f"{file} is missing: give an existing file of vectors, such as encode -o writes.")
-    try:
-        opened = loaded(ending, "vectors")(path)
-    except BAD_ZIP as error:
-        raise _no_vectors(path, f"cannot be read ({first_line(error):.80})") from None
-    arrays: Arrays = opened
-    if ending != PARQUET:
-        arrays = {name: partial(_blocks, path, cache(read)) for name, read in opened.items()}
-    if ENDS in arrays:
+    stored = kind.open_vectors(path)
+    if ENDS in stored.arrays:
         raise _no_vectors(path, "holds a row for each token, not for each text")
-    rows = [name for name in arrays if ending == ".safetensors" and _read(path, opened[name]).ndim == 2]
-    only = rows if len(rows) == 1 else arrays if len(arrays) == 1 else ()
-    name = next((name for name in (NAME, SINGULAR, *only) if name in arrays), None)
-    if name is None:
-        raise _no_vectors(path, f"has no array '{NAME}' or column '{SINGULAR}' but {shown([*arrays])}")
-    if ending == PARQUET:
-        model = note(path, MODEL)
-    else:
-        text = _read(path, opened[MODEL]) if MODEL in opened else np.empty(0)
-        model = str(text) if text.dtype.kind == "U" else None
-    stored = StoredVectors(path, arrays, name, model)
+    if stored.name not in stored.arrays:
+        raise _no_vectors(path, f"has no {stored.name} but {shown([*stored.arrays])}")
     next(stored.blocks(1), None)  # reads the first row, so that what is wrong with the file is an error now
     return stored
 
@@ -171,7 +157,7 @@ def _check_type(path: Path, dtype: np.dtype[Any], types: Sequence[np.dtype[Any]]
         raise _no_vectors(path, f"holds numbers of the type {shown(dtype.str)}, not of {', '.join(map(str, TYPES))}")
 
 
-def _read(path: Path, read: Callable[[], Numbers]) -> Numbers:
+def _read(path: Path, read: Callable[[], T]) -> T:
     try:
         return read()
     except BertcliError:
@@ -180,8 +166,19 @@ def _read(path: Path, read: Callable[[], Numbers]) -> Numbers:
         raise _no_vectors(path, f"cannot be read ({first_line(error):.200})") from None
 
 
+def in_arrays(path: Path, open_arrays: "Callable[[Path], Readers]") -> StoredVectors:
+    """The vectors among the arrays of a file, each of which is read once."""
+    readers = {
+        name: cache(partial(_read, path, read)) for name, read in _read(path, partial(open_arrays, path)).items()
+    }
+    texts = {name: readers[name]() for name in NOTES if name in readers}
+    notes = {name: str(text) for name, text in texts.items() if text.dtype.kind == "U" and not text.ndim}
+    arrays = {name: partial(_blocks, path, read) for name, read in readers.items()}
+    return StoredVectors(path, arrays, "embeddings", notes)
+
+
 def _blocks(path: Path, read: Callable[[], Numbers], count: int) -> Iterator[Numbers]:
-    array = _read(path, read)
+    array = read()
     if not array.ndim:
         raise _no_vectors(path, "holds an array (), not rows of numbers one after another")
     _check_type(path, array.dtype, (*TYPES, WHOLE))
@@ -193,7 +190,7 @@ def in_memory(array: Numbers, count: int) -> Iterator[Numbers]:
     return (array[begin : begin + count] for begin in range(0, max(1, len(array)), count))
 
 
-def open_parquet(path: Path) -> Arrays:
+def in_parquet(path: Path) -> StoredVectors:
     """Columns of whole numbers, or of lists that all have one length; a list that is null counts as zeros."""
     arrow, parquet = pyarrow(str(path))
     types = {getattr(arrow, dtype.name)(): dtype for dtype in (*TYPES, WHOLE)}
@@ -221,8 +218,10 @@ def open_parquet(path: Path) -> Arrays:
                 yield _rows(path, column, width, dtype) if listed else column.to_numpy(zero_copy_only=False)
 
     with opened() as table:
-        names = table.schema_arrow.names
-    return {name: partial(blocks, name) for name in names if names.count(name) == 1}
+        names, metadata = table.schema_arrow.names, table.schema_arrow.metadata or {}
+    notes = {name: metadata[name.encode()].decode(errors="replace") for name in NOTES if name.encode() in metadata}
+    arrays = {name: partial(blocks, name) for name in names if names.count(name) == 1}
+    return StoredVectors(path, arrays, "embedding", notes)
 
 
 def _rows(path: Path, lists: Any, width: int, dtype: np.dtype[Any]) -> Numbers:

@@ -25,7 +25,7 @@ TEXTS = ("The [MASK] sat, =1 on \x1b[31mthe mat.", 'A "[MASK]" of tea; <b>中国
 PLAIN = ("The queen walked to the river.", "Paris is a city.")
 RECORDS = ("table", "json", "jsonl")
 VIEWS = ("table", "json", "csv", "markdown")
-TABLES = (".json", ".jsonl", ".csv", ".parquet")
+TABLES = (".json", ".jsonl", ".csv", ".tsv", ".parquet")
 Row = dict[str, Any]
 Rows = Callable[[Any], Iterator[Row]]
 
@@ -235,9 +235,9 @@ def check_file(file: Path, door: Door, record: Any) -> None:
         case ".jsonl":
             lines = file.read_text(encoding="utf-8").split("\n")
             assert (list(map(json.loads, lines[:-1])), lines[-1]) == (record, "")
-        case ".csv":
+        case ".csv" | ".tsv":
             with file.open(encoding="utf-8", newline="") as stream:
-                check_rows(list(csv.DictReader(stream)), door, record)
+                check_rows(list(csv.DictReader(stream, delimiter="," if file.suffix == ".csv" else "\t")), door, record)
         case ".parquet":
             found = pytest.importorskip("pyarrow.parquet").read_table(file).to_pylist()
             if door.command == "encode":
