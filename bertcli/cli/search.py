@@ -26,7 +26,8 @@ from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
-    from bertcli.files.search import Nearest, StoredVectors
+    from bertcli.files.search import Nearest
+    from bertcli.files.stored import StoredVectors
     from bertcli.files.texts import Text, Texts
     from bertcli.model import Model
 

@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.checkpoint.tensors import StoredTensor, open_file
-from bertcli.files.formats import SEVERAL, Arrays, check_output, format_of
-from bertcli.files.shards import Shards
 
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
 TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # of others a view has other numbers
@@ -21,6 +19,7 @@ UNPACKED = 1 << 30  # bytes that a compressed array may have
 ENDS = ("offsets", "indptr")  # arrays that say where the parts of others end
 Readers = Mapping[str, Callable[[], NDArray[Any]]]
 MODEL, SETTINGS = NOTES = ("model", "settings")  # what a file says of its vectors
+ORIGIN = ("index", "chunk", "start", "end")  # of a chunk: its text, its number, its characters
 ALIGNMENT = 8  # bytes: where the arrays of a .safetensors file may begin
 
 
@@ -106,20 +105,6 @@ def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> Stored:
     if name in ENDS:
         return Stored(name, kind, (rows - len(readers) + 1,), ends_of(np.diff(read()) for read in readers))
     return Stored(name, kind, (rows, *first.shape[1:]), (read() for read in readers))
-
-
-def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays to a .npz or .safetensors file, which has no texts; BertcliError if that is not possible."""
-    ending = check_output(file, SEVERAL)
-    kinds = {name: array.dtype.newbyteorder("<").str for name, array in arrays.items()}
-    names = [name for name in arrays if ending == ".npz" or kinds[name] in SAFETENSORS_TYPES]
-    save_stored(file, *(Stored(name, kinds[name], arrays[name].shape, [arrays[name]]) for name in names))
-
-
-def save_stored(file: str, *arrays: Stored) -> None:
-    """Write arrays to a file of any of these kinds."""
-    with Shards(file) as shards, shards.result() as stream:
-        format_of(file, Arrays).write_arrays(stream, arrays)
 
 
 # ------------------------------------------------------------------------------------------------------------- reading

@@ -1,45 +1,16 @@
 """How records stand in a file: as JSON lines, one JSON array, or the rows of their table."""
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
-from bertcli.files.formats import RECORDS, Records, Rows, check_output, format_of
+from bertcli.files.formats import RECORDS, check_output, format_of
+from bertcli.files.kinds import Records, Rows
 from bertcli.files.records import printed
 from bertcli.files.shards import LINES, Shards, save
 from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import as_json
-
-
-def write_separated(stream: IO[bytes], shards: Shards, names: Iterable[str], delimiter: str) -> None:
-    """Rows below a header, cells as they are: a spreadsheet takes one that begins with = for a formula."""
-    stream.write(_row(names, delimiter))
-    stream.writelines(_row((row[name] for name in names), delimiter) for row in map(json.loads, shards.lines()))
-
-
-def _row(cells: Iterable[Any], delimiter: str) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, delimiter=delimiter).writerow(cells)  # ended by \r\n: only then a lone \r, which ends rows, too,
-    return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"  # is quoted
-
-
-def join_lines(stream: IO[bytes], files: Sequence[str], header: bool = False) -> None:
-    """The lines of files one after another; of a header only that of the first."""
-    for number, file in enumerate(files):
-        with open(file, "rb") as lines:
-            if header and number:
-                lines.readline()
-            stream.writelines(lines)
-
-
-def array_lines(files: Iterable[str]) -> Iterator[bytes]:
-    """The records of files that `write_array` wrote."""
-    for file in files:
-        with open(file, "rb") as lines:
-            yield from (line.rstrip(b",\n") for line in lines if line not in (b"[\n", b"]\n", b"[]\n"))
 
 
 class RecordForm(NamedTuple):

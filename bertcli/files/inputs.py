@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import FORMATS, InputFile, TextFile, endings
+from bertcli.files.formats import endings
+from bertcli.files.kinds import KINDS, InputFile, TextFile
 from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 
@@ -49,7 +50,7 @@ def from_files(
 def takes_columns(files: Sequence[str], format_in: str) -> bool:
     """Whether any of these input files, or of those that a pattern matches, has named fields; of none: the pipe."""
     names = (name for file in files or [STANDARD_INPUT] for name in _matching(file))
-    kinds = [FORMATS.get(_ending(name, format_in)) for name in names]
+    kinds = [KINDS.get(_ending(name, format_in)) for name in names]
     return any(isinstance(kind, TextFile) and kind.fields for kind in kinds)
 
 
@@ -87,10 +88,10 @@ class _InputFiles:
 def _open(file: str, format_in: str) -> InputFile:
     """A file or pipe that is known to exist, and to have a known ending."""
     ending = _ending(file, format_in)
-    kind = FORMATS.get(ending or ".txt")  # /dev/stdin and the like have none
+    kind = KINDS.get(ending or ".txt")  # /dev/stdin and the like have none
     if isinstance(kind, TextFile) and (kind.streams or not file.lower().endswith(GZIP)):
         return kind.open_texts(file)
-    kinds = endings(TextFile)
+    kinds = endings("texts")
     raise BertcliError(
         f"{file}: the ending of an input file must be {', '.join(kinds[:-1])} (perhaps with {GZIP}) or {kinds[-1]}; "
         "any other file can be piped in, one text per line or as --format-in says."

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError
-from bertcli.files.formats import ARRAYS, FORMATS, TABLES, check_output, ending_of
+from bertcli.files.formats import ARRAYS, TABLES, check_output, ending_of, format_of
+from bertcli.files.kinds import Format
 from bertcli.files.shards import ERRORS, Fingerprint, Shards, difference, digest, save
 
 BESIDE = (".shard", ".errors.jsonl")  # end files that lie beside a shard's
@@ -54,7 +55,7 @@ def merge(patterns: Sequence[str], target: str) -> int:
             if ending in ARRAYS and _errors(file).exists():
                 shards.add({ERRORS: _errors(file).read_bytes()}, {})
         with shards.result() as stream:
-            FORMATS[ending].join(stream, files)
+            format_of(target, Format).join(stream, files)
     return len(files)
 
 

@@ -28,15 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import MODEL, Stored, ends_of
-from bertcli.files.formats import ARRAYS, SINGLE, Arrays, ending_of, format_of
+from bertcli.files.arrays import MODEL, ORIGIN, Stored, ends_of
+from bertcli.files.formats import ARRAYS, SINGLE, ending_of, format_of
+from bertcli.files.kinds import Arrays
 from bertcli.files.shards import ERRORS, LENGTHS, LINES, Shards
 from bertcli.files.texts import Failure, Item
 from bertcli.report.terminal import as_json
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
 LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
-ORIGIN = ("index", "chunk", "start", "end")  # what a chunk is called in a file
 COLUMNS = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what a row of a table has
 
 

@@ -18,7 +18,7 @@ from helpers.doors import choices, commands_with
 from helpers.terminal import bertcli
 from reference.task_cases import RANKER, READER, TAGGER
 
-from bertcli.files.formats import TextFile, endings
+from bertcli.files.formats import endings
 
 TEXTS = ("The [MASK] sat on the mat.", 'A "[MASK]" of tea, — 中国😀', "[MASK]")
 WORDS = ("king", "tea", "the")
@@ -103,7 +103,7 @@ def compare(found: Any, expected: Any, form: str) -> None:
 
 def test_every_input_is_tested_in_every_command_that_has_it() -> None:
     assert DOORS.keys() == commands_with("--input")
-    assert {form.removesuffix(".gz") for form in FORMS} == {*endings(TextFile)}
+    assert {form.removesuffix(".gz") for form in FORMS} == {*endings("texts")}
     assert {pipe for command in DOORS for pipe in choices(command, "--format-in")} == {*PIPES}
 
 

@@ -162,7 +162,13 @@ DOORS = [
     Door("params", (), parts("rows"), {"path": str, "params": "{:,}".format}, VIEWS, (".dot", ".mmd", ".svg", ".png"),
          option="--plot"),
 ]  # fmt: skip
-WITHOUT_A_TEST_HERE = {"merge", "export", "doctor", "evaluate"}  # but in test_merge, test_export_command and so on
+WITHOUT_A_TEST_HERE = {
+    "merge",
+    "export",
+    "doctor",
+    "evaluate",
+    "info",
+}  # but in test_merge, test_export_command and so on
 FORMATS = [(door, format) for door in DOORS for format in door.formats]
 FILES = [(door, ending) for door in DOORS for ending in door.endings]
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from bertcli.errors import BertcliError
-from bertcli.files.search import Nearest, StoredVectors, in_memory, nearest, open_vectors
+from bertcli.files.search import Nearest, nearest, open_vectors
+from bertcli.files.stored import StoredVectors, in_memory
 from bertcli.files.vectors import quantize
 
 Array = NDArray[Any]
