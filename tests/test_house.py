@@ -28,7 +28,7 @@ ORDER = [
         "checkpoint",
         "tokens",
     ),
-    *("opened", "files", "doctor", "tasks", "model", "mapped", "analysis", "evaluate", "cli"),
+    *("opened", "files", "doctor", "tasks", "model", "mapped", "analysis", "evaluate", "serve", "cli"),
 ]
 ALONE: dict[str, set[str]] = {
     "rich": {"report"},
@@ -38,6 +38,8 @@ ALONE: dict[str, set[str]] = {
     "typer": {"cli"},
     "onnx": {"onnx"},
     "onnxruntime": {"onnx"},
+    "starlette": {"serve"},
+    "uvicorn": {"serve"},
 }
 
 

@@ -29,6 +29,7 @@ PANELS = {  # of --help: the commands in each, which are modules of this package
     "Judge": ("evaluate",),
     "Look": ("info", "tokenize", "doctor"),
     "Make": ("export", "merge"),
+    "Serve": ("serve",),
 }
 
 

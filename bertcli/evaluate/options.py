@@ -67,7 +67,7 @@ class Evaluate(Reading):
     )
     by: str | None = option(None, "NAME", "The same for every group of texts that have one value in this field.")
     k: list[int] | None = option(
-        None, "K,K,…", "Ranks at which figures are cut. (default: 1,3,5,10,100)", read=numbers("1,10,100")
+        None, "K[,K]", "Ranks at which figures are cut. (default: 1,3,5,10,100)", read=numbers("1,10,100")
     )
     truncate_dim: list[int] | None = option(
         None, "N,N,…", "Also with only the first N numbers of each vector.", read=numbers("256,128,64")

@@ -43,7 +43,6 @@ class Door(NamedTuple):
 
 DOORS = {
     "encode": Door(),
-    "similarity": Door(),
     "classify": Door({"head": "classifier"}),
     "fill-mask": Door(),
     "score": Door(),

@@ -1,0 +1,84 @@
+"""bertcli serve"""
+
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Literal
+
+from bertcli.cli.job import open_model, set_threads
+from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, ThreadOptions
+from bertcli.errors import BertcliError
+from bertcli.tasks.options import option
+
+
+@dataclass(frozen=True, eq=False)
+class ServedModels(ModelOptions):
+    """Which models are served."""
+
+    model: list[str] | None = option(  # type: ignore[assignment]
+        None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub; repeat for more. (default: the bundled "
+        "sentence model)", "-m", "--model", panel="Model", envvar="BERTCLI_MODEL", show_envvar=True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ServeOptions:
+    """Where and to whom, and how much at a time."""
+
+    host: str = option("127.0.0.1", "HOST", "Where it listens; 0.0.0.0 is everywhere. (default: 127.0.0.1)")
+    port: int = option(8080, "PORT", "At which port; 0 is any that is free. (default: 8080)", least=0)
+    api_key: str | None = option(
+        None, "KEY", "Answer only requests with this key (Authorization: Bearer KEY).", envvar="BERTCLI_API_KEY",
+        show_envvar=True,
+    )  # fmt: skip
+    cors: list[str] | None = option(None, "ORIGIN", "Let pages of this origin ask; repeat for more.")
+    truncation: Literal["auto", "error"] = option(
+        "auto", "MODE", "A text that is too long: auto (default) cuts it and says so, error refuses it."
+    )
+    max_inputs: int = option(2048, "N", "Texts of a request, at most. (default: 2048)", least=1)
+    max_body: int = option(32, "MB", "Size of a request, at most. (default: 32)", least=1)
+    max_queue_tokens: int = option(262144, "N", "Tokens that may wait; more get status 429. (default: 262144)", least=1)
+    batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536 a thread)", least=1)
+    timeout: int = option(60, "SECONDS", "A request may take so long. (default: 60)", least=1)
+    drain: int = option(30, "SECONDS", "On SIGTERM, answer what was accepted for so long. (default: 30)", least=1)
+    quiet: bool = option(False, "", "No line on stderr for every request.")
+
+
+def serve(models: ServedModels, wanted: ServeOptions, threads: ThreadOptions, engine: EngineOptions) -> None:
+    """Answer over HTTP: vectors, rankings, labels, masked words, entities, answers.
+
+    bertcli serve
+    bertcli serve -m sentence-transformers/all-MiniLM-L6-v2 --port 8080
+    bertcli serve -m my-embedder -m my-reranker --api-key "$KEY"
+    curl localhost:8080/v1/embeddings -H 'Content-Type: application/json' \\
+      -d '{"input": "A dog ran home."}'
+
+    It speaks OpenAI's embeddings, Jina's and Cohere's rerank, the routes of
+    text-embeddings-inference and of Ollama, and those of transformers'
+    pipelines; GET / is a page to try them on, /openapi.json lists them all.
+    Numbers are those of the commands. Texts that are too long are cut as the
+    model's folder says, and the answer says which (X-Truncated).
+
+    It needs pip install 'bertcli[serve]'. Ctrl-C or SIGTERM ends it when what
+    was accepted is answered.
+    """
+    if not (find_spec("starlette") and find_spec("uvicorn")):
+        raise BertcliError("bertcli serve needs two more packages: pip install 'bertcli[serve]'.")
+    set_threads(threads)
+    from bertcli.engine.threads import thread_count
+    from bertcli.serve.ask import Limits
+    from bertcli.serve.run import serve as run
+    from bertcli.serve.served import Served
+    from bertcli.tasks.compute.batches import BATCH_TOKENS
+
+    opened = []
+    for name in models.model or [None]:  # type: ignore[list-item]
+        one = replace(
+            ModelOptions(), model=name, revision=models.revision, cache_dir=models.cache_dir, offline=models.offline
+        )
+        opened.append(Served(open_model(one, SENTENCE_SAMPLE, engine), name or SENTENCE_SAMPLE))
+    limits = Limits(
+        wanted.truncation, wanted.max_inputs, wanted.max_body, wanted.max_queue_tokens,
+        wanted.batch_tokens or BATCH_TOKENS * thread_count(), wanted.timeout, wanted.api_key, tuple(wanted.cors or ()),
+        wanted.quiet,
+    )  # fmt: skip
+    run(opened, limits, wanted.host, wanted.port, wanted.drain)

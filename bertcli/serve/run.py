@@ -1,0 +1,70 @@
+"""The server as a process: it begins when a model has computed, and ends when it has answered what it accepted."""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from threading import Thread
+from types import FrameType
+
+import uvicorn
+
+from bertcli.errors import BertcliError
+from bertcli.serve.app import Server
+from bertcli.serve.ask import Limits
+from bertcli.serve.served import Served
+
+INTERRUPTED = 130
+
+
+def serve(models: Sequence[Served], limits: Limits, host: str, port: int, drain: float) -> None:
+    """Serve until a signal comes; then answer what was accepted, for at most `drain` seconds.
+
+    A second signal ends the process at once, with status 130. Errors: BertcliError for an address that cannot be had,
+    damaged weights.
+    """
+    for served in models:
+        served.check()
+    bound = listening(host, port)
+    address = f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}"
+
+    def ready() -> None:
+        for served in models:
+            print(f"Serving {served.short} ({served.summary}) at {address}", file=sys.stderr, flush=True)
+
+    server = Server(models, limits, ready)
+    config = uvicorn.Config(
+        server.app, log_config=None, access_log=False, server_header=False, lifespan="on", loop="asyncio", http="h11",
+        ws="none", timeout_graceful_shutdown=int(drain) or 1,
+    )  # fmt: skip
+    running = uvicorn.Server(config)
+    # In a thread of its own, since in the main thread it would handle signals, and end the process by them.
+    thread = Thread(target=running.run, args=([bound],), name="bertcli_serve")
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if server.draining:
+            os._exit(INTERRUPTED)
+        server.draining = running.should_exit = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    thread.start()
+    thread.join()
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there. Errors: BertcliError."""
+    # asyncio sends small packets at once only where it sees that the protocol is TCP.
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+        bound.listen(2048)
+    except (OSError, OverflowError) as error:
+        bound.close()
+        reason = getattr(error, "strerror", None) or error
+        raise BertcliError(
+            f"Cannot listen at {host}, port {port} ({reason}): choose another (--host, --port)."
+        ) from None
+    return bound

@@ -1,0 +1,355 @@
+"""What each route answers: the forms that clients know, with the numbers of the commands."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Made
+from helpers.late_folders import DOCUMENTS as LATE_DOCUMENTS
+from helpers.late_folders import write_late
+from helpers.served import Running, serving
+from reference import task_cases as cases
+
+import bertcli
+from bertcli.model import Model
+from bertcli.serve.routes import ROUTES
+
+TEXTS = ["A dog ran home.", "Interest rates rose.", "", "The puppy went back to its house, and slept."]
+
+
+@pytest.fixture(scope="module")
+def models(made: Made, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Model]:
+    """One of each kind, by a word for what it is for."""
+    late = write_late(tmp_path_factory.mktemp("late") / "late", "modules fixed")
+    folders = {"tag": cases.TAGGER, "answer": cases.READER, "rank": cases.RANKER, "zero-shot": cases.INFERENCE}
+    return {
+        "embed": bertcli.load("bert-mini-sentence"),
+        "fill-mask": bertcli.load("bert-mini-mlm"),
+        "classify": bertcli.load("bert-mini-sentiment"),
+        **{use: bertcli.load(made(**keywords)) for use, keywords in folders.items()},
+        "late": bertcli.load(late),
+    }
+
+
+@pytest.fixture(scope="module")
+def running(models: dict[str, Model]) -> Iterator[Running]:
+    with serving([*models.values()]) as server:
+        yield server
+
+
+def test_openai_embeddings(running: Running, models: dict[str, Model]) -> None:
+    model = models["embed"]
+    answer = running.given("/v1/embeddings", {"input": TEXTS, "model": "gpt", "user": "x", "something": 1})
+    assert list(answer) == ["object", "data", "model", "usage"]
+    assert [(one["object"], one["index"]) for one in answer["data"]] == [("embedding", i) for i in range(4)]
+    vectors = np.array([one["embedding"] for one in answer["data"]])
+    np.testing.assert_allclose(vectors, model.encode(TEXTS), atol=1e-6)
+    assert answer["model"] == model.name
+    counted = sum(len(tokens.ids) for tokens in model.tokenizer.encode(TEXTS))
+    assert answer["usage"] == {"prompt_tokens": counted, "total_tokens": counted}
+    assert running.given("/embeddings", {"input": TEXTS})["data"] == answer["data"]
+    alone = running.given("/v1/embeddings", {"input": TEXTS[0]})["data"]
+    np.testing.assert_allclose(alone[0]["embedding"], vectors[0], atol=1e-6)
+
+
+def test_floats_are_the_shortest_decimals_of_float32(running: Running, models: dict[str, Model]) -> None:
+    (one,) = running.given("/v1/embeddings", {"input": [TEXTS[0]]})["data"]
+    vector = models["embed"].encode([TEXTS[0]])[0]
+    assert np.array(one["embedding"], np.float32).tobytes() == vector.tobytes()
+    assert max(len(str(number)) for number in one["embedding"]) <= len("-0.000012345678")
+
+
+def test_base64_is_little_endian_float32(running: Running, models: dict[str, Model]) -> None:
+    answer = running.given("/v1/embeddings", {"input": TEXTS, "encoding_format": "base64"})
+    rows = [np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in answer["data"]]
+    np.testing.assert_allclose(rows, models["embed"].encode(TEXTS), atol=1e-6)
+
+
+@pytest.mark.parametrize(("path", "key"), [("/v1/embeddings", "input"), ("/embed", "inputs"), ("/api/embed", "input")])
+def test_dimensions_cut_then_normalize(running: Running, models: dict[str, Model], path: str, key: str) -> None:
+    answer = running.given(path, {key: TEXTS[:2], "dimensions": 8})
+    if path == "/v1/embeddings":
+        rows = [one["embedding"] for one in answer["data"]]
+    else:
+        rows = answer if path == "/embed" else answer["embeddings"]
+    expected = models["embed"].encode(TEXTS[:2], truncate_dim=8, normalize=True)
+    np.testing.assert_allclose(rows, expected, atol=1e-6)
+    refused = running.ask(path, {key: TEXTS[:2], "dimensions": 999})
+    assert refused.status == 422
+    assert "Vectors of 256 numbers cannot be cut to 999" in json.dumps(refused.body)
+
+
+def test_token_ids_are_refused_with_the_way_out(running: Running) -> None:
+    for ids in ([1, 2], [[1, 2], [3]]):
+        answer = running.ask("/v1/embeddings", {"input": ids})
+        assert answer.status == 422
+        assert answer.body["error"]["code"] == "token_ids"
+        assert "check_embedding_ctx_length=False" in answer.body["error"]["message"]
+
+
+def test_tei_embed(running: Running, models: dict[str, Model]) -> None:
+    np.testing.assert_allclose(running.given("/embed", {"inputs": TEXTS}), models["embed"].encode(TEXTS), atol=1e-6)
+    one = running.given("/embed", {"inputs": TEXTS[0], "truncation_direction": "Right", "prompt_name": None})
+    np.testing.assert_allclose(one, models["embed"].encode([TEXTS[0]]), atol=1e-6)
+    raw = running.given("/embed", {"inputs": TEXTS[0], "normalize": False})
+    np.testing.assert_allclose(raw, models["embed"].encode([TEXTS[0]], normalize=False), atol=1e-5)
+    assert running.ask("/embed", {"inputs": TEXTS[0], "truncation_direction": "Left"}).status == 422
+    assert running.ask("/embed", {"inputs": TEXTS[0], "prompt_name": "nope"}).status == 422
+
+
+def test_every_token_has_a_vector(running: Running, models: dict[str, Model]) -> None:
+    model = models["embed"]
+    rows = running.given("/embed_all", {"inputs": TEXTS[:2], "model": model.name})
+    (block,) = model.encode_blocks(TEXTS[:2], pooling="none")
+    for row, expected in zip(rows, block.vectors, strict=True):
+        np.testing.assert_allclose(row, expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("role", ["query", "document"])
+def test_late_interaction_has_a_query_and_a_document_side(
+    running: Running, models: dict[str, Model], role: str
+) -> None:
+    model = models["late"]
+    rows = running.given("/embed_all", {"inputs": [*LATE_DOCUMENTS], "model": model.name, "input_type": role})
+    blocks = model.encode_blocks([*LATE_DOCUMENTS], pooling="none", prompt_name=role)
+    expected = [vectors for block in blocks for vectors in block.vectors]
+    for row, vectors in zip(rows, expected, strict=True):
+        np.testing.assert_allclose(np.reshape(row, vectors.shape), vectors, atol=2e-6)
+
+
+def test_sparse_vectors(running: Running, models: dict[str, Model]) -> None:
+    rows = running.given("/embed_sparse", {"inputs": TEXTS[:2]})
+    for row, vector in zip(rows, models["fill-mask"].encode_sparse(TEXTS[:2]), strict=True):
+        found = {one["index"]: one["value"] for one in row}
+        both = [found.keys() & {*vector.indices.tolist()}]
+        assert len(both[0]) >= 0.999 * len(vector.indices)
+        weights = dict(zip(vector.indices.tolist(), vector.values.tolist(), strict=True))
+        np.testing.assert_allclose([found[i] for i in both[0]], [weights[i] for i in both[0]], atol=1e-5)
+
+
+def test_ollama(running: Running, models: dict[str, Model]) -> None:
+    answer = running.given("/api/embed", {"model": "all-minilm", "input": TEXTS, "truncate": True})
+    assert list(answer) == ["model", "embeddings", "total_duration", "load_duration", "prompt_eval_count"]
+    np.testing.assert_allclose(answer["embeddings"], models["embed"].encode(TEXTS), atol=1e-6)
+
+
+def test_similarity_is_the_cosine(running: Running, models: dict[str, Model]) -> None:
+    inputs = {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}
+    vectors = models["embed"].encode(TEXTS, normalize=True).astype(np.float64)
+    np.testing.assert_allclose(running.given("/similarity", {"inputs": inputs}), vectors[1:] @ vectors[0], atol=2e-6)
+
+
+# ------------------------------------------------------------------------------------------------------------ rankings
+
+
+def _logits(model: Model) -> dict[int, float]:
+    """Those of the documents; the model's activation is a sigmoid."""
+    records = model.rank(cases.QUERY, cases.DOCUMENTS, truncation="silent")
+    return {record["corpus_id"]: float(np.log(record["score"] / (1 - record["score"]))) for record in records}
+
+
+def test_jina_and_cohere_rerank(running: Running, models: dict[str, Model]) -> None:
+    body: dict[str, Any] = {"model": "rerank", "query": cases.QUERY, "documents": [*cases.DOCUMENTS]}
+    answer = running.given("/v1/rerank", body)
+    assert list(answer) == ["id", "model", "results", "usage", "meta", "truncated"]
+    assert answer["model"] == models["rank"].name
+    expected = models["rank"].rank(cases.QUERY, cases.DOCUMENTS, truncation="silent")
+    assert [one["index"] for one in answer["results"]] == [record["corpus_id"] for record in expected]
+    scores = [one["relevance_score"] for one in answer["results"]]
+    np.testing.assert_allclose(scores, [record["score"] for record in expected], atol=1e-6)
+    assert all("document" not in one for one in answer["results"])
+    assert [cut["index"] for cut in answer["truncated"]] == [2]
+    assert answer["truncated"][0]["kept"] == 40 < answer["truncated"][0]["tokens"]
+    two = running.given("/v2/rerank", body | {"top_n": 2, "return_documents": True})
+    assert [one["document"] for one in two["results"]] == [
+        {"text": cases.DOCUMENTS[record["corpus_id"]]} for record in expected[:2]
+    ]
+    objects = [{"text": document} for document in cases.DOCUMENTS]
+    assert running.given("/v1/rerank", body | {"documents": objects})["results"] == answer["results"]
+
+
+def test_tei_rerank(running: Running, models: dict[str, Model]) -> None:
+    body: dict[str, Any] = {"query": cases.QUERY, "texts": [*cases.DOCUMENTS], "raw_scores": False}
+    answer = running.given("/rerank", body)
+    assert [set(one) for one in answer] == [{"index", "score"}] * len(cases.DOCUMENTS)
+    raw = running.given("/rerank", body | {"raw_scores": True, "return_text": True})
+    logits = _logits(models["rank"])
+    np.testing.assert_allclose([one["score"] for one in raw], [logits[one["index"]] for one in raw], atol=1e-4)
+    assert [one["text"] for one in raw] == [cases.DOCUMENTS[one["index"]] for one in raw]
+    as_jina = running.given("/rerank", {"query": cases.QUERY, "documents": [*cases.DOCUMENTS]})
+    assert [one["index"] for one in as_jina["results"]] == [one["index"] for one in answer]
+
+
+def test_documents_are_cut_where_a_request_says(running: Running, models: dict[str, Model]) -> None:
+    body = {"query": cases.QUERY, "documents": [*cases.DOCUMENTS], "max_tokens_per_doc": 12}
+    answer = running.given("/v2/rerank", body)
+    expected = models["rank"].rank(cases.QUERY, cases.DOCUMENTS, max_length=12, truncation="silent")
+    scores = {one["index"]: one["relevance_score"] for one in answer["results"]}
+    np.testing.assert_allclose([scores[r["corpus_id"]] for r in expected], [r["score"] for r in expected], atol=1e-6)
+    assert {cut["kept"] for cut in answer["truncated"]} == {12}
+
+
+def test_late_interaction_ranks_by_the_mean_of_the_largest_cosines(running: Running, models: dict[str, Model]) -> None:
+    model, documents = models["late"], [*LATE_DOCUMENTS]
+    answer = running.given("/v1/rerank", {"model": model.name, "query": "hot tea, good?", "documents": documents})
+    expected = {record["corpus_id"]: record["score"] for record in model.rank("hot tea, good?", documents)}
+    (query,) = next(iter(model.encode_blocks(["hot tea, good?"], pooling="none", prompt_name="query"))).vectors
+    for one in answer["results"]:
+        assert one["relevance_score"] == pytest.approx(max(0, expected[one["index"]] / len(query)), abs=1e-6)
+
+
+def test_an_embedder_ranks_by_the_cosine(models: dict[str, Model]) -> None:
+    model = models["embed"]
+    with serving([model]) as running:
+        answer = running.given("/v1/rerank", {"query": TEXTS[0], "documents": TEXTS[1:]})
+    vectors = model.encode(TEXTS, normalize=True).astype(np.float64)
+    cosines = np.maximum(vectors[1:] @ vectors[0], 0)
+    assert [one["index"] for one in answer["results"]] == np.argsort(-cosines).tolist()
+    found = [one["relevance_score"] for one in answer["results"]]
+    np.testing.assert_allclose(found, np.sort(cosines)[::-1], atol=2e-6)
+
+
+# -------------------------------------------------------------------------------------------------- pipelines' tasks
+
+
+def test_predict(running: Running, models: dict[str, Model]) -> None:
+    model = models["classify"]
+    name = {"model": model.name}
+    single = running.given("/predict", {"inputs": TEXTS[0], **name})
+    (record,) = model.classify([TEXTS[0]])
+    assert [one["label"] for one in single] == [one["label"] for one in record["labels"]]
+    np.testing.assert_allclose([o["score"] for o in single], [o["score"] for o in record["labels"]], atol=1e-6)
+    several = running.given("/predict", {"inputs": [[TEXTS[0]], [TEXTS[1]], [TEXTS[3]]], **name})
+    assert [len(one) for one in several] == [2, 2, 2]
+    (pair,) = model.classify([TEXTS[0]], [TEXTS[1]])
+    paired = running.given("/predict", {"inputs": [TEXTS[0], TEXTS[1]], **name})
+    np.testing.assert_allclose([o["score"] for o in paired], [o["score"] for o in pair["labels"]], atol=1e-6)
+    (raw,) = model.classify([TEXTS[0]], activation="none")
+    found = running.given("/predict", {"inputs": TEXTS[0], "raw_scores": True, **name})
+    np.testing.assert_allclose([o["score"] for o in found], [o["score"] for o in raw["labels"]], atol=1e-5)
+
+
+def test_classify_and_zero_shot(running: Running, models: dict[str, Model]) -> None:
+    name = {"model": models["classify"].name}
+    answer = running.given("/classify", {"inputs": TEXTS[:2], "parameters": {"top_k": 1}, **name})
+    expected = models["classify"].classify(TEXTS[:2], top_k=1)
+    assert [[one["label"] for one in row] for row in answer] == [[r["labels"][0]["label"]] for r in expected]
+    parameters = {"candidate_labels": [*cases.CANDIDATES], "multi_label": True, "hypothesis_template": "{}, maybe"}
+    (record,) = models["zero-shot"].classify(
+        [cases.PREMISES[0]], candidates=cases.CANDIDATES, multi_label=True, template="{}, maybe"
+    )
+    shaped = running.given("/zero-shot", {"inputs": cases.PREMISES[0], "parameters": parameters})
+    assert list(shaped) == ["sequence", "labels", "scores"]
+    assert shaped["labels"] == [one["label"] for one in record["labels"]]
+    np.testing.assert_allclose(shaped["scores"], [one["score"] for one in record["labels"]], atol=1e-6)
+
+
+def test_fill_mask(running: Running, models: dict[str, Model]) -> None:
+    text = "She poured a cup of hot [MASK]."
+    answer = running.given("/fill-mask", {"inputs": text, "parameters": {"top_k": 3}})
+    (record,) = models["fill-mask"].fill_mask([text], top_k=3)
+    assert [one["token_str"] for one in answer] == ["tea", "water", "coffee"]
+    for found, expected in zip(answer, record["masks"][0]["predictions"], strict=True):
+        assert (
+            found == pytest.approx(expected, abs=1e-6) if isinstance(found, float) else found.keys() == expected.keys()
+        )
+        assert found["score"] == pytest.approx(expected["score"], abs=1e-6)
+    targets = running.given("/fill-mask", {"inputs": [text, text], "parameters": {"targets": ["moon", "tea"]}})
+    assert [[one["token_str"] for one in row] for row in targets] == [["tea", "moon"]] * 2
+    several = running.given("/fill-mask", {"inputs": "A [MASK] and a [MASK].", "parameters": {"top_k": 1}})
+    assert [len(mask) for mask in several] == [1, 1]
+    assert running.ask("/fill-mask", {"inputs": "nothing"}).status == 422
+
+
+def test_tag_answer_and_score(running: Running, models: dict[str, Model]) -> None:
+    text = cases.TAGGED_TEXTS[0]
+    parameters = {"aggregation_strategy": "first", "ignore_labels": ["O", "MISC"]}
+    found = running.given("/tag", {"inputs": text, "parameters": parameters})
+    (record,) = models["tag"].tag([text], aggregation="first", ignore=("O", "MISC"))
+    assert [{**one, "score": 0} for one in found] == [{**one, "score": 0} for one in record["entities"]]
+    np.testing.assert_allclose([o["score"] for o in found], [o["score"] for o in record["entities"]], atol=1e-6)
+    question, context = cases.QUESTIONS[0]
+    asked = {"inputs": {"question": question, "context": context}}
+    (expected,) = models["answer"].answer([question], [context], top_k=3)
+    single = running.given("/answer", asked)
+    assert (single["answer"], single["start"], single["end"]) == tuple(
+        expected["answers"][0][key] for key in ("answer", "start", "end")
+    )
+    three = running.given("/answer", {**asked, "parameters": {"top_k": 3, "max_answer_len": 15}})
+    assert [one["answer"] for one in three] == [one["answer"] for one in expected["answers"]]
+    (scored,) = models["fill-mask"].score([TEXTS[0]])
+    assert running.given("/score", {"inputs": TEXTS[0]})["loss"] == pytest.approx(scored["loss"], abs=1e-5)
+
+
+def test_tokenize_and_decode(running: Running, models: dict[str, Model]) -> None:
+    (tokens,) = running.given("/tokenize", {"inputs": "Unbelievable dog."})
+    assert [one["text"] for one in tokens[:4]] == ["[CLS]", "un", "##be", "##li"]
+    assert tokens[0] == {"id": 2, "text": "[CLS]", "special": True, "start": None, "stop": None}
+    assert tokens[1] == {"id": 630, "text": "un", "special": False, "start": 0, "stop": 2}
+    (bare,) = running.given("/tokenize", {"inputs": ["Unbelievable dog."], "add_special_tokens": False})
+    assert bare == tokens[1:-1]
+    ids = [one["id"] for one in tokens]
+    assert running.given("/decode", {"ids": ids}) == ["unbelievable dog."]
+    assert running.given("/decode", {"ids": [ids, ids], "skip_special_tokens": False})[1].startswith("[CLS]")
+    assert running.ask("/decode", {"ids": [10**9]}).status == 422
+
+
+# ---------------------------------------------------------------------------------------------------- about the server
+
+
+def test_a_request_gets_the_model_that_it_names_or_the_first_that_fits(
+    running: Running, models: dict[str, Model]
+) -> None:
+    for name, expected in [("", "embed"), ("gpt-4", "embed"), (None, "embed"), ("bert-mini-mlm", "fill-mask")]:
+        answer = running.given("/v1/embeddings", {"input": "x", "model": name})
+        assert answer["model"] == models[expected].name
+    refused = running.ask("/fill-mask", {"inputs": "x", "model": "bert-mini-sentiment"})
+    assert refused.status == 422
+    assert refused.body["error_type"] == "wrong_model"
+    assert "bert-mini-sentiment is no model for this route (fill-mask)" in refused.body["error"]
+    assert "/classify" in refused.body["error"]
+    folder = models["tag"].name
+    entities = running.ask("/tag", {"inputs": "x", "model": Path(folder).name})
+    assert entities.status == 200
+
+
+def test_info_health_and_models(running: Running, models: dict[str, Model]) -> None:
+    assert running.given("/health") == {"status": "ok"}
+    assert running.given("/ready") == {"status": "ready"}
+    info = running.given("/info")
+    assert info["model_id"] == "bert-mini-sentence"
+    assert info["model_type"] == {"embedding": {"pooling": "mean"}}
+    assert (info["max_input_length"], info["max_client_batch_size"], info["auto_truncate"]) == (256, 2048, True)
+    assert [one["model_id"] for one in info["models"]] == [model.name for model in models.values()]
+    assert info["models"][0]["dimensions"] == 256
+    listed = running.given("/v1/models")
+    assert [one["id"] for one in listed["data"]] == [model.name for model in models.values()]
+    assert running.given("/v1/models/bert-mini-mlm")["id"] == "bert-mini-mlm"
+    assert running.ask("/v1/models/nope").status == 404
+
+
+def test_openapi_describes_every_route(running: Running) -> None:
+    described = running.given("/openapi.json")["paths"]
+    served = {route.path for route in running.server.app.routes if "{" not in route.path}  # type: ignore[attr-defined]
+    own = {path for route in ROUTES for path in route.paths}
+    assert own <= described.keys()
+    assert served - {"/"} <= described.keys()
+    embeddings = described["/v1/embeddings"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert embeddings["required"] == ["input"]
+    assert embeddings["properties"]["encoding_format"]["enum"] == ["float", "base64"]
+    assert embeddings["properties"]["dimensions"]["minimum"] == 1
+
+
+def test_metrics_count_what_was_served(running: Running) -> None:
+    running.given("/embed", {"inputs": TEXTS})
+    running.ask("/embed", {"inputs": 5})
+    lines = dict(line.rsplit(" ", 1) for line in running.given("/metrics").splitlines() if not line.startswith("#"))
+    assert int(lines['te_request_count{method="/embed"}']) > int(lines['te_request_success{method="/embed"}']) > 0
+    assert int(lines['te_request_failure{err="wrong_shape"}']) >= 1
+    assert int(lines["te_request_input_length_count"]) >= len(TEXTS)
+    assert int(lines["process_resident_memory_bytes"]) > 10_000_000
+    assert lines["te_queue_size"] == "0"
