@@ -309,6 +309,7 @@ FAMILY = Family(
         (r"(?:classifier|multiple_choice)\.dense\.(\w+)", r"pooler.dense.\1"),
         *FINE_TUNED,
     ),
+    unread=("lm_predictions.", "mask_predictions."),  # of the published base models
     hints={
         "mlm": "DeBERTa fills masks with cls.predictions.*; files with lm_predictions.* instead were trained for "
         "something else, so use another model."

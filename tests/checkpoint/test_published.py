@@ -14,6 +14,7 @@ from helpers.bin_files import convert
 from helpers.checkpoint_files import Sentence, write_sentence
 from helpers.checkpoints import make
 from helpers.family_checkpoints import make_family
+from helpers.terminal import bertcli as bertcli_command
 from helpers.tokenizer_kinds import write_kind
 from reference.vocabulary_cases import write_folder
 
@@ -63,8 +64,8 @@ PUBLISHED = {
     "google/electra-small-generator": Layout("electra", "mlm", "bin", "vocab"),
     "answerdotai/ModernBERT-base": Layout("modernbert", "mlm"),
     "Alibaba-NLP/gte-modernbert-base": Layout("modernbert", sentence="cls"),
-    "microsoft/deberta-v3-base": Layout("deberta-v2", "model", "bin", "own"),
-    "microsoft/mdeberta-v3-base": Layout("deberta-v2", "model", "bin", "own"),
+    "microsoft/deberta-v3-base": Layout("deberta-v2", "published", "bin", "own"),
+    "microsoft/mdeberta-v3-base": Layout("deberta-v2", "published", "bin", "own"),
     "cross-encoder/nli-deberta-v3-base": Layout("deberta-v2", "classifier"),
     "albert/albert-base-v2": Layout("albert", "mlm"),
     "sentence-transformers/paraphrase-albert-small-v2": Layout("albert", sentence="mean"),
@@ -95,7 +96,7 @@ def answered(folder: Path, layout: Layout) -> Any:
     """What the model says, through the call that people make of it."""
     model = bertcli.load(folder)
     texts = ["The cat sat on the mat.", "Tea, please."]
-    if layout.sentence or layout.head in ("model", "rtd"):
+    if layout.sentence or layout.head in ("model", "rtd", "published"):
         return model.encode(texts).tolist()
     if layout.head in ("mlm", "pretraining"):
         return list(model.fill_mask([f"{text} {model.tokenizer.mask_token}" for text in texts]))
@@ -119,3 +120,35 @@ def test_what_the_readme_names_runs_as_published(tmp_path: Path, name: str) -> N
         assert not list(folder.rglob("*.safetensors"))
     assert (folder / "tokenizer.json").exists() == (layout.tokenizer == "json")
     assert answered(folder, layout) == expected
+
+
+TEXT = "The cat sat on the mat."
+RUN = [
+    ["encode", TEXT], ["encode", TEXT, "--pooling", "none"], ["similarity", TEXT, "tea"], ["tokenize", TEXT],
+    ["params"], ["params", "--tensors"], ["trace", TEXT], ["neighbors", "▁"], ["heads", TEXT],
+    ["explain", TEXT, "--with", "tea"], ["info"],
+]  # fmt: skip
+REFUSED = {
+    "fill-mask": ["a [MASK]"], "score": [TEXT], "lens": ["a [MASK]"], "classify": [TEXT], "tag": [TEXT],
+    "rank": ["a cat", TEXT], "answer": ["Who?", "--context", TEXT],
+}  # fmt: skip
+
+
+def test_deberta_runs_as_published_in_every_command(tmp_path: Path) -> None:
+    """Its files hold heads that it was trained with, and positions that it never reads."""
+    name = "microsoft/deberta-v3-base"
+    folder = written(tmp_path / "m", PUBLISHED[name])
+    plain = written(tmp_path / "plain", PUBLISHED[name]._replace(head="model"))
+    convert(folder)
+    for command, *arguments in RUN:
+        result = bertcli_command(command, "-m", folder, *arguments)
+        assert result.status == 0, (command, result.err)
+    vectors = [bertcli.load(of).encode([TEXT]) for of in (folder, plain)]
+    np.testing.assert_allclose(*vectors, rtol=0, atol=0)
+    uses = {use.name: (use.use, use.note) for use in bertcli.load(folder).uses}
+    for tensor in ("lm_predictions.lm_head.dense.weight", "mask_predictions.classifier.weight"):
+        assert uses[tensor] == ("ignored", "for what bertcli does not do")
+    for command, arguments in REFUSED.items():
+        result = bertcli_command(command, "-m", folder, *arguments)
+        assert (result.status, result.err.count("Error: ")) == (1, 1), (command, result.err)
+        assert "lm_predictions.* instead" in result.err or command not in ("fill-mask", "score", "lens"), command

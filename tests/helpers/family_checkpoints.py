@@ -160,6 +160,14 @@ linear .encoder.layer.N.attention.self.pos_query_proj H H if own_query
 linear cls.predictions.transform.dense E H
 norm cls.predictions.transform.LayerNorm E
 tensor cls.predictions.bias V
+[published]
+tensor .embeddings.position_embeddings.weight P E
+linear lm_predictions.lm_head.dense H H
+norm lm_predictions.lm_head.LayerNorm H
+tensor lm_predictions.lm_head.bias V
+linear mask_predictions.dense H H
+norm mask_predictions.LayerNorm H
+linear mask_predictions.classifier 1 H
 {fine_tuned("linear pooler.dense H H")}
 """
 ALBERT = f"""
@@ -407,6 +415,7 @@ CLASSES = {
     "qa": "ForQuestionAnswering",
     "multiple_choice": "ForMultipleChoice",
     "rtd": "ForPreTraining",
+    "published": "Model",
     "sop": "ForPreTraining",
 }
 SIZES = {
