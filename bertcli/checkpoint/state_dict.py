@@ -10,11 +10,13 @@ instruction that does more, so no code can run. It reads what torch.save writes 
    for each key, the count as int64 and the bytes, up to the end of the file.
 3. A name (GLOBAL) is one of `Global`. Any other, and any instruction that state dicts do not need, is refused.
 4. A persistent id ("storage", type, key, location, count) stands for a storage; equal keys are one storage.
-5. A call (REDUCE) makes an OrderedDict, a tensor (a view of a storage, within its bounds), or a parameter, which is its
-   tensor. BUILD gives an OrderedDict attributes (`_metadata`), which are dropped.
+5. A call (REDUCE) makes an OrderedDict, a tensor (a view of a storage, within its bounds, neither negated nor
+   conjugated), or a parameter, which is its tensor. BUILD gives an OrderedDict attributes (`_metadata`), which are
+   dropped.
 6. The tensors are the object's, or those of its `state_dict` or `model` where it has none itself (training states).
 
-Every file takes bounded time and memory: the limits below hold for the pickle, the zip's members and the tensors.
+Every file takes bounded time and memory: the limits below hold for the pickle, the zip's members and the tensors. What
+a pickle names again from its memo is never copied, but for the pairs of an OrderedDict, which are counted.
 """
 
 import io
@@ -28,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 PICKLE_LIMIT = 4_000_000  # bytes; BERT-large has 100 kB
-STEP_LIMIT = 300_000  # instructions; BERT-large has 20,000
+STEP_LIMIT = 300_000  # instructions, and pairs that calls copy; BERT-large has 20,000
+MOST_AXES = 64  # of a tensor, as in NumPy
 MEMBER_LIMIT = 100_000
 REPEATS, SPARE = 8, 1 << 26  # tensors may repeat numbers: all have at most 8 times the file's bytes, and 64 MiB
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001  # how the older form begins
@@ -233,6 +236,7 @@ def _result(file: BinaryIO, storages: dict[str, Storage]) -> Any:
     stack: list[Any] = []
     below: list[list[Any]] = []  # the stacks below each MARK
     memo: dict[Any, Any] = {}
+    copied = 0
     for step, (opcode, argument, _) in enumerate(genops(file)):
         if step > STEP_LIMIT:
             raise Refused(f"has more than {STEP_LIMIT:,} instructions")
@@ -272,6 +276,11 @@ def _result(file: BinaryIO, storages: dict[str, Storage]) -> Any:
             case "BINPERSID":
                 stack.append(_storage(taken[0], storages))
             case "REDUCE":
+                match taken[1]:
+                    case (list(pairs),):
+                        copied += len(pairs)
+                if copied > STEP_LIMIT:
+                    raise Refused(f"copies more than {STEP_LIMIT:,} pairs")
                 stack.append(_made(*taken))
             case "BUILD" if isinstance(stack[-1], dict):
                 pass  # attributes, such as _metadata
@@ -293,7 +302,7 @@ def _global(name: str) -> Global:
 
 def _storage(id: Any, storages: dict[str, Storage]) -> Storage:
     """The storage that a persistent id stands for; in the older form it has a sixth field, None."""
-    match id:
+    match _short(id, 6):
         case ("storage", Global() as kind, str(key), _, length, *rest) if rest in ([], [None]) and _is_size(length):
             storage = Storage(kind.name, key, length)
             if kind.name in VIEWS and storages.setdefault(key, storage) == storage:
@@ -303,21 +312,32 @@ def _storage(id: Any, storages: dict[str, Storage]) -> Storage:
 
 def _made(function: Any, arguments: Any) -> dict[Any, Any] | Tensor:
     """What a call makes."""
-    match function, arguments:
+    match function, _short(arguments, 7):
         case Global.ORDERED_DICT, ():
             return {}
-        case Global.ORDERED_DICT, (list() as pairs,) if all(isinstance(pair, list | tuple) for pair in pairs):
+        case Global.ORDERED_DICT, (list() as pairs,) if all(
+            isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
+        ):
             ordered: dict[Any, Any] = {}
             for pair in pairs:
                 _fill(ordered, pair)
             return ordered
-        case Global.TENSOR, (Storage() as storage, offset, tuple(shape), tuple(strides), _, _, *_):
-            return Tensor(storage, offset, shape, strides)
+        case Global.TENSOR, (Storage() as storage, offset, tuple(shape), tuple(strides), _, _, *metadata):
+            if metadata not in ([], [None], [{}]):
+                raise Refused("has a tensor that is negated or conjugated, or has other metadata")
+            return Tensor(storage, offset, _short(shape, MOST_AXES), _short(strides, MOST_AXES))
         case Global.OLD_TENSOR, (Storage() as storage, offset, tuple(shape), tuple(strides)):
-            return Tensor(storage, offset, shape, strides)
+            return Tensor(storage, offset, _short(shape, MOST_AXES), _short(strides, MOST_AXES))
         case Global.PARAMETER, (Tensor() as tensor, _, _):
             return tensor
     raise Refused("makes a call that no state dict makes")
+
+
+def _short(values: Any, most: int) -> Any:
+    """The same, refused if it is a tuple of more values: taking one apart copies it."""
+    if isinstance(values, tuple) and len(values) > most:
+        raise Refused(f"has {len(values):,} values where at most {most} belong")
+    return values
 
 
 def _fill(target: Any, items: list[Any] | tuple[Any, ...]) -> None:

@@ -2,8 +2,8 @@
 
 How a `.bin` file is read without being run stands in `state_dict`. Of a safetensors file the package checks the header:
 its JSON, known dtypes, no overflow in a shape, and tensors that follow each other without gap or overlap up to the end
-of the file. It is less strict than the format's description in three ways that do no harm: a tensor may be described
-twice in the same words, with keys that nobody knows, and after a space.
+of the file. It is less strict than the format's description in two ways that do no harm: a tensor may be described with
+keys that nobody knows, and after a space. That no name occurs twice is checked here.
 The values are views of one map of the file, not the package's own arrays, which are copies.
 
 Opening reads only the header (milliseconds whatever the size); a tensor's bytes are read from disk when they are first
@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.untrusted import is_plain, open_regular, read_bytes, read_object
+from bertcli.checkpoint.untrusted import is_plain, open_regular, parse_json, read_bytes, read_object
 from bertcli.errors import BertcliError, shown
 
 SINGLE_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
@@ -128,6 +128,7 @@ def open_file(path: Path) -> dict[str, StoredTensor]:
             what = f"claims a header of {length:,} bytes, but at most {HEADER_LIMIT:,} are allowed"
             raise _refusal(path, what)
         described = _described(path)
+        parse_json(read_bytes(file, length, path), path)  # which finds keys that occur twice
         data = _mapped(file, path)
     tensors, end = {}, 8 + length
     for name, dtype, shape in described:

@@ -207,6 +207,7 @@ HARMFUL = {
     "a storage called": b"ctorch\nFloatStorage\n(" + integer(10**12) + b"tR",
     "an OrderedDict of an integer": call("collections.OrderedDict", integer(3)),
     "an OrderedDict of no pairs": call("collections.OrderedDict", b"](" + text("ab") + b"e"),
+    "an OrderedDict of longer pairs": call("collections.OrderedDict", b"](" + bin_files.integers([1, 2, 3, 4]) + b"e"),
     "a tensor of a text": b"ctorch._utils\n_rebuild_tensor_v2\n" + text("abc") + b"\x85R",
     "a parameter of a parameter's name": call(
         "torch._utils._rebuild_parameter", b"ctorch._utils\n_rebuild_parameter\n"
@@ -247,6 +248,13 @@ HARMFUL = {
     "a memo that was never put": b"h\7",
     "a memo of nothing": b"q\0",
 }
+
+
+def copies(of: bytes) -> bytes:
+    """The same instructions over and over, each time without what they made, up to the end of a pickle."""
+    return b"]" + (of + b"a") * 40_000 + b"."
+
+
 PROGRAMS = {  # the whole of a pickle
     "empty": b"",
     "cut": b"\x80\x02}(X\4\0\0\0ab",
@@ -263,6 +271,28 @@ PROGRAMS = {  # the whole of a pickle
     "memos within the limit": b"\x80\x02N" + b"\x94" * 3_900_000 + b".",
     "texts": b"\x80\x02" + text("a" * 100) * 38_000 + b".",
     "dicts": b"\x80\x02" + b"}" * 3_900_000 + b".",
+    "copies of a long list": b"\x80\x02]("
+    + b"".join(b"(" + integer(i) + b"Nt" for i in range(9000))
+    + b"eq\0"
+    + copies(b"ccollections\nOrderedDict\n(h\0tR"),
+    "copies of a list of nothing": b"\x80\x02]("
+    + b"](NNe" * 9000
+    + b"eq\0"
+    + copies(b"ccollections\nOrderedDict\n(h\0tR"),
+    "persistent ids of a long tuple": b"\x80\x02("
+    + text("storage")
+    + b"ctorch\nFloatStorage\n"
+    + text("0")
+    + b"NK\2"
+    + b"N" * 100_000
+    + b"tq\0"
+    + copies(b"h\0Q"),
+    "calls with a long tuple": b"\x80\x02("
+    + storage()
+    + b"K\0))"
+    + b"N" * 100_000
+    + b"tq\0"
+    + copies(b"ctorch._utils\n_rebuild_tensor_v2\nh\0R"),
     "not UTF-8": b"\x80\x02X\2\0\0\0\xff\xff.",
     "an unknown instruction": b"\x80\x02\xff.",
     "a text that ends outside": b"\x80\x02X\xff\xff\xff\x7f.",
@@ -270,6 +300,13 @@ PROGRAMS = {  # the whole of a pickle
     "a name of half a pair": state_dict(**{"\ud800": tensor()}),
 }
 LONG = 2**63 - 1
+
+
+def described(metadata: bytes) -> bytes:
+    """A tensor with the seventh argument that torch calls metadata."""
+    return tensor()[: -len(b"tR")] + metadata + b"tR"
+
+
 TENSORS = {
     "too long": tensor((3,)),
     "beyond by its offset": tensor((2,), (1,), 1),
@@ -296,6 +333,10 @@ TENSORS = {
     "a storage Untyped": tensor(stored=storage(kind="Untyped")),
     "a storage with a view": tensor(stored=storage(older=True).replace(b"NtQ", text("x") + b"tQ")),
     "True as a size": tensor().replace(b"(J\2\0\0\0t", b"(\x88t"),
+    "a negated tensor": described(b"}" + text("neg") + b"\x88s"),
+    "a conjugated tensor": described(b"}" + text("conj") + b"\x88s"),
+    "a tensor of other metadata": described(b"K\1"),
+    "a tensor of two metadata": described(b"NN"),
     "half a number": tensor().replace(b"(J\2\0\0\0t", b"(G?\xe0\0\0\0\0\0\0t"),
 }
 WHOLE = zipped(state_dict(a=tensor()), {"0": struct.pack("<2f", 1, 2)})

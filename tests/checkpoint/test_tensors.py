@@ -370,8 +370,9 @@ def test_a_hostile_file_is_refused_in_one_line(tmp_path: Path, kind: str) -> Non
     assert len(str(caught.value)) < 1000
 
 
-def test_a_tensor_described_twice_alike_is_one_tensor(tmp_path: Path) -> None:
-    assert list(opened(tmp_path, file_of(twice(entry(), entry()), DATA))) == ["a"]
+def test_a_tensor_described_twice_alike_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BertcliError, match="the key 'a' occurs twice"):
+        opened(tmp_path, file_of(twice(entry(), entry()), DATA))
 
 
 def test_the_header_is_not_read_beyond_its_limit(tmp_path: Path) -> None:
