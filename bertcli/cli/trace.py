@@ -13,7 +13,7 @@ from bertcli.tasks.options import option
 if TYPE_CHECKING:
     from bertcli.analysis.attention import Choice
     from bertcli.analysis.trace import Trace
-    from bertcli.analysis.trace.page import Pass
+    from bertcli.analysis.trace.passes import Pass
     from bertcli.model import Model
 
 logger = logging.getLogger("bertcli")
@@ -50,10 +50,12 @@ class TraceOptions:
         "Write the whole pass as a page on which every number can be looked at (.html), or as notes (.md).",
         "-o", "--output",
     )  # fmt: skip
-    layer: int | None = option(
-        None, "N", "The layer of which the page holds all numbers, from 0; negative from the end. (default: -1)"
+    layer: int = option(
+        -1, "N", "The layer that the page opens, 0 for the embeddings; negative from the end. (default: -1)"
     )
-    full: bool = option(False, "", "Put every number into the page.")
+    head: int = option(0, "H", "The attention head that the page opens, from 0. (default: 0)")
+    versus: str | None = option(None, "TEXT", "Another text, whose pass the page shows beside the first.")
+    full: bool = option(False, "", "Put every number into the page, and what it was made from.")
     seed: int | None = option(
         None, "N", "Give a --variant or --config random weights drawn from this seed, so that it has numbers.", least=0
     )
@@ -68,6 +70,8 @@ class TraceOptions:
         """Wrong usage is a typer.BadParameter."""
         if self.text is not None:
             refuse(analyzed, ("--seq-len", "--batch-size"), "this is for random ids; a text has its own length.")
+        if self.versus is not None and self.text is None:
+            raise wrong("--versus", "this needs a first text.")
         if self.text_pair is not None and self.text is None:
             raise wrong("--text-pair", "this needs a first text.")
         if not self.estimate:
@@ -77,7 +81,9 @@ class TraceOptions:
         if self.seed is not None and not analyzed.without_weights:
             raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
         if not self.draws_pass or ending_of(str(self.output)) != PAGE:
-            refuse(self, ("--layer", "--full"), "this is for the page of a pass: give -o FILE.html.")
+            refuse(
+                self, ("--layer", "--head", "--versus", "--full"), "this is for the page of a pass: give -o FILE.html."
+            )
         if self.output is not None and self.attention is not None:
             raise wrong("--attention", "the page shows the weights of every layer and head: leave this out.")
         if self.draws_pass and (analyzed.batch_size or 1) > 1:
@@ -100,6 +106,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     bertcli trace "The cat sat on the mat." --time --stats
     bertcli trace "The cat sat on the mat." --attention 0.1
     bertcli trace "A cup of hot [MASK]." -o pass.html
+    bertcli trace "A cup of hot [MASK]." --versus "A cup of cold [MASK]." -o pass.html
     bertcli trace --variant textbook --seed 0 --seq-len 5 -o pass.html
     bertcli trace --variant base --seq-len 128 --estimate --gflops 900 --gbps 80
     bertcli trace -m my-model --seq-len 64 --save outputs.npz
@@ -129,7 +136,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
 
     shapes = run_shapes(opened, *size)
     if wanted.draws_pass:
-        from bertcli.analysis.trace.page import Pass
+        from bertcli.analysis.trace.passes import Pass
 
         _write(Pass(opened, shapes, NO_INPUTS), wanted)
         return
@@ -140,6 +147,7 @@ def _run(model: "Model", size: tuple[int, int], wanted: TraceOptions) -> None:
     """Run a pass with real numbers, of the text or of so many random sentences and tokens; show what is asked for."""
     from bertcli.analysis.attention import keeps_attention, parse_choice
     from bertcli.analysis.trace import trace as traced
+    from bertcli.analysis.trace.passes import Pass, results_in_words, run_pass
     from bertcli.analysis.trace.recorder import inputs_of_text, random_inputs
 
     choice = None if wanted.attention is None else parse_choice(wanted.attention, model.config)
@@ -147,10 +155,14 @@ def _run(model: "Model", size: tuple[int, int], wanted: TraceOptions) -> None:
         inputs = random_inputs(model, *size)
     else:
         inputs = inputs_of_text(model, wanted.text, wanted.text_pair)
-    page = wanted.draws_pass
-    keep = (lambda path: True) if wanted.save or page else keeps_attention if choice else None
-    with traced(model, time=wanted.time or page, stats=wanted.stats or page, keep=keep) as trace:
-        outputs = model.outputs(inputs.ids, inputs.segments)
+    if wanted.draws_pass:
+        whole = run_pass(model, inputs)
+    else:
+        keep = (lambda path: True) if wanted.save else keeps_attention if choice else None
+        with traced(model, time=wanted.time, stats=wanted.stats, keep=keep) as trace:
+            outputs = model.outputs(inputs.ids, inputs.segments)
+        whole = Pass(model, trace, inputs, outputs)
+    trace = whole.trace
     if wanted.save is not None:
         import numpy as np
 
@@ -167,26 +179,23 @@ def _run(model: "Model", size: tuple[int, int], wanted: TraceOptions) -> None:
         if len(inputs.ids) > 1:
             logger.info("of %d sentences only the first is shown.", len(inputs.ids))
         _show_attention(trace, inputs.pieces, choice, wanted)
-    elif page or wanted.text is not None:
-        from bertcli.analysis.trace.page import Pass, read_stops, results_in_words
-
-        whole = Pass(model, trace, inputs, outputs, read_stops(model, inputs) if page else ())
-        if page:
-            _write(whole, wanted)
-        else:
-            _show(trace, wanted, results_in_words(whole))
+    elif wanted.draws_pass:
+        other = None if wanted.versus is None else run_pass(model, inputs_of_text(model, wanted.versus))
+        _write(whole, wanted, other)
     else:
-        _show(trace, wanted)
+        _show(trace, wanted, [] if wanted.text is None else results_in_words(whole))
 
 
-def _write(whole: "Pass", wanted: TraceOptions) -> None:
-    """The page of a pass, or its notes."""
-    from bertcli.analysis.trace.page import pass_notes, pass_page
+def _write(whole: "Pass", wanted: TraceOptions, versus: "Pass | None" = None) -> None:
+    """The page of a pass, or of two beside each other; or notes of one."""
+    from bertcli.analysis.trace.page import BOUND, FULL_BOUND, PageOptions, pass_notes, pass_page
     from bertcli.files.shards import save
 
     assert wanted.output is not None
     draws = ending_of(wanted.output) == PAGE
-    content = (pass_page(whole, wanted.layer, wanted.full) if draws else pass_notes(whole)).encode()
+    bound = FULL_BOUND if wanted.full else BOUND
+    options = PageOptions(wanted.layer, wanted.head, full=wanted.full, bound=bound)
+    content = (pass_page(whole, options, versus) if draws else pass_notes(whole)).encode()
     save(wanted.output, content)
     logger.info("%s holds %s kB.", wanted.output, f"{len(content) / 1e3:,.0f}")
 

@@ -18,6 +18,8 @@ from typing import Any
 from bertcli.report.documents import Document
 from bertcli.report.terminal import Column, Mark, visible
 
+COLORS = "Blue is above zero or for, red is below or against: the stronger the color, the more."
+
 
 class Markup(str):
     """Text that is HTML already."""

@@ -104,10 +104,10 @@ def test_pass_page_formulas_in_mathml_and_latex() -> None:
 
 def test_pass_page_keeps_within_its_bound(tmp_path: Path) -> None:
     sizes = ["--set", "hidden_size=256", "--set", "num_hidden_layers=2", "--set", "intermediate_size=512"]
-    found = drawn(tmp_path, "--variant", "mini", "--seed", "0", "--seq-len", "200", *sizes, "--layer", "0")
+    found = drawn(tmp_path, "--variant", "mini", "--seed", "0", "--seq-len", "240", *sizes, "--layer", "1")
     records = found.data["arrays"].values()
     assert 0.9 * BOUND < (tmp_path / "pass.html").stat().st_size <= BOUND
-    assert found.data["layer"] == 0
+    assert found.data["layer"] == 1
     assert "encoder.layers.0.attention.softmax" in found.data["arrays"]
     assert any("features" in record for record in records)
     most = max(len(record["features"]) for record in records if "features" in record)
@@ -119,7 +119,9 @@ def test_pass_page_keeps_within_its_bound(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--variant", "mini", "--seed", "0", "--layer", "4"], 1, "this model has layers 0 to 3"),
+        (["--variant", "mini", "--seed", "0", "--layer", "5"], 1, "this model has layers 1 to 4; 0 is the embeddings"),
+        (["--variant", "mini", "--seed", "0", "--head", "4"], 1, "a layer of this model has heads 0 to 3"),
+        (["--variant", "mini", "--seed", "0", "--versus", "A"], 2, "this needs a first text"),
         (["--variant", "mini", "--layer", "4", "-o", ""], 2, "Invalid value for --layer"),
         (["--variant", "mini", "--seq-len", "4", "--batch-size", "2"], 2, "the page shows one sentence"),
         (["--seed", "1"], 2, "a checkpoint has weights"),
@@ -156,7 +158,7 @@ def test_pass_notes_have_every_step(tmp_path: Path, made: Made) -> None:
     text = file.read_text()
     record = json.loads(bertcli("trace", TEXT, "-m", made(head="pretraining", seed=7), "--format", "json").out)
     assert text.count("\n$$") == len(record["steps"])
-    assert "## Layer 0" in text
+    assert "## Layer 1" in text
     assert r"= \frac{Q \cdot K^{T}}{\sqrt{D}}$$" in text
 
 

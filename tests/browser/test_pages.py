@@ -94,17 +94,19 @@ def test_browser_shows_tagged_texts_and_answers(browser: Any, tmp_path: Path, ma
 
 EXPLAIN = """
 const found = [];
-for (const step of steps) {
-  const view = table(step, 0);
+for (const step of main.steps) {
+  const view = viewOf(main, step, data.heads - 1);
   if (!view) continue;
-  chosen.head = view.heads - 1;
-  explain(step.index, Math.min(2, view.rows - 1), Math.min(5, view.columns - 1));
+  choose({head: data.heads - 1});
+  const [row, column] = [Math.min(2, view.rows - 1), Math.min(5, view.columns - 1)];
+  explain(view, row, column);
   const {worked, shown, terms} = document.getElementById("worked").dataset;
+  const told = workedOut(step.path, view.head, row, column);
+  if (worked !== (told ? String(told.sum) : "")) throw new Error("the panel says other than workedOut at " + step.path);
   found.push([step.path, step.op, worked, shown, terms]);
 }
 return JSON.stringify(found);
 """
-WORKED = {"linear", "scores", "softmax", "attend", "norm", "add", "embed"}
 
 
 def explained(browser: Any, file: Path) -> list[list[str]]:
@@ -117,7 +119,7 @@ def explained(browser: Any, file: Path) -> list[list[str]]:
 
 def check_sums(found: list[list[str]]) -> None:
     for path, _, worked, shown, terms in found:
-        if worked:
+        if worked and not shown.endswith("Infinity"):  # a mask's
             assert float(worked) == pytest.approx(float(shown), rel=1e-5, abs=2e-6), path
             assert terms == "" or abs(float(terms)) < 1e-6, path
 
@@ -127,10 +129,9 @@ def test_browser_works_out_numbers_that_add_up(browser: Any, tmp_path: Path) -> 
     assert bertcli("trace", TEXT, "-o", file).status == 0
     found = explained(browser, file)
     check_sums(found)
-    here = [one for one in found if one[0].startswith("encoder.layers.3.")]
-    assert len(here) == 13
+    here = [one for one in found if not one[0].startswith("encoder.layers.") or ".layers.3." in one[0]]
+    assert len(here) == 25
     assert all(worked for _, op, worked, *_ in here), "the chosen layer is whole, so each number can be worked out"
-    assert {op for _, op, worked, *_ in found if worked} == WORKED
 
 
 @pytest.mark.parametrize("family", ["modernbert", "deberta-v2", "electra", "eurobert", "gemma3_text"])
@@ -139,7 +140,7 @@ def test_browser_works_out_numbers_of_families(browser: Any, tmp_path: Path, fam
     assert bertcli("trace", "-m", folder, "--seq-len", "7", "-o", file).status == 0
     found = explained(browser, file)
     check_sums(found)
-    assert {"linear", "softmax", "attend"} <= {op for _, op, worked, *_ in found if worked}
+    assert all(worked for _, op, worked, *_ in found)
 
 
 def test_browser_follows_keys_and_links(browser: Any, tmp_path: Path) -> None:

@@ -1,49 +1,83 @@
-"use strict";
-const data = JSON.parse(document.getElementById("data").textContent);
-const {steps, tokens, lines} = data, byId = id => document.getElementById(id);
-const chosen = {stop: data.layer + 1, token: data.token, head: 0, step: -1, row: 0, column: 0};
-const PER_CELL = 16, FEW = 8, TERMS = 12;
 
-// ------------------------------------------------------------------------------------------------------- numbers
+// ------------------------------------------------------------------------------------------------------ what is chosen
 
-const decoded = new Map();
-function load(record) {
-  if (!record) return null;
-  if (!decoded.has(record)) {
-    const bytes = Uint8Array.from(atob(record.base64), letter => letter.charCodeAt(0));
-    decoded.set(record, {shape: record.shape, features: record.features || null, values: new Float32Array(bytes.buffer)});
-  }
-  return decoded.get(record);
-}
-const own = (table, key) => Object.prototype.hasOwnProperty.call(table, key) ? table[key] : null;
-const result = step => load(own(data.arrays, step.path));
-const parameter = path => load(own(data.parameters, path));
+const passes = [main, versus].filter(Boolean), byId = id => document.getElementById(id);
+// `path` with `row` and `column` is the cell whose number is worked out, of the first pass or of the second.
+const chosen = {stop: data.layer, token: data.token, head: data.head, pass: 0, path: null, row: 0, column: 0};
+const PER_CELL = 16, FEW = 8, TERMS = 12, MANY = 48;
 
-// A result as tables of rows and columns: one for each head, or one alone.
-function table(step, head) {
-  const array = result(step);
-  if (!array) return null;
-  const shape = array.shape, columns = shape[shape.length - 1], rows = shape.length > 1 ? shape[shape.length - 2] : 1;
-  const heads = shape.length > 2 ? shape[0] : 1, h = Math.min(head, heads - 1);
-  return {array, rows, columns, heads, head: h, at: (i, j) => array.values[(h * rows + i) * columns + j],
-          name: j => array.features ? array.features[j] : j};
-}
+// ------------------------------------------------------------------------------------------------------- words, colors
+
+const short = x => Number.isFinite(x) && Math.abs(x) < 1000 && Math.abs(x) >= 0.001 ? String(Number(x.toPrecision(3))) : number(x);
+const stopName = stop => stop === 0 ? "Embeddings" : stop > data.layers ? "Head" : `Layer ${stop}`;
+const symbolsOf = step => step.output.symbols.split(" × ");
 const isWeights = step => step.op === "softmax";
-const number = x => !Number.isFinite(x) ? String(x) : x === 0 ? "0" : Math.abs(x) >= 1e5 || Math.abs(x) < 1e-4 ?
-  x.toExponential(3) : String(Number(x.toPrecision(4)));
 
-const short = x => Math.abs(x) < 1000 && Math.abs(x) >= 0.001 ? String(Number(x.toPrecision(3))) : number(x);
-
-// --------------------------------------------------------------------------------------------------------- colors
+// Which results have heads side by side: those that scores and weighted sums read, and what these were made from.
+function headsBeside(pass) {
+  const found = new Set(), reads = ["scores", "attend", "bucket_scores", "rotate", "repeat_heads", "rms_norm"];
+  for (const step of [...pass.steps].reverse()) {
+    const heads = ["scores", "attend", "bucket_scores"].includes(step.op);
+    if (!heads && !found.has(step.index)) continue;
+    if (!heads && !reads.includes(step.op)) continue;
+    for (const source of step.sources) if (typeof source === "number" && pass.steps[source].output.shape.length === 2) found.add(source);
+  }
+  return found;
+}
+for (const pass of passes) {
+  const scores = pass.steps.find(step => step.op === "scores");
+  pass.beside = headsBeside(pass);
+  pass.size = scores ? scores.inputs[0].shape[scores.inputs[0].shape.length - 1] : 0;
+}
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
+const MASKED = {light: [226, 226, 230], dark: [58, 58, 66]}, ALARM = [200, 0, 200];
 function shade(x, largest, weights) {
   const paper = dark.matches ? [22, 22, 26] : [255, 255, 255];
-  if (!Number.isFinite(x)) return [200, 0, 200];
+  if (x === -Infinity) return dark.matches ? MASKED.dark : MASKED.light;
+  if (!Number.isFinite(x)) return ALARM;
   const strength = Math.min(1, Math.abs(x) / (largest || 1)) ** (weights ? 0.7 : 0.8);
-  const full = weights ? (dark.matches ? [158, 202, 255] : [8, 48, 107]) :
-    x < 0 ? (dark.matches ? [90, 160, 255] : [33, 90, 180]) : (dark.matches ? [255, 110, 90] : [190, 40, 30]);
+  const blue = weights ? (dark.matches ? [158, 202, 255] : [8, 48, 107]) : (dark.matches ? [90, 160, 255] : [33, 90, 180]);
+  const full = x < 0 ? (dark.matches ? [255, 110, 90] : [190, 40, 30]) : blue;
   return paper.map((c, i) => Math.round(c + strength * (full[i] - c)));
+}
+const rgb = color => `rgb(${color.join(" ")})`;
+const readable = color => 0.3 * color[0] + 0.6 * color[1] + 0.1 * color[2] > 128 ? "#111" : "#fff";
+
+function make(kind, options = {}, ...content) {
+  const found = document.createElement(kind);
+  for (const [name, value] of Object.entries(options)) if (name in found) found[name] = value; else found.setAttribute(name, value);
+  found.append(...content);
+  return found;
+}
+
+// ------------------------------------------------------------------------------------------------ a result as a picture
+
+// One table of a result, as it is drawn: of one head, where there are several.
+function viewOf(pass, step, head) {
+  const result = pass.result(step);
+  if (!result) return null;
+  const h = Math.min(head, result.heads - 1), {rows, columns} = result, symbols = symbolsOf(step);
+  const tokens = pass.tokens, names = own(pass.record.names, step.path);
+  const ofTokens = symbol => (symbol || "").startsWith("S");
+  const view = {pass, step, rows, columns, heads: result.heads, head: h, features: result.features,
+    weights: isWeights(step), square: ofTokens(symbols[symbols.length - 1]) && columns === tokens.length,
+    ofTokens: ofTokens(symbols[symbols.length - 2]) && rows === tokens.length,
+    bands: pass.beside.has(step.index) && !result.features ? columns / pass.size : 0,
+    at: (i, j) => result.values[(h * rows + i) * columns + j]};
+  view.rowName = i => view.ofTokens ? tokens[i] : rows === 1 ? "" : String(i);
+  view.columnName = j => view.square ? tokens[j] : names ? names[j] : String(result.features ? result.features[j] : j);
+  return view;
+}
+// The second pass less the first, for tokens that stand for each other.
+function difference(first, second) {
+  if (!first || !second || first.columns !== second.columns && !first.square) return null;
+  const pairs = first.ofTokens ? data.pairs : first.rows === second.rows ? range(first.rows).map(i => [i, i]) : [];
+  const across = first.square ? data.pairs : range(first.columns).map(j => [j, j]);
+  if (!pairs.length || first.features && String(first.features) !== String(second.features)) return null;
+  return {...first, pass: null, rows: pairs.length, columns: across.length, weights: false, ofTokens: false, bands: first.bands,
+    at: (i, j) => second.at(pairs[i][1], across[j][1]) - first.at(pairs[i][0], across[j][0]),
+    rowName: i => first.rowName(pairs[i][0]), columnName: j => first.columnName(across[j][0])};
 }
 function largestOf(view) {
   let most = 0;
@@ -53,364 +87,417 @@ function largestOf(view) {
   }
   return most;
 }
-function paint(canvas, view, largest, weights) {
+function paint(canvas, view, largest) {
   canvas.width = view.columns;
   canvas.height = view.rows;
   const pen = canvas.getContext("2d"), image = pen.createImageData(view.columns, view.rows);
   for (let i = 0, k = 0; i < view.rows; i++) for (let j = 0; j < view.columns; j++, k += 4) {
-    image.data.set(shade(view.at(i, j), largest, weights), k);
+    image.data.set(shade(view.at(i, j), largest, view.weights), k);
     image.data[k + 3] = 255;
   }
   pen.putImageData(image, 0, 0);
 }
 
-// ------------------------------------------------------------------------------------------------------- pictures
-
-function make(kind, options = {}, ...content) {
-  const found = document.createElement(kind);
-  for (const [name, value] of Object.entries(options)) if (name in found) found[name] = value; else found.setAttribute(name, value);
-  found.append(...content);
-  return found;
-}
-const rowNames = view => view.rows === tokens.length ? tokens : Array.from({length: view.rows}, (_, i) => String(i));
-const square = (step, view) => step.output.symbols.endsWith("S × S") && view.columns === tokens.length;
-
 function picture(place) {
-  const step = steps[place.dataset.step], view = table(step, chosen.head);
-  const card = place.closest(".card");
-  card.classList.remove("whole");
+  const index = Number(place.dataset.step), card = place.closest(".card");
   place.replaceChildren();
-  if (!view) {
-    if (Object.keys(data.arrays).length) place.append(make("p", {className: "shapes"}, "Its numbers are not on this page."));
+  card.classList.remove("whole");
+  const views = passes.map(pass => viewOf(pass, pass.steps[index], chosen.head)), step = main.steps[index];
+  if (!views[0]) {
+    if (Object.keys(data.arrays).length) place.append(make("p", {className: "shapes"}, `Its numbers are not on this page: ${remedy(step.stop)}`));
     return;
   }
-  const weights = isWeights(step), largest = largestOf(view);
-  if (view.heads > 1) place.append(thumbnails(step, view.heads, weights));
-  if (view.columns <= FEW && view.rows <= 2 * FEW) {
-    const printed = figures(step, view, largest, weights);
-    place.append(printed);
-    card.classList.toggle("whole", printed.scrollWidth > printed.clientWidth);
+  if (views[0].heads > 1) place.append(thumbnails(views[0]));
+  const apart = views.length > 1 ? difference(...views) : null, largest = Math.max(...views.filter(Boolean).map(largestOf));
+  for (const [i, view] of [...views, apart].entries()) {
+    if (!view) continue;
+    if (views.length > 1) place.append(make("p", {className: "which"}, ["First text", "Second text", "Second less first"][i]));
+    drawn(place, view, view === apart ? largestOf(view) : largest, card);
   }
-  else place.append(board(step, view, largest, weights), numbers(step, view));
-  const scale = make("i");
-  const color = x => `rgb(${shade(x, 1, weights).join(" ")})`;
-  scale.style.background = weights ? `linear-gradient(90deg, ${color(0)}, ${color(1)})` :
-    `linear-gradient(90deg, ${color(-1)}, ${color(-0.3)}, ${color(0)}, ${color(0.3)}, ${color(1)})`;
-  const left = weights ? "0" : number(-largest), right = number(largest);
-  place.append(make("div", {className: "legend"}, left, scale, right,
-    view.array.features ? ` first ${view.columns} of ${step.output.shape[step.output.shape.length - 1]} columns` : ""));
+  if (isWeights(step) && views[0].square && views[0].rows <= MANY) for (const view of views) if (view) place.append(links(view));
+}
+function drawn(place, view, largest, card) {
+  const few = view.columns <= FEW && view.rows <= 2 * FEW, found = few ? figures(view, largest) : board(view, largest);
+  place.append(found);
+  if (few && found.scrollWidth > found.clientWidth) card.classList.add("whole");
+  if (!few && view.pass) place.append(numbers(view));
+  place.append(legend(view, largest));
+}
+function legend(view, largest) {
+  const scale = make("i"), steps = view.weights ? [0, 1] : [-1, -0.3, 0, 0.3, 1];
+  scale.style.background = `linear-gradient(90deg, ${steps.map(x => rgb(shade(x, 1, view.weights))).join(", ")})`;
+  const {shape, symbols} = view.step.output, all = shape[shape.length - 1];
+  const which = !view.features ? "" : symbols.endsWith("V") ? `the ${view.columns} best of ${all} words` : `the first ${view.columns} of ${all} columns`;
+  return make("div", {className: "legend"}, view.weights ? "0" : number(-largest), scale, number(largest), which ? ` ${which}` : "");
 }
 
 // The numbers behind a picture, for screen readers and for copying; made when they are opened.
-function numbers(step, view) {
+function numbers(view) {
   const place = make("details", {}, make("summary", {}, "Numbers"));
   place.ontoggle = () => {
     if (!place.open || place.querySelector("table")) return;
-    const names = rowNames(view), heads = square(step, view) ? tokens : Array.from({length: view.columns}, (_, j) => view.name(j));
-    const body = make("table", {}, make("tr", {}, make("td"), ...heads.map(name => make("th", {scope: "col"}, String(name)))));
-    for (let i = 0; i < view.rows; i++) body.append(make("tr", {}, make("th", {scope: "row"}, names[i]),
-      ...heads.map((_, j) => make("td", {title: String(view.at(i, j))}, number(view.at(i, j))))));
+    const body = make("table", {}, make("tr", {}, make("td"), ...range(view.columns).map(j => make("th", {scope: "col"}, view.columnName(j)))));
+    for (let i = 0; i < view.rows; i++) body.append(make("tr", {}, make("th", {scope: "row"}, view.rowName(i)),
+      ...range(view.columns).map(j => make("td", {title: String(view.at(i, j))}, number(view.at(i, j))))));
     place.append(make("div", {className: "figures", tabIndex: 0}, body));
   };
   return place;
 }
 
-function thumbnails(step, heads, weights) {
+function thumbnails(view) {
   const group = make("div", {className: "heads", role: "group", "aria-label": "Heads"});
-  for (let h = 0; h < heads; h++) {
-    const view = table(step, h), canvas = make("canvas");
-    paint(canvas, view, largestOf(view), weights);
-    const high = Math.min(36, Math.max(14, view.rows * 2)), wide = Math.min(60, Math.max(high, view.columns / 2));
+  for (let h = 0; h < view.heads; h++) {
+    const one = viewOf(view.pass, view.step, h), canvas = make("canvas");
+    paint(canvas, one, largestOf(one));
+    const high = Math.min(36, Math.max(14, one.rows * 2)), wide = Math.min(60, Math.max(high, one.columns / 2));
     canvas.style.width = wide + "px";
     canvas.style.height = high + "px";
     group.append(make("button", {type: "button", title: `Head ${h}`, "aria-label": `Head ${h}`,
-      "aria-pressed": String(h === view.head && h === Math.min(chosen.head, heads - 1)),
-      onclick: () => { chosen.head = h; draw(); }}, canvas));
+      "aria-pressed": String(h === view.head), onclick: () => choose({head: h})}, canvas));
   }
   return group;
 }
 
 // Small enough to print every number.
-function figures(step, view, largest, weights) {
-  const names = rowNames(view), grid = make("table", {tabIndex: 0, "aria-label": step.output.name});
+function figures(view, largest) {
+  const grid = make("table", {tabIndex: 0, "aria-label": view.step.output.name});
+  grid.append(make("tr", {}, make("td"), ...range(view.columns).map(j => make("th", {scope: "col"}, view.columnName(j)))));
   for (let i = 0; i < view.rows; i++) {
-    const line = make("tr", {}, make("th", {scope: "row"}, names[i]));
+    const line = make("tr", {}, make("th", {scope: "row"}, view.rowName(i)));
     for (let j = 0; j < view.columns; j++) {
-      const cell = make("td", {onclick: () => explain(step.index, i, j), title: String(view.at(i, j))}, short(view.at(i, j)));
-      const color = shade(view.at(i, j), largest, weights);
-      cell.style.background = `rgb(${color.join(" ")})`;
-      cell.style.color = 0.3 * color[0] + 0.6 * color[1] + 0.1 * color[2] > 128 ? "#111" : "#fff";
-      cell.dataset.cell = `${i},${j}`;
+      const color = shade(view.at(i, j), largest, view.weights);
+      const cell = make("td", {title: String(view.at(i, j))}, short(view.at(i, j)));
+      cell.style.background = rgb(color);
+      cell.style.color = readable(color);
+      if (view.pass) {
+        cell.onclick = () => explain(view, i, j);
+        if (cannot(view, i, j)) cell.classList.add("hatched");
+        cell.classList.toggle("on", isChosen(view) && chosen.row === i && chosen.column === j);
+      }
       line.append(cell);
     }
     grid.append(line);
   }
-  moves(grid, step, view);
+  if (view.pass) moves(grid, view);
   return make("div", {className: "figures"}, grid);
 }
 
-function board(step, view, largest, weights) {
-  const names = rowNames(view), both = square(step, view), canvas = make("canvas");
-  paint(canvas, view, largest, weights);
-  const high = Math.max(view.rows === 1 ? 24 : 2, Math.min(PER_CELL, 480 / view.rows));
-  const edge = make("div", {className: "board", tabIndex: 0, role: "application",
-    "aria-label": `${step.output.name}, ${view.rows} by ${view.columns}: arrow keys move, Enter explains`}, canvas);
-  edge.style.height = view.rows * high + 2 + "px";
-  const mark = make("div", {className: "mark"}), row = make("div", {className: "mark row"});
-  edge.append(row, mark);
+const isChosen = view => chosen.path === view.step.path && passes[chosen.pass] === view.pass;
+const cannot = (view, i, j) => !!account(view.pass, view.step.path, view.head, i, j).missing;
+
+function board(view, largest) {
+  const canvas = make("canvas"), {rows, columns} = view;
+  paint(canvas, view, largest);
+  const high = Math.max(rows === 1 ? 24 : 2, Math.min(PER_CELL, 480 / rows)), named = high >= 9;
+  const edge = make("div", {className: "board"}, canvas);
+  edge.style.height = rows * high + 2 + "px";
+  const on = i => view.ofTokens && view.pass && i === tokenIn(view.pass) ? "on" : "";
   const beside = make("div", {className: "rows"});
-  if (high >= 9) for (const [i, name] of names.entries()) beside.append(make("span", {className: i === chosen.token && view.rows === tokens.length ? "on" : "", title: name}, name));
-  const frame = make("div", {className: "frame"}, beside, edge);
-  if (both && high >= 9) {
-    edge.style.width = `min(100%, ${view.columns * 30}px)`;
-    const below = make("div", {className: "columns"}, ...tokens.map((name, j) => make("span", {className: j === chosen.token ? "on" : "", title: name}, name)));
-    below.style.width = edge.style.width;
-    frame.append(below);
-  }
+  if (named) for (const i of range(rows)) beside.append(make("span", {className: on(i), title: view.rowName(i)}, view.rowName(i)));
+  const frame = make("div", {className: "frame"}, beside, edge), below = make("div", {className: "columns"});
+  if (view.square && named) {
+    edge.style.width = below.style.width = `min(100%, ${columns * 30}px)`;
+    below.append(...range(columns).map(j => make("span", {className: "word " + on(j), title: view.columnName(j)}, view.columnName(j))));
+  } else if (view.bands > 1) {
+    edge.append(borders(view));
+    below.append(...range(view.bands).map(h => make("button", {type: "button", "aria-pressed": String(h === bandOf(view)),
+      title: `Head ${h}`, onclick: () => choose({head: Math.round(h * view.pass.heads / view.bands)})}, `head ${h}`.slice(view.bands > 6 ? 5 : 0))));
+  } else below.append(make("span", {}, `${columns} ${columns === 1 ? "column" : "columns"}: ${columnsAre(view)}`));
+  frame.append(below);
   const set = (element, i, j, w) => Object.assign(element.style, {
-    top: 100 * i / view.rows + "%", height: 100 / view.rows + "%",
-    left: 100 * j / view.columns + "%", width: 100 * w / view.columns + "%"});
-  if (view.rows === tokens.length) set(row, chosen.token, 0, view.columns); else row.remove();
-  if (chosen.step === step.index) set(mark, chosen.row, chosen.column, 1); else mark.hidden = true;
+    top: 100 * i / rows + "%", height: 100 / rows + "%", left: 100 * j / columns + "%", width: 100 * w / columns + "%"});
+  const mark = (kind, i, j, w) => { const found = make("div", {className: "mark " + kind}); set(found, i, j, w); edge.append(found); };
+  if (view.ofTokens && view.pass && tokenIn(view.pass) !== undefined) mark("row", tokenIn(view.pass), 0, columns);
+  if (!view.pass) return frame;
+  if (isChosen(view) && chosen.row < rows && chosen.column < columns) mark("", chosen.row, chosen.column, 1);
+  Object.assign(edge, {tabIndex: 0});
+  edge.setAttribute("role", "application");
+  edge.setAttribute("aria-label", `${view.step.output.name}, ${rows} by ${columns}: arrow keys move, Enter explains`);
   edge.onclick = event => {
     const box = edge.getBoundingClientRect();
-    explain(step.index, Math.min(view.rows - 1, Math.floor((event.clientY - box.top) / box.height * view.rows)),
-      Math.min(view.columns - 1, Math.floor((event.clientX - box.left) / box.width * view.columns)));
+    explain(view, Math.max(0, Math.min(rows - 1, Math.floor((event.clientY - box.top) / box.height * rows))),
+      Math.max(0, Math.min(columns - 1, Math.floor((event.clientX - box.left) / box.width * columns))));
   };
-  moves(edge, step, view);
+  moves(edge, view);
+  hatch(edge, view);
   return frame;
 }
+const columnsAre = view => own(view.pass ? view.pass.record.names : {}, view.step.path) ? "words or labels" :
+  ({F: "units of the feed-forward layer", D: "numbers of one head", K: "distances"})[symbolsOf(view.step).pop()] || "features";
+// The token that is chosen: in the second text the one that stands for it, if there is one.
+const tokenIn = pass => pass === main ? chosen.token : (data.pairs.find(pair => pair[0] === chosen.token) || [])[1];
+// The head whose keys or values the chosen head reads, where there are fewer of them.
+const bandOf = view => Math.floor(chosen.head * view.bands / (view.pass || main).heads);
+function borders(view) {
+  const place = make("div", {className: "bands"});
+  for (const h of range(view.bands)) {
+    const band = make("i", {className: h === bandOf(view) ? "on" : ""});
+    Object.assign(band.style, {left: 100 * h / view.bands + "%", width: 100 / view.bands + "%"});
+    place.append(band);
+  }
+  return place;
+}
 
-function moves(element, step, view) {
-  element.dataset.board = step.index;
+// Stripes over the cells that cannot be worked out; in the time that the browser has left, since each is tried.
+const stripes = (() => {
+  const canvas = make("canvas", {width: 6, height: 6}), pen = canvas.getContext("2d");
+  pen.strokeStyle = "rgb(128 128 128 / .8)";
+  pen.lineWidth = 1.2;
+  for (const x of [-6, 0, 6]) { pen.beginPath(); pen.moveTo(x - 1, 7); pen.lineTo(x + 7, -1); pen.stroke(); }
+  return canvas;
+})();
+function hatch(edge, view) {
+  const key = `hatched ${view.step.path} ${view.head}`, found = view.pass.remembered(key, () => ({done: 0, runs: []}));
+  const later = window.requestIdleCallback || (work => setTimeout(() => work({timeRemaining: () => 20}), 20));
+  const show = () => {
+    if (!found.runs.length || !edge.isConnected) return;
+    const canvas = make("canvas", {className: "hatch"}), {width, height} = edge.getBoundingClientRect();
+    canvas.width = Math.max(1, width);
+    canvas.height = Math.max(1, height);
+    const pen = canvas.getContext("2d");
+    pen.fillStyle = pen.createPattern(stripes, "repeat");
+    for (const [row, from, to] of found.runs) pen.fillRect(from / view.columns * width, row / view.rows * height,
+      (to - from) / view.columns * width, height / view.rows);
+    canvas.title = "Striped numbers cannot be worked out from this page";
+    edge.prepend(canvas);
+    edge.closest(".picture").classList.add("has-hatched");
+  };
+  const work = deadline => {
+    while (found.done < view.rows && deadline.timeRemaining() > 2) {
+      const row = found.done++;
+      for (let j = 0, from = -1; j <= view.columns; j++) {
+        const missing = j < view.columns && cannot(view, row, j);
+        if (missing && from < 0) from = j;
+        if (!missing && from >= 0) { found.runs.push([row, from, j]); from = -1; }
+      }
+    }
+    if (found.done < view.rows) { if (edge.isConnected) later(work); } else show();
+  };
+  later(work);
+}
+
+// Lines from each token to those it looks at, for the chosen head; those of the chosen token stand out.
+function links(view) {
+  const high = 18, left = 96, wide = 300, space = "http://www.w3.org/2000/svg";
+  const shape = (kind, options, text) => {
+    const found = document.createElementNS(space, kind);
+    for (const [name, value] of Object.entries(options)) found.setAttribute(name, value);
+    if (text !== undefined) found.textContent = text;
+    return found;
+  };
+  const token = tokenIn(view.pass), tokens = view.pass.tokens;
+  const svg = shape("svg", {viewBox: `0 0 ${wide} ${high * view.rows + 4}`, class: "links", role: "img",
+    "aria-label": `Where each token looks, head ${view.head}`});
+  for (let i = 0; i < view.rows; i++) for (let j = 0; j < view.columns; j++) {
+    const x = view.at(i, j);
+    if (!(x > 0.02)) continue;
+    svg.append(shape("line", {x1: left, y1: high * (i + .5), x2: wide - left, y2: high * (j + .5), class: i === token ? "on" : "",
+      "stroke-width": (0.5 + 3 * x).toFixed(2), "stroke-opacity": (i === token ? 0.25 + 0.75 * x : 0.45 * x).toFixed(3)}));
+  }
+  const clipped = name => [...name].length > 12 ? [...name].slice(0, 11).join("") + "…" : name;
+  tokens.forEach((name, i) => {
+    const y = high * (i + .5) + 4, from = shape("text", {x: left - 6, y, "text-anchor": "end", class: i === token ? "on" : ""}, clipped(name));
+    if (view.pass === main) from.onclick = () => choose({token: i});
+    svg.append(from, shape("text", {x: wide - left + 6, y}, clipped(name)));
+  });
+  return make("figure", {className: "linked"}, make("figcaption", {}, `Head ${view.head}: from each token (left) to those it looks at (right)`), svg);
+}
+
+function moves(element, view) {
+  element.dataset.board = `${passes.indexOf(view.pass)} ${view.step.index}`;
   element.onkeydown = event => {
     const by = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Enter: [0, 0]}[event.key];
     if (!by) return;
     event.preventDefault();
-    const here = chosen.step === step.index ? [chosen.row, chosen.column] : [Math.min(chosen.token, view.rows - 1), 0];
-    explain(step.index, Math.max(0, Math.min(view.rows - 1, here[0] + by[0])), Math.max(0, Math.min(view.columns - 1, here[1] + by[1])));
+    const here = isChosen(view) ? [chosen.row, chosen.column] : [view.ofTokens ? tokenIn(view.pass) || 0 : 0, 0];
+    explain(view, Math.max(0, Math.min(view.rows - 1, here[0] + by[0])), Math.max(0, Math.min(view.columns - 1, here[1] + by[1])));
   };
 }
 
-// -------------------------------------------------------------------------------------------- one number, worked out
+// ------------------------------------------------------------------------------------------- one number, worked out
 
-// The value of a result at a row and a feature's own number, or null where it is not on the page.
-function value(step, row, feature, head = 0) {
-  const view = step && table(step, head);
-  if (!view) return null;
-  const j = view.array.features ? view.array.features.indexOf(feature) : feature;
-  return j < 0 || j >= view.columns || row >= view.rows ? null : view.at(view.rows === 1 ? 0 : row, j);
-}
-// A whole row of a result; heads lie side by side.
-function wholeRow(step, row) {
-  const view = step && table(step, 0);
-  if (!view || view.array.features) return null;
-  const found = [];
-  for (let h = 0; h < view.heads; h++) {
-    const one = table(step, h);
-    for (let j = 0; j < one.columns; j++) found.push(one.at(one.rows === 1 ? 0 : row, j));
-  }
-  return found;
-}
-const from = step => step.sources.filter(one => typeof one === "number").map(one => steps[one]);
-// Of a query, key or value: the numbers of one head, whether heads lie side by side or one after the other.
-function ofHead(step, row, head) {
-  const view = step && table(step, head);
-  if (!view || view.array.features) return null;
-  if (view.heads > 1) return Array.from({length: view.columns}, (_, j) => view.at(row, j));
-  const all = wholeRow(step, row), size = all.length / data.heads;
-  return Number.isInteger(size) ? all.slice(head * size, (head + 1) * size) : null;
-}
-const sum = list => list.reduce((total, x) => total + x, 0);
-const GELU = new Set(["gelu", "gelu_python"]);
-
-// {terms: [[name, value], …], sum: their sum as [name, value], then: further [name, value] lines} or null.
-function work(step, row, column, head, shown) {
-  const view = table(step, head), feature = view.name(column), sources = from(step), s = step.settings;
-  const name = i => (step.inputs[i] || {name: "x"}).name;
-  if (["add", "add_bias", "multiply"].includes(step.op)) {
-    const h = view.heads > 1 ? head : 0, found = sources.slice(0, 2).map(one => value(one, row, feature, h));
-    if (found.length < 2 || found.includes(null)) return null;
-    if (step.op === "multiply") return {terms: [], then: [[name(0), found[0]], [name(1), found[1]], ["product", found[0] * found[1]]]};
-    return {terms: found.map((x, i) => [name(i), x]), sum: ["sum", sum(found)]};
-  }
-  if (["add_row", "add_by_query", "add_by_key"].includes(step.op)) {
-    const before = value(sources[0], row, feature, head);
-    return before === null ? null : {terms: [[name(0), before], [name(1), shown - before]], sum: ["sum", shown]};
-  }
-  if (step.op === "linear" || step.op === "project") {
-    const source = sources[0], x = source && wholeRow(source, row), paths = step.parameters.map(parameter);
-    const matrix = paths.find(one => one && one.shape.length === 2), bias = paths.find(one => one && one.shape.length === 1);
-    const at = matrix ? (matrix.features || [...Array(matrix.shape[0]).keys()]).indexOf(feature) : -1;
-    if (!x || at < 0 || x.length !== matrix.shape[1]) return null;
-    const products = x.map((one, j) => [`${number(one)} · ${number(matrix.values[at * x.length + j])}`, one * matrix.values[at * x.length + j], j]);
-    const b = bias ? bias.values[bias.features ? bias.features.indexOf(feature) : feature] : 0;
-    const all = sum(products.map(one => one[1])) + b;
-    const found = largest(products.map(([text, x, j]) => [`${j}: ${text}`, x]), bias ? [["bias b", b]] : []);
-    return {...found, sum: ["sum", all], then: s.activation ? [[`${s.activation}(${number(all)})`, shown]] : []};
-  }
-  if (step.op === "scores") {
-    const q = ofHead(sources[0], row, head), k = ofHead(sources[1], column, head);
-    if (!q || !k || q.length !== k.length) return null;
-    const products = q.map((one, d) => [`${d}: ${number(one)} · ${number(k[d])}`, one * k[d]]);
-    const all = sum(products.map(one => one[1])), under = (s.terms || 1) * q.length;
-    return {...largest(products, []), sum: ["sum", all], then: [[`÷ √${number(under)}`, all / Math.sqrt(under)]]};
-  }
-  if (step.op === "softmax") {
-    const before = sources[sources.length - 1], other = before && table(before, head);
-    if (!other || other.array.features || other.columns !== view.columns) return null;
-    const scores = Array.from({length: other.columns}, (_, j) => other.at(row, j)), most = Math.max(...scores);
-    const terms = scores.map((x, j) => [`${other.columns === tokens.length ? tokens[j] : j}: exp(${number(x)} − ${number(most)})`, Math.exp(x - most)]);
-    const all = sum(terms.map(one => one[1]));
-    return {...largest(terms, []), sum: ["sum", all], then: [[`exp(${number(scores[column])} − ${number(most)}) ÷ sum`, Math.exp(scores[column] - most) / all]]};
-  }
-  if (step.op === "attend") {
-    const weights = table(sources[0], head), rows = weights && weights.columns;
-    if (!rows || weights.array.features) return null;
-    const terms = [];
-    for (let k = 0; k < rows; k++) {
-      const v = ofHead(sources[1], k, head);
-      if (!v) return null;
-      terms.push([`${rows === tokens.length ? tokens[k] : k}: ${number(weights.at(row, k))} · ${number(v[column])}`, weights.at(row, k) * v[column]]);
-    }
-    return {...largest(terms, []), sum: ["sum", sum(terms.map(one => one[1]))]};
-  }
-  if (step.op === "norm" || step.op === "new_norm") {
-    const x = sources.length && wholeRow(sources[sources.length - 1], row);
-    if (!x) return null;
-    const mean = sum(x) / x.length, variance = sum(x.map(one => (one - mean) ** 2)) / x.length;
-    const [gamma, beta] = ["weight", "bias"].map((key, i) => {
-      if (!s[key]) return 1 - i;
-      const found = parameter(step.parameters[s.weight ? i : 0]);
-      return found ? found.values[found.features ? found.features.indexOf(feature) : feature] : null;
-    });
-    if (gamma === null || beta === null || gamma === undefined) return null;
-    const unit = (x[feature] - mean) / Math.sqrt(variance + s.eps);
-    return {terms: [], then: [["x", x[feature]], ["mean μ", mean], ["variance σ²", variance], ["(x − μ) ÷ √(σ² + ε)", unit],
-      ["γ", gamma], ["β", beta], ["· γ + β", unit * gamma + beta]]};
-  }
-  if (step.op === "rms_norm") {
-    const all = sources[0] && wholeRow(sources[0], row), gamma = parameter(step.parameters[0]);
-    if (!all || !gamma || gamma.features) return null;
-    const size = all.length / (s.heads || 1), first = Math.floor(feature / size) * size, x = all.slice(first, first + size);
-    const squares = sum(x.map(one => one ** 2)) / size, factor = (s.offset || 0) + gamma.values[feature - first];
-    return {terms: [], then: [["x", all[feature]], ["mean of squares", squares], ["x ÷ √(mean + ε)", all[feature] / Math.sqrt(squares + s.eps)],
-      [s.offset ? "1 + γ" : "γ", factor], ["product", all[feature] / Math.sqrt(squares + s.eps) * factor]]};
-  }
-  if (step.op === "scale") {
-    const x = value(sources[0], row, feature, head);
-    return x === null ? null : {terms: [], then: [["x", x], ["factor", s.factor], ["product", x * s.factor]]};
-  }
-  if (step.op === "rotate" && s.rates) {
-    const x = sources[0] && wholeRow(sources[0], row);
-    if (!x) return null;
-    const size = x.length / s.heads, j = feature % size, half = size / 2, other = j < half ? feature + half : feature - half;
-    const angle = row * s.rates[j % half], sign = j < half ? -1 : 1;
-    const cos = (s.scaling || 1) * Math.cos(angle), sin = (s.scaling || 1) * Math.sin(angle);
-    return {terms: [[`${number(x[feature])} · cos ${number(angle)}`, x[feature] * cos],
-      [`${sign < 0 ? "−" : ""}${number(x[other])} · sin ${number(angle)}`, sign * x[other] * sin]],
-      sum: ["sum", x[feature] * cos + sign * x[other] * sin]};
-  }
-  if (step.op === "embed") return {terms: [], then: [[`${name(1)}, row of ${tokens[row] || row}, column ${feature}`, shown]]};
-  return null;
-}
-// The largest terms by size; the rest is one number, so that what is shown adds up.
-function largest(terms, always) {
-  const order = [...terms].sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])), rest = order.slice(TERMS);
-  const kept = [...order.slice(0, TERMS), ...always];
-  return {terms: rest.length ? [...kept, [`the other ${rest.length}`, sum(rest.map(one => one[1]))]] : kept};
+function explain(view, row, column) {
+  const focused = document.activeElement && document.activeElement.dataset.board;
+  const next = {pass: passes.indexOf(view.pass), path: view.step.path, row, column};
+  if (view.ofTokens && view.pass === main) next.token = row;
+  if (view.bands > 1) next.head = Math.floor(Math.floor(column / view.pass.size) * view.pass.heads / view.bands);
+  choose(next);
+  if (focused !== undefined) document.querySelector(`[data-board="${focused}"]`)?.focus({preventScroll: true});
 }
 
-function explain(index, row, column) {
-  const board = document.activeElement && document.activeElement.dataset.board;
-  Object.assign(chosen, {step: index, row, column});
-  const step = steps[index], view = table(step, chosen.head);
-  if (view.rows === tokens.length) chosen.token = row;
-  draw();
-  if (board !== undefined) document.querySelector(`[data-board="${index}"]`)?.focus({preventScroll: true});
+// Where a cell is, in words: never a number alone for what has a name.
+function whereabouts(view, row, column) {
+  const size = view.pass.size, parts = [], feature = view.features ? view.features[column] : column;
+  if (view.heads > 1) parts.push(`head ${view.head}`);
+  parts.push(view.ofTokens ? `row “${view.rowName(row)}” (token ${row})` : view.rows === 1 ? "its only row" : `row ${row}`);
+  const named = view.square || own(view.pass.record.names, view.step.path);
+  if (named) parts.push(view.square ? `column “${view.columnName(column)}” (token ${column})` : `column “${view.columnName(column)}”`);
+  else if (view.bands > 1) parts.push(`column ${column % size} of head ${Math.floor(column / size)}`);
+  else parts.push(symbolsOf(view.step).pop() === "F" ? `unit ${feature}` : `column ${feature}`);
+  return parts.join(", ");
+}
+
+// What to do about a number that cannot be worked out here: only what helps.
+function remedy(stop, head) {
+  if (data.ask) return [make("a", {href: asked({layer: Math.min(stop, data.layers), head: head ?? chosen.head})}, "have it worked out"), "."];
+  const layer = stop >= 1 && stop <= data.layers && stop !== data.layer ? `--layer ${stop}` : "";
+  const ways = [layer, data.full ? "--full" : "", head !== undefined && !layer && head !== data.head ? `--head ${head}` : ""].filter(Boolean);
+  return [ways.length ? `${ways.join(" or ")} puts it on the page; or bertcli serve has a page that works out any number.` :
+    "a shorter text leaves room for it; or bertcli serve has a page that works out any number."].join("");
+}
+function asked(changes) {
+  const url = new URL(data.ask, location.href), box = byId("ask");
+  const all = {text: box ? box.elements.text.value : "", layer: chosen.stop, head: chosen.head, token: chosen.token, ...changes};
+  for (const [name, value] of Object.entries(all)) url.searchParams.set(name, value);
+  return url.href.split("#")[0] + hash();
+}
+function cause(found, view) {
+  const {kind, of, name} = found.missing, layer = stopName(of && of.stop !== undefined ? of.stop : chosen.stop);
+  if (kind === "rule") return `This page does not know how the operation ${name} works.`;
+  if (kind === "result") return `It was made from “${name}” (${layer.toLowerCase()}), of which only some columns are on this page.`;
+  const word = (of.inputs.find(input => !passes[0].steps.some(step => step.output.name === input.name)) || {name}).name;
+  return `The weights ${word} of ${layer === "Head" ? "the head" : layer.toLowerCase()} that belong to this number are not on this page.`;
 }
 
 function say() {
-  const place = byId("worked"), step = steps[chosen.step], view = step && table(step, chosen.head);
-  if (!view) return;
-  const shown = view.at(chosen.row, chosen.column), feature = view.name(chosen.column);
-  const where = [view.heads > 1 ? `head ${view.head}` : "", `row ${rowNames(view)[chosen.row]}`,
-    square(step, view) ? `column ${tokens[chosen.column]}` : `column ${feature}`].filter(Boolean).join(", ");
-  const found = work(step, chosen.row, chosen.column, view.head, shown);
-  place.replaceChildren(make("p", {}, make("b", {}, step.output.name), `: ${where}`));
-  const rows = make("tbody"), most = found ? Math.max(...found.terms.map(one => Math.abs(one[1])), 1e-30) : 1;
+  const place = byId("worked"), pass = passes[chosen.pass], step = chosen.path && pass.byPath.get(chosen.path);
+  const view = step && viewOf(pass, step, chosen.head);
+  const found = view && account(pass, chosen.path, view.head, chosen.row, chosen.column);
+  for (const name of ["worked", "terms", "shown"]) delete place.dataset[name];
+  if (!found) {
+    place.replaceChildren(make("p", {}, "Choose a cell of a picture: here stands how its number came about."));
+    return;
+  }
+  const which = passes.length > 1 ? ["First text, ", "Second text, "][chosen.pass] + stopName(step.stop).toLowerCase() : stopName(step.stop);
+  place.replaceChildren(make("p", {}, make("b", {}, `${which}: ${step.output.name}`), make("br"), whereabouts(view, chosen.row, chosen.column)));
+  const rows = make("tbody"), order = found.values ? ordered(found) : [];
+  const most = Math.max(...order.map(term => Math.abs(term[1])), 1e-30);
   const line = (name, x, kind) => {
     const bar = make("i");
     if (kind === "term") {
-      bar.style.width = 100 * Math.abs(x) / most + "%";
-      bar.style.background = `rgb(${shade(Math.sign(x), 1, false).join(" ")})`;
+      bar.style.width = 100 * Math.min(1, Math.abs(x) / most) + "%";
+      bar.style.background = rgb(shade(Math.sign(x), 1, false));
     }
     rows.append(make("tr", {className: kind}, make("th", {scope: "row"}, name), make("td", {className: "bar"}, bar),
       make("td", {className: "number", title: String(x)}, number(x))));
   };
-  for (const [name, x] of found ? found.terms : []) line(name, x, "term");
-  if (found && found.sum) line(...found.sum, "sum");
-  for (const [name, x] of found && found.then || []) line(name, x, "then");
-  line("on the page", shown, "sum");
-  const last = found && ((found.then && found.then.length && found.then[found.then.length - 1]) || found.sum);
-  place.dataset.worked = last ? String(last[1]) : "";
-  place.dataset.terms = found && found.terms.length ? String(sum(found.terms.map(one => one[1])) - found.sum[1]) : "";
-  place.dataset.shown = String(shown);
-  place.append(make("table", {}, rows));
-  if (!found) place.append(make("p", {}, "What it was made from is not on this page: --layer chooses another layer, --full keeps everything, or a shorter text fits."));
+  for (const [name, x] of order) line(name, x, "term");
+  if (found.sum !== null && found.sum !== undefined) line("sum", found.sum, "sum");
+  for (const [name, x] of found.then || []) line(name, x, "then");
+  line("on the page", found.shown, "sum");
+  const head = make("thead", {}, make("tr", {}, ...["Made of", "", "Number"].map(name => make("th", {scope: "col"}, name))));
+  place.dataset.shown = String(found.shown);
+  place.dataset.worked = found.missing ? "" : String(found.comes);
+  place.dataset.terms = order.length ? String(total(order.map(term => term[1])) - found.sum) : "";
+  place.append(make("table", {}, head, rows));
+  if (found.missing) place.append(make("p", {className: "missing"}, cause(found, view), " ", "To have it: ", ...[remedy(found.missing.of.stop ?? step.stop, bandHead(view))].flat()));
+}
+const bandHead = view => view.bands > 1 ? Math.floor(Math.floor(chosen.column / view.pass.size) * view.pass.heads / view.bands) : undefined;
+// The largest terms, what is left of them as one, and what always stands alone, such as a bias.
+function ordered(found) {
+  const {values, name, always = 0} = found, count = values.length - always;
+  const order = range(count).sort((a, b) => Math.abs(values[b]) - Math.abs(values[a])), rest = order.slice(TERMS);
+  const terms = order.slice(0, TERMS).map(i => [name(i), values[i]]);
+  if (rest.length) terms.push([`the other ${rest.length}`, total(rest.map(i => values[i]))]);
+  return [...terms, ...range(always).map(i => [name(count + i), values[count + i]])];
 }
 
 // ----------------------------------------------------------------------------------------------------------- the page
 
-const names = i => i === 0 ? "Embeddings" : i > data.layers ? "Head" : `Layer ${i - 1}`;
+// What has become of the chosen token at each stop.
+const KEY = [["|x|", "length of its vector"], ["cos", "cosine with the stop before: 1 is unchanged"],
+  ["→", "the token it looks at most, mean of the heads"], ["reads", "what the prediction head would say here"]];
 function line() {
   const place = byId("line"), before = place.scrollTop;
   place.replaceChildren();
   for (let i = 0; i <= data.layers + 1; i++) {
-    const one = lines[i], detail = make("small");
-    if (one && tokens.length) {
-      const t = chosen.token, most = attended(i, t);
-      detail.append(`|x| ${number(one.norms[t])}`, i ? `, cos ${one.cosines[t].toFixed(2)}` : "", most ? make("br") : "", most,
-        one.readings.length ? make("br") : "", one.readings.length ? `reads “${one.readings[t][0]}” ${(100 * one.readings[t][1]).toFixed(0)} %` : "");
+    const one = data.lines[i], detail = make("small");
+    const says = text => { if (text) detail.append(...(detail.childNodes.length ? [make("br")] : []), text); };
+    if (one && main.tokens.length) {
+      const t = chosen.token;
+      says(`|x| ${number(one.norms[t])}` + (i ? `, cos ${one.cosines[t].toFixed(2)}` : ""));
+      says(attended(i, t));
+      says(one.readings.length ? `reads “${one.readings[t][0]}” ${(100 * one.readings[t][1]).toFixed(0)} %` : "");
+      says(apart(i, t));
     }
-    place.append(make("button", {type: "button", className: "stop-link", "aria-current": String(i === chosen.stop), onclick: () => open(i)}, names(i), detail));
+    place.append(make("button", {type: "button", className: "stop-link", "aria-current": String(i === chosen.stop), onclick: () => open(i)}, stopName(i), detail));
+  }
+  if (data.lines.length) {
+    const words = [...KEY.slice(0, data.lines[0].readings.length ? 4 : 3), ...(versus ? [["apart", "cosine with the second text's token"]] : [])];
+    place.append(make("dl", {className: "key"}, ...words.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])));
   }
   place.scrollTop = before;
-  const here = place.children[chosen.stop], wide = place.scrollWidth > place.clientWidth;
-  if (wide) place.scrollLeft = here.offsetLeft - place.offsetLeft - place.clientWidth / 3;
+  const here = place.children[chosen.stop];
+  if (place.scrollWidth > place.clientWidth) place.scrollLeft = here.offsetLeft - place.offsetLeft - place.clientWidth / 3;
 }
 // The token that the chosen one gives most weight to in a layer, over all heads.
 function attended(stop, token) {
-  const step = steps.find(one => one.stop === stop && isWeights(one) && result(one) && result(one).shape.length === 3);
-  const view = step && table(step, 0);
-  if (!view || view.columns !== tokens.length || token >= view.rows) return "";
-  const shares = tokens.map((_, j) => sum(Array.from({length: view.heads}, (_, h) => table(step, h).at(token, j))) / view.heads);
+  const step = main.steps.find(one => one.stop === stop && isWeights(one)), view = step && viewOf(main, step, 0);
+  if (!view || !view.square || token >= view.rows) return "";
+  const views = range(view.heads).map(h => viewOf(main, step, h));
+  const shares = main.tokens.map((_, j) => total(views.map(one => one.at(token, j))) / view.heads);
   const best = shares.indexOf(Math.max(...shares));
-  return `→ ${tokens[best]} ${(100 * shares[best]).toFixed(0)} %`;
+  return best < 0 ? "" : `→ ${main.tokens[best]} ${(100 * shares[best]).toFixed(0)} %`;
 }
+// How alike the vectors of a token are in the two texts, where a stop ends.
+function apart(stop, token) {
+  const other = versus && (data.pairs.find(pair => pair[0] === token) || [])[1];
+  if (other === undefined || other === null || other === false) return "";
+  const last = pass => pass.steps.filter(step => step.stop === stop && symbolsOf(step).join() === "S,H").pop();
+  const [a, b] = passes.map(pass => last(pass) && viewOf(pass, last(pass), 0));
+  if (!a || !b || a.features || b.features) return "";
+  const dot = (x, i, y, j) => total(range(a.columns).map(k => x.at(i, k) * y.at(j, k)));
+  return `apart ${(dot(a, token, b, other) / Math.sqrt(dot(a, token, a, token) * dot(b, other, b, other))).toFixed(2)}`;
+}
+
 function draw() {
-  for (const [i, chip] of [...document.querySelectorAll(".chip")].entries()) chip.setAttribute("aria-pressed", String(i === chosen.token));
+  const paired = new Set((data.pairs || []).filter(([i, j]) => main.tokens[i] === versus.tokens[j]).flatMap(([i, j]) => [`0 ${i}`, `1 ${j}`]));
+  for (const [which, id] of ["tokens", "versus-tokens"].entries()) for (const [i, chip] of [...document.querySelectorAll(`#${id} .chip`)].entries()) {
+    chip.setAttribute("aria-pressed", String(i === tokenIn(passes[which])));
+    chip.classList.toggle("differs", !!versus && !paired.has(`${which} ${i}`));
+  }
   for (const section of document.querySelectorAll(".stop")) section.classList.toggle("open", Number(section.dataset.stop) === chosen.stop);
   for (const place of document.querySelectorAll(".stop.open .picture")) picture(place);
-  for (const cell of document.querySelectorAll(".stop.open [data-cell]")) cell.classList.toggle("on",
-    cell.closest("[data-board]").dataset.board === String(chosen.step) && cell.dataset.cell === `${chosen.row},${chosen.column}`);
   line();
   say();
 }
-function open(stop) {
-  chosen.stop = Math.max(0, Math.min(data.layers + 1, stop));
+function choose(changes) {
+  Object.assign(chosen, changes);
   draw();
+  history.replaceState(null, "", hash());
+}
+function hash() {
+  const place = chosen.path || `stop-${chosen.stop}`, cell = chosen.path ? `,${chosen.row},${chosen.column}` + (chosen.pass ? ",1" : "") : "";
+  return `#${encodeURIComponent(place)}@${chosen.head}${cell}`;
+}
+// The panel follows to the step of the same name in the layer that is opened, or empties.
+function open(stop) {
+  const next = Math.max(0, Math.min(data.layers + 1, stop)), pass = passes[chosen.pass];
+  const path = chosen.path && chosen.path.replace(/\blayers\.\d+\b/, `layers.${next - 1}`);
+  const same = path && pass.byPath.get(path), kept = same && same.stop === next && pass.result(same);
+  const fits = kept && chosen.row < kept.rows && chosen.column < kept.columns;
+  choose({stop: next, path: fits ? path : null});
 }
 function follow() {
-  const target = location.hash.length > 1 && byId(decodeURIComponent(location.hash.slice(1)));
+  const [place, cell] = location.hash.slice(1).split("@"), target = place && byId(decodeURIComponent(place));
   const section = target && target.closest(".stop");
   if (!section) return;
-  open(Number(section.dataset.stop));
+  const [head, row, column, pass] = (cell || "").split(",").map(Number), step = main.byPath.get(decodeURIComponent(place));
+  const next = {stop: Number(section.dataset.stop)};
+  if (Number.isInteger(head) && cell) next.head = Math.min(head, data.heads - 1);
+  if (step && Number.isInteger(row) && Number.isInteger(column)) Object.assign(next, {path: step.path, row, column, pass: pass && versus ? 1 : 0});
+  if (next.path && !next.pass && step.output.shape.length > 1 && row < main.tokens.length && viewOf(main, step, 0)?.ofTokens) next.token = row;
+  Object.assign(chosen, next);
+  draw();
   target.scrollIntoView({block: "start"});
 }
-byId("tokens").onclick = event => {
-  const chip = event.target.closest(".chip");
-  if (chip) { chosen.token = Number(chip.dataset.token); draw(); }
+for (const [which, id] of ["tokens", "versus-tokens"].entries()) if (byId(id)) byId(id).onclick = event => {
+  const chip = event.target.closest(".chip"), token = chip && Number(chip.dataset.token);
+  if (chip) choose({token: which ? (data.pairs.find(pair => pair[1] === token) || [chosen.token])[0] : token});
+};
+if (byId("ask")) byId("ask").onsubmit = event => {
+  event.preventDefault();
+  location.assign(asked({}));
 };
 addEventListener("keydown", event => {
   if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;

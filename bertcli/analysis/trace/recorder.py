@@ -108,6 +108,9 @@ class Trace(Tracer, Account):
         work = op.work(ran.arguments)
         read = sum(operand.array.size for _, operand in operands)
         settings = {key: value for key, value in ran.arguments.items() if isinstance(value, int | float | str | tuple)}
+        if not self.dry:  # which rows are looked up: ids without memory say nothing
+            rows = {key: ran.arguments[key].array for key in ("ids", "rows") if key in ran.arguments}
+            settings |= {key: tuple(array.tolist()) for key, array in rows.items()}
         step = Step(
             index=len(self.steps),
             path=path,

@@ -1,18 +1,28 @@
 """Which numbers of a traced pass a page holds: all, or as many as fit into so many bytes.
 
-First the attention weights of one layer and the result, then those of all layers, then the layer whole, then the first
-features of what is left, and in the end the weights from which the kept results were made.
+First the results of one layer, of the embeddings and of the heads, then what they were made from: weights whole where
+there is room, else the largest terms of each product and the sum of the others. After that the results of the other
+layers, and what those were made from.
 """
 
 import json
 import re
-from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bertcli.analysis.trace.products import (
+    Matrix,
+    Products,
+    by_rows,
+    encoded,
+    largest,
+    matrix_of,
+    operand_of,
+    rows_of_tables,
+)
 from bertcli.analysis.trace.steps import Step
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
@@ -22,61 +32,91 @@ if TYPE_CHECKING:
     from bertcli.analysis.trace.recorder import Trace
     from bertcli.model import Model
 
-FEWEST, MOST_ROWS = 8, 64  # features of a result that is not whole; rows of a weight matrix
+FULL_BOUND = 64_000_000  # bytes of numbers, at most
+FEWEST = 8  # features of a result that is not whole
 BEST = 5  # entries of the vocabulary kept of a prediction
-BESIDE = 50  # bytes of a record for its names, quotes and commas
+BESIDE = 60  # bytes of a record for its names, quotes and commas
+TERMS = (12, 8, 6, 4, 3)  # kept of each number of a product whose matrix is not on the page: as many as fit
+SHARE = 0.6  # of the room, for the products of the chosen layer: the other layers are to be seen, too
 LAYER = re.compile(r"\blayers\.(\d+)\b")
 
 
-def stop_of(step: Step, layers: int) -> int:
-    """0 for the embeddings and what is before the layers, 1 … L for a layer, L + 1 for the heads."""
-    layer = LAYER.search(step.path)
-    if layer:
-        return int(layer[1]) + 1
-    before = step.path.startswith("embeddings") or (step.path.startswith("encoder") and step.index < layers)
-    return 0 if before else layers + 1
+def stops_of(steps: Iterable[Step], layers: int) -> list[int]:
+    """For each step 0 for the embeddings and all that is before the layers, 1 … L for a layer, L + 1 for the heads."""
+    stops, stop = list[int](), 0
+    for step in steps:
+        layer = LAYER.search(step.path)
+        stop = int(layer[1]) + 1 if layer else layers + 1 if stop else 0
+        stops.append(stop)
+    return stops
+
+
+class Chosen(NamedTuple):
+    """What a page is opened at: of these, every number is to be worked out. Stop 0 is the embeddings."""
+
+    stop: int
+    head: int
+    token: int
 
 
 class Numbers(NamedTuple):
-    """An array of the page; `features` are those kept of its last axis, None for all."""
+    """An array of the page: `features` are those kept of its last axis, `rows` of its first; None for all."""
 
     array: Array
     features: list[int] | None = None
+    rows: list[int] | None = None
 
     def record(self) -> dict[str, Any]:
-        """{shape, base64, features?}: float32, little-endian, in C order."""
-        data = np.ascontiguousarray(self.array, dtype="<f4")
-        record: dict[str, Any] = {"shape": list(data.shape), "base64": b64encode(data.tobytes()).decode("ascii")}
-        return record if self.features is None else record | {"features": self.features}
+        """{shape, base64, features?, rows?}: float32, little-endian, in C order."""
+        kept = {"features": self.features, "rows": self.rows}
+        record: dict[str, Any] = {"shape": list(self.array.shape), "base64": encoded(self.array, "<f4")}
+        return record | {name: places for name, places in kept.items() if places is not None}
+
+    @property
+    def bytes(self) -> int:
+        """At least as many as the record takes in the page."""
+        return encoded_size(self.array.shape) + BESIDE + len(json.dumps([self.array.shape, self.features, self.rows]))
 
 
-def encoded_size(shape: Iterable[int]) -> int:
-    """Bytes of base64 for so many float32."""
-    return 4 * ((4 * prod(shape) + 2) // 3)
+def encoded_size(shape: Iterable[int], item: int = 4) -> int:
+    """Bytes of base64 for so many numbers of `item` bytes."""
+    return 4 * ((item * prod(shape) + 2) // 3)
 
 
 class Selection:
-    """The numbers that fit into a page: `arrays` are results by the path of their step, `parameters` by their own."""
+    """The numbers that fit into a page: results and products by the path of their step, parameters by their own."""
 
-    def __init__(self, results: Mapping[str, Array], weights: Mapping[str, Array], room: int) -> None:
+    def __init__(
+        self, trace: "Trace", model: "Model", room: int, chosen: Chosen, given: Mapping[str, Numbers] | None = None
+    ) -> None:
         self.arrays: dict[str, Numbers] = {}
         self.parameters: dict[str, Numbers] = {}
-        self.size = 0  # bytes of base64
-        self._results, self._weights, self._room = results, weights, room
+        self.products: dict[str, Products] = {}
+        self.room = room  # bytes of the page that are left
+        self.fits_whole = False  # whether the whole pass would fit a page
+        self._given = {path for path, numbers in (given or {}).items() if numbers.rows is None}  # parameters elsewhere
+        self._trace, self._chosen = trace, chosen
+        self._weights = {parameter.path: parameter.array for parameter in parameters(model.network)}
 
     def _take(self, kept: dict[str, Numbers], more: Mapping[str, Numbers]) -> bool:
         """Whether all of these still fit; if so they are kept."""
-        needed = sum(_record_size(path, numbers) for path, numbers in more.items())
-        if needed > self._room:
+        new = {
+            path: numbers for path, numbers in more.items()
+            if path not in self._given and (path not in kept or kept[path].rows is not None)
+        }  # fmt: skip
+        needed = sum(len(path) + numbers.bytes for path, numbers in new.items())
+        if needed > self.room:
             return False
-        self._room -= needed
-        self.size += sum(encoded_size(numbers.array.shape) for numbers in more.values())
-        kept |= more
+        self.room -= needed
+        kept |= new
         return True
+
+    # ------------------------------------------------------------------------------------------------- results
 
     def keep(self, steps: Iterable[Step]) -> None:
         """The results of all these whole; else of each the same number of first features, as many as fit."""
-        more = {step.path: self._results[step.path] for step in steps if step.path not in self.arrays}
+        results = self._trace.arrays
+        more = {step.path: results[step.path] for step in steps if step.path not in self.arrays}
         if self._take(self.arrays, {path: Numbers(array) for path, array in more.items()}):
             return
         flat = {path: array for path, array in more.items() if array.ndim < 3}
@@ -88,33 +128,115 @@ class Selection:
 
     def keep_best(self, step: Step) -> None:
         """Of logits those of the best entries of each row."""
-        logits = self._results[step.path]
+        logits = self._trace.arrays[step.path]
         best = sorted({int(i) for row in np.atleast_2d(logits) for i in np.argsort(-row)[:BEST]})
         self._take(self.arrays, {step.path: Numbers(logits[..., best], best)})
 
-    def keep_parameters(self, step: Step) -> None:
-        """A step's vectors, and of its matrix [outputs, inputs] the rows of features that are kept of its result."""
-        if step.path not in self.arrays or step.op.startswith("embed"):
+    # ---------------------------------------------------------------------------- what the results were made from
+
+    def keep_origins(self, steps: Iterable[Step], share: float = 1.0) -> None:
+        """What these results were made from beside other results: matrices whole, or the largest of their products.
+
+        Products take at most this share of the room that is left. Where not all fit, those of the chosen token and of
+        the chosen head come first.
+        """
+        matrices = self._keep_tables(steps)
+        if self._take(self.parameters, {matrix.path: Numbers(matrix.rows) for matrix in matrices.values()}):
             return
-        features = self.arrays[step.path].features
-        for path in step.parameters:
-            array = self._weights.get(path)
-            if array is None or array.ndim > 2 or path in self.parameters:
-                continue
-            table = array.T if step.op == "project" else array
-            rows = [row for row in features or range(len(table)) if row < len(table)]
-            if array.ndim == 1:
-                self._take(self.parameters, {path: _rows(table, rows)})
-                continue
-            rows = rows[:MOST_ROWS]
-            while rows and not self._take(self.parameters, {path: _rows(table, rows)}):
-                rows = rows[: len(rows) // 2]
+        room, tokens = int(share * self.room), max(map(self._rows, matrices), default=0)
+        if any(self._take_products(matrices, tokens, terms, room) for terms in TERMS):
+            return
+        for path, matrix in matrices.items():
+            head = self._rows_of_head(path, matrix)
+            self._take(self.parameters, {matrix.path: _rows(matrix.rows, head)} if head else {})
+        room = min(room, self.room)
+        while tokens and not self._take_products(matrices, tokens, TERMS[-1], room):
+            tokens -= 1
 
+    def keep_all(self, steps: Sequence[Step]) -> None:
+        """These results, and what they were made from; BertcliError where not everything fits."""
+        if (needed := self.size_of_all(steps)) > self.room:
+            raise BertcliError(
+                f"The whole pass needs {needed / 1e6:,.1f} MB of numbers, and a page has room for "
+                f"{self.room / 1e6:,.1f} MB: leave out --full, or give a shorter text."
+            )
+        self.keep(steps)
+        self.keep_origins(steps)
 
-def _record_size(path: str, numbers: Numbers) -> int:
-    """At least as many bytes as this takes in the page."""
-    shape = numbers.array.shape
-    return encoded_size(shape) + BESIDE + len(json.dumps([path, shape, numbers.features]))
+    def size_of_all(self, steps: Sequence[Step]) -> int:
+        """Bytes of these results and of what they were made from, with as few terms of products as may be."""
+        matrices = {step.path: matrix for step in steps if (matrix := matrix_of(step, self._weights)) is not None}
+        whole = {matrix.path: Numbers(matrix.rows) for matrix in matrices.values() if matrix.path not in self._given}
+        tables = {path: numbers for step in steps for path, numbers in self._tables(step).items()}
+        products = self._size_of_products(matrices, max(map(self._rows, matrices), default=0), TERMS[-1])
+        kept = [*(Numbers(self._trace.arrays[step.path]) for step in steps), *tables.values()]
+        return sum(one.bytes for one in kept) + min(products, sum(one.bytes for one in whole.values()))
+
+    def _keep_tables(self, steps: Iterable[Step]) -> dict[str, Matrix]:
+        """What is small of the origins of results that are kept; returns the matrices of products, by their steps."""
+        here = [step for step in steps if step.path in self.arrays and step.path not in self.products]
+        for step in here:
+            self._take(self.parameters, self._tables(step))
+        return {step.path: matrix for step in here if (matrix := self._matrix(step)) is not None}
+
+    def _tables(self, step: Step) -> dict[str, Numbers]:
+        """A step's vectors, the rows that it looks up, and those of a matrix of whose outputs only some are kept."""
+        matrix = matrix_of(step, self._weights)
+        some = self.arrays[step.path].features if matrix is not None and step.path in self.arrays else None
+        tables = {path: self._weights[path] for path in step.parameters if path in self._weights}
+        kept = {path: _rows(array, some) for path, array in tables.items() if array.ndim == 1}
+        kept |= {path: _rows(self._weights[path], rows) for path, rows in rows_of_tables(step, self._weights).items()}
+        return kept if some is None or matrix is None else kept | {matrix.path: _rows(matrix.rows, some)}
+
+    def _matrix(self, step: Step) -> Matrix | None:
+        """The matrix of a product whose result and operand are kept whole."""
+        source = step.sources[0] if step.sources else ""
+        operand = self.arrays.get(self._trace.steps[source].path) if isinstance(source, int) else None
+        missing = isinstance(source, int) and operand is None
+        cut = self.arrays[step.path].features is not None or (operand is not None and operand.features is not None)
+        return None if missing or cut else matrix_of(step, self._weights)
+
+    def _rows(self, path: str) -> int:
+        return len(by_rows(self._trace.arrays[path]))
+
+    def _take_products(self, matrices: Mapping[str, Matrix], count: int, terms: int, room: int) -> bool:
+        """Whether so many terms of each number fit, of so many rows, the chosen token's first; if so they are kept."""
+        needed = self._size_of_products(matrices, count, terms)
+        if needed > room:
+            return False
+        self.room -= needed
+        steps = self._trace.steps
+        for step in steps:
+            if step.path in matrices:
+                matrix, rows = matrices[step.path].rows, self._first_rows(self._rows(step.path), count)
+                x = operand_of(step, steps, self._trace.arrays, self._weights)
+                self.products[step.path] = largest(x, matrix, rows, min(terms, matrix.shape[1]))
+        return True
+
+    def _size_of_products(self, matrices: Mapping[str, Matrix], count: int, terms: int) -> int:
+        """Bytes of so many terms of each number of so many rows."""
+        needed = 0
+        for path, matrix in matrices.items():
+            rows, (outputs, inputs) = self._first_rows(self._rows(path), count), matrix.rows.shape
+            shape = len(rows), outputs, min(terms, inputs)
+            needed += len(json.dumps([path, rows])) + 3 * BESIDE
+            needed += encoded_size(shape) + encoded_size(shape, 2) + encoded_size(shape[:2])
+        return needed
+
+    def _first_rows(self, rows: int, count: int) -> list[int]:
+        """So many rows of a result, the chosen token's and the first ones."""
+        if count >= rows:
+            return list(range(rows))
+        token = min(self._chosen.token, rows - 1)
+        return sorted([token, *(row for row in range(rows) if row != token)][:count])
+
+    def _rows_of_head(self, path: str, matrix: Matrix) -> range | None:
+        """Of a query, a key or a value the outputs of the chosen head."""
+        size, heads = (self._trace.sizes[symbol] for symbol in ("D", "A"))
+        if path.rpartition(".")[2] not in ("query", "key", "value"):
+            return None
+        first = self._chosen.head * (len(matrix.rows) // size) // heads * size
+        return range(first, first + size)
 
 
 def _first(array: Array, features: int) -> Numbers:
@@ -122,39 +244,40 @@ def _first(array: Array, features: int) -> Numbers:
     return Numbers(array) if whole else Numbers(array[..., :features], list(range(features)))
 
 
-def _rows(table: Array, rows: list[int]) -> Numbers:
-    return Numbers(table[rows], None if len(rows) == len(table) else rows)
+def _rows(table: Array, rows: Sequence[int] | None) -> Numbers:
+    """These rows of a table, as far as it has them."""
+    kept = [row for row in (range(len(table)) if rows is None else rows) if row < len(table)]
+    return Numbers(table) if len(kept) == len(table) else Numbers(table[kept], rows=kept)
 
 
-def choose(trace: "Trace", model: "Model", layer: int, room: int, full: bool) -> Selection:
-    """The numbers that fit into `room` bytes, those of the heads and of this layer first; with `full` all of them.
+def choose(
+    trace: "Trace", model: "Model", chosen: Chosen, room: int, full: bool, given: Mapping[str, Numbers] | None = None
+) -> Selection:
+    """The numbers that fit into `room` bytes, those of the heads and of the chosen layer first; with `full` all.
 
+    `given` are parameters that the page has already.
     Errors: BertcliError if `full` needs more.
     """
-    results, layers = trace.arrays, model.config.num_hidden_layers
-    needed = sum(_record_size(path, Numbers(array)) for path, array in results.items())
-    if full and needed > room:
-        raise BertcliError(
-            f"The whole pass needs {needed / 1e6:,.1f} MB of numbers, and a page has room for {room / 1e6:,.1f} MB: "
-            "leave out --full, or give a shorter text."
-        )
-    weights = {parameter.path: parameter.array for parameter in parameters(model.network)}
-    kept = Selection(results, weights, room)
-    ran = [step for step in trace.steps if step.path in results]
-    logits = [step for step in ran if results[step.path].shape[-1] == model.config.vocab_size]
-    steps = [step for step in ran if step not in logits]
-    chosen = [step for step in steps if stop_of(step, layers) == layer + 1]
+    layers, kept = model.config.num_hidden_layers, Selection(trace, model, room, chosen, given)
+    ran = [step for step in trace.steps if step.path in trace.arrays]
     if full:
-        kept.keep(ran)
-    else:
-        kept.keep(step for step in chosen if step.op == "softmax")
-        for step in logits:
-            kept.keep_best(step)
-        kept.keep(step for step in chosen if step.output.symbols.endswith("S × S"))
-        kept.keep(step for step in steps if step.op == "softmax")
-        kept.keep(chosen)
-        kept.keep(steps)
-    outside = [step for step in ran if stop_of(step, layers) in (0, layers + 1)]
-    for step in [*chosen, *outside, *ran]:
-        kept.keep_parameters(step)
+        kept.keep_all(ran)
+        return kept
+    kept.fits_whole = kept.size_of_all(ran) <= FULL_BOUND
+    logits = [step for step in ran if step.output.symbols.split(" × ")[-1] == "V"]
+    steps = [step for step in ran if step not in logits]
+    stops = stops_of(trace.steps, layers)
+    here = [step for step in steps if stops[step.index] == max(1, chosen.stop)]
+    ends = [step for step in steps if stops[step.index] in (0, layers + 1)]
+    kept.keep(step for step in here if step.op == "softmax")
+    for step in logits:
+        kept.keep_best(step)
+    kept.keep(step for step in here if step.output.symbols.endswith("S × S"))
+    read = {source for step in [*here, *ends, *logits] for source in step.sources}
+    kept.keep([*ends, *(step for step in steps if step.index in read)])
+    kept.keep(here)
+    kept.keep_origins([*logits, *ends, *here], SHARE)
+    kept.keep(step for step in steps if step.op == "softmax")
+    kept.keep(steps)
+    kept.keep_origins(step for step in steps if step not in here and step not in ends)
     return kept

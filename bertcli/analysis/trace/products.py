@@ -1,0 +1,110 @@
+"""What products were made from: the rows of their matrices, and of each number the largest of its terms."""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bertcli.analysis.trace.steps import Step
+from bertcli.engine.seam import Array, Integers
+
+
+def encoded(array: Any, kind: str) -> str:
+    """Base64 of an array's numbers."""
+    return b64encode(np.ascontiguousarray(array, dtype=kind).tobytes()).decode("ascii")
+
+
+class Matrix(NamedTuple):
+    """The parameter that a product multiplies by: its path, and its numbers with a row for each output."""
+
+    path: str
+    rows: Array  # [output, input]
+
+
+def matrix_of(step: Step, weights: Mapping[str, Array]) -> Matrix | None:
+    """The matrix of a step that multiplies by a parameter, None of any other step.
+
+    Heads are outputs side by side; the places of a convolution are inputs side by side.
+    """
+    if step.op not in ("linear", "project", "project_heads", "convolve"):
+        return None
+    path = step.parameters[-1 - bool(step.settings.get("bias"))]
+    array = weights[path]
+    if step.op == "project":
+        array = array.T
+    if step.op == "project_heads":
+        array = array.transpose(0, 2, 1)
+    outputs = prod(array.shape[: -2 if step.op == "convolve" else -1])
+    return Matrix(path, array.reshape(outputs, -1))
+
+
+def operand_of(step: Step, steps: Sequence[Step], results: Mapping[str, Array], weights: Mapping[str, Array]) -> Array:
+    """What a product multiplies its matrix by: [row, input]."""
+    source = step.sources[0]
+    if isinstance(source, str):
+        return weights[source][middle(weights[source], by_rows(results[step.path]).shape[0])]
+    x = by_rows(results[steps[source].path])
+    if step.op != "convolve":
+        return x
+    width = weights[step.parameters[0]].shape[-1]
+    around = np.pad(x, ((width // 2, width - 1 - width // 2), (0, 0)))
+    return np.stack([around[place : place + len(x)] for place in range(width)], axis=-1).reshape(len(x), -1)
+
+
+def by_rows(result: Array) -> Array:
+    """A result as [row, number], with heads side by side."""
+    return np.atleast_2d(result if result.ndim < 3 else result.transpose(1, 0, 2).reshape(result.shape[1], -1))
+
+
+class Products(NamedTuple):
+    """The numbers of some rows of a product: of each the inputs of its largest terms, and the sum of the others."""
+
+    rows: list[int]
+    places: Integers  # [row, output, term]: which inputs, the largest term first
+    weights: Array  # [row, output, term]: by what they are multiplied
+    rest: Array  # [row, output]
+
+    def record(self) -> dict[str, Any]:
+        """{rows, shape, places, weights, rest}: numbers as in other records, places as 16 bits."""
+        numbers = {"places": (self.places, "<u2"), "weights": (self.weights, "<f4"), "rest": (self.rest, "<f4")}
+        texts = {name: encoded(array, kind) for name, (array, kind) in numbers.items()}
+        return {"rows": self.rows, "shape": list(self.places.shape), **texts}
+
+
+def largest(x: Array, matrix: Array, rows: list[int], terms: int) -> Products:
+    """Of x [row, input] times a matrix [output, input], in these rows."""
+    places, weights, rest = [], [], []
+    for row in rows:
+        products = matrix * x[row]
+        found = np.argpartition(np.abs(products), -terms, axis=1)[:, -terms:]
+        kept = np.take_along_axis(products, found, axis=1)
+        order = np.argsort(-np.abs(kept), axis=1)
+        found = np.take_along_axis(found, order, axis=1)
+        places.append(found.astype(np.uint16))
+        weights.append(np.take_along_axis(matrix, found, axis=1))
+        rest.append(products.sum(axis=1, dtype=np.float64) - kept.sum(axis=1, dtype=np.float64))
+    return Products(rows, np.array(places), np.array(weights), np.array(rest, np.float32))
+
+
+def rows_of_tables(step: Step, weights: Mapping[str, Array]) -> dict[str, Sequence[int]]:
+    """Which rows of tables a step reads, by their paths."""
+    if step.op in ("embed", "embed_counted", "add_row", "relative_bias"):
+        path, ids = step.parameters[0], step.settings.get("ids", ())
+        first = step.settings.get("padding", 0)
+        rows = {
+            "embed": sorted(set(ids)),
+            "embed_counted": range(first, first + len(ids) + 1),  # a row for padding, then one for each other token
+            "add_row": range(1),
+            "relative_bias": range(len(weights[path])),
+        }
+        return {path: rows[step.op]}
+    source = step.sources[0] if step.sources else None
+    return {source: middle(weights[source], step.output.shape[0])} if isinstance(source, str) else {}
+
+
+def middle(table: Array, rows: int) -> range:
+    """The rows in the middle of a table, such as those of the distances that a text has."""
+    first = (len(table) - rows) // 2
+    return range(first, first + rows)

@@ -1,0 +1,103 @@
+"""The page's own arithmetic, run by Node if it is there: numbers that come to what the page shows."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.terminal import bertcli
+
+import bertcli.analysis.trace as of_trace
+
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="there is no node here")
+SCRIPT = Path(of_trace.__file__).with_name("worked.js")
+WORK_OUT = Path(__file__).parents[1] / "helpers" / "work_out.js"
+ALL = 10**9
+
+
+class Told(NamedTuple):
+    """What workedOut told of a step's cells: see helpers/work_out.js."""
+
+    path: str
+    op: str
+    stop: int
+    cells: int
+    asked: int
+    worked: int
+    worst: str
+    where: list[int] | None
+
+
+def told(page: Path, most: int) -> list[Told]:
+    command = [str(NODE), str(WORK_OUT), str(SCRIPT), str(page), str(most)]
+    left = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert left.returncode == 0, left.stderr
+    return [Told(*line) for line in json.loads(left.stdout)]
+
+
+def check(steps: list[Told]) -> None:
+    """Every cell is worked out, and comes to what is shown."""
+    assert [step for step in steps if step.worked < step.asked] == []
+    assert [step for step in steps if not float(step.worst) <= 1e-4] == []
+
+
+def trace(file: Path, *arguments: str | Path) -> Path:
+    left = bertcli("trace", *arguments, "-o", file)
+    assert left.status == 0, left.err
+    assert file.stat().st_size <= 8_000_000
+    return file
+
+
+README = {
+    "pass": (4, ["She poured a cup of hot [MASK]."]),
+    "textbook": (12, ["--variant", "textbook", "--seed", "0", "--seq-len", "5"]),
+}
+
+
+@pytest.mark.parametrize("name", README)
+def test_worked_out_every_cell_of_the_open_layer_and_the_ends(tmp_path: Path, name: str) -> None:
+    layers, arguments = README[name]
+    steps = told(trace(tmp_path / "page.html", *arguments), ALL)
+    here = [step for step in steps if step.stop in (0, layers, layers + 1)]
+    assert sum(step.asked for step in here) == sum(step.cells for step in here) > 60_000
+    check(here)
+    others = [step for step in steps if step not in here]
+    assert sum(step.worked for step in others) > 0.4 * sum(step.asked for step in others)
+    assert all(float(step.worst) <= 1e-4 for step in others)
+
+
+@pytest.mark.parametrize("layer", ["1", "-2"])
+def test_worked_out_layer_that_is_asked_for(tmp_path: Path, layer: str) -> None:
+    steps = told(trace(tmp_path / "page.html", "She poured a cup of hot [MASK].", "--layer", layer), 300)
+    check([step for step in steps if step.stop == {"1": 1, "-2": 3}[layer]])
+
+
+def kinds() -> Iterator[Any]:
+    for family, of in FAMILIES.items():
+        for head in of.heads:
+            yield pytest.param(family, head, {}, id=f"{family}-{head}")
+    for name, family, head, config in (
+        ("convolution", "deberta-v2", "classifier", {"conv_kernel_size": 3, "conv_act": "tanh"}),
+        ("distances without buckets", "deberta-v2", "mlm", {"position_buckets": 0, "norm_rel_ebd": "none"}),
+        ("distances without a norm", "deberta-v2", "mlm", {"norm_rel_ebd": "none"}),
+        ("rates of the length", "nomic_bert", "mlm", {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}),
+    ):
+        yield pytest.param(family, head, config, id=name)
+
+
+@pytest.mark.parametrize(("family", "head", "config"), [*kinds()])
+def test_worked_out_every_step_of_every_family(tmp_path: Path, family: str, head: str, config: dict[str, Any]) -> None:
+    folder = make_family(tmp_path / "model", family, head, config=config)
+    steps = told(trace(tmp_path / "page.html", "-m", folder, "--seq-len", "20"), 300)
+    check(steps)
+
+
+def test_worked_out_all_of_a_full_page(tmp_path: Path) -> None:
+    folder = make_family(tmp_path / "model", "roberta", "mlm")
+    page = trace(tmp_path / "page.html", "-m", folder, "--seq-len", "9", "--full")
+    check(told(page, ALL))
