@@ -54,7 +54,8 @@ def test_pass_page_holds_what_save_writes(tmp_path: Path, made: Made) -> None:
     folder = made(head="pretraining", seed=7)
     saved = tmp_path / "all.npz"
     found = drawn(tmp_path, TEXT, "-m", folder, "--save", saved)
-    stored = np.load(saved)
+    with np.load(saved) as arrays:
+        stored = dict(arrays)
     paths = [step["path"] for step in found.data["steps"]]
     assert set(found.data["arrays"]) == set(paths) <= found.ids
     assert found.formulas == len(paths)
