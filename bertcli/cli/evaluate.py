@@ -77,7 +77,8 @@ def evaluate(
 
     labelled = read(models.data, wanted)
     logger.info("the task is %s: %s (--task says otherwise).", labelled.task, labelled.why)
-    evaluation = judged(labelled, _opened(models, labelled.task, engine), wanted)
+    alone = wanted.run is not None and labelled.task == "retrieval" and not models.model
+    evaluation = judged(labelled, () if alone else _opened(models, labelled.task, engine), wanted)
     _show(evaluation, report)
     if wanted.at_least is not None:
         check_bound(evaluation, *wanted.at_least)

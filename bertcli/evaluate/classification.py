@@ -1,17 +1,19 @@
 """classification: true labels against the likeliest ones, and how far the probabilities can be trusted."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate import metrics
+from bertcli.evaluate.data import Item, Labelled, Row, text
 from bertcli.evaluate.metrics import COVERAGES, Figures, Numbers, Whole
 from bertcli.evaluate.options import Evaluate
-from bertcli.evaluate.outcome import Item, Judged, Outcome, usable
+from bertcli.evaluate.outcome import Judged, Outcome, Task, texts_of, usable
 from bertcli.model import Model
 
 
@@ -19,7 +21,6 @@ from bertcli.model import Model
 class Labels(Outcome):
     """Probabilities [item, label] of all the model's labels, and the number of the true one [item]."""
 
-    main: ClassVar[str] = "accuracy"
     probabilities: Numbers
     true: Whole
     names: Sequence[str]
@@ -82,21 +83,22 @@ class Labels(Outcome):
         return {"labels": labels, "confusion": matrix[np.ix_(occurs, occurs)].tolist()}
 
 
-def truth(place: str, texts: tuple[str, ...], label: Any) -> Any:
-    """The label as it stands in the data."""
-    return label
+def _item(row: Row) -> Item:
+    first, second, label = row.values
+    texts = tuple(text(row, value) for value in (first, second) if value is not None)
+    return Item(row.place, texts, label if isinstance(label, str) else json.dumps(label), row.group)
 
 
-def judge(model: Model, items: Sequence[Item], wanted: Evaluate) -> list[Judged]:
+def judge(model: Model, labelled: Labelled, wanted: Evaluate) -> list[Judged]:
     """Probabilities of all labels. Errors: BertcliError for a classifier whose labels do not exclude each other."""
     config = model.config
     if "classifier" in model.heads and (
         config.problem_type in ("regression", "multi_label_classification") or config.num_labels < 2
     ):
         raise BertcliError(f"{model.name} does not choose one label per text, so there is no accuracy: use another.")
-    firsts, seconds = [item.texts[0] for item in items], [item.texts[-1] for item in items]
-    pairs = seconds if items and len(items[0].texts) > 1 else None
-    records = model.classify(firsts, pairs=pairs, **wanted.doing)
+    items = labelled.items
+    texts = [(item.texts[0], item.texts[1] if item.texts[1:] else None, item.place) for item in items]
+    records = model.classify(texts_of(texts), **wanted.doing)
     ok = usable(records)
     found: list[dict[str, Any]] = next((record["labels"] for record in records if "labels" in record), [])
     of_model = [*config.labels] if "classifier" in model.heads else []
@@ -122,3 +124,6 @@ def number_of(item: Item, names: Sequence[str], renamed: Mapping[str, str]) -> i
         f"{item.place}: the label {shown(label)} is not one of this model's: {choices} "
         "(--labels a=b says which one is meant)."
     )
+
+
+TASKS = {"classification": Task(_item, judge)}

@@ -41,6 +41,26 @@ class Row(NamedTuple):
     group: str | None = None
 
 
+class Item(NamedTuple):
+    """One labelled item: where it stands in the data, its texts, what is true of it, the group it belongs to."""
+
+    place: str
+    texts: tuple[str, ...]
+    truth: Any = None
+    group: str | None = None
+
+
+class Labelled(NamedTuple):
+    """Data with its task, and in a few words why it is this one; `corpus`: what queries look in."""
+
+    file: str
+    task: str
+    why: str
+    items: list[Item]
+    left_out: "LeftOut"
+    corpus: Any = None
+
+
 class LeftOut:
     """Rows that cannot be used: an error at the first, or (keep_going) counted."""
 
@@ -53,6 +73,10 @@ class LeftOut:
         """Errors: BertcliError, if rows are not to be left out."""
         if not self._keep_going:
             raise BertcliError(f"{why.rstrip('.')}: mend it, or leave such rows out (--keep-going).")
+        self.skip(why)
+
+    def skip(self, why: str) -> None:
+        """Count a row that says nothing, though nothing is wrong with it."""
         self.count += 1
         self.first = self.first or why
 
@@ -140,6 +164,13 @@ def rows(file: str, fields: Sequence[str | None], by: str | None, left_out: Left
             yield Row(place, cells, None if by is None else str(value[by]))
         else:
             left_out.add(f"{place}: there is no {shown(missing)}.")
+
+
+def text(row: Row, value: Value) -> str:
+    """A text of a row. Errors: BertcliError for anything else."""
+    if not isinstance(value, str):
+        raise BertcliError(f"{row.place}: {shown(value)} is not a text.")
+    return value
 
 
 def number(place: str, value: Value) -> float:

@@ -1,32 +1,31 @@
 """Models judged on labelled data: which task it is, what each model did, figures with intervals, differences."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate import data
-from bertcli.evaluate.data import LeftOut
+from bertcli.evaluate.data import Item, Labelled, LeftOut, Row
 from bertcli.evaluate.intervals import SEED, Difference, Figure, differences, figures_of
 from bertcli.evaluate.options import Evaluate
-from bertcli.evaluate.outcome import Item, Judged
+from bertcli.evaluate.outcome import Judged, Task
+from bertcli.files.lines import Line, LineFile
 from bertcli.model import Model
 
 WORST = 20  # items that are listed
-HOMES = {"classification": "classification"}
-
-
-class Labelled(NamedTuple):
-    """Data with its task, and in a few words why it is this one."""
-
-    file: str
-    task: str
-    why: str
-    items: list[Item]
-    left_out: LeftOut
+HOMES = {  # the module of each task
+    "classification": "classification",
+    **dict.fromkeys(("sts", "pairs", "triplets"), "similarity"),
+    **dict.fromkeys(("fill-mask", "score"), "masked"),
+    **dict.fromkeys(("retrieval", "rank"), "ranking"),
+    "tag": "tagging",
+    "answer": "answers",
+}
 
 
 @dataclass(frozen=True)
@@ -74,49 +73,84 @@ class Evaluation:
 
 
 def read(file: str, wanted: Evaluate) -> Labelled:
-    """Labelled data from a file. Errors: BertcliError, with file and line, for what cannot be used."""
+    """Labelled data from a file or folder. Errors: BertcliError, with file and line, for what cannot be used."""
     left_out = LeftOut(wanted.keep_going)
-    if data.ending_of(file) not in data.TABLES:
-        raise BertcliError(f"{file}: the ending of a file of labelled texts must be {', '.join(data.TABLES)}.")
+    task, why, corpus, rows = _source(file, wanted, left_out)
+    how = _task("retrieval" if corpus else task)
+    items = []
+    for row in rows:
+        try:
+            items.append(how.item(row))
+        except BertcliError as error:
+            left_out.add(str(error))
+    labelled = Labelled(file, task, why, items, left_out, corpus)
+    if corpus and task == "rank":
+        from bertcli.evaluate.ranking import with_candidates
+
+        return with_candidates(labelled, wanted)
+    return labelled
+
+
+def _source(file: str, wanted: Evaluate, left_out: LeftOut) -> tuple[str, str, Any, Iterable[Row]]:
+    """The task, why it is this one, the corpus if there is one, and the rows."""
+    ending = data.ending_of(file)
+    if os.path.isdir(file):
+        from bertcli.evaluate.collection import read_folder
+
+        return wanted.task or "retrieval", "it is a folder with a corpus", *read_folder(file, wanted, left_out)
+    if ending == ".json":
+        from bertcli.evaluate.answers import read_squad
+
+        return "answer", "it is a file as SQuAD's", None, read_squad(file, wanted.by, left_out)
+    if ending in data.TABLES and (ending != ".tsv" or wanted.task != "tag"):
+        return _table(file, wanted, left_out)
+    if wanted.run is not None:
+        from bertcli.evaluate.collection import TREC, read_judgements
+
+        return "retrieval", "there is a run for it", TREC, read_judgements(file, left_out)
+    from bertcli.evaluate.tagging import looks_tagged, read_columns
+
+    if wanted.task == "tag" or (wanted.task is None and looks_tagged(file)):
+        return "tag", "its lines end in tags", None, read_columns(file, left_out)
+    lines = (Row(line.place, (line.text, None, None)) for line in LineFile(file) if not _is_bad(line, left_out))
+    return "score", "it has a text a line", None, lines
+
+
+def _is_bad(line: Line, left_out: LeftOut) -> bool:
+    if line.error:
+        left_out.add(line.error)
+    return bool(line.error)
+
+
+def _table(file: str, wanted: Evaluate, left_out: LeftOut) -> tuple[str, str, Any, Iterable[Row]]:
     task, fields = data.told(file, data.field_names(file), wanted)
     rows = list(data.rows(file, fields, wanted.by, left_out))
     if wanted.task is None and task == "fill-mask" and not any("mask" in str(row.values[0]).lower() for row in rows):
         task = "classification"
     if wanted.task is None and task == "sts":
         task = data.by_values(str(fields[2]), [row.values[2] for row in rows])
-    truth, items = _home(task).truth, []
-    for row in rows:
-        *texts, label = row.values
-        try:
-            strings = tuple(_text(row.place, text) for text in texts if text is not None)
-            items.append(Item(row.place, strings, truth(row.place, strings, label), row.group))
-        except BertcliError as error:
-            left_out.add(str(error))
     why = "its fields are " + ", ".join(shown(name) for name in fields if name is not None)
-    return Labelled(file, task, why, items, left_out)
+    return task, why, None, rows
 
 
-def _text(place: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise BertcliError(f"{place}: {shown(value)} is not a text.")
-    return value
-
-
-def _home(task: str) -> Any:
-    """The module of a task, which has `truth` and `judge`."""
-    return import_module(f"bertcli.evaluate.{HOMES[task]}")
+def _task(name: str) -> Task:
+    found: Task = import_module(f"bertcli.evaluate.{HOMES[name]}").TASKS[name]
+    return found
 
 
 def evaluate(labelled: Labelled, models: Iterable[Model], wanted: Evaluate) -> Evaluation:
     """What models are worth on this data. Errors: BertcliError."""
     if not labelled.items:
         raise BertcliError(f"{labelled.file} has no texts that can be used, so there is nothing to judge.")
-    judged = [one for model in models for one in _home(labelled.task).judge(model, labelled.items, wanted)]
+    task = _task(labelled.task)
+    judged = [*task.beside(labelled, wanted), *(one for model in models for one in task.judge(model, labelled, wanted))]
     kept = np.flatnonzero(np.logical_and.reduce([one.outcome.usable for one in judged]))
     if not len(kept):
         raise BertcliError(f"No text of {labelled.file} could be used by every model.")
     items = [labelled.items[i] for i in kept]
     verdicts = [_verdict(one._replace(outcome=one.outcome.only(kept)), items) for one in judged]
+    if labelled.corpus:
+        labelled.corpus.tell(entry for verdict in verdicts for entry in verdict.worst)
     first = verdicts[0]
     between = [
         difference

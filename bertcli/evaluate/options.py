@@ -91,6 +91,11 @@ class Evaluate(Reading):
         return {item.name: getattr(self, item.name) for item in fields(Reading)}
 
     @property
+    def windowed(self) -> dict[str, Any]:
+        """The same for tasks that read in windows, and cut nothing."""
+        return {name: value for name, value in self.doing.items() if name != "truncation"}
+
+    @property
     def cutoffs(self) -> list[int]:
         """The ranks at which figures are cut, ascending."""
         return sorted({*(self.k or CUTOFFS)})

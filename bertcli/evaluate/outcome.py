@@ -2,21 +2,20 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.evaluate.data import Item, Row
 from bertcli.evaluate.metrics import Figures, Numbers
+from bertcli.evaluate.options import Evaluate
+from bertcli.files.texts import Text, Texts
+from bertcli.report.progress import counted
 
-
-class Item(NamedTuple):
-    """One labelled item: where it stands in the data, its texts, what is true of it, the group it belongs to."""
-
-    place: str
-    texts: tuple[str, ...]
-    truth: Any = None
-    group: str | None = None
+if TYPE_CHECKING:
+    from bertcli.evaluate.data import Labelled
+    from bertcli.model import Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +23,6 @@ class Outcome:
     """Arrays with an item on their first axis; `usable`: whether the model could do the item at all."""
 
     unit: ClassVar[str] = "texts"
-    main: ClassVar[str] = ""  # the figure that is said in a sentence
     usable: NDArray[np.bool_]
 
     def only(self, items: Any) -> Self:
@@ -33,7 +31,7 @@ class Outcome:
         return replace(self, **{name: x[items] for name, x in arrays.items() if isinstance(x, np.ndarray)})
 
     def figures(self, counts: Numbers) -> Figures:
-        """The figures [draw] where items count so often [draw, item]."""
+        """The figures [draw] where items count so often [draw, item]; the first is the one that a sentence says."""
         raise NotImplementedError
 
     @property
@@ -59,9 +57,30 @@ class Judged(NamedTuple):
     details: Mapping[str, Any] = {}
 
 
-Judge = Callable[[Any, Sequence[Item]], list[Judged]]
+class Task(NamedTuple):
+    """`item` reads a row of the data, `judge` says what a model did on all items, `beside` what was done without one.
+
+    `item` raises BertcliError for a row that cannot be used.
+    """
+
+    item: Callable[[Row], Item]
+    judge: "Callable[[Model, Labelled, Evaluate], list[Judged]]"
+    beside: "Callable[[Labelled, Evaluate], list[Judged]]" = lambda labelled, wanted: []
 
 
 def usable(records: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:
     """Which records are no errors."""
     return np.array(["error" not in record for record in records], bool)
+
+
+def listed(values: Sequence[Any]) -> NDArray[np.object_]:
+    """Values that are no numbers, as an array."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def texts_of(texts: Sequence[tuple[str, str | None, str]]) -> Any:
+    """Texts, second texts and places as a task reads them, counted by a progress bar."""
+    rows = [Text(*text) for text in texts]
+    return Texts(counted(rows, "evaluate", "texts", len(rows)), at_hand=True, count=len(rows))

@@ -1,0 +1,154 @@
+"""The figures are those of the reference libraries on the same numbers: `tests/reference/record_evaluate.py`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bertcli.evaluate import metrics
+from bertcli.evaluate.answers import exact_match, f1
+from bertcli.evaluate.classification import Labels
+from bertcli.evaluate.intervals import DRAWS, draws, figures_of
+from bertcli.evaluate.outcome import listed
+from bertcli.evaluate.ranking import in_order
+from bertcli.evaluate.similarity import Told
+from bertcli.evaluate.tagging import Found, _counted, entities
+
+RECORDED = json.loads((Path(__file__).parent.parent / "reference" / "evaluate.json").read_text(encoding="utf-8"))
+Case = dict[str, Any]
+
+
+def once(count: int) -> metrics.Numbers:
+    """Counts of one draw with every item once."""
+    return np.ones((1, count))
+
+
+def close(found: Any, expected: Any) -> None:
+    np.testing.assert_allclose(np.asarray(found, float), np.asarray(expected, float), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("case", RECORDED["correlations"])
+def test_correlations_are_those_of_scipy(case: Case) -> None:
+    x, y = np.array(case["x"]), np.array(case["y"])
+    close(metrics.spearman(x, y, once(len(x))), case["spearman"])  # None is NaN: one of them does not vary
+    close(metrics.pearson(x, y, once(len(x))), case["pearson"])
+
+
+@pytest.mark.parametrize("case", RECORDED["binary"])
+def test_pairs_are_judged_as_scikit_learn_and_sentence_transformers_do(case: Case) -> None:
+    scores, labels = np.array(case.pop("scores")), np.array(case.pop("labels"), float)
+    found = Told(np.ones(len(scores), bool), scores, None, labels).figures(once(len(scores)))
+    for name, value in case.items():
+        close(found[name], value)
+
+
+@pytest.mark.parametrize("case", RECORDED["classification"])
+def test_labels_are_judged_as_by_scikit_learn(case: Case) -> None:
+    probabilities, true = np.array(case["probabilities"]), np.array(case["true"])
+    names = [str(i) for i in range(probabilities.shape[1])]
+    outcome = Labels(np.ones(len(true), bool), probabilities, true, names)
+    found = outcome.figures(once(len(true)))
+    for name, value in case["figures"].items():
+        close(found[name], value)
+    for row in outcome.details["labels"]:
+        expected = [values[int(row["label"])] for values in case["by_label"]]
+        close([row["precision"], row["recall"], row["f1"], row["support"]], expected)
+    occurring = [int(row["label"]) for row in outcome.details["labels"]]
+    assert outcome.details["confusion"] == np.array(case["confusion"])[np.ix_(occurring, occurring)].tolist()
+
+
+@pytest.mark.parametrize("case", RECORDED["tags"], ids=lambda case: case["scheme"])
+def test_entities_are_those_of_seqeval_in_strict_mode(case: Case) -> None:
+    true, said = ([entities(tags.split(), case["scheme"]) for tags in case[side]] for side in ("true", "said"))
+    types = ["LOC", "PER"]
+    both = [a & b for a, b in zip(true, said, strict=True)]
+    right, guessed, there = (_counted(some, types) for some in (both, said, true))
+    words = listed([""] * len(true))
+    found = Found(np.ones(len(true), bool), right, guessed, there, words, words, types).figures(once(len(true)))
+    close([found["precision"][0], found["recall"][0], found["f1"][0]], case["micro"])
+    close(found["macro_f1"][0], case["macro"][2])
+    close([found[f"f1:{kind}"][0] for kind in types], case["None"][2])
+
+
+def test_rankings_are_judged_as_by_trec_eval() -> None:
+    case = RECORDED["rankings"]
+    names = {"ndcg_cut": "ndcg", "map_cut": "map", "recall": "recall", "P": "precision"}
+    for query, expected in case["found"].items():
+        gains = case["qrels"][query]
+        order = [gains.get(id, 0) for id, _ in in_order(case["run"][query])]
+        found = metrics.ranking(order, [*gains.values()], (1, 3, 10, 100))
+        for name, value in expected.items():
+            measure, _, k = name.rpartition("_")
+            close(found["mrr@100" if name == "recip_rank" else f"{names[measure]}@{k}"], value)
+
+
+@pytest.mark.parametrize("case", RECORDED["reranking"])
+def test_reranked_candidates_are_judged_as_by_sentence_transformers(case: Case) -> None:
+    scores = {f"{i:03d}": score for i, score in enumerate(case["scores"])}
+    order = [case["relevant"][int(id)] for id, _ in in_order(scores)]
+    found = metrics.ranking(order, case["relevant"], (10, 100))
+    for name, value in case["found"].items():
+        close(found[name], value)
+
+
+@pytest.mark.parametrize("case", RECORDED["answers"], ids=lambda case: repr(case["answer"]))
+def test_answers_are_judged_as_by_squad_s_script(case: Case) -> None:
+    close(exact_match(case["answer"], case["truth"]), case["exact"])
+    close(f1(case["answer"], case["truth"]), case["f1"])
+
+
+# ------------------------------------------------------------------------------------- own definitions, and intervals
+
+
+def test_calibration_error_is_the_mean_gap_of_fifteen_bins() -> None:
+    confidence, right = np.array([0.95, 0.95, 0.61, 0.61]), np.array([1.0, 0.0, 1.0, 1.0])
+    close(metrics.ece(confidence, right, once(4)), (2 * 0.45 + 2 * 0.39) / 4)
+    at_the_edge = np.array([1 / 15, 1 / 15 + 1e-9])  # a bin holds its upper end
+    items, *_ = metrics.calibration(at_the_edge, right[:2], once(2))
+    assert items[0, :2].tolist() == [1, 1]
+
+
+def test_accuracy_at_coverage_takes_the_most_confident_and_shares_ties() -> None:
+    confidence, right = np.array([0.9, 0.8, 0.8, 0.7, 0.6]), np.array([1.0, 1.0, 0.0, 0.0, 0.0])
+    close(metrics.covered_accuracy(confidence, right, once(5), 20), 1)
+    close(metrics.covered_accuracy(confidence, right, once(5), 40), (1 + 0.5) / 2)
+    close(metrics.covered_accuracy(confidence, right, once(5), 60), 2 / 3)
+
+
+def test_a_figure_of_a_draw_is_that_of_its_items_written_out() -> None:
+    random = np.random.default_rng(1)
+    x, y = random.normal(size=30).round(1), random.normal(size=30).round(1)
+    labels = (random.random(30) < 0.4).astype(float)
+    counts = random.integers(0, 4, size=(5, 30)).astype(float)
+    for row in counts:
+        some = np.repeat(np.arange(30), row.astype(int))
+        alone = once(len(some))
+        for figure in (metrics.spearman, metrics.pearson):
+            close(figure(x, y, row[None]), figure(x[some], y[some], alone))
+        for make in (
+            Told(labels > 9, x, None, labels),
+            Labels(labels > 9, np.stack([y, -y], 1), labels.astype(int), "ab"),
+        ):
+            of_counts, of_items = make.figures(row[None]), make.only(some).figures(alone)
+            for name in of_items.keys() - {"best_f1_threshold"}:  # half-way to an item that is not in the draw
+                close(of_counts[name], of_items[name])
+
+
+def test_draws_are_the_same_each_time_and_have_as_many_items() -> None:
+    first, again = np.concatenate([*draws(7)]), np.concatenate([*draws(7)])
+    assert first.shape == (DRAWS, 7)
+    assert (first == again).all()
+    assert (first.sum(axis=1) == 7).all()
+    assert abs(first.mean() - 1) < 1e-12
+    assert first.max() > 3
+
+
+def test_the_interval_of_a_share_is_that_of_the_binomial_distribution() -> None:
+    values = np.array([1.0] * 300 + [0.0] * 700)
+    figure = figures_of(lambda counts: {"share": metrics.mean(values, counts)}, 1000)["share"]
+    low, high = figure.interval
+    assert figure.value == 0.3
+    assert low == pytest.approx(0.3 - 1.96 * np.sqrt(0.21 / 1000), abs=0.004)
+    assert high == pytest.approx(0.3 + 1.96 * np.sqrt(0.21 / 1000), abs=0.004)

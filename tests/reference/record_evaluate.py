@@ -1,0 +1,174 @@
+"""Record what the figures of evaluate are compared with: `python tests/reference/record_evaluate.py`.
+
+Needs scipy, scikit-learn, pytrec_eval (pytrec_eval-terrier), seqeval and sentence-transformers (recorded with 1.17.1,
+1.9.1, 0.5.11, 1.2.2, 6.2.0), and on the path squad_metrics.py, SQuAD's official script as transformers 4.57.6 has it in
+data/metrics. Every case holds its numbers, so that tests need none of these.
+"""
+# mypy: disable-error-code="import-not-found, import-untyped"
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytrec_eval
+import scipy.stats
+import sklearn.metrics as sk
+from sentence_transformers.cross_encoder.evaluation import CrossEncoderRerankingEvaluator
+from sentence_transformers.sentence_transformer.evaluation import BinaryClassificationEvaluator
+from seqeval.metrics.v1 import precision_recall_fscore_support
+from seqeval.scheme import IOB1, IOB2, IOBES
+from squad_metrics import compute_exact, compute_f1
+
+Case = dict[str, Any]
+SCHEMES = {"IOB1": IOB1, "IOB2": IOB2, "BIOES": IOBES}
+
+
+def correlations(random: np.random.Generator) -> list[Case]:
+    cases = []
+    for count, digits in ((50, 12), (60, 1), (5, 0), (40, 6)):
+        x = random.normal(size=count).round(digits)
+        y = (x + random.normal(size=count)).round(digits)
+        values = {"spearman": scipy.stats.spearmanr(x, y)[0], "pearson": scipy.stats.pearsonr(x, y)[0]}
+        cases.append({"x": x.tolist(), "y": y.tolist(), **{name: float(value) for name, value in values.items()}})
+    with warnings.catch_warnings(action="ignore"):
+        same, other = [0.1] * 4, [1.0, 2.0, 3.0, 4.0]
+        assert np.isnan(scipy.stats.spearmanr(same, other)[0])
+        assert np.isnan(scipy.stats.pearsonr(same, other)[0])
+    return [*cases, {"x": same, "y": other, "spearman": None, "pearson": None}]
+
+
+def binary(random: np.random.Generator) -> list[Case]:
+    cases = []
+    for count, digits, share in ((60, 12, 0.4), (80, 1, 0.5), (30, 1, 0.1), (20, 2, 1.0), (20, 2, 0.0)):
+        labels = (random.random(count) < share).astype(int)
+        scores = (random.normal(size=count) / 3 + 0.3 * labels).round(digits)
+        find = BinaryClassificationEvaluator
+        with warnings.catch_warnings(action="ignore"):
+            precision = sk.average_precision_score(labels, scores)
+        accuracy, _ = find.find_best_acc_and_threshold(scores, labels, True)
+        f1, _, _, threshold = find.find_best_f1_and_threshold(scores, labels, True)
+        found = {"average_precision": precision, "best_f1": f1, "best_accuracy": accuracy}
+        if labels.any():
+            found["best_f1_threshold"] = threshold
+        cases.append(
+            {"scores": scores.tolist(), "labels": labels.tolist()} | {name: float(v) for name, v in found.items()}
+        )
+    return cases
+
+
+def classification(random: np.random.Generator) -> list[Case]:
+    cases = []
+    for count, labels, true_labels in ((60, 3, 3), (40, 4, 3), (25, 2, 2), (12, 3, 1), (10, 2, 1)):
+        true = random.integers(true_labels, size=count)
+        logits = random.normal(size=(count, labels)) + 1.5 * np.eye(labels)[true]
+        if labels == 4:
+            logits[:, 2] -= 50  # never predicted, though true at times; label 3 is neither
+            logits[:, 3] -= 50
+        p = np.exp(logits)
+        p = (p / p.sum(axis=1, keepdims=True)).round(9)
+        p /= p.sum(axis=1, keepdims=True)
+        chosen = p.argmax(axis=1)
+        options: Case = {"labels": range(labels), "zero_division": 0}
+        by_label = sk.precision_recall_fscore_support(true, chosen, **options)
+        figures = {
+            "accuracy": sk.accuracy_score(true, chosen),
+            "macro_f1": sk.f1_score(true, chosen, average="macro", zero_division=0),
+            "micro_f1": sk.f1_score(true, chosen, average="micro", zero_division=0),
+            "weighted_f1": sk.f1_score(true, chosen, average="weighted", zero_division=0),
+            "mcc": sk.matthews_corrcoef(true, chosen),
+            "log_loss": sk.log_loss(true, p, labels=range(labels)),
+            "brier": sk.brier_score_loss(true if labels > 2 else true == 1, p if labels > 2 else p[:, 1], **(
+                {"labels": range(labels)} if labels > 2 else {"pos_label": True})),
+        }  # fmt: skip
+        cases.append(
+            {
+                "probabilities": p.tolist(),
+                "true": true.tolist(),
+                "figures": {name: float(value) for name, value in figures.items()},
+                "by_label": [[float(value) for value in row] for row in by_label],
+                "confusion": sk.confusion_matrix(true, chosen, labels=range(labels)).tolist(),
+            }
+        )
+    return cases
+
+
+def tags(random: np.random.Generator) -> list[Case]:
+    cases = []
+    for scheme, prefixes in (("IOB1", "IB"), ("IOB2", "IB"), ("BIOES", "BIES")):
+        names = ["O", *(f"{prefix}-{kind}" for prefix in prefixes for kind in ("PER", "LOC"))]
+        true, said = ([[*random.choice(names, 9)] for _ in range(60)] for _ in range(2))
+        said = [
+            [a if random.random() < 0.7 else b for a, b in zip(*both, strict=True)]
+            for both in zip(true, said, strict=True)
+        ]
+        true, said = ([[str(tag) for tag in some] for some in every] for every in (true, said))
+        case: Case = {"scheme": scheme, "true": [" ".join(some) for some in true], "said": [" ".join(s) for s in said]}
+        for average in ("micro", "macro", None):
+            found = precision_recall_fscore_support(
+                true, said, average=average, scheme=SCHEMES[scheme], zero_division=0
+            )
+            case[str(average)] = [np.asarray(value, float).tolist() for value in found[:3]]
+        cases.append(case)
+    return cases
+
+
+def rankings(random: np.random.Generator) -> Case:
+    """Graded and negative gains, equal scores, scores that differ beyond float32, relevant documents not found."""
+    qrels: dict[str, dict[str, int]] = {}
+    run: dict[str, dict[str, float]] = {}
+    for q in range(25):
+        documents = [f"d{i}" for i in random.permutation(40)[:30]]
+        qrels[f"q{q}"] = {str(d): int(g) for d, g in zip(documents, random.integers(-1, 4, 12), strict=False)}
+        qrels[f"q{q}"][documents[0]] = 1
+        scores = random.normal(size=20).round(1) + (1e-9 * random.normal(size=20) if q % 2 else 0)
+        run[f"q{q}"] = {str(d): float(s) for d, s in zip(random.permutation(documents)[:20], scores, strict=True)}
+    measures = {"ndcg_cut.1,3,10,100", "map_cut.1,3,10,100", "recall.1,3,10,100", "P.1,3,10,100", "recip_rank"}
+    found = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
+    return {"qrels": qrels, "run": run, "found": {q: dict(sorted(found[q].items())) for q in sorted(found)}}
+
+
+def reranking(random: np.random.Generator) -> list[Case]:
+    evaluator = CrossEncoderRerankingEvaluator([], at_k=10)
+    cases = []
+    for count in (5, 15, 30):
+        relevant = (random.random(count) < 0.3).astype(int)
+        relevant[0] = 1
+        scores = random.permutation(count) / count
+        mrr, ndcg, precision = evaluator.compute_metrics(relevant.tolist(), scores)
+        found = {"mrr@10": float(mrr), "ndcg@10": float(ndcg), "map@100": float(precision)}
+        cases.append({"relevant": relevant.tolist(), "scores": scores.tolist(), "found": found})
+    return cases
+
+
+def answers() -> list[Case]:
+    pairs = [
+        ("The king", "king"), ("the Eiffel Tower!", "Eiffel tower"), ("a tall tower", "the tower"), ("", ""), ("", "x"),
+        ("x", ""), ("1,000 km", "1000 km"), ("in 1999", "1999"), ("the the", "the"), ("an  old\tman", "old man at sea"),
+        ("U.S.A.", "usa"), ("well-known", "well known"), ("b b c", "b c c"), ("Ünder", "ünder"),
+    ]  # fmt: skip
+    return [
+        {
+            "answer": answer,
+            "truth": truth,
+            "exact": compute_exact(truth, answer),
+            "f1": float(compute_f1(truth, answer)),
+        }
+        for answer, truth in pairs
+    ]
+
+
+if __name__ == "__main__":
+    random = np.random.default_rng(38)
+    recorded = {
+        "correlations": correlations(random),
+        "binary": binary(random),
+        "classification": classification(random),
+        "tags": tags(random),
+        "rankings": rankings(random),
+        "reranking": reranking(random),
+        "answers": answers(),
+    }
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(value)}" for name, value in recorded.items())
+    Path(__file__).with_name("evaluate.json").write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
