@@ -55,7 +55,7 @@ class Evaluate(Reading):
         None, "NAME", "The field of the label, score, negative, word, tags or answers.", panel="Input"
     )
     labels: dict[str, str] | None = option(
-        None, "A=B,…", "What names in the data are called by the model.", panel="Input", read=_renamed
+        None, "A=B[,C=D]", "What names in the data are called by the model.", panel="Input", read=_renamed
     )
     scheme: Scheme | None = option(None, "NAME", "How tags are written: IOB1, IOB2, BIOES.", panel="Input")
     split: str = option("test", "NAME", "Of a folder: which qrels/NAME.tsv. (default: test)", panel="Input")
@@ -70,10 +70,10 @@ class Evaluate(Reading):
         None, "K[,K]", "Ranks at which figures are cut. (default: 1,3,5,10,100)", read=numbers("1,10,100")
     )
     truncate_dim: list[int] | None = option(
-        None, "N,N,…", "Also with only the first N numbers of each vector.", read=numbers("256,128,64")
+        None, "N[,N]", "Also with only the first N numbers of each vector.", read=numbers("256,128,64")
     )
     dtype: list[str] | None = option(
-        None, "TYPE,…", "Also with vectors stored as float16, int8 or binary.", read=_dtypes
+        None, "TYPE[,TYPE]", "Also with vectors stored as float16, int8 or binary.", read=_dtypes
     )
     at_least: tuple[str, float] | None = option(
         None, "METRIC=VALUE", "End with status 1 if the figure is less, for CI.", read=_bound

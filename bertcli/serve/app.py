@@ -196,7 +196,7 @@ class Server:
             return
         given = request.headers.get("authorization", request.headers.get("x-api-key", ""))
         given = given.removeprefix("Bearer ").removeprefix("bearer ").strip()
-        if not hmac.compare_digest(given.encode(), self._limits.api_key.encode()):
+        if not hmac.compare_digest(given.encode("latin-1"), self._limits.api_key.encode()):
             raise Refused(
                 401, "The key is missing or wrong (Authorization: Bearer, or x-api-key).", code="unauthorized"
             )

@@ -1,0 +1,234 @@
+"""Requests that are wrong, too large, too many, too slow, or hostile: a status, a sentence, and the server goes on."""
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from conftest import Made
+from helpers.checkpoints import damaged, make
+from helpers.served import Running, serving
+
+import bertcli
+from bertcli.model import Model
+from bertcli.serve.ask import Limits
+from bertcli.serve.routes import ROUTES
+
+LONG = "the dog ran home and " * 200
+
+
+@pytest.fixture(scope="module")
+def sentence() -> Model:
+    return bertcli.load("bert-mini-sentence")
+
+
+@pytest.fixture(scope="module")
+def running(sentence: Model) -> Iterator[Running]:
+    with serving([sentence], Limits(quiet=True, max_body=1)) as server:
+        yield server
+        assert server.given("/health") == {"status": "ok"}  # after all of them
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"", 400, "bad_json"),
+        (b"{", 400, "bad_json"),
+        (b'{"input": "a", "input": "b"}', 400, "bad_json"),
+        (b'{"input": NaN}', 400, "bad_json"),
+        (b'{"input": "\xff"}', 400, "bad_json"),
+        (b"[" * 100_000, 400, "bad_json"),
+        (b'{"input": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400, "bad_json"),
+        (b"[]", 422, "wrong_shape"),
+        (b"{}", 422, "missing"),
+        (b'{"input": null}', 422, "missing"),
+        (b'{"input": ""}', 400, "empty"),
+        (b'{"input": []}', 400, "empty"),
+        (b'{"input": ["a", 5]}', 422, "wrong_shape"),
+        (b'{"input": {"a": "b"}}', 422, "wrong_shape"),
+        (b'{"input": "\\ud800"}', 422, "wrong_shape"),
+        (b'{"input": "a", "dimensions": 0}', 422, "wrong_shape"),
+        (b'{"input": "a", "dimensions": true}', 422, "wrong_shape"),
+        (b'{"input": "a", "dimensions": 1.5}', 422, "wrong_shape"),
+        (b'{"input": "a", "encoding_format": "hex"}', 422, "wrong_shape"),
+        (b'{"input": "a", "truncate_prompt_tokens": 1}', 422, "unusable"),
+        (b'{"input": "a", "dimensions": 1' + b"0" * 5000 + b"}", 400, "bad_json"),
+    ],
+    ids=lambda value: str(value)[:40] if isinstance(value, bytes) else "",
+)
+def test_wrong_bodies(running: Running, body: bytes, status: int, code: str) -> None:
+    answer = running.ask("/v1/embeddings", body)
+    assert (answer.status, answer.body["error"]["code"]) == (status, code)
+    assert len(answer.body["error"]["message"]) < 400
+
+
+def test_odd_texts_are_texts(running: Running, sentence: Model) -> None:
+    texts = ["\x00", "a\x00b", "\u202e", "\ufeff", "💣" * 50, "\\", "</script>"]
+    data = running.given("/v1/embeddings", {"input": texts})["data"]
+    np.testing.assert_allclose([one["embedding"] for one in data], sentence.encode(texts), atol=1e-6)
+
+
+def test_every_field_of_every_route_refuses_another_type(running: Running) -> None:
+    values = [5, -1.5, True, "x", [], [[]], {}, {"a": 1}, [None], None]
+    for route in ROUTES:
+        for name in route.wanted.__dataclass_fields__:
+            for value in values:
+                answer = running.ask(route.paths[0], {"input": "a", "inputs": "a", "query": "q", name: value})
+                assert answer.status in (200, 400, 422), (route.paths[0], name, value, answer)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content-Type": ""}, 415),
+        ({"Content-Encoding": "gzip"}, 415),
+        ({"Content-Type": "application/json; charset=utf-8"}, 200),
+    ],
+)
+def test_only_json_is_read(running: Running, headers: dict[str, str], status: int) -> None:
+    assert running.ask("/embed", {"inputs": "a"}, headers).status == status
+
+
+def test_other_paths_and_methods(running: Running) -> None:
+    assert running.ask("/nope").status == 404
+    wrong = running.ask("/embed")
+    assert (wrong.status, wrong.headers["allow"]) == (405, "POST")
+    assert running.ask("/health", {"a": 1}).status == 405
+    assert running.ask("/v1/../etc/passwd").status == 404
+    assert running.ask("/pipeline/translation/x", {"inputs": "a"}).status == 404
+
+
+def test_a_body_that_is_too_large_is_not_read_to_its_end(running: Running) -> None:
+    answer = running.ask("/embed", {"inputs": "x" * 1_100_000})
+    assert answer.status == 413
+    assert answer.body["error"] == "The body has more than 1 MB."
+
+
+def test_cut_texts_are_said(running: Running) -> None:
+    answer = running.ask("/v1/embeddings", {"input": ["a", LONG, "b", LONG]})
+    assert answer.headers["x-truncated"] == "1,3"
+    total = len(bertcli.load("bert-mini-sentence").tokenizer.encode([LONG])[0].ids)
+    expected = [{"index": index, "tokens": total, "kept": 256} for index in (1, 3)]
+    assert answer.body["truncated"] == expected
+    plain = running.ask("/embed", {"inputs": [LONG]})
+    assert (plain.headers["x-truncated"], len(plain.body)) == ("0", 1)
+    refused = running.ask("/embed", {"inputs": ["a", LONG], "truncate": False})
+    assert (refused.status, refused.body["error_type"]) == (422, "too_long")
+    assert f"Text 1 has {total} tokens, more than 256" in refused.body["error"]
+    fewer = running.ask("/v1/embeddings", {"input": [LONG], "truncate_prompt_tokens": 16})
+    assert fewer.body["truncated"] == [{"index": 0, "tokens": total, "kept": 16}]
+
+
+def test_a_server_may_refuse_what_is_too_long(sentence: Model) -> None:
+    with serving([sentence], Limits(quiet=True, truncation="error")) as running:
+        assert running.ask("/v1/embeddings", {"input": LONG}).status == 422
+        assert running.ask("/embed", {"inputs": LONG, "truncate": True}).status == 200
+
+
+def test_a_key_is_asked_for(sentence: Model) -> None:
+    with serving([sentence], Limits(quiet=True, api_key="sésame")) as running:
+        assert running.ask("/health").status == running.ask("/ready").status == 200
+        for path, body in (("/info", None), ("/metrics", None), ("/embed", {"inputs": "a"})):
+            refused = running.ask(path, body)
+            assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
+        key = "sésame".encode().decode("latin-1")
+        for headers in ({"Authorization": f"Bearer {key}"}, {"Authorization": key}, {"x-api-key": key}):
+            assert running.ask("/embed", {"inputs": "a"}, headers).status == 200
+        assert running.ask("/embed", {"inputs": "a"}, {"Authorization": "Bearer other"}).status == 401
+
+
+def test_pages_of_another_origin_are_let_in_only_if_they_are_named(sentence: Model) -> None:
+    asked = {"Origin": "https://other.example", "Access-Control-Request-Method": "POST"}
+    with serving([sentence], Limits(quiet=True, cors=("https://friend.example",))) as running:
+        other = running.ask("/embed", headers=asked, method="OPTIONS")
+        friend = running.ask("/embed", headers=asked | {"Origin": "https://friend.example"}, method="OPTIONS")
+    assert "access-control-allow-origin" not in other.headers
+    assert friend.headers["access-control-allow-origin"] == "https://friend.example"
+    with serving([sentence]) as running:
+        assert "access-control-allow-origin" not in running.ask("/embed", headers=asked, method="OPTIONS").headers
+
+
+def test_damaged_weights_give_no_numbers(tmp_path: Path, made: Made) -> None:
+    model = bertcli.load(damaged(make(tmp_path / "m", seed=3, tokenizer="both"), float("nan")))
+    with serving([model]) as running:
+        answer = running.ask("/v1/embeddings", {"input": ["a", "b"]})
+        assert (answer.status, answer.body["error"]["code"]) == (500, "not_finite")
+        assert answer.body["error"]["message"].startswith("Text 0: ")
+        assert running.given("/health") == {"status": "ok"}
+
+
+def test_too_much_that_waits_is_refused_while_health_is_green(sentence: Model) -> None:
+    limits = Limits(quiet=True, max_queue_tokens=20_000, batch_tokens=500)
+    with serving([sentence], limits) as running, ThreadPoolExecutor(12) as clients:
+        body = {"input": [LONG] * 16}
+        asked = [clients.submit(running.ask, "/v1/embeddings", body) for _ in range(12)]
+        begun = time.monotonic()
+        slowest = 0.0
+        while not all(one.done() for one in asked):
+            before = time.monotonic()
+            assert running.ask("/health").status == 200
+            slowest = max(slowest, time.monotonic() - before)
+        statuses = [one.result().status for one in asked]
+        refused = [one.result() for one in asked if one.result().status == 429]
+        took = time.monotonic() - begun
+    assert {*statuses} == {200, 429}
+    assert all(one.headers["retry-after"] == "1" for one in refused)
+    assert slowest < max(1.0, took)
+
+
+def test_a_request_that_takes_too_long_ends(sentence: Model) -> None:
+    with serving([sentence], Limits(quiet=True, timeout=0.05, batch_tokens=100)) as running:
+        answer = running.ask("/v1/embeddings", {"input": [LONG] * 200})
+        assert (answer.status, answer.body["error"]["code"]) == (504, "timeout")
+        assert running.given("/health") == {"status": "ok"}
+
+
+def test_clients_that_leave_or_wait_cost_nobody_else_anything(sentence: Model) -> None:
+    with serving([sentence], Limits(quiet=True, timeout=3)) as running:
+        address = (urlsplit(running.url).hostname, urlsplit(running.url).port)
+        idle = [socket.create_connection(address) for _ in range(200)]
+        slow = socket.create_connection(address)
+        head = b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+        slow.sendall(head + b"{")
+        body = json.dumps({"inputs": [LONG] * 64}).encode()
+        for _ in range(3):  # asks for much, and leaves
+            leaving = http.client.HTTPConnection(*address)  # type: ignore[arg-type]
+            leaving.request("POST", "/embed", body, {"Content-Type": "application/json"})
+            time.sleep(0.05)
+            leaving.close()
+        assert len(running.given("/embed", {"inputs": ["a", "b"]})) == 2
+        assert slow.recv(100).startswith(b"HTTP/1.1 408")
+        lines = running.given("/metrics")
+        for one in (*idle, slow):
+            one.close()
+    assert 'te_request_failure{err="slow"} 1' in lines
+
+
+def test_many_clients_get_their_own_numbers(sentence: Model) -> None:
+    texts = [f"{LONG[: 7 * (number % 40)]} {number}" for number in range(320)]
+    expected = sentence.encode(texts)
+    found: dict[int, list[float]] = {}
+    with serving([sentence]) as running:
+
+        def client(first: int) -> None:
+            for number in range(first, len(texts), 32):
+                (row,) = running.given("/embed", {"inputs": texts[number]})
+                assert number not in found
+                found[number] = row
+
+        threads = [threading.Thread(target=client, args=(first,)) for first in range(32)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(found) == len(texts)
+    np.testing.assert_allclose([found[number] for number in range(len(texts))], expected, atol=1e-6)

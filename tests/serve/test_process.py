@@ -1,0 +1,138 @@
+"""`bertcli serve` as a process: what it says, how it begins, and how it ends."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.terminal import bertcli as run
+
+import bertcli
+
+LONG = "the dog ran home and " * 60
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
+    """A process that serves at a free port, its address, and the lines it has written on stderr so far."""
+    command = [sys.executable, "-m", "bertcli", "serve", "--port", "0", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    lines: list[str] = []
+    assert process.stderr
+    for line in process.stderr:
+        lines.append(line)
+        if line.startswith("Serving"):
+            break
+    address = re.search(r"http://\S+", lines[-1])
+    assert address, lines
+    rest = process.stderr
+    reading = threading.Thread(target=lambda: lines.extend(rest))
+    reading.start()
+    try:
+        yield process, address[0], lines
+    finally:
+        process.kill()
+        process.wait()
+        reading.join()
+        for stream in (process.stdout, process.stderr):
+            assert stream
+            stream.close()
+
+
+def ask(url: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def test_what_it_says_and_gives() -> None:
+    with started("-m", "bert-mini-sentence", "-m", "bert-mini-mlm") as (process, url, lines):
+        texts = ["A dog ran home.", LONG * 5]
+        data = ask(f"{url}/v1/embeddings", {"input": texts})["data"]
+        expected = bertcli.load("bert-mini-sentence").encode(texts, truncation="silent")
+        np.testing.assert_allclose([one["embedding"] for one in data], expected, atol=1e-6)
+        assert ask(f"{url}/fill-mask", {"inputs": "A cup of hot [MASK]."})[0]["token_str"] == "water"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        assert process.stdout
+        assert process.stdout.read() == ""
+    assert lines[0] == f"Serving bert-mini-sentence (embedding, 256, mean) at {url}\n"
+    assert lines[1].startswith("Serving bert-mini-mlm (fill-mask) at ")
+    assert re.fullmatch(r"POST /v1/embeddings 200 2 texts 263 tokens [\d.]+ ms\n", lines[2])
+    assert re.fullmatch(r"POST /fill-mask 200 1 texts \d+ tokens [\d.]+ ms\n", lines[3])
+
+
+def test_a_quiet_server_says_only_what_it_serves() -> None:
+    with started("--quiet") as (process, url, lines):
+        ask(f"{url}/embed", {"inputs": "a"})
+        process.terminate()
+        assert process.wait(30) == 0
+    assert [line.split()[0] for line in lines] == ["Note:", "Serving"]
+
+
+def test_what_was_accepted_is_answered_at_the_end() -> None:
+    with started("--quiet", "--batch-tokens", "512") as (process, url, _), ThreadPoolExecutor(8) as clients:
+        body = {"inputs": [LONG] * 24}
+        asked = [clients.submit(ask, f"{url}/embed", body) for _ in range(8)]
+        waiting = 0
+        while waiting < 3:  # accepted, and not yet computed
+            with urllib.request.urlopen(f"{url}/metrics") as answer:
+                waiting = int(re.findall(r"^te_queue_size (\d+)", answer.read().decode(), re.MULTILINE)[0])
+        process.terminate()
+        assert process.wait(60) == 0
+        answered = [one.result() for one in asked if one.exception() is None]
+        for one in asked:  # what was not accepted any more
+            assert isinstance(one.exception(), urllib.error.URLError | ConnectionError | None)
+    assert len(answered) >= waiting
+    assert all(len(rows) == 24 for rows in answered)
+
+
+def test_a_second_signal_ends_it_at_once() -> None:
+    with started("--quiet", "--batch-tokens", "64") as (process, url, _), ThreadPoolExecutor(1) as clients:
+        asked = clients.submit(ask, f"{url}/embed", {"inputs": [LONG] * 1500})
+        time.sleep(0.5)
+        process.terminate()
+        time.sleep(0.3)
+        process.terminate()
+        assert process.wait(10) == 130
+        assert isinstance(asked.exception(), urllib.error.URLError | ConnectionError)
+
+
+def test_an_address_that_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        error = run("serve", "--port", str(port), "--quiet").error
+    assert error.startswith(f"Error: Cannot listen at 127.0.0.1, port {port} (")
+    assert "--port" in error
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-m", "no/such-model", "--offline"], ["-m", "bert-mini-sentence", "-m", "/nope"]]
+)
+def test_a_model_that_cannot_be_opened(arguments: list[str]) -> None:
+    assert run("serve", *arguments).error.startswith("Error: ")
+
+
+def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertcli.cli.serve.find_spec", lambda name: None)
+    assert "pip install 'bertcli[serve]'" in run("serve").error
+
+
+def test_no_other_command_loads_what_serving_needs() -> None:
+    code = "import sys; from bertcli.cli import main; sys.argv = ['bertcli', 'tokenize', 'a']; main()"
+    check = "import atexit, sys; atexit.register(lambda: print({'uvicorn', 'starlette'} & {*sys.modules}));"
+    done = subprocess.run([sys.executable, "-c", check + code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"
