@@ -206,7 +206,11 @@ def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> l
 def _without(model: Model, sentence: Sentence, positions: list[int], masked: bool) -> Sentence:
     """The sentence with a word's tokens replaced by the mask token, or left out."""
     if masked:
-        mask = model.tokenizer.mask_id
+        mask = model.tokenizer.special_id("mask")
+        if mask is None:
+            raise BertcliError(
+                "The vocabulary has no mask token to put in a word's place: leave words out (--by delete)."
+            )
         return sentence._replace(ids=[mask if i in positions else id for i, id in enumerate(sentence.ids)])
     kept = [i for i in range(len(sentence.ids)) if i not in positions]
     mask_now = None if sentence.mask is None else kept.index(sentence.mask)

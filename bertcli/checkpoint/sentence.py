@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("bertcli")
 
-# In the order in which the modes flagged in older folders are concatenated; those not in MODES are refused.
+# In the order in which the modes flagged in older folders are concatenated.
 FLAGS = {
     "pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max", "pooling_mode_mean_tokens": "mean",
     "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len", "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }  # fmt: skip
-MODES = ("cls", "max", "mean", "mean_sqrt_len")
+MODES = tuple(FLAGS.values())
 NETWORKS = ("Transformer", "MLMTransformer", "StaticEmbedding")
 MASK = "MultiVectorMask"  # which of a late-interaction model's vectors are scored
 MODULES = (*NETWORKS, "Pooling", "SpladePooling", "Dense", "LayerNorm", "Normalize", MASK)

@@ -74,8 +74,8 @@ def answer(job: _Job, wanted: AnswerOptions) -> None:
     end count characters of the context.
 
     A model that finds answers is needed (-m). Long contexts are read in windows
-    of at most 384 tokens that overlap, so nothing is cut. A .csv or .parquet file
-    has the rows of the table, a .html file the marked contexts, too.
+    of at most 384 tokens that overlap, so nothing is cut. A .csv, .tsv or .parquet
+    file has the rows of the table, a .html file the marked contexts, too.
     """
     run = job.begin("answer", wanted, sample=None, endings=(*TABLES, PAGE))
     from bertcli.tasks.compute.answer import plan

@@ -70,9 +70,9 @@ def classify(job: Job, wanted: ClassifyOptions, fields: FieldOptions) -> None:
     A."; with --choices, how well each choice goes with the text. No model for
     these is bundled (-m).
 
-    A .csv or .parquet file has a row for each label of a text: index, id (with
-    --id-column), text, text_pair, label, score, true_label (with --label-column),
-    and error (of a text that could not be used, with --keep-going).
+    A .csv, .tsv or .parquet file has a row for each label of a text: index, id
+    (with --id-column), text, text_pair, label, score, true_label (with
+    --label-column), and error (of a text that could not be used, with --keep-going).
 
     With --label-column each record has "true_label", and a report follows the
     table, or is printed on stdout with -o; with --format json or jsonl on stderr.

@@ -16,7 +16,7 @@ from bertcli.cli.options import (
     refuse,
     wrong,
 )
-from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL
+from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL, SINGLE
 from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.encode import EncodeOptions
@@ -76,7 +76,7 @@ class StorageOptions:
         if self.id_column is not None and job.ending in ARRAYS and not wanted.keep_going:
             why = f"a {job.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output)."
             raise wrong("--id-column", why)
-        if wanted.chunk is not None and (not one_a_text or job.ending == ".npy"):
+        if wanted.chunk is not None and (not one_a_text or job.ending in SINGLE):
             why = (
                 "a part of a text has one vector (no --pooling none), and a .npy file cannot say which part it is of; "
                 ".npz, .safetensors, .parquet and .jsonl can (--output)."
@@ -98,7 +98,7 @@ class StorageOptions:
         from bertcli.files.vectors import VectorForm
 
         job, wanted = run.job, run.wanted
-        if self.dtype == "int8" and job.ending == ".npy":
+        if self.dtype == "int8" and job.ending in SINGLE:
             logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
         return VectorForm(
             width,

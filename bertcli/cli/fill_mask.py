@@ -30,8 +30,8 @@ def fill_mask(job: Job, wanted: FillMaskOptions) -> None:
     bertcli fill-mask -m bert-base-uncased "Rome is the capital of [MASK]."
 
     The score is the probability among all words of the vocabulary. A text may
-    have any number of masks, filled independently unless --joint is given. A .csv
-    or .parquet file has the rows of the table.
+    have any number of masks, filled independently unless --joint is given. A .csv,
+    .tsv or .parquet file has the rows of the table.
     """
     run = job.begin("fill-mask", wanted, endings=TABLES)
     from bertcli.tasks.compute.fill_mask import plan

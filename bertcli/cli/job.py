@@ -26,7 +26,7 @@ from bertcli.cli.options import (
 )
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
-from bertcli.files.formats import PAGE, PARQUET, RECORDS, check_output, ending_of
+from bertcli.files.formats import PAGE, RECORDS, check_output, ending_of
 from bertcli.tasks.options import Reading
 
 if TYPE_CHECKING:
@@ -83,10 +83,6 @@ class Job:
         job = self
         if self.output.output is not None:
             check_output(self.output.output, endings)
-            if self.ending == PARQUET:
-                from bertcli.files.parquet import pyarrow
-
-                pyarrow(self.output.output)  # if it is missing, fail now
             if self.long.shard:
                 from bertcli.files.merge import shard_file
 

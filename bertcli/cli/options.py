@@ -133,7 +133,9 @@ class OutputOptions:
         "table", "FORMAT", "table (default), json: one array, jsonl: one object per line.", panel="Output"
     )
     output: str | None = option(
-        None, "FILE", "Write to a .json or .jsonl file, or to another kind named above; its ending decides.",
+        None, "FILE",
+        "Write to a .json or .jsonl file, or to another kind named above; its ending decides. Cells of a .csv or .tsv "
+        "file are the texts as they are, also where one begins with =, which a spreadsheet takes for a formula.",
         "-o", "--output", panel="Output",
     )  # fmt: skip
 

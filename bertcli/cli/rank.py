@@ -79,8 +79,8 @@ def rank(job: _Job, wanted: RankOptions) -> None:
     The score is the model's own: often a probability, sometimes any number.
     corpus_id is the number of the document in the input, from 0. With
     --query-column each row holds a query and a document, and the documents of a
-    query, which stand together, are ranked among each other. A .csv or .parquet
-    file has the rows of the table.
+    query, which stand together, are ranked among each other. A .csv, .tsv or
+    .parquet file has the rows of the table.
 
     A cross-encoder with one output is needed, or a model of late interaction
     (ColBERT). Of a pair that is too long a cross-encoder cuts the longer side

@@ -51,8 +51,8 @@ def tag(job: _Job, wanted: TagOptions) -> None:
     table of them. start and end count characters of the text.
 
     A model that labels tokens is needed (-m). Texts beyond its limit are read
-    in overlapping windows, so nothing is cut. A .csv or .parquet file has the
-    rows of the table, a .html file the marked texts, too.
+    in overlapping windows, so nothing is cut. A .csv, .tsv or .parquet file has
+    the rows of the table, a .html file the marked texts, too.
     """
     run = job.begin("tag", wanted, sample=None, endings=(*TABLES, PAGE))
     from bertcli.tasks.compute.tag import plan

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.checkpoint.tensors import StoredTensor, open_file
-from bertcli.files.formats import SEVERAL, check_output, ending_of, loaded
-from bertcli.files.shards import Shards
 
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
 TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # of others a view has other numbers
 UNPACKED = 1 << 30  # bytes that a compressed array may have
+ENDS = ("offsets", "indptr")  # arrays that say where the parts of others end
 Readers = Mapping[str, Callable[[], NDArray[Any]]]
+MODEL, SETTINGS = NOTES = ("model", "settings")  # what a file says of its vectors
+ORIGIN = ("index", "chunk", "start", "end")  # of a chunk: its text, its number, its characters
 ALIGNMENT = 8  # bytes: where the arrays of a .safetensors file may begin
 
 
@@ -88,18 +89,22 @@ def ends_of(lengths: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
         end = ends if len(ends) else end
 
 
-def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays to a .npz or .safetensors file, which has no texts; BertcliError if that is not possible."""
-    ending = check_output(file, SEVERAL)
-    kinds = {name: array.dtype.newbyteorder("<").str for name, array in arrays.items()}
-    names = [name for name in arrays if ending == ".npz" or kinds[name] in SAFETENSORS_TYPES]
-    save_stored(file, *(Stored(name, kinds[name], arrays[name].shape, [arrays[name]]) for name in names))
+def joined(files: Sequence[Readers]) -> list[Stored]:
+    """The arrays of a run from those in the files of its shards."""
+    return [_joined(name, [readers[name] for readers in files]) for name in files[0]]
 
 
-def save_stored(file: str, *arrays: Stored) -> None:
-    """Write arrays to a file of any of these kinds."""
-    with Shards(file) as shards, shards.result() as stream:
-        loaded(ending_of(file), "arrays")(stream, arrays)
+def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> Stored:
+    """An array of all shards, of which one at a time is in memory."""
+    first, shapes = readers[0](), [read().shape for read in readers]
+    kind, rows = first.dtype.str, sum(shape[0] for shape in shapes) if first.ndim else 0
+    if not first.ndim:
+        return Stored(name, kind, (), [first])
+    if name == "shape":
+        return Stored(name, kind, (2,), [np.array([sum(int(read()[0]) for read in readers), first[1]])])
+    if name in ENDS:
+        return Stored(name, kind, (rows - len(readers) + 1,), ends_of(np.diff(read()) for read in readers))
+    return Stored(name, kind, (rows, *first.shape[1:]), (read() for read in readers))
 
 
 # ------------------------------------------------------------------------------------------------------------- reading

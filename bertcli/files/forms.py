@@ -1,34 +1,16 @@
 """How records stand in a file: as JSON lines, one JSON array, or the rows of their table."""
 
-import csv
-import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
-from bertcli.files.formats import RECORDS, check_output, ending_of, loaded
+from bertcli.files.formats import RECORDS, check_output, format_of
+from bertcli.files.kinds import Records, Rows
 from bertcli.files.records import printed
 from bertcli.files.shards import LINES, Shards, save
 from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import as_json
-
-
-def write_lines(stream: IO[bytes], lines: Iterable[bytes]) -> None:
-    """Records as JSON lines."""
-    stream.writelines(lines)
-
-
-def write_csv(stream: IO[bytes], shards: Shards, names: Sequence[str], numbers: Mapping[str, object]) -> None:
-    """Rows separated by commas, below a header; `numbers` are for other formats."""
-    stream.write(_csv_row(names))
-    stream.writelines(_csv_row(row[name] for name in names) for row in map(json.loads, shards.lines()))
-
-
-def _csv_row(cells: Iterable[Any]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text).writerow(cells)  # ended by \r\n: only then a lone \r, which ends rows, too, is quoted
-    return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"
 
 
 class RecordForm(NamedTuple):
@@ -42,11 +24,11 @@ class RecordForm(NamedTuple):
 
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""
-        loaded(ending_of(self.file), "records")(stream, shards.lines())
+        format_of(self.file, Records).write_records(stream, shards.lines())
 
 
 class TableForm(NamedTuple):
-    """How records stand in a .csv or .parquet file: the rows of their table, its numbers in full.
+    """How records stand in a .csv, .tsv or .parquet file: the rows of their table, its numbers in full.
 
     `keys` of a record stand in each of its rows, too, "id" as the second column and others as the last.
     """
@@ -66,10 +48,10 @@ class TableForm(NamedTuple):
 
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""
-        first, *others = self.table.keys
-        names = [first, *(["id"] if "id" in self.keys else []), *others, *(key for key in self.keys if key != "id")]
-        numbers = {key: column.number for key, column in zip(self.table.keys, self.table.columns, strict=True)}
-        loaded(ending_of(self.file), "rows")(stream, shards, names, numbers)
+        kinds = {key: column.number for key, column in zip(self.table.keys, self.table.columns, strict=True)}
+        first, *others = [*kinds, *(key for key in self.keys if key != "id")]
+        names = [first, *(["id"] if "id" in self.keys else []), *others]
+        format_of(self.file, Rows).write_rows(stream, shards, {name: kinds.get(name) for name in names})
 
 
 @contextmanager

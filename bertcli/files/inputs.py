@@ -2,19 +2,14 @@
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import PARQUET, endings, loaded
-from bertcli.files.lines import LineFile
+from bertcli.files.formats import endings
+from bertcli.files.kinds import KINDS, InputFile, TextFile
 from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
-
-if TYPE_CHECKING:
-    from bertcli.files.parquet import ParquetRows  # brings NumPy, which few inputs need
 
 GZIP = ".gz"
 
@@ -55,14 +50,8 @@ def from_files(
 def takes_columns(files: Sequence[str], format_in: str) -> bool:
     """Whether any of these input files, or of those that a pattern matches, has named fields; of none: the pipe."""
     names = (name for file in files or [STANDARD_INPUT] for name in _matching(file))
-    return any(_ending(name, format_in) in (".jsonl", ".csv", ".tsv", PARQUET) for name in names)
-
-
-class InputFile(NamedTuple):
-    """A file or pipe, and what reads the texts in it."""
-
-    rows: "LineFile | ParquetRows"
-    texts: Callable[[Wanted], Iterator[Text]]
+    kinds = [KINDS.get(_ending(name, format_in)) for name in names]
+    return any(isinstance(kind, TextFile) and kind.fields for kind in kinds)
 
 
 class _InputFiles:
@@ -98,13 +87,11 @@ class _InputFiles:
 
 def _open(file: str, format_in: str) -> InputFile:
     """A file or pipe that is known to exist, and to have a known ending."""
-    ending, kinds = _ending(file, format_in), endings("texts")
-    if ending == PARQUET and not file.lower().endswith(GZIP):
-        rows = loaded(PARQUET, "texts")(file)
-        return InputFile(rows, rows.texts)
-    if not ending or (ending in kinds and ending != PARQUET):  # /dev/stdin and the like have none
-        lines = LineFile(file)
-        return InputFile(lines, partial(loaded(ending or ".txt", "texts"), lines))
+    ending = _ending(file, format_in)
+    kind = KINDS.get(ending or ".txt")  # /dev/stdin and the like have none
+    if isinstance(kind, TextFile) and (kind.streams or not file.lower().endswith(GZIP)):
+        return kind.open_texts(file)
+    kinds = endings("texts")
     raise BertcliError(
         f"{file}: the ending of an input file must be {', '.join(kinds[:-1])} (perhaps with {GZIP}) or {kinds[-1]}; "
         "any other file can be piped in, one text per line or as --format-in says."

@@ -5,23 +5,17 @@ Beside each of them lies a note, v-00003-of-00007.npy.shard: which part it is, o
 
 import glob
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import Stored, ends_of
-from bertcli.files.formats import ARRAYS, PARQUET, TABLES, check_output, ending_of, loaded
-from bertcli.files.parquet import concatenated
-from bertcli.files.records import write_array
+from bertcli.files.formats import ARRAYS, TABLES, check_output, ending_of, format_of
+from bertcli.files.kinds import Format
 from bertcli.files.shards import ERRORS, Fingerprint, Shards, difference, digest, save
 
-ENDS = ("offsets", "indptr")  # arrays that say where the parts of others end
 BESIDE = (".shard", ".errors.jsonl")  # end files that lie beside a shard's
 
 
@@ -56,13 +50,12 @@ def merge(patterns: Sequence[str], target: str) -> int:
     for pattern in patterns:
         files += [file for file in sorted(glob.glob(pattern)) if not file.endswith(BESIDE)] or [pattern]
     files = _complete(files, ending)
-    write = _write_arrays if ending in ARRAYS else concatenated if ending == PARQUET else _write_lines
     with Shards(target) as shards:
         for file in files:
             if ending in ARRAYS and _errors(file).exists():
                 shards.add({ERRORS: _errors(file).read_bytes()}, {})
         with shards.result() as stream:
-            write(stream, files)
+            format_of(target, Format).join(stream, files)
     return len(files)
 
 
@@ -110,43 +103,3 @@ def _errors(file: str) -> Path:
 
 def _digest(file: str) -> str:
     return digest(path for path in (Path(file), _errors(file)) if path.exists())
-
-
-# ---------------------------------------------------------------------------------------------------- kinds of files
-
-
-def _write_lines(stream: IO[bytes], files: Sequence[str]) -> None:
-    ending = ending_of(files[0])
-    if ending == ".json":
-        records = (line for line in chain.from_iterable(map(_lines, files)) if line not in (b"[\n", b"]\n", b"[]\n"))
-        write_array(stream, (line.rstrip(b",\n") for line in records))
-        return
-    for number, file in enumerate(files):
-        lines = _lines(file)
-        if ending == ".csv" and number:
-            next(lines)  # the header
-        stream.writelines(lines)
-
-
-def _lines(file: str) -> Iterator[bytes]:
-    with open(file, "rb") as lines:
-        yield from lines
-
-
-def _write_arrays(stream: IO[bytes], files: Sequence[str]) -> None:
-    ending = ending_of(files[0])
-    shards = [loaded(ending, "vectors")(Path(file)) for file in files]
-    loaded(ending, "arrays")(stream, [_joined(name, [shard[name] for shard in shards]) for name in shards[0]])
-
-
-def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> Stored:
-    """An array of all shards, of which one at a time is in memory."""
-    first, shapes = readers[0](), [read().shape for read in readers]
-    kind, rows = first.dtype.str, sum(shape[0] for shape in shapes) if first.ndim else 0
-    if not first.ndim:
-        return Stored(name, kind, (), [first])
-    if name == "shape":
-        return Stored(name, kind, (2,), [np.array([sum(int(read()[0]) for read in readers), first[1]])])
-    if name in ENDS:
-        return Stored(name, kind, (rows - len(readers) + 1,), ends_of(np.diff(read()) for read in readers))
-    return Stored(name, kind, (rows, *first.shape[1:]), (read() for read in readers))

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
-from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -155,32 +154,31 @@ class Column(NamedTuple):
 def write_parquet(
     stream: IO[bytes],
     shards: Shards,
-    names: Sequence[str],
-    numbers: Mapping[str, Any],
-    columns: Sequence[Column] = (),
+    columns: Mapping[str, Any],
+    vectors: Sequence[Column] = (),
     notes: Mapping[str, str] | None = None,
 ) -> None:
-    """A table of what shards hold: lines, each a row in JSON with a value for each of the names, beside arrays.
+    """A table of what shards hold: lines, each a row in JSON with a value for each of the columns, beside arrays.
 
-    Each column of `names` has one type of Parquet, string where its values have several; `numbers`: which of them hold
-    int or float, even where there are no rows to tell. Vectors of different lengths need an array "lengths". Vectors
+    Each column has one type of Parquet, string where its values have several; a column may be said to hold int or
+    float, even where there are no rows to tell. Vectors of different lengths need an array "lengths". Vectors
     are null in a row with an error. notes: the file's metadata.
     """
     arrow, _ = pyarrow(shards.file)
-    schema = _schema(arrow, shards, names, numbers, columns).with_metadata(notes)
-    array_names = [column.array for column in columns]
-    if any(column.size is None for column in columns):
+    schema = _schema(arrow, shards, columns, vectors).with_metadata(notes)
+    array_names = [vector.array for vector in vectors]
+    if any(vector.size is None for vector in vectors):
         array_names.append(LENGTHS)
 
     def tables() -> Iterator[Any]:
         for lines, *blocks in zip(shards.byte_blocks(LINES), *map(shards.rows, array_names), strict=True):
             rows = list(map(json.loads, lines.splitlines()))
-            cells = [[row[name] for row in rows] for name in names]
-            for i, kind in enumerate(schema.types[: len(names)]):
+            cells = [[row[name] for row in rows] for name in columns]
+            for i, kind in enumerate(schema.types[: len(columns)]):
                 cells[i] = list(map(_text, cells[i])) if kind == arrow.string() else cells[i]
-            for column, block in zip(columns, blocks, strict=False):
-                vectors = block if column.size is not None else np.split(block, np.cumsum(blocks[-1])[:-1])
-                cells.append([None if row.get("error") else vector for row, vector in zip(rows, vectors, strict=True)])
+            for vector, block in zip(vectors, blocks, strict=False):
+                of_rows = block if vector.size is not None else np.split(block, np.cumsum(blocks[-1])[:-1])
+                cells.append([None if row.get("error") else value for row, value in zip(rows, of_rows, strict=True)])
             arrays = [arrow.array(values, kind) for values, kind in zip(cells, schema.types, strict=True)]
             yield arrow.table(arrays, schema)
 
@@ -211,12 +209,6 @@ def _write(stream: IO[bytes], arrow: Any, schema: Any, tables: Iterable[Any]) ->
             writer.write_table(pending.combine_chunks())
 
 
-def note(file: Path, name: str) -> str | None:
-    """What a file's metadata say under a name."""
-    notes = pyarrow(str(file))[1].read_schema(file).metadata or {}
-    return notes[name.encode()].decode(errors="replace") if name.encode() in notes else None
-
-
 def _common_type(arrow: Any, tables: Sequence[Any], name: str) -> Any:
     """The type of a column in the file of all; the column of a shard without rows, or with nulls only, says nothing."""
     kinds = []
@@ -235,23 +227,21 @@ def _common_type(arrow: Any, tables: Sequence[Any], name: str) -> Any:
     return _common(arrow, {*kinds})
 
 
-def _schema(
-    arrow: Any, shards: Shards, names: Sequence[str], numbers: Mapping[str, Any], columns: Sequence[Column]
-) -> Any:
-    kinds: dict[str, set[type | None]] = {name: {numbers.get(name)} for name in names}
+def _schema(arrow: Any, shards: Shards, columns: Mapping[str, Any], vectors: Sequence[Column]) -> Any:
+    kinds: dict[str, set[type | None]] = {name: {kind} for name, kind in columns.items()}
     for row in map(json.loads, shards.lines()):
-        for name in names:
+        for name in columns:
             kinds[name].add(_kind(row[name]))
     fields = []
-    for name in names:
-        types = {getattr(arrow, KINDS.get(kind, "string"))() for kind in kinds[name] if kind is not None}
+    for name, found in kinds.items():
+        types = {getattr(arrow, KINDS.get(kind, "string"))() for kind in found if kind is not None}
         fields.append((name, _common(arrow, types)))
     nulls = str in kinds.get("error", ())
-    for column in columns:
-        kind = getattr(arrow, np.dtype(column.dtype).name)()
-        if column.size != 0:  # pyarrow before 26 cannot read fixed-size lists with nulls
-            kind = arrow.list_(kind) if nulls or column.size is None else arrow.list_(kind, column.size)
-        fields.append((column.name, kind))
+    for vector in vectors:
+        kind = getattr(arrow, np.dtype(vector.dtype).name)()
+        if vector.size != 0:  # pyarrow before 26 cannot read fixed-size lists with nulls
+            kind = arrow.list_(kind) if nulls or vector.size is None else arrow.list_(kind, vector.size)
+        fields.append((vector.name, kind))
     return arrow.schema(fields)
 
 

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import ARRAYS, ending_of
 
 logger = logging.getLogger("bertcli")
 
@@ -144,7 +143,7 @@ class Shards:
                     listed.writelines(self.byte_blocks(ERRORS))
             with _replacing(self._path, self._folder / "result") as stream:
                 yield stream
-            if ending_of(self.file) in ARRAYS and not self.row_count(ERRORS):
+            if not self.row_count(ERRORS):
                 errors.unlink(missing_ok=True)  # of an earlier result
             _sync_folder(self._path.parent)  # before the shards go
         self._published = True

@@ -28,16 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import Stored, ends_of
-from bertcli.files.formats import PARQUET, ending_of, loaded
+from bertcli.files.arrays import MODEL, ORIGIN, Stored, ends_of
+from bertcli.files.formats import ARRAYS, SINGLE, ending_of, format_of
+from bertcli.files.kinds import Arrays
 from bertcli.files.shards import ERRORS, LENGTHS, LINES, Shards
 from bertcli.files.texts import Failure, Item
 from bertcli.report.terminal import as_json
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
-MODEL = "model"  # where a file says which model made its vectors
 LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
-ORIGIN = ("index", "chunk", "start", "end")  # what a chunk is called in a file
 COLUMNS = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what a row of a table has
 
 
@@ -112,26 +111,29 @@ class VectorForm:
             arrays |= values | {LENGTHS: _spread(np.array(lengths, np.int64), places, len(origins))}
         else:
             arrays |= {name: _spread(array, places, len(origins)) for name, array in values.items()}
-        if self.ending == PARQUET:
+        if self.in_table:
             return arrays | {LINES: b"".join(json.dumps(row).encode() + b"\n" for row in self._rows(items, failures))}
         return arrays | {ERRORS: b"".join(as_json(failure.record()) + b"\n" for failure in failures)}
 
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""
-        if self.ending == PARQUET:
-            from bertcli.files.parquet import Column, write_parquet
+        if not self.in_table:
+            format_of(shards.file, Arrays).write_arrays(stream, list(self._stored(shards)))
+            return
+        from bertcli.files.parquet import Column, write_parquet
 
-            names = ["id", *self._origin, "text"]
-            names += ["text_pair"] if self.paired else []
-            names += ["error"] if self.keep_going else []
-            whole = dict.fromkeys(self._origin if self.own_ids else ("id", *self._origin), int)
-            columns = [
-                Column(COLUMNS.get(name, name), name, dtype, None if self.sparse else sum(row))
-                for name, (dtype, row) in self._numbers.items()
-            ]
-            write_parquet(stream, shards, names, whole, columns, {MODEL: self.model})
-        else:
-            loaded(self.ending, "arrays")(stream, list(self._stored(shards)))
+        columns: dict[str, type | None] = {"id": None if self.own_ids else int, **dict.fromkeys(self._origin, int)}
+        columns |= dict.fromkeys(["text", *self.paired * ["text_pair"], *self.keep_going * ["error"]])
+        vectors = [
+            Column(COLUMNS.get(name, name), name, dtype, None if self.sparse else sum(row))
+            for name, (dtype, row) in self._numbers.items()
+        ]
+        write_parquet(stream, shards, columns, vectors, {MODEL: self.model})
+
+    @property
+    def in_table(self) -> bool:
+        """Whether vectors are a column beside the texts, not arrays."""
+        return self.ending not in ARRAYS
 
     @property
     def _origin(self) -> tuple[str, ...]:
@@ -142,7 +144,7 @@ class VectorForm:
         """The arrays of numbers: the type of each, and the shape of a row."""
         if self.sparse:
             return {"indices": ("<i4", ()), "data": ("<f4", ())}
-        scales: dict[str, Any] = {"scales": ("<f4", ())} if self.dtype == "int8" and self.ending != ".npy" else {}
+        scales: dict[str, Any] = {"scales": ("<f4", ())} if self.dtype == "int8" and self.ending not in SINGLE else {}
         return {"embeddings": (TYPES[self.dtype], (stored_width(self.width, self.dtype),)), **scales}
 
     def _stored(self, shards: Shards) -> Iterator[Stored]:
@@ -154,7 +156,7 @@ class VectorForm:
         if self.sparse:
             yield Stored("shape", "<i8", (2,), [np.array([count, self.width])])
             yield Stored("format", "|S3", (), [np.array(b"csr")])
-        if self.model and self.ending != ".npy":
+        if self.model and self.ending not in SINGLE:
             yield Stored.text(MODEL, self.model)
 
     def _values(self, vectors: Any) -> tuple[dict[str, NDArray[Any]], list[int]]:
@@ -203,6 +205,6 @@ def _spread(rows: NDArray[Any], places: list[int], count: int) -> NDArray[Any]:
 
 def failures_shown(file: str) -> str:
     """How the file of this name shows which texts could not be used."""
-    if ending_of(file) == PARQUET:
+    if ending_of(file) not in ARRAYS:
         return "their vectors are null, and column error says why"
     return f"their vectors are zeros, and {file}.{ERRORS} says why"

@@ -33,9 +33,9 @@ class Attention(encoder.SelfAttention[Integers]):
     def forward(self, x: Array, context: Array, batch: Packed, positions: Integers) -> Array:
         """x [query, hidden] at these positions, context [key, hidden] -> [query, hidden]"""
         own_q, own_k = self.own_rates(batch)
-        q, k, scaling = self.queries(x), self.keys(context), self.scaling
-        q = rotate(q, positions, heads=self.heads, rates=self.rates, own=own_q, scaling=scaling)
-        k = rotate(k, batch.positions, heads=self.key_heads, rates=self.rates, own=own_k, scaling=scaling)
+        rates, scaling = self.rates, self.scaling
+        q = rotate(self.queries(x), positions, heads=self.heads, rates=rates, own=own_q, scaling=scaling)
+        k = rotate(self.keys(context), batch.positions, heads=self.key_heads, rates=rates, own=own_k, scaling=scaling)
         v = self.value(context)
         if self.key_heads < self.heads:
             k, v = (repeat_heads(narrow, q, heads=self.key_heads, of=self.heads) for narrow in (k, v))

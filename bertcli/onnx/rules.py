@@ -48,11 +48,15 @@ def mean_tokens(graph: Graph, x: Tensor, first: Tensor) -> str:
 def last_tokens(graph: Graph, x: Tensor, ids: Tensor, first: Tensor, *, padding: int) -> str:
     """The last token of every sentence that is neither masked nor has the id of padding; else the first."""
     other = graph.node("Not", graph.node("Equal", ids.name, graph.integers(padding)))
-    real = graph.node("Mul", MASK, graph.node("Cast", other, to=INT64))
+    return _last(graph, x.name, graph.node("Mul", MASK, graph.node("Cast", other, to=INT64)))
+
+
+def _last(graph: Graph, x: str, real: str) -> str:
+    """The last token of every sentence that is real."""
     place = graph.node("ReduceMax", graph.node("Mul", positions(graph), real), graph.integers([1]), keepdims=1)
     last = graph.node("Equal", positions(graph), place)
     chosen = graph.node("Unsqueeze", graph.node("Cast", last, to=FLOAT), graph.integers([2]))
-    return graph.node("ReduceSum", graph.node("Mul", x.name, chosen), graph.integers([1]), keepdims=0)
+    return graph.node("ReduceSum", graph.node("Mul", x, chosen), graph.integers([1]), keepdims=0)
 
 
 def scale(graph: Graph, x: Tensor, *, factor: float) -> str:
@@ -318,7 +322,7 @@ def _length(graph: Graph) -> str:
 
 
 def pooled(graph: Graph, hidden: Tensor, modes: Sequence[str]) -> Tensor:
-    """[batch, sequence, hidden] -> [batch, modes · hidden]: "mean", "mean_sqrt_len", "max" or "cls", side by side."""
+    """[batch, sequence, hidden] -> [batch, modes · hidden]: of sentence.MODES, side by side."""
     batch, _, width = hidden.dims
     names = [_pooled(graph, hidden.name, mode) for mode in modes]
     name = graph.node("Concat", *names, axis=1) if len(names) > 1 else names[0]
@@ -336,6 +340,16 @@ def _pooled(graph: Graph, x: str, mode: str) -> str:
             return graph.node("ReduceMax", least, graph.integers([1]), keepdims=0)
         case "cls":
             return graph.node("Gather", x, graph.integers(0), axis=1)
+        case "lasttoken":
+            return _last(graph, x, MASK)
+        case "weightedmean":  # by the place in the sentence, from 1
+            place = graph.node("Mul", graph.node("Add", positions(graph), graph.integers(1)), MASK)
+            weight = graph.node("Unsqueeze", graph.node("Cast", place, to=FLOAT), graph.integers([2]))
+            sums = (
+                graph.node("ReduceSum", part, graph.integers([1]), keepdims=0)
+                for part in (graph.node("Mul", x, weight), weight)
+            )
+            return graph.node("Div", *sums)
     raise RuntimeError(f"The pooling {mode} has no nodes.")
 
 

@@ -18,7 +18,7 @@ import bertcli
 from bertcli.analysis.diff import Diff, Similarity, diff_page, linear_cka, step_diff
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import save_arrays
+from bertcli.files.saved import save_arrays
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 TEXT = "The good king drank hot tea in Paris."

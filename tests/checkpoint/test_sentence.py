@@ -54,7 +54,7 @@ def test_a_folder_that_says_nothing(made: Made) -> None:
 
 
 @pytest.mark.parametrize("style", ["legacy", "new"])
-@pytest.mark.parametrize("mode", ["cls", "mean", "max", "mean_sqrt_len"])
+@pytest.mark.parametrize("mode", ["cls", "mean", "max", "mean_sqrt_len", "weightedmean", "lasttoken"])
 def test_one_pooling(made: Made, style: str, mode: str) -> None:
     config = read_sentence_config(made(sentence=Sentence((mode,), style)))
     assert config == SentenceConfig((mode,), reason=f"{mode}, from 1_Pooling/config.json")
@@ -73,13 +73,11 @@ def test_all_flags_off_means_mean(folder: Path) -> None:
     assert read_sentence_config(folder).pooling == ("mean",)
 
 
-@pytest.mark.parametrize("style", ["legacy", "new"])
-@pytest.mark.parametrize("mode", ["weightedmean", "lasttoken"])
-def test_poolings_that_are_not_there_are_refused_by_name(made: Made, style: str, mode: str) -> None:
+def test_poolings_that_are_not_there_are_refused_by_name(made: Made) -> None:
     with pytest.raises(
-        BertcliError, match=f"1_Pooling/config.json asks for the pooling '{mode}'; bertcli supports cls, max"
+        BertcliError, match=r"1_Pooling/config\.json asks for the pooling 'first'; bertcli supports cls, max"
     ):
-        read_sentence_config(made(sentence=Sentence(("mean", mode), style)))
+        read_sentence_config(made(sentence=Sentence(("mean", "first"), "new")))
 
 
 @pytest.mark.parametrize("with_folder", [True, False])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.checkpoint_files import write_safetensors
-from helpers.sentence_folders import FOLDERS, LIMIT, write_folder, write_gemma
+from helpers.sentence_folders import FOLDERS, LIMIT, write_folder, write_gemma, write_qwen_folder
 from helpers.static_models import LAYOUTS, WIDTH, write_static
 from helpers.terminal import bertcli as command
 from helpers.vocabulary import pieces
@@ -59,6 +59,43 @@ def test_embeddinggemma_with_its_prompts(tmp_path: Path) -> None:
     found = command("encode", "-m", str(tmp_path), "--prompt-name", "query", "--format", "jsonl", texts[0])
     np.testing.assert_allclose(found.records[0]["embedding"], GOLDEN["gemma"]["query"][0], atol=2e-6)
     assert "'task: search result | query: ' is prepended" in found.err
+
+
+@pytest.mark.parametrize("case", GOLDEN["qwen"])
+def test_causal_models_pool_the_last_token_or_weigh_them_by_their_places(tmp_path: Path, case: str) -> None:
+    pooling, name = case.split("/")
+    model = bertcli.load(write_qwen_folder(tmp_path, pooling))
+    texts = [*GOLDEN["texts"], *GOLDEN["long"]]
+    vectors = model.encode(texts, prompt_name=name or None, truncation="silent")
+    np.testing.assert_allclose(vectors, GOLDEN["qwen"][case], atol=2e-6)
+    onnx = bertcli.load(tmp_path, engine="onnx").encode(texts, prompt_name=name or None, truncation="silent")
+    np.testing.assert_allclose(onnx, GOLDEN["qwen"][case], atol=1e-5)
+    layers = model.encode(texts, layer=(1, -1), truncation="silent", normalize=False)
+    last = model.encode(texts, layer=-1, truncation="silent", normalize=False)
+    np.testing.assert_allclose(layers[:, last.shape[1] :], last, atol=2e-6)
+
+
+def test_causal_models_run_in_every_command(tmp_path: Path) -> None:
+    folder = write_qwen_folder(tmp_path / "model")
+    found = command("encode", "-m", folder, "--prompt-name", "query", "--format", "jsonl", "The hot tea")
+    np.testing.assert_allclose(found.records[0]["embedding"], GOLDEN["qwen"]["lasttoken/query"][0], atol=2e-6)
+    assert "pooling lasttoken, from 1_Pooling/config.json" in found.err
+    told = command("trace", "-m", folder, "hot tea").out
+    rows = [line.split() for line in told.splitlines()]
+    assert ["rotary", "positions", "Query", "norm"] in [row[:4] for row in rows]
+    assert any({"scaled", "Rotated", "query", "keyᵀ"} <= {*row} for row in rows)
+    assert "what is seen" in told
+    assert "; attention is counted whole, also where tokens are not seen)" in told
+    assert "lm (NextToken), tied to embeddings.token" in command("params", "-m", folder).out
+    assert "predicts the next word" in command("fill-mask", "-m", folder, "hot tea").err
+    assert "predicts the next word" in command("score", "-m", folder, "hot tea").err
+    page = tmp_path / "pass.html"
+    assert command("trace", "-m", folder, "hot tea", "-o", page).status == 0
+    assert "−∞ … 0 ≤ i − j" in command("trace", "-m", folder, "hot tea", "--formulas").out
+    assert "(--by delete)" in command("explain", "-m", folder, "hot tea", "--with", "tea").err
+    assert command("explain", "-m", folder, "hot tea", "--with", "tea", "--by", "delete").status == 0
+    exported = command("export", "-m", folder, tmp_path / "m.onnx")
+    assert exported.status == 0, exported.err
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

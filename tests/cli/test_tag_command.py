@@ -158,7 +158,7 @@ def test_tag_ignores_labels_as_asked(tagger: Path) -> None:
         (["tag", "-m", "bert-mini-mlm", "king"], 1, "Choose a model that has one, such as -m dslim/bert-base-NER."),
         (["tag", "-m", "TAGGER", "king", "--stride", "46"], 1, "stride (--stride) is 46"),
         (["tag", "-m", "TAGGER", "king", "--aggregation", "mean"], 2, "--aggregation"),
-        (["tag", "-m", "TAGGER", "king", "-o", "tags.tsv"], 1, ".html"),
+        (["tag", "-m", "TAGGER", "king", "-o", "tags.xlsx"], 1, ".html"),
         (["tag", "-m", "TAGGER", "king", "--text-pair", "queen"], 2, "No such option"),
         (["tag", "-m", "TAGGER", "-i", "SOURCE", "-o", "tags.html", "--resume"], 2, "--resume works with .json"),
     ],

@@ -43,6 +43,7 @@ class Door(NamedTuple):
 
 DOORS = {
     "encode": Door(),
+    "similarity": Door(),
     "classify": Door({"head": "classifier"}),
     "fill-mask": Door(),
     "score": Door(),

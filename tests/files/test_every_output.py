@@ -25,7 +25,7 @@ TEXTS = ("The [MASK] sat, =1 on \x1b[31mthe mat.", 'A "[MASK]" of tea; <b>中国
 PLAIN = ("The queen walked to the river.", "Paris is a city.")
 RECORDS = ("table", "json", "jsonl")
 VIEWS = ("table", "json", "csv", "markdown")
-TABLES = (".json", ".jsonl", ".csv", ".parquet")
+TABLES = (".json", ".jsonl", ".csv", ".tsv", ".parquet")
 Row = dict[str, Any]
 Rows = Callable[[Any], Iterator[Row]]
 
@@ -117,6 +117,12 @@ def read_off(records: Any) -> Iterator[Row]:
                 yield {"layer": layer["layer"], "best": layer["predictions"][0]["token_str"], "rank": layer["rank"]}
 
 
+def hits(records: Any) -> Iterator[Row]:
+    for record in records:
+        for hit in record["nearest"]:
+            yield {"query": record["query"], **hit}
+
+
 def steps(record: Any) -> Iterator[Row]:
     for step in record["steps"]:
         yield {name: step[name] for name in ("path", "group", "operation", "params", "macs", "flops", "bytes")}
@@ -129,6 +135,9 @@ DOORS = [
         {"text": visible, "embedding": lambda vector: " ".join(f"{number:7.4f}" for number in vector[:4])},
         endings=(".json", ".jsonl", ".npy", ".npz", ".safetensors", ".parquet"),
     ),
+    Door("similarity", TEXTS, iter, {"text": visible, "cosine": lambda cosines: four(cosines[0])},
+         endings=(".json", ".jsonl", ".npy", ".npz", ".safetensors")),
+    Door("search", ("hot tea", "--in", "VECTORS"), hits, {"row": str, **SCORED, "text": visible}),
     Door("classify", PLAIN, labels, {"text": visible, "label": str, **SCORED}, endings=TABLES,
          checkpoint={"head": "classifier"}),
     Door("fill-mask", TEXTS, fillings, {**SCORED, "token": str, "id": str, "sequence": visible}, endings=TABLES),
@@ -153,16 +162,26 @@ DOORS = [
     Door("params", (), parts("rows"), {"path": str, "params": "{:,}".format}, VIEWS, (".dot", ".mmd", ".svg", ".png"),
          option="--plot"),
 ]  # fmt: skip
-WITHOUT_A_TEST_HERE = {"merge", "export", "doctor"}  # test_merge, test_export_command, test_doctor
+WITHOUT_A_TEST_HERE = {
+    "merge",
+    "export",
+    "doctor",
+    "evaluate",
+    "info",
+}  # but in test_merge, test_export_command and so on
 FORMATS = [(door, format) for door in DOORS for format in door.formats]
 FILES = [(door, ending) for door in DOORS for ending in door.endings]
 
 
 def call(door: Door, made: Made, *more: str | Path) -> Any:
     """What the command does with more arguments."""
-    other = str(made(**{**door.checkpoint, "seed": 8}))
-    arguments = [other if argument == "OTHER" else argument for argument in door.arguments]
-    model = made(**door.checkpoint)
+    model, other = made(**door.checkpoint), made(**{**door.checkpoint, "seed": 8})
+    vectors = model.with_suffix(".parquet")
+    if "VECTORS" in door.arguments and not vectors.exists():
+        pytest.importorskip("pyarrow")
+        assert bertcli("encode", "-m", model, *TEXTS, "-o", vectors).status == 0
+    named = {"OTHER": other, "VECTORS": vectors}
+    arguments = [named.get(argument, argument) for argument in door.arguments]
     return bertcli(door.command, *([model] if door.command == "diff" else ["-m", model]), *arguments, *more)
 
 
@@ -205,9 +224,10 @@ def check_shown(text: str, door: Door, record: Any, ordered: bool = True) -> Non
 
 
 def check_arrays(file: Path, arrays: Mapping[str, Any], door: Door, record: Any) -> None:
-    if door.command == "encode":
-        (vectors,) = (value for name, value in arrays.items() if name in ("embeddings", "array"))
-        assert np.array_equal(vectors, np.array([one["embedding"] for one in record], np.float32))
+    name = {"encode": "embedding", "similarity": "cosine"}.get(door.command)
+    if name:
+        (rows,) = (value for key, value in arrays.items() if key in ("embeddings", "cosine", "array"))
+        assert np.array_equal(rows, np.array([one[name] for one in record], np.float32))
     else:
         for step in record["steps"]:
             assert 4 * arrays[step["path"]].size == step["bytes"], file
@@ -235,9 +255,9 @@ def check_file(file: Path, door: Door, record: Any) -> None:
         case ".jsonl":
             lines = file.read_text(encoding="utf-8").split("\n")
             assert (list(map(json.loads, lines[:-1])), lines[-1]) == (record, "")
-        case ".csv":
+        case ".csv" | ".tsv":
             with file.open(encoding="utf-8", newline="") as stream:
-                check_rows(list(csv.DictReader(stream)), door, record)
+                check_rows(list(csv.DictReader(stream, delimiter="," if file.suffix == ".csv" else "\t")), door, record)
         case ".parquet":
             found = pytest.importorskip("pyarrow.parquet").read_table(file).to_pylist()
             if door.command == "encode":

@@ -75,7 +75,7 @@ def test_merged_shards_are_the_file_of_the_run_without(
     same_as_whole([*command.split(), "-m", model, "-i", source, "--batch-tokens", "20"], tmp_path, ending, count)
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "jsonl"])
 def test_merged_shards_of_several_files_have_the_labels_of_all_texts(
     ending: str, made: Made, source: Path, tmp_path: Path
 ) -> None:
@@ -176,7 +176,9 @@ def test_merge_names_what_is_wrong_and_writes_nothing(model: Path, made: Made, s
     assert "gone.npy is missing" in refusal(tmp_path / "gone.npy")
     assert f"{first} and {first} are the same shard, 0/3" in refusal(first, pattern)
     assert "cannot be merged into a .npz file" in refusal(pattern, to=tmp_path / "all.npz")
-    assert "the ending must be one of .json, .jsonl, .csv, .parquet, .npy" in refusal(pattern, to=tmp_path / "a.txt")
+    assert "the ending must be one of .json, .jsonl, .csv, .tsv, .parquet, .npy" in refusal(
+        pattern, to=tmp_path / "a.txt"
+    )
     content, note = second.read_bytes(), Path(f"{second}.shard")
     second.write_bytes(content[:-1] + b"?")
     assert f"{second} or its list of errors has changed: run shard 1/3 again" in refusal(pattern)

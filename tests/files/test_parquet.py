@@ -116,7 +116,11 @@ def test_parquet_text_beyond_every_limit_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["text", "embedding"])
 def test_parquet_that_unpacks_to_what_no_data_do_is_refused(name: str, tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
-    values = arrow.array([""] * 20_000_000) if name == "text" else arrow.array([[0.0] * 1000] * 10_000)
+    values = (
+        arrow.array([""] * 20_000_000)
+        if name == "text"
+        else arrow.array([[0.0] * 1000] * 10_000, arrow.list_(arrow.float32()))
+    )
     plain: dict[str, Any] = {
         "compression": "zstd",
         "use_dictionary": False,

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from bertcli.errors import BertcliError
-from bertcli.files.search import Nearest, StoredVectors, in_memory, nearest, open_vectors
+from bertcli.files.search import Nearest, nearest, open_vectors
+from bertcli.files.stored import StoredVectors, in_memory
 from bertcli.files.vectors import quantize
 
 Array = NDArray[Any]
@@ -43,7 +44,7 @@ def save(folder: Path, ending: str, array: Array, name: str = "embeddings") -> s
 
 def stored(vectors: Array) -> StoredVectors:
     """Vectors as if from a file."""
-    return StoredVectors(Path("v"), {"embeddings": partial(in_memory, vectors)})
+    return StoredVectors(Path("v"), {"embeddings": partial(in_memory, vectors)}, "embeddings")
 
 
 def by_hand(queries: Array, rows: Array, count: int) -> Nearest:
@@ -195,17 +196,17 @@ def test_search_refuses_a_zip_that_claims_more_than_it_holds(tmp_path: Path) -> 
         file.write_bytes(damaged)
         assert "it is not a usable file of vectors" in refusal(str(file))
     np.savez(file, a=VECTORS, b=VECTORS)
-    assert "has no array 'embeddings' or column 'embedding' but ['a', 'b']" in refusal(str(file))
+    assert "has no embeddings but ['a', 'b']" in refusal(str(file))
 
 
 def test_search_refuses_other_files(tmp_path: Path) -> None:
     assert "ends in .npy, .npz, .safetensors, .parquet" in refusal("vectors.txt")
     assert "gone.npy is missing: give an existing file of vectors" in refusal(str(tmp_path / "gone.npy"))
     save_file({"a": VECTORS, "b": VECTORS}, tmp_path / "v.safetensors")
-    assert "has no array 'embeddings' or column 'embedding' but ['a', 'b']" in refusal(str(tmp_path / "v.safetensors"))
-    save_file({"a": np.ones((2, 2), np.int64)}, tmp_path / "v.safetensors")
+    assert "has no embeddings but ['a', 'b']" in refusal(str(tmp_path / "v.safetensors"))
+    save_file({"embeddings": np.ones((2, 2), np.int64)}, tmp_path / "v.safetensors")
     assert "holds numbers of the type '<i8'" in refusal(str(tmp_path / "v.safetensors"))
-    save_file({"a": np.ones((2, 2), np.uint16)}, tmp_path / "v.safetensors")
+    save_file({"embeddings": np.ones((2, 2), np.uint16)}, tmp_path / "v.safetensors")
     assert "cannot be read (numbers of the type U16 are not read)" in refusal(str(tmp_path / "v.safetensors"))
     save_file({"embeddings": np.array(1.0, np.float32)}, tmp_path / "v.safetensors")
     assert "holds an array (), not rows of numbers" in refusal(str(tmp_path / "v.safetensors"))
@@ -215,14 +216,16 @@ def test_search_refuses_parquet_without_vectors(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     file = tmp_path / "v.parquet"
     parquet.write_table(arrow.table({"text": ["a"], "id": [1]}), file)
-    assert "has no array 'embeddings' or column 'embedding' but ['text', 'id']" in refusal(str(file))
+    assert "has no embedding but ['text', 'id']" in refusal(str(file))
     parquet.write_table(arrow.table({"text": ["a"]}), file)
-    assert "holds a column 'text' of string, not lists of float16" in refusal(str(file))
+    assert "has no embedding but ['text']" in refusal(str(file))
+    parquet.write_table(arrow.table({"embedding": ["a"]}), file)
+    assert "holds a column 'embedding' of string, not lists of float16" in refusal(str(file))
     file.write_bytes(b"PAR1")
     assert "cannot be read as Parquet" in refusal(str(file))
-    for kind in (arrow.list_(arrow.float32()), arrow.large_list(arrow.float64())):
-        parquet.write_table(arrow.table({"embedding": arrow.array([None, *VECTORS.tolist()], kind)}), file)
-        assert nearest(QUERIES, open_vectors(str(file)), 1).rows.tolist() == [[8], [51]]
+    vectors = arrow.array([None, *VECTORS.tolist()], arrow.list_(arrow.float32()))
+    parquet.write_table(arrow.table({"embedding": vectors}), file)
+    assert nearest(QUERIES, open_vectors(str(file)), 1).rows.tolist() == [[8], [51]]
     lists = arrow.array([[1.0] * 20, [2.0] * 19], arrow.list_(arrow.float32()))
     parquet.write_table(arrow.table({"embedding": lists}), file)
     assert "has vectors of different lengths; the first has 20 numbers" in refusal(str(file))

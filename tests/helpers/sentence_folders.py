@@ -6,7 +6,7 @@ from pathlib import Path
 from helpers.checkpoint_files import Dense, Sentence, write_sentence
 from helpers.checkpoints import weights
 from helpers.family_checkpoints import make_family
-from helpers.tokenizer_kinds import write_kind
+from helpers.tokenizer_kinds import write_kind, write_qwen
 from helpers.vocabulary import pieces, write_tokenizer_json
 
 # Family -> its tokenizer, and the file that says how long a text may be.
@@ -31,6 +31,21 @@ def write_folder(folder: Path, family: str) -> Path:
     make_family(folder, family, sizes={"V": size, "H": WIDTH, "P": 64})
     write_sentence(folder, Sentence(("mean",), normalize=True, max_seq_length=LIMIT), WIDTH, [])
     (folder / "sentence_bert_config.json").rename(folder / file)
+    return folder
+
+
+QWEN_PROMPTS = {"query": "Instruct: Find what answers it\nQuery:", "document": ""}
+
+
+def write_qwen_folder(folder: Path, pooling: str = "lasttoken") -> Path:
+    """Qwen3-Embedding in the layout that is published: a causal model without its head, the last token, length 1."""
+    folder.mkdir(parents=True, exist_ok=True)
+    size = write_qwen(folder)
+    config = {"architectures": ["Qwen3ForCausalLM"], "tie_word_embeddings": True}
+    make_family(folder, "qwen3", sizes={"V": size, "H": WIDTH, "P": 64}, config=config, bare=True)
+    write_sentence(folder, Sentence((pooling,), normalize=True, max_seq_length=LIMIT), WIDTH, [])
+    settings = {"prompts": QWEN_PROMPTS, "default_prompt_name": None}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
     return folder
 
 

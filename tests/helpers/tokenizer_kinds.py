@@ -127,6 +127,32 @@ def gemma() -> tuple[Tokenizer, dict[str, str]]:
     return made, roles
 
 
+QWEN_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def write_qwen(folder: Path, *, closed: bool = True, **config: Any) -> int:
+    """Byte-level tokens without a mask; with `closed` a text ends in <|endoftext|>, which is the padding, too."""
+    made = byte_pairs(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
+    split = pre_tokenizers.Split(Regex(QWEN_WORDS), "isolated")
+    made.normalizer = normalizers.NFC()
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    made.decoder = decoders.ByteLevel()
+    made.add_special_tokens(
+        [AddedToken(name, special=True) for name in ("<|endoftext|>", "<|im_start|>", "<|im_end|>")]
+    )
+    if closed:
+        framed(made, "$A:0 <|endoftext|>:0", "$A:0 $B:1 <|endoftext|>:1")
+    made.save(str(folder / "tokenizer.json"))
+    names = {"tokenizer_class": "Qwen2Tokenizer", "pad_token": "<|endoftext|>", "eos_token": "<|im_end|>"}
+    settings = names | {"model_max_length": 131072, "padding_side": "left"} | config
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    return made.get_vocab_size()
+
+
 KINDS: dict[str, Callable[[], tuple[Tokenizer, dict[str, str]]]] = {
     "roberta": roberta, "xlm-roberta": xlm_roberta, "camembert": camembert, "mpnet": mpnet, "modernbert": modernbert,
     "deberta-v2": deberta_v2, "albert": albert, "gemma3_text": gemma,

@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 import torch  # noqa: E402
-from helpers.sentence_folders import FOLDERS, GEMMA_PROMPTS, write_folder, write_gemma  # noqa: E402
+from helpers.sentence_folders import FOLDERS, GEMMA_PROMPTS, QWEN_PROMPTS, write_folder, write_gemma, write_qwen_folder  # noqa: E402
 from helpers.static_models import LAYOUTS, write_static  # noqa: E402
 from sentence_transformers import SentenceTransformer  # noqa: E402
 
@@ -34,6 +34,16 @@ def gemma() -> dict[str, list[list[float]]]:
         return {name: vectors(path, [*TEXTS, *LONG], name or None) for name in ("", *GEMMA_PROMPTS)}
 
 
+def qwen() -> dict[str, list[list[float]]]:
+    found: dict[str, list[list[float]]] = {}
+    for pooling in ("lasttoken", "weightedmean"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(write_qwen_folder(Path(folder), pooling))
+            names = ("", *QWEN_PROMPTS) if pooling == "lasttoken" else ("",)
+            found |= {f"{pooling}/{name}": vectors(path, [*TEXTS, *LONG], name or None) for name in names}
+    return found
+
+
 def record() -> dict[str, dict[str, list[list[float]]]]:
     static, families = {}, {}
     for name in (*LAYOUTS, *FOLDERS):
@@ -43,7 +53,7 @@ def record() -> dict[str, dict[str, list[list[float]]]]:
             else:
                 write_static(Path(folder), name)
                 static[name] = vectors(folder, TEXTS)
-    return {"static": static, "families": families, "gemma": gemma()}
+    return {"static": static, "families": families, "gemma": gemma(), "qwen": qwen()}
 
 
 if __name__ == "__main__":

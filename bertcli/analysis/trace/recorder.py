@@ -221,7 +221,7 @@ class Inputs(NamedTuple):
     ids: Integers  # [batch, token]
     segments: Integers
     pieces: list[str]  # of the first sentence; for random ids, their numbers
-    mask: int | None = None  # the id of the mask token; None for random ids
+    mask: int | None = None  # the id of the mask token, if there is one; None for random ids
     spell: Callable[[int], str] = "#{}".format  # an entry of the vocabulary as text
     paired: bool = False  # whether there is a second text
 
@@ -235,9 +235,8 @@ def inputs_of_text(model: Model, text: str, pair: str | None = None) -> Inputs:
 
     tokens = tokens_of(model, text, pair)
     ids, segments = np.array([tokens.ids]), np.array([tokens.segments])
-    return Inputs(
-        ids, segments, list(tokens.pieces), model.tokenizer.mask_id, partial(spelled, model), pair is not None
-    )
+    mask = model.tokenizer.special_id("mask")
+    return Inputs(ids, segments, list(tokens.pieces), mask, partial(spelled, model), pair is not None)
 
 
 def random_inputs(model: Model, batch: int, sequence: int) -> Inputs:

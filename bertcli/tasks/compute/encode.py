@@ -195,6 +195,8 @@ class EncodeTask(PreparedTask[Block]):
         if plan.only_first_tokens:
             first = hidden_states(self.model, packed, packed.first + left_out)
             pooled = [network.predict("pooler", first, packed) if mode == "pooler" else first for mode in plan.pooling]
+        elif plan.pooling == ("lasttoken",) and plan.last_layer_only and (np.diff(packed.offsets) > 0).all():
+            pooled = [hidden_states(self.model, packed, packed.offsets[1:] - 1)]
         else:
             states = self._states(packed)
             pooled = [pool(x, packed.offsets, mode, left_out) for x in states for mode in plan.pooling] or states
@@ -325,14 +327,19 @@ def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Arra
     vectors = np.zeros((len(some), states.shape[1]), np.float32)
     if mode == "cls":
         vectors[some] = states[first]
+    elif mode == "lasttoken":
+        vectors[some] = states[last - 1]
     elif some.any():
         bounds = np.stack([first, last], axis=1).reshape(-1)[:-1]  # every other result is of what lies between
         if mode == "max":
             vectors[some] = np.maximum.reduceat(states, bounds, axis=0)[::2]
         else:
-            counts = (last - first)[:, None]
-            divisor = {"mean": counts, "mean_sqrt_len": np.sqrt(counts)}[mode]
-            vectors[some] = np.add.reduceat(states, bounds, axis=0, dtype=np.float64)[::2] / divisor
+            place = np.arange(1, len(states) + 1) - np.repeat(offsets[:-1], np.diff(offsets))  # in its sentence, from 1
+            weights = place if mode == "weightedmean" else np.ones_like(place)
+            divisor = np.add.reduceat(weights, bounds)[::2]
+            divisor = np.sqrt(divisor) if mode == "mean_sqrt_len" else divisor
+            weighted = states * weights[:, None].astype(np.float32) if mode == "weightedmean" else states
+            vectors[some] = np.add.reduceat(weighted, bounds, axis=0, dtype=np.float64)[::2] / divisor[:, None]
     return vectors
 
 
