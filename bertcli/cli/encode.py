@@ -1,5 +1,6 @@
 """bertcli encode: vectors as records, or in a file of arrays."""
 
+import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -92,8 +93,9 @@ class StorageOptions:
             return (".npz", PARQUET)
         return (*ARRAYS, PARQUET) if one_a_text else SEVERAL
 
-    def form(self, run: Run[EncodeOptions], width: int) -> "VectorForm":
+    def form(self, run: Run[EncodeOptions], task: "PreparedTask[Any]", width: int) -> "VectorForm":
         """How vectors of this width are stored."""
+        from bertcli.files.arrays import MODEL, SETTINGS
         from bertcli.files.shards import signature
         from bertcli.files.vectors import VectorForm
 
@@ -110,7 +112,10 @@ class StorageOptions:
             own_ids=self.id_column is not None,
             keep_going=wanted.keep_going,
             ending=job.ending,
-            model=signature(run.model.name, run.model.path),
+            notes={
+                MODEL: signature(run.model.name, run.model.path),
+                SETTINGS: json.dumps({**task.settings, "dtype": self.dtype, "chunk": wanted.chunk}),
+            },
         )
 
 
@@ -174,7 +179,7 @@ def encode(job: Job, wanted: EncodeOptions, storage: StorageOptions, moved: Move
     from bertcli.tasks.compute.run import results
 
     if job.ending in arrays:
-        run.write_vectors(storage.form(run, width), partial(results, task))
+        run.write_vectors(storage.form(run, task, width), partial(results, task))
     else:
         run.raise_if_failed(run.write_records(lambda texts, start: record_blocks(results(task, texts, start)), table))
 

@@ -174,7 +174,8 @@ class Run(Generic[W]):
         """
         from bertcli.files.vectors import failures_shown
 
-        progress = self._into_file(form, results_from, lambda block: (block.items, block.failures, block.vectors))
+        parts = lambda block: (block.items, block.failures, block.vectors)  # noqa: E731
+        progress = self._into_file(form, results_from, parts, beside=form.beside)
         self.raise_if_failed(progress, failures_shown(str(self.job.output.output)))
 
     def raise_if_failed(self, progress: "Progress", where: str = "each one's record says why") -> None:
@@ -188,6 +189,7 @@ class Run(Generic[W]):
         results_from: ResultsFrom[Any],
         parts: Callable[[Any], tuple[Any, ...]],
         accuracy: "Accuracy | None" = None,
+        beside: bytes | None = None,
     ) -> "Progress":
         """Write blocks to a file from where an earlier run of it got to; the form takes `parts` of each."""
         from bertcli.files.shards import Shards
@@ -208,7 +210,7 @@ class Run(Generic[W]):
                         accuracy.add(block.records)
                         state["accuracy"] = [list(row) for row in accuracy.counts]
                     shards.add(form.arrays(*parts(block)), state)
-            with shards.result() as stream:
+            with shards.result(beside) as stream:
                 form.write(stream, shards)
         if self.texts.shard and fingerprint:
             from bertcli.files.merge import write_note

@@ -85,10 +85,11 @@ def search(
     bertcli search -m my-model --prompt-name query "tea" --in vectors.parquet
 
     The score is the cosine of the two vectors; every row is compared. A query's
-    vector is made with the same model and options as those in the file, whose
-    --dtype may be any; only prompts may differ. All files but .npy say which
-    model made their vectors, and those of another are refused. Where a row is a
-    part of a text (encode --chunk), index, chunk, start and end say which.
+    vector is made as those in the file, which says how: --pooling, --layer and
+    the like are not needed, others than the file's are refused, as are vectors of
+    another model; prompts may differ. What a .npy file cannot hold stands beside
+    it (FILE.npy.settings.json): keep them together. Where a row is a part of a
+    text (encode --chunk), index, chunk, start and end say which.
     """
     if not where.queries and where.query_file is None:
         raise wrong("QUERY", "give a text to look for, or a file of such with --query-file.")
@@ -110,10 +111,11 @@ def search(
         queries += [text.text for text in from_files([where.query_file])]
     if not queries:
         raise BertcliError(f"{where.query_file} holds no text to look for.")
-    from bertcli.tasks.compute.encode import encode
+    from bertcli.tasks.compute.encode import as_stored, encode
 
     opened = open_model(model, SENTENCE_SAMPLE, engine)
-    _check_model(opened, stored)
+    settings = _settings(opened, stored)
+    wanted = wanted if settings is None else as_stored(opened, wanted, settings)
     neighbors = nearest(encode(opened, queries, wanted), stored, where.top_k)
     hits = _hits(neighbors, stored, source, whole=bool(where.texts))
     with record_output(output.format, output.output, Table(COLUMNS, _cells)) as write:
@@ -122,21 +124,20 @@ def search(
             write({"query": query, "nearest": best})
 
 
-def _check_model(model: "Model", stored: "StoredVectors") -> None:
-    """Refuse vectors of another model; note where the file does not say whose they are."""
+def _settings(model: "Model", stored: "StoredVectors") -> dict[str, Any] | None:
+    """How the vectors were made; those of another model are refused, and it is noted where the file does not say it."""
     from bertcli.files.arrays import MODEL
     from bertcli.files.shards import signature
 
-    other = stored.notes.get(MODEL)
-    if other is None:
-        logger.info("%s does not say which model made its vectors; it must be this one.", stored.file)
-        return
-    own = signature(model.name, model.path)
-    if own.split()[-1] != other.split()[-1]:
+    own, other, settings = signature(model.name, model.path), stored.notes.get(MODEL), stored.settings
+    if other is not None and own.split()[-1] != other.split()[-1]:
         raise BertcliError(
             f"{stored.file} was made by another model, {shown(other)}, not by {shown(own)}: give that one (-m), or "
             "encode the texts again."
         )
+    if other is None or settings is None:
+        logger.warning("%s does not say which model and options made its vectors; they must be these.", stored.file)
+    return settings
 
 
 def _source(stored: "StoredVectors", where: SearchOptions, output: OutputOptions) -> "Texts | None":

@@ -14,9 +14,9 @@ from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, TABLES, check_output, ending_of, format_of
 from bertcli.files.kinds import Format
-from bertcli.files.shards import ERRORS, Fingerprint, Shards, difference, digest, save
+from bertcli.files.shards import BESIDE, ERRORS, Fingerprint, Shards, difference, digest, save
 
-BESIDE = (".shard", ".errors.jsonl")  # end files that lie beside a shard's
+NO_SHARDS = (".shard", f".{ERRORS}", f".{BESIDE}")  # end files that lie beside a shard's
 
 
 class Note(NamedTuple):
@@ -48,13 +48,14 @@ def merge(patterns: Sequence[str], target: str) -> int:
     ending = check_output(target, (*TABLES, *ARRAYS))
     files: list[str] = []
     for pattern in patterns:
-        files += [file for file in sorted(glob.glob(pattern)) if not file.endswith(BESIDE)] or [pattern]
+        files += [file for file in sorted(glob.glob(pattern)) if not file.endswith(NO_SHARDS)] or [pattern]
     files = _complete(files, ending)
     with Shards(target) as shards:
         for file in files:
             if ending in ARRAYS and _errors(file).exists():
                 shards.add({ERRORS: _errors(file).read_bytes()}, {})
-        with shards.result() as stream:
+        beside = Path(f"{files[0]}.{BESIDE}")
+        with shards.result(beside.read_bytes() if beside.exists() else None) as stream:
             format_of(target, Format).join(stream, files)
     return len(files)
 

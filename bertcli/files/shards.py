@@ -35,6 +35,7 @@ Fingerprint = dict[str, Any]
 LINES = "lines"  # the array that holds records, or the rows of a table, as lines
 LENGTHS = "lengths"  # the array that says how many rows of the others, or entries, each text has
 ERRORS = "errors.jsonl"  # the array, and the file beside a result, that lists texts that could not be used
+BESIDE = "settings.json"  # the file beside a result that says how it was made
 PROGRESS = "progress"  # the array that holds Kept in JSON
 SHORTEST, LONGEST = 1.0, 30.0  # seconds of a shard: a hundredth of the time so far, within these limits
 LARGEST = 1 << 23  # bytes of a shard, which is in memory until it is written
@@ -131,18 +132,24 @@ class Shards:
         return (line for block in self.byte_blocks(LINES) for line in io.BytesIO(block))
 
     @contextmanager
-    def result(self) -> Iterator[IO[bytes]]:
+    def result(self, beside: bytes | None = None) -> Iterator[IO[bytes]]:
         """`with shards.result() as stream:` — what is written to it becomes the file when the block succeeds.
 
-        Errors that an array cannot hold are first written to v.npy.errors.jsonl.
+        Errors that an array cannot hold are first written to v.npy.errors.jsonl, and what is to stand `beside` the file
+        then to v.npy.settings.json: of an earlier result it is gone before that is.
         """
-        errors = self._path.with_name(f"{self._path.name}.{ERRORS}")
+        errors, settings = (self._path.with_name(f"{self._path.name}.{name}") for name in (ERRORS, BESIDE))
         with writing(self.file):
             if self.row_count(ERRORS):
                 with _replacing(errors, self._folder / "new") as listed:
                     listed.writelines(self.byte_blocks(ERRORS))
+            if beside:
+                settings.unlink(missing_ok=True)
             with _replacing(self._path, self._folder / "result") as stream:
                 yield stream
+            if beside:
+                with _replacing(settings, self._folder / "new") as noted:
+                    noted.write(beside)
             if not self.row_count(ERRORS):
                 errors.unlink(missing_ok=True)  # of an earlier result
             _sync_folder(self._path.parent)  # before the shards go

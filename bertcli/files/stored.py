@@ -3,8 +3,9 @@
 Arrays are mapped (those of .npz files read into memory), Parquet is streamed.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -12,15 +13,17 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.untrusted import open_regular
+from bertcli.checkpoint.untrusted import open_regular, read_object
 from bertcli.errors import BertcliError, first_line, shown
-from bertcli.files.arrays import NOTES, ORIGIN, Readers
+from bertcli.files.arrays import NOTES, ORIGIN, SETTINGS, Readers
 from bertcli.files.parquet import check_sizes, pyarrow
+from bertcli.files.shards import BESIDE
 
 T = TypeVar("T")
 ENDS = "offsets"  # an array stored with vectors of tokens: where each text ends
 TYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", "int8", "uint8")]
 WHOLE = np.dtype(np.int64)  # of ORIGIN
+KINDS = {"pooling": str, "layer": list, "normalize": bool, "truncate_dim": int}  # of settings that a query needs
 Numbers = NDArray[Any]
 Blocks = Callable[[int], Iterator[Numbers]]  # reads an array, so many rows at a time
 
@@ -32,6 +35,18 @@ class StoredVectors(NamedTuple):
     arrays: Mapping[str, Blocks]
     name: str
     notes: Mapping[str, str] = {}  # what the file says of them
+
+    @property
+    def settings(self) -> dict[str, Any] | None:
+        """The settings of `encode` that made them; None where the file does not say."""
+        if SETTINGS not in self.notes:
+            return None
+        found: object = None
+        with suppress(ValueError, RecursionError):
+            found = json.loads(self.notes[SETTINGS])
+        if not isinstance(found, dict) or any(type(found.get(name)) is not kind for name, kind in KINDS.items()):
+            raise _no_vectors(self.file, "says how its vectors were made in a way that cannot be read")
+        return found
 
     def blocks(self, count: int) -> Iterator[Numbers]:
         """The vectors [row, width], or (uint8) rows of bits, eight in a byte; so many rows at a time."""
@@ -87,6 +102,8 @@ def in_arrays(path: Path, open_arrays: Callable[[Path], Readers]) -> StoredVecto
     }
     texts = {name: readers[name]() for name in NOTES if name in readers}
     notes = {name: str(text) for name, text in texts.items() if text.dtype.kind == "U" and not text.ndim}
+    if (beside := Path(f"{path}.{BESIDE}")).exists():
+        notes |= {name: str(text) for name, text in read_object(beside).items()}
     arrays = {name: partial(_blocks, path, read) for name, read in readers.items()}
     return StoredVectors(path, arrays, "embeddings", notes).checked()
 

@@ -7,7 +7,8 @@ FILE.errors.jsonl (in Parquet the column "error") says why.
     one a text        embeddings [text, width], and of int8 scales [text]
     one a token       embeddings [token, width]; offsets [text + 1]: text i has the rows offsets[i] to offsets[i + 1]
     sparse            data, indices, indptr as in the CSR form of scipy.sparse, which can load the .npz
-    of a model        model: its name and a digest of its weights; metadata in .safetensors and Parquet, not in .npy
+    how they are made model: its name and a digest of its weights; settings: JSON; texts in .npz, metadata in
+                      .safetensors and Parquet, and v.npy.settings.json beside a .npy file, which holds one array
     chunks            also index (of the text), chunk (its number), start, end (its characters in the text)
 
 They may be quantized, each vector on its own, so a stream gives the same result as one array:
@@ -20,15 +21,15 @@ They may be quantized, each vector on its own, so a stream gives the same result
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import MODEL, ORIGIN, Stored, ends_of
+from bertcli.files.arrays import ORIGIN, Stored, ends_of
 from bertcli.files.formats import ARRAYS, SINGLE, ending_of, format_of
 from bertcli.files.kinds import Arrays
 from bertcli.files.shards import ERRORS, LENGTHS, LINES, Shards
@@ -77,7 +78,7 @@ def stored_width(width: int, dtype: str) -> int:
 class VectorForm:
     """How vectors are stored: how many numbers, as which of TYPES, how many a text (see above), in which kind of file.
 
-    model: the `signature` of the model that makes them. paired, own_ids, keep_going: of a Parquet table, whether texts
+    notes: how they are made, NOTES. paired, own_ids, keep_going: of a Parquet table, whether texts
     come in pairs, with ids, and may fail.
     """
 
@@ -90,7 +91,12 @@ class VectorForm:
     own_ids: bool = False
     keep_going: bool = False
     ending: str = ".npy"
-    model: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def beside(self) -> bytes | None:
+        """What stands beside a file that can hold no notes."""
+        return json.dumps(self.notes).encode() if self.notes and self.ending in SINGLE else None
 
     @property
     def ends(self) -> str | None:
@@ -128,7 +134,7 @@ class VectorForm:
             Column(COLUMNS.get(name, name), name, dtype, None if self.sparse else sum(row))
             for name, (dtype, row) in self._numbers.items()
         ]
-        write_parquet(stream, shards, columns, vectors, {MODEL: self.model})
+        write_parquet(stream, shards, columns, vectors, self.notes)
 
     @property
     def in_table(self) -> bool:
@@ -156,8 +162,8 @@ class VectorForm:
         if self.sparse:
             yield Stored("shape", "<i8", (2,), [np.array([count, self.width])])
             yield Stored("format", "|S3", (), [np.array(b"csr")])
-        if self.model and self.ending not in SINGLE:
-            yield Stored.text(MODEL, self.model)
+        if self.ending not in SINGLE:
+            yield from (Stored.text(name, text) for name, text in self.notes.items())
 
     def _values(self, vectors: Any) -> tuple[dict[str, NDArray[Any]], list[int]]:
         """The numbers of texts one after another, and how many rows or entries each text has."""

@@ -89,7 +89,7 @@ def test_search_what_does_not_fit_is_one_line(model: Path, corpus: Path, tmp_pat
     bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.npy")
     find = ("search", "-m", model, "a", "--in")
     assert (
-        "has vectors of 32 numbers, but this model gives 8"
+        "were made with --truncate-dim 32, but the query with 8"
         in bertcli(*find, tmp_path / "v.npy", "--truncate-dim", "8").error
     )
     assert "is missing" in bertcli(*find, tmp_path / "gone.npy").error
@@ -173,7 +173,7 @@ def test_search_says_in_a_line_what_numpy_warns_of_python_2(model: Path, tmp_pat
     done = bertcli("search", "-m", model, "tea", "--in", file)
     assert done.status == 0
     assert "\nWarning: Reading `.npy` or `.npz` file required" in f"\n{done.err}"
-    assert [line[:5] for line in done.err.splitlines()] == ["Warni", "Note:"]
+    assert [line[:5] for line in done.err.splitlines()] == ["Warni", "Warni"]
 
 
 @pytest.mark.parametrize("ending", [".npz", ".safetensors"])
@@ -240,11 +240,70 @@ def test_search_refuses_vectors_of_another_model(ending: str, made: Made, model:
     copied = shutil.copytree(model, tmp_path / "copied")
     again = bertcli("search", "-m", copied, TEXTS[1], "--in", file, "--format", "jsonl")
     assert again.records[0]["nearest"][0]["row"] == 1
-    unknown = f"Note: {file} does not say which model made its vectors; it must be this one."
-    assert (unknown in again.err.splitlines()) == (ending == "npy")
     result = bertcli("search", "-m", other, TEXTS[1], "--in", file)
-    if ending == "npy":
-        assert (result.status, unknown in result.err.splitlines()) == (0, True)
+    assert f"{file} was made by another model, '{model.name} " in result.error
+    assert f"not by '{other.name} " in result.error
+
+
+MADE_WITH = ("--pooling", "cls", "--layer", "1,0", "--no-normalize", "--truncate-dim", "40")
+OTHERWISE = (
+    ("--pooling", "max"),
+    ("--layer", "2"),
+    ("--normalize",),
+    ("--truncate-dim", "39"),
+)
+
+
+@pytest.mark.parametrize("merged", [False, True])
+@pytest.mark.parametrize("ending", ["npy", "npz", "safetensors", "parquet"])
+def test_search_makes_a_query_as_the_vectors_were_made(
+    ending: str, merged: bool, model: Path, corpus: Path, tmp_path: Path
+) -> None:
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    file = tmp_path / f"v.{ending}"
+    encode = ("encode", "-m", model, "-i", corpus, *MADE_WITH, "-o", file, "--batch-tokens", "8")
+    if merged:
+        for number in range(2):
+            assert bertcli(*encode, "--shard", f"{number}/2").status == 0
+        assert bertcli("merge", f"{tmp_path}/v-*", "-o", file).status == 0
     else:
-        assert f"{file} was made by another model, '{model.name} " in result.error
-        assert f"not by '{other.name} " in result.error
+        assert bertcli(*encode, "--prompt", "").status == 0
+    search = ("search", "-m", model, TEXTS[3], "--in", file, "--format", "jsonl")
+    for more in ((), MADE_WITH, ("--pooling", "cls"), ("--layer", "1,0")):
+        done = bertcli(*search, *more)
+        best = done.records[0]["nearest"][0]
+        assert (best["row"], best["score"]) == (3, pytest.approx(1, abs=1e-6))
+        assert "does not say" not in done.err
+    for option in OTHERWISE:
+        assert f"were made with {option[0].replace('--no-', '--')} " in bertcli(*search, *option).error
+    assert bertcli(*search, "--prompt", "a query: ").records[0]["nearest"][0]["score"] < 0.9999
+
+
+def test_search_says_where_a_file_does_not_say_how_it_was_made(model: Path, corpus: Path, tmp_path: Path) -> None:
+    file, note = tmp_path / "v.npy", tmp_path / "v.npy.settings.json"
+    bertcli("encode", "-m", model, "-i", corpus, "-o", file)
+    told = json.loads(note.read_text(encoding="utf-8"))
+    settings = json.loads(told["settings"])
+    assert settings == {
+        "pooling": "mean",
+        "layer": [2],
+        "normalize": False,
+        "truncate_dim": 32,
+        "prompt": "",
+        "dtype": "float32",
+        "chunk": None,
+    }
+    search = ("search", "-m", model, TEXTS[3], "--in", file, "--format", "jsonl")
+    for damaged in ("[]", "5", '{"pooling": "mean"}', json.dumps({**settings, "layer": "2"})):
+        note.write_text(json.dumps({**told, "settings": damaged}), encoding="utf-8")
+        assert "says how its vectors were made in a way that cannot be read" in bertcli(*search).error
+    for odd, message in (("layer", "There is no layer 99"), ("truncate_dim", "cannot be cut to 99")):
+        note.write_text(json.dumps({**told, "settings": json.dumps({**settings, odd: [99] if odd == "layer" else 99})}))
+        assert message in bertcli(*search).error
+    note.write_text("{", encoding="utf-8")
+    assert "v.npy.settings.json" in bertcli(*search).error
+    note.unlink()
+    done = bertcli(*search)
+    assert f"Warning: {file} does not say which model and options made its vectors; they must be these." in done.err
+    assert done.records[0]["nearest"][0]["row"] == 3

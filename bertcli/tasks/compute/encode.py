@@ -1,11 +1,11 @@
 """encode: texts to vectors. Hidden states are pooled, then go through the Dense layers that the checkpoint may have."""
 
 import logging
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from bertcli.tasks.compute.batches import check_finite, check_head, hidden_state
 from bertcli.tasks.compute.prepared import Preparation, chunks, prepare
 from bertcli.tasks.compute.run import results
 from bertcli.tasks.compute.task import Record, Records, Result, Task, Window, merged
-from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.encode import EncodeOptions, Pooling
 from bertcli.tokens import Tokenizer
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("bertcli")
 SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound of torch.nn.functional.normalize
+SETTINGS = ("pooling", "layer", "normalize", "truncate_dim")  # in which vectors that are compared must agree
 NUMBERS = 1 << 20  # cosines computed at a time
 
 
@@ -117,6 +118,11 @@ class PreparedTask(Task[B]):
         """How vectors are made, and why, for the user."""
         raise NotImplementedError
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How vectors are made, for a file of them: what JSON can hold."""
+        return {"prompt": self.preparation.prompt}
+
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
         """A text's item, cut where the task cuts, or one for each of its chunks."""
         preparation, tokenizer = self.preparation, self.model.tokenizer
@@ -166,6 +172,10 @@ class EncodeTask(PreparedTask[Block]):
     def summary(self) -> str:
         length = "; vectors of length 1" if self.plan.normalize and not self.plan.cut_last else ""
         return f"pooling {self.plan.reason}{length}{self.preparation.summary}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**self.plan.settings, **super().settings}
 
     def compute(self, window: Window) -> Block:
         if self.token_vectors is not None:
@@ -297,6 +307,12 @@ class Plan:
         )
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """What has to be the same of vectors that are compared, by the names of the options."""
+        values = ",".join(self.pooling) or "none", list(self.layers), self.normalize, self.width
+        return dict(zip(SETTINGS, values, strict=True))
+
+    @property
     def only_first_tokens(self) -> bool:
         """Whether only [CLS] of the last layer is used."""
         return bool(self.pooling) and set(self.pooling) <= {"cls", "pooler"} and self.last_layer_only
@@ -308,6 +324,28 @@ class Plan:
         vectors = vectors if self.cut_last else vectors[:, : self.width]
         vectors = unit(vectors) if self.normalize else vectors
         return vectors[:, : self.width]
+
+
+def as_stored(model: Opened, wanted: EncodeOptions, settings: Mapping[str, Any]) -> EncodeOptions:
+    """The options that make a query's vector as stored ones were made, of which the settings are known.
+
+    An option that is given must say the same. Errors: BertcliError naming one that does not.
+    """
+    given = {field.name for field in fields(wanted) if getattr(wanted, field.name) != field.default}
+    stored = {name: settings[name] for name in SETTINGS if name not in given}
+    if stored.get("pooling") not in get_args(Pooling):  # the model's own
+        stored.pop("pooling", None)
+    for names in (SETTINGS[:-1], SETTINGS):  # the width follows from the others
+        wanted = replace(wanted, **{name: stored[name] for name in names if name in stored})
+        made = Plan.make(model, wanted).settings
+        for name in names:
+            if made[name] != settings[name]:
+                option = f"--{name.replace('_', '-')}"
+                raise BertcliError(
+                    f"The stored vectors were made with {option} {shown(settings[name])}, but the query with "
+                    f"{shown(made[name])}: leave out {option}, or encode the texts again."
+                )
+    return wanted
 
 
 def unit(vectors: Array) -> Array:
