@@ -1,7 +1,7 @@
 """bertcli search: the texts nearest to a query, among the vectors in a file."""
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,9 @@ from bertcli.cli.options import (
     wrong,
 )
 from bertcli.errors import BertcliError, shown
-from bertcli.files.formats import RECORDS, check_output
+from bertcli.files.formats import TABLES, check_output
 from bertcli.report.tables import Cell, Table
-from bertcli.report.terminal import Column
+from bertcli.report.terminal import NARROWEST, Column, folded, terminal_width, visible
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import option
 
@@ -31,14 +31,16 @@ if TYPE_CHECKING:
     from bertcli.files.texts import Text, Texts
     from bertcli.model import Model
 
+OF_CHUNKS = tuple(Column(name, number=int, optional=True) for name in ("index", "chunk", "start", "end"))
 COLUMNS = (
     Column("query", varying=True),
-    Column("row", number=True),
-    Column("score", number=True),
-    *(Column(name, number=True, optional=True) for name in ("index", "chunk", "start", "end")),
+    Column("row", number=int),
+    Column("score", number=float),
+    *OF_CHUNKS,
     Column("id", optional=True),
     Column("text", optional=True),
 )
+LINES = 3  # of a hit's text on a terminal
 logger = logging.getLogger("bertcli")
 
 
@@ -89,7 +91,9 @@ def search(
     the like are not needed, others than the file's are refused, as are vectors of
     another model; prompts may differ. What a .npy file cannot hold stands beside
     it (FILE.npy.settings.json): keep them together. Where a row is a part of a
-    text (encode --chunk), index, chunk, start and end say which.
+    text (encode --chunk), index, chunk, start and end say which. A terminal shows
+    the beginning of a long text; a pipe, and -o FILE.csv, .tsv or .parquet (a row
+    for each hit), have all of it.
     """
     if not where.queries and where.query_file is None:
         raise wrong("QUERY", "give a text to look for, or a file of such with --query-file.")
@@ -99,7 +103,7 @@ def search(
         raise wrong("QUERY", "a query has one vector: no --pooling none, --chunk or --keep-going.")
     set_threads(threads)
     if output.output is not None:
-        check_output(output.output, RECORDS)
+        check_output(output.output, TABLES)
     from bertcli.files.forms import record_output
     from bertcli.files.inputs import from_files
     from bertcli.files.search import nearest, open_vectors
@@ -118,7 +122,9 @@ def search(
     wanted = wanted if settings is None else as_stored(opened, wanted, settings)
     neighbors = nearest(encode(opened, queries, wanted), stored, where.top_k)
     hits = _hits(neighbors, stored, source, whole=bool(where.texts))
-    with record_output(output.format, output.output, Table(COLUMNS, _cells)) as write:
+    columns = [column for column in COLUMNS if column not in OF_CHUNKS or column.name in stored.arrays]
+    table = _Hits(tuple(columns), lambda record: _cells(record, columns))
+    with record_output(output.format, output.output, table, TABLES) as write:
         for query, rows, scores in zip(queries, neighbors.rows.tolist(), neighbors.scores.tolist(), strict=True):
             best = [{"row": row, "score": score, **hits[row]} for row, score in zip(rows, scores, strict=True)]
             write({"query": query, "nearest": best})
@@ -186,6 +192,33 @@ def _texts(source: "Texts", numbers: Collection[int], count: int, contents: str)
     return texts
 
 
-def _cells(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+def _cells(record: Mapping[str, Any], columns: Sequence[Column]) -> Iterator[tuple[Cell, ...]]:
     for hit in record["nearest"]:
-        yield record["query"], *(hit.get(column.name) for column in COLUMNS[1:])
+        yield record["query"], *(hit.get(column.name) for column in columns[1:])
+
+
+class _Hits(Table):
+    """Hits below their queries where a terminal is too narrow for a table of texts, each in at most 1 + LINES lines."""
+
+    def print(self) -> None:
+        width = terminal_width()
+        if width is None:
+            super().print()
+            return
+        last = None
+        for cells in self.rows:
+            hit = dict(zip(self.keys, map(visible, cells), strict=False))
+            if hit["query"] != last:
+                print(*([] if last is None else [""]), *_cut(hit["query"], width, LINES), sep="\n")
+                last = hit["query"]
+            part = f"text {hit['index']}, characters {hit['start']} to {hit['end']}" if hit.get("chunk") else ""
+            print(*_cut(", ".join(filter(None, [f"{hit['score']:>9}  row {hit['row']}", part, hit["id"]])), width, 1))
+            if hit["text"]:
+                print(*(f"{'':11}{line}" for line in _cut(hit["text"], width - 11, LINES)), sep="\n")
+
+
+def _cut(text: str, width: int, lines: int) -> list[str]:
+    """The first lines of a folded text; where there are more, the last one ends in an ellipsis."""
+    width = max(width, NARROWEST)
+    kept = folded(text, width).split("\n")
+    return kept if len(kept) <= lines else [*kept[: lines - 1], folded(kept[lines - 1], width - 1).split("\n")[0] + "…"]

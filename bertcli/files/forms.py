@@ -48,7 +48,7 @@ class TableForm(NamedTuple):
 
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""
-        kinds = {key: column.number for key, column in zip(self.table.keys, self.table.columns, strict=True)}
+        kinds = {key: column.number or None for key, column in zip(self.table.keys, self.table.columns, strict=True)}
         first, *others = [*kinds, *(key for key in self.keys if key != "id")]
         names = [first, *(["id"] if "id" in self.keys else []), *others]
         format_of(self.file, Rows).write_rows(stream, shards, {name: kinds.get(name) for name in names})
@@ -62,7 +62,9 @@ def paged(file: str, table: Table) -> Iterator[Callable[[Record], object]]:
 
 
 @contextmanager
-def record_output(format: str, file: str | None, table: Table) -> Iterator[Callable[[Record], object]]:
+def record_output(
+    format: str, file: str | None, table: Table, endings: tuple[str, ...] = RECORDS
+) -> Iterator[Callable[[Record], object]]:
     """`with record_output(…) as write:` — call `write(record)` for each; complete once the block succeeds.
 
     The ending of `file` decides the format; without one, `format` goes to standard output, as in `printed`. After an
@@ -72,8 +74,7 @@ def record_output(format: str, file: str | None, table: Table) -> Iterator[Calla
         with printed(format, table) as write:
             yield write
         return
-    check_output(file, RECORDS)
-    form = RecordForm(file)
+    form = RecordForm(file) if check_output(file, endings) in RECORDS else TableForm(file, table, ())
     with Shards(file) as shards:
         yield lambda record: shards.add(form.arrays([record]), {})
         with shards.result() as stream:

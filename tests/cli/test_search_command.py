@@ -307,3 +307,23 @@ def test_search_says_where_a_file_does_not_say_how_it_was_made(model: Path, corp
     done = bertcli(*search)
     assert f"Warning: {file} does not say which model and options made its vectors; they must be these." in done.err
     assert done.records[0]["nearest"][0]["row"] == 3
+
+
+def test_search_shows_a_hit_in_four_lines_of_a_terminal(model: Path, tmp_path: Path) -> None:
+    texts = ["tea " * 60, "中国" * 60, "the dog"]
+    source, file = tmp_path / "in.jsonl", tmp_path / "v.npz"
+    source.write_text("".join(json.dumps({"text": text, "id": f"n{i}"}) + "\n" for i, text in enumerate(texts)))
+    assert bertcli("encode", "-m", model, "-i", source, "-o", file, "--max-length", "40").status == 0
+    search = ("search", "-m", model, "a cup\x1b", "the dog", "--in", file, "--texts", source, "--id-column", "id")
+    for width in (80, 40):
+        shown = bertcli(*search, environment={"COLUMNS": str(width)}).out.split("\n")
+        assert max(sum(1 + (c >= "中") for c in line if c != "…") + ("…" in line) for line in shown) <= width
+        starts = [i for i, line in enumerate(shown) if "  row " in line]
+        assert len(starts) == 6
+        for start, end in zip(starts, [*starts[1:], len(shown) - 1], strict=True):
+            assert len([line for line in shown[start:end] if line.startswith(" ")]) <= 4
+        assert [line for line in shown if line and not line.startswith(" ")] == ["a cup\\x1b", "the dog"]
+        assert sum(line.endswith("…") for line in shown) == 4
+        assert sum(line.endswith("the dog") for line in shown) == 3
+        assert {line.rpartition(", ")[2] for line in shown if "  row " in line} == {"n0", "n1", "n2"}
+    assert all(text.strip() in bertcli(*search).out for text in texts)
