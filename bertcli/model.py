@@ -201,6 +201,7 @@ def load(
     that does not fit the weights is an error now, not in the middle of a run. With engine "onnx", ONNX Runtime runs the
     encoder, in float32 or with int8 matrices, on a device of `bertcli doctor`'s list. Errors: BertcliError.
     """
+    from bertcli.checkpoint.folder import Folder
     from bertcli.checkpoint.hub import find_model, sample
 
     check_kind("heads", heads, Iterable)
@@ -209,7 +210,7 @@ def load(
     if engine == "numpy" and (precision, device) != ("float32", "cpu"):
         raise BertcliError("NumPy computes in float32 on the processor: for others use ONNX Runtime (--engine onnx).")
     if model is None:
-        folder = sample(DEFAULT_MODEL)
+        folder = Folder(sample(DEFAULT_MODEL))
     else:
         folder = find_model(str(model), revision=revision, cache_dir=cache_dir, offline=offline, progress=progress)
     name = str(model or DEFAULT_MODEL)

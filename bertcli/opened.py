@@ -19,6 +19,7 @@ from bertcli.network.heads import OF_TOKENS, Network, Outputs, outputs
 from bertcli.network.module import parameters
 
 if TYPE_CHECKING:
+    from bertcli.checkpoint.folder import Folder
     from bertcli.checkpoint.loading import TensorUse
     from bertcli.checkpoint.sentence import SentenceConfig
     from bertcli.onnx.session import Session
@@ -60,7 +61,7 @@ class Opened:
     heads: tuple[str, ...]
     network: Network = field(repr=False)
     name: str
-    path: Path | None = None  # absolute: some files are read only when first needed
+    folder: "Folder | None" = None  # its path is absolute: some files are read only when first needed
     uses: "tuple[TensorUse, ...]" = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     has_weights: bool = True
@@ -70,7 +71,7 @@ class Opened:
 
     @classmethod
     def at(
-        cls, folder: Path, name: str, *, heads: str | None = None, engine: Engine = NUMPY, text: bool = True
+        cls, folder: "Folder", name: str, *, heads: str | None = None, engine: Engine = NUMPY, text: bool = True
     ) -> Self:
         """Open a checkpoint's folder; `heads` keeps only these, and `text` also opens the tokenizer, if there is one.
 
@@ -79,18 +80,23 @@ class Opened:
         from bertcli.checkpoint.folders import has_tokenizer
         from bertcli.checkpoint.loading import open_checkpoint  # what a variant, which has no files, does not need
 
-        checkpoint, path = open_checkpoint(folder, heads), folder.resolve()
+        checkpoint, folder = open_checkpoint(folder, heads), folder.resolved()
         config, network = checkpoint.config, checkpoint.network
         session = None
         if engine.name == "onnx":
             from bertcli.onnx.exporter import open_session
 
-            session = open_session(network, path, config, engine.precision, engine.device)
+            session = open_session(network, folder.path, config, engine.precision, engine.device)
         stored = Stored(config, checkpoint.heads, network, name)
-        opened = cls(*stored, path, checkpoint.uses, tuple(checkpoint.notes), True, engine, session, stored)
-        if text and has_tokenizer({path.name for path in folder.iterdir()}):
+        opened = cls(*stored, folder, checkpoint.uses, tuple(checkpoint.notes), True, engine, session, stored)
+        if text and has_tokenizer(folder.names):
             _ = opened.tokenizer  # an error in it is an error now, not in the middle of a run
         return opened
+
+    @property
+    def path(self) -> Path | None:
+        """The folder's absolute path."""
+        return None if self.folder is None else self.folder.path
 
     @property
     def as_stored(self) -> bool:
@@ -182,13 +188,13 @@ class Opened:
         config = self.config
         return Padded.of(ids, segments, mask, config.max_tokens, config.vocab_size, config.segment_count)
 
-    def _folder(self) -> Path:
-        if self.path is None:
+    def _folder(self) -> "Folder":
+        if self.folder is None:
             raise BertcliError(f"'{self.name}' is a variant without a tokenizer; load a checkpoint to work on text.")
-        return self.path
+        return self.folder
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.as_stored:
             raise TypeError("a model pickles as its path, which does not work for a variant or a modified model")
         heads = ",".join(self.heads) or "none"
-        return partial(type(self).at, heads=heads, engine=self.engine), (self.path, self.name)
+        return partial(type(self).at, heads=heads, engine=self.engine), (self.folder, self.name)

@@ -14,6 +14,7 @@ from conftest import Made
 from helpers.checkpoints import Sentence, make
 
 import bertcli
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.loading import open_checkpoint
 from bertcli.errors import BertcliError
 from bertcli.network.module import parameters
@@ -142,7 +143,9 @@ def test_a_classifier_of_tokens_is_told_from_one_of_sequences(tmp_path: Path) ->
 
 
 def test_every_tensor_of_the_file_is_accounted_for(made: Made) -> None:
-    opened = open_checkpoint(made(head="pretraining", tied="stored", decoder_bias="both", position_ids_buffer=True))
+    opened = open_checkpoint(
+        Folder(made(head="pretraining", tied="stored", decoder_bias="both", position_ids_buffer=True))
+    )
     uses = {use.name: use.use for use in opened.uses}
     assert uses["bert.embeddings.word_embeddings.weight"] == "used"
     assert uses["cls.predictions.decoder.weight"] == "ignored"
@@ -152,7 +155,7 @@ def test_every_tensor_of_the_file_is_accounted_for(made: Made) -> None:
 
 
 def test_old_names_are_renamed(made: Made) -> None:
-    opened = open_checkpoint(made(naming="gamma_beta"))
+    opened = open_checkpoint(Folder(made(naming="gamma_beta")))
     renamed = [use for use in opened.uses if use.use == "renamed"]
     assert renamed
     assert all(use.name.endswith((".gamma", ".beta")) and use.path and "norm" in use.path for use in renamed)

@@ -8,14 +8,14 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import cache_folder, cached, missing
 from bertcli.checkpoint.hub import SAMPLES, sample
-from bertcli.checkpoint.sentence import network_place, read_transformer
+from bertcli.checkpoint.modules import MODULES_FILE, network_place
 from bertcli.checkpoint.tensors import INDEX_ENDING, open_tensors, weights_file
-from bertcli.checkpoint.untrusted import read_json, read_optional
+from bertcli.checkpoint.transformer import read_transformer
 from bertcli.errors import BertcliError, shown
 from bertcli.models.registry import parse_config
 from bertcli.network.module import parameters
@@ -51,12 +51,12 @@ class Use(NamedTuple):
     example: str
 
 
-def info(folder: Path, name: str) -> dict[str, Any]:
+def info(folder: Folder, name: str) -> dict[str, Any]:
     """What is known of a model, by name; `runs` says whether it can be opened, `problems` what is wrong with it.
 
     Values that there are none of are left out. Errors: none but those of the operating system.
     """
-    known: dict[str, Any] = {"model": name, "folder": str(folder.resolve()), "runs": False, "problems": []}
+    known: dict[str, Any] = {"model": name, "folder": str(folder.path.resolve()), "runs": False, "problems": []}
     with _quiet():
         try:
             model = Opened.at(folder, name, text=False)
@@ -97,7 +97,7 @@ def _network(model: Opened) -> dict[str, Any]:
         "max_tokens": config.max_tokens,
         "parameters": sum(array.size for array in arrays.values()),
         "dtypes": sorted({use.dtype for use in model.uses if use.path}),
-        "files": _files(model.path),
+        "files": _files(model.folder),
         "notes": list(model.notes),
     }
     decoder = next((weight.array for weight in assigned if weight.path == "mlm.decoder"), None)
@@ -146,8 +146,8 @@ def _text(model: Opened, problems: list[str]) -> dict[str, Any]:
         problems.append(str(error))
     try:
         own = model.sentence
-        found["modules"] = _modules(model.path)
-        lower_case = model.path is not None and read_transformer(model.path).lower_case
+        found["modules"] = _modules(model.folder)
+        lower_case = model.folder is not None and read_transformer(model.folder).lower_case
         settings = {"prompts": dict(own.prompts), "prompt": own.prompt, "do_lower_case": lower_case}
         found |= {key: value for key, value in settings.items() if value}
         plan = encode.Plan.make(model, EncodeOptions(pooling="none" if own.late else "auto"))
@@ -160,29 +160,30 @@ def _text(model: Opened, problems: list[str]) -> dict[str, Any]:
     return found
 
 
-def _modules(folder: Path | None) -> list[str]:
+def _modules(folder: Folder | None) -> list[str]:
     """The classes of modules.json in their order."""
-    entries = read_json(folder / "modules.json") if folder and (folder / "modules.json").exists() else []
+    entries = folder.value(MODULES_FILE) if folder and folder.has(MODULES_FILE) else []
     return [str(entry.get("type")).rpartition(".")[2] for entry in entries if isinstance(entry, dict)]
 
 
-def _files(folder: Path | None) -> list[dict[str, Any]]:
+def _files(folder: Folder | None) -> list[dict[str, Any]]:
     """The files with weights: those of the network, and of the modules."""
     if folder is None:
         return []
-    paths = [path for path in (*folder.glob("*"), *folder.glob("*/*")) if path.suffix in (".safetensors", ".bin")]
-    used = [file for place in {path.parent for path in paths} if (file := weights_file(place)) is not None]
+    at = folder.path
+    paths = [path for path in (*at.glob("*"), *at.glob("*/*")) if path.suffix in (".safetensors", ".bin")]
+    used = [file for place in {path.parent for path in paths} if (file := weights_file(Folder(place))) is not None]
     shards = [path for file in used if file.name.endswith(INDEX_ENDING) for path in paths if path.parent == file.parent]
     names = sorted({*(file for file in used if not file.name.endswith(INDEX_ENDING)), *shards})
-    return [{"name": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size} for path in names]
+    return [{"name": path.relative_to(at).as_posix(), "bytes": path.stat().st_size} for path in names]
 
 
-def _without_network(folder: Path) -> dict[str, Any]:
+def _without_network(folder: Folder) -> dict[str, Any]:
     """What can be told of a model that does not run."""
     found: dict[str, Any] = {}
     try:
         place = network_place(folder).folder
-        config = read_optional(place / "config.json")
+        config = place.optional("config.json")
         found |= {key: config[key] for key in ("model_type", "architectures", *KEPT) if key in config}
         found["modules"] = _modules(folder)
         tensors = open_tensors(place).values()
@@ -287,20 +288,21 @@ def _quoted(word: str) -> str:
 
 def listed(cache_dir: str | None = None) -> list[dict[str, Any]]:
     """The bundled models, and those in the Hub's cache: what each is, its size, and what it lacks."""
-    found = [{"model": name, "where": "bundled", **_described(sample(name))} for name in SAMPLES]
-    for name, revision, folder in cached(cache_folder(cache_dir)):
+    found = [{"model": name, "where": "bundled", **_described(Folder(sample(name)))} for name in SAMPLES]
+    for name, revision, path in cached(cache_folder(cache_dir)):
+        folder = Folder(path)
         lost = missing(folder)
         named = {"model": name, "where": "cache", **({} if revision == "main" else {"revision": revision})}
         found.append({**named, **_described(folder), **({"lacks": lost} if lost else {})})
     return found
 
 
-def _described(folder: Path) -> dict[str, Any]:
+def _described(folder: Folder) -> dict[str, Any]:
     """What a folder's small files say it is, and how large its files are."""
-    found: dict[str, Any] = {"bytes": sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())}
+    found: dict[str, Any] = {"bytes": sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())}
     try:
         place, static = network_place(folder)
-        config = read_optional(place / "config.json")
+        config = place.optional("config.json")
         title = "static model" if static else parse_config(config).title
         kind = ", ".join(_modules(folder)) or ", ".join(map(str, config.get("architectures") or []))
         return {**found, "runs": True, "family": title.removeprefix("a "), "what": kind}

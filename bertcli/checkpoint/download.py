@@ -21,6 +21,7 @@ from huggingface_hub.utils.logging import get_verbosity, set_verbosity
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
 from bertcli.checkpoint import folders
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.tensors import SINGLE_FILE, WEIGHT_FILES
 from bertcli.errors import BertcliError, first_line, shown
 
@@ -79,7 +80,7 @@ def _download(repos: list[str], revision: str | None, cache: Path, weights: bool
     if "modules.json" not in names:
         with suppress(errors.EntryNotFoundError):  # leaves the mark that it was asked for
             hf_hub_download(repo, "modules.json", revision=commit, cache_dir=cache)
-    while missing := folders.missing(folder, weights):
+    while missing := folders.missing(Folder(folder), weights):
         for name in [_offered(repo, name, names) for name in missing]:
             fetch(name)
     if revision != commit:

@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
-from bertcli.checkpoint.sentence import missing_files, network_place
+from bertcli.checkpoint.folder import Folder
+from bertcli.checkpoint.modules import missing_files, network_place
 from bertcli.checkpoint.tensors import INDEX_ENDING, SINGLE_FILE, WEIGHT_FILES, shard_names, weights_file
 from bertcli.checkpoint.untrusted import read_whole
 from bertcli.errors import BertcliError
@@ -121,7 +122,7 @@ def point(ref: Path, commit: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def missing(folder: Path, weights: bool = True) -> list[str]:
+def missing(folder: Folder, weights: bool = True) -> list[str]:
     """The files a snapshot lacks; empty for a complete model.
 
     Needed are the configuration, a tokenizer, and with `weights` all their shards and what modules.json lists.
@@ -132,13 +133,13 @@ def missing(folder: Path, weights: bool = True) -> list[str]:
     except BertcliError:  # a damaged file is not missing: reading it later raises the error
         place, static, modules = folder, False, []
     needed = [] if static else ["config.json"]
-    if static or not has_tokenizer([path.name for path in place.glob("*") if path.is_file()]):
+    if static or not has_tokenizer(place.names):
         needed.append("tokenizer.json")
     if weights:
-        file = weights_file(place) or place / SINGLE_FILE
+        file = weights_file(place) or place.file(SINGLE_FILE)
         needed.append(file.name)
         if file.name.endswith(INDEX_ENDING):
             with suppress(BertcliError):
-                needed += sorted(set(shard_names(file).values()))
-    lost = [(place / name).relative_to(folder).as_posix() for name in needed if not (place / name).is_file()]
+                needed += sorted(set(shard_names(place, file.name).values()))
+    lost = [path.relative_to(folder.path).as_posix() for path in map(place.file, needed) if not path.is_file()]
     return [*lost, *modules] if weights else lost

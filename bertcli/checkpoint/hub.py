@@ -6,6 +6,7 @@ import re
 import warnings
 from pathlib import Path
 
+from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError, nearest, shown
 
 logger = logging.getLogger("bertcli")
@@ -25,7 +26,7 @@ def find_model(
     offline: bool = False,
     progress: bool = False,
     weights: bool = True,
-) -> Path:
+) -> Folder:
     """The folder of a model: an existing folder, a bundled sample, the Hugging Face cache, or a download if online.
 
     `revision` is a branch, tag or commit on the Hub (default main); `cache_dir` replaces the cache chosen by
@@ -36,20 +37,21 @@ def find_model(
     if model and os.path.isdir(os.path.expanduser(model)):
         if revision is not None:
             logger.warning("%s is a folder: the revision %s is ignored.", model, revision)
-        return Path(model).expanduser()
+        return Folder(Path(model).expanduser())
     if model in SAMPLES:
         if revision is not None:
             logger.warning("%s is bundled: the revision %s is ignored.", model, revision)
-        return sample(model)
+        return Folder(sample(model))
     _check_name(model)
     if revision is not None and not REVISION.fullmatch(revision):
         raise BertcliError(f"{shown(revision)} cannot be a revision: give a branch, a tag or a commit of {model}.")
     from bertcli.checkpoint.folders import cache_folder, missing, snapshot  # what a folder does not need
-    from bertcli.checkpoint.sentence import modules_known
+    from bertcli.checkpoint.modules import modules_known
 
     repos = _names(model)
     cache = cache_folder(cache_dir)
-    snapshots = [folder for repo in repos if (folder := snapshot(cache, repo, revision or "main")) is not None]
+    paths = [path for repo in repos if (path := snapshot(cache, repo, revision or "main")) is not None]
+    snapshots = [*map(Folder, paths)]
     whole = next((folder for folder in snapshots if not missing(folder, weights)), None)
     setting = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""  # as the client reads it
     why = "HF_HUB_OFFLINE" if setting.upper() in {"1", "ON", "YES", "TRUE"} else None
@@ -71,9 +73,11 @@ def find_model(
     except ValueError as error:  # HF_HUB_ETAG_TIMEOUT=abc
         raise BertcliError(f"The Hub client cannot be loaded ({error}): check the variables HF_….") from None
     if whole is None:
-        return download(repos, revision, cache, progress, weights)
+        return Folder(download(repos, revision, cache, progress, weights))
     try:
-        return download(repos, whole.name, cache, progress, weights)  # asks for modules.json and what it lists
+        return Folder(
+            download(repos, whole.path.name, cache, progress, weights)
+        )  # asks for modules.json and what it lists
     except BertcliError:
         return whole
 

@@ -8,7 +8,11 @@ import string
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bertcli.checkpoint.untrusted import flag, positive, read_optional, unusable
+from bertcli.checkpoint.folder import Folder
+from bertcli.checkpoint.modules import MASK, MODEL_FILE, entries_in, network_place, of_pylate, read_modules
+from bertcli.checkpoint.prompts import read_prompts
+from bertcli.checkpoint.transformer import transformer_file
+from bertcli.checkpoint.untrusted import flag, positive, unusable
 from bertcli.errors import shown
 
 METADATA = "artifact.metadata"  # Stanford's settings
@@ -42,18 +46,21 @@ class LateInteraction(NamedTuple):
     markers: tuple[str, ...] = ()
 
 
-def of_modules(
-    config: dict[str, Any], file: Path, prompts: dict[str, str], transformer: Path | None, mask: Path | None
-) -> LateInteraction:
-    """A MultiVectorEncoder, or a model of PyLate, which has no module `mask`.
+def late_interaction(folder: Folder) -> LateInteraction:
+    """How the model in a folder of late interaction reads queries and documents."""
+    stanford = not entries_in(folder) and not of_pylate(folder.optional(MODEL_FILE))
+    return _of_stanford(folder) if stanford else _of_modules(folder)
 
-    `config` is what the main `file` holds, `transformer` and `mask` are the files of these modules' settings.
-    """
-    markers = []
+
+def _of_modules(folder: Folder) -> LateInteraction:
+    """A MultiVectorEncoder, or a model of PyLate, which has no module to say which vectors are scored."""
+    config, file = folder.optional(MODEL_FILE), folder.file(MODEL_FILE)
+    prompts, markers = read_prompts(folder)[0], []
     for name in ("query", "document"):
         marker = _text(config, f"{name}_prefix", "", file)
         prompts[name] = marker + prompts.get(name, "").removeprefix(marker)
         markers += [marker] if marker else []
+    mask = next((folder.within(module.path) for module in read_modules(folder) if module.kind == MASK), None)
     if mask is None:
         skipped = _words(config, "skiplist_words", [*string.punctuation], file)
         expansion = None
@@ -64,12 +71,13 @@ def of_modules(
         query, document = _roles(config, file, expansion)
         tasks = ["document"]
     else:
-        settings = {} if transformer is None else read_optional(transformer)
-        query, document = _roles(settings, transformer or file, settings.get("query_expansion"))
-        masks = read_optional(mask)
-        skipped, tasks = _words(masks, "skiplist_words", [], mask), _words(masks, "skiplist_tasks", ["document"], mask)
+        place, transformer = network_place(folder).folder, transformer_file(folder)
+        settings = place.object(transformer) if transformer else {}
+        query, document = _roles(settings, place.file(transformer or MODEL_FILE), settings.get("query_expansion"))
+        masks, file = mask.optional("config.json"), mask.file("config.json")
+        skipped, tasks = _words(masks, "skiplist_words", [], file), _words(masks, "skiplist_tasks", ["document"], file)
         if masks.get("keep_only_token_ids"):
-            raise unusable(mask, "has keep_only_token_ids, which are for documents that are images")
+            raise unusable(file, "has keep_only_token_ids, which are for documents that are images")
     query, document = (
         role._replace(prompt=prompts[name], skipped=tuple(skipped) if name in tasks else ())
         for name, role in (("query", query), ("document", document))
@@ -77,10 +85,9 @@ def of_modules(
     return LateInteraction(query, document, config.get("similarity_fn_name") == "meanmaxsim", tuple(markers))
 
 
-def of_stanford(folder: Path) -> LateInteraction:
+def _of_stanford(folder: Folder) -> LateInteraction:
     """What `artifact.metadata` says, or the defaults of ColBERT."""
-    file = folder / METADATA
-    config = read_optional(file)
+    config, file = folder.optional(METADATA), folder.file(METADATA)
     markers = [_text(config, f"{key}_token_id", f"[unused{n}]", file) for n, key in enumerate(("query", "doc"))]
     length = positive(config, "query_maxlen", file) or CANONICAL
     attended = flag(config, "attend_to_mask_tokens", False, file)

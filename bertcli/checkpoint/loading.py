@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import ADVICE, lacks_weights
-from bertcli.checkpoint.sentence import PROJECTION, STANFORD, network_place
+from bertcli.checkpoint.modules import PROJECTION, STANFORD, network_place
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors, weights_file
-from bertcli.checkpoint.untrusted import read_object, read_optional
+from bertcli.checkpoint.untrusted import read_object
 from bertcli.engine.seam import Array, shape_only
 from bertcli.errors import BertcliError, shown
 from bertcli.models.config import Config
@@ -77,7 +78,7 @@ class Checkpoint:
         return [f"{count} in the checkpoint: {first}."]
 
 
-def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = False) -> Checkpoint:
+def open_checkpoint(folder: Folder, heads: str | None = None, *, partial: bool = False) -> Checkpoint:
     """Open a folder with config.json and weights; `heads` keeps only these (default: all it has).
 
     Weights stored as float32 are used in place, memory-mapped and read-only; other types are converted to float32.
@@ -91,8 +92,8 @@ def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = F
     if missing:
         raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(stored_heads) or 'none'}.")
     config = _with_stored_labels(config, stored, stored_heads).with_stored(stored)
-    file = network_place(folder).folder / "config.json"
-    advice = OWN_CODE if read_optional(file).get("auto_map") else "fetch the model again"
+    settings = network_place(folder).folder.optional("config.json")
+    advice = OWN_CODE if settings.get("auto_map") else "fetch the model again"
     loader = _Loader(stored, config, model_family, partial, advice)
     network = build(model_family.network, config, loader, wanted)
     return Checkpoint(config, wanted, network, loader.account())
@@ -100,28 +101,33 @@ def open_checkpoint(folder: Path, heads: str | None = None, *, partial: bool = F
 
 def read_config(file: Path) -> Config:
     """The configuration in a config.json; BertcliError for a file that is unreadable or of no family that runs."""
-    data = read_object(file)
+    return config_of(read_object(file), file)
+
+
+def config_of(data: Mapping[str, Any], file: Path) -> Config:
+    """The same of what the file holds."""
     try:
         return parse_config(data)
     except BertcliError as error:
         raise BertcliError(f"{file}: {error}") from None
 
 
-def _open(folder: Path) -> tuple[Config, Mapping[str, StoredTensor]]:
+def _open(folder: Folder) -> tuple[Config, Mapping[str, StoredTensor]]:
     """The configuration and the tensors in a folder."""
     folder, static = network_place(folder)
     if static:
         return _open_static(folder)
-    names = [path.relative_to(folder).as_posix() for path in (*folder.glob("*"), *folder.glob("onnx/*"))]
+    path = folder.path
+    names = [file.relative_to(path).as_posix() for file in (*path.glob("*"), *path.glob("onnx/*"))]
     if "config.json" not in names:
-        others = sorted(folder.glob("*/config.json"), key=os.path.getmtime)  # of a training run the last
+        others = sorted(path.glob("*/config.json"), key=os.path.getmtime)  # of a training run the last
         advice = f"give {others[-1].parent}, which has" if others else ADVICE
-        raise lacks_weights(str(folder), names, "no config.json", advice)
-    config = read_config(folder / "config.json")
+        raise lacks_weights(str(path), names, "no config.json", advice)
+    config = config_of(folder.object("config.json"), folder.file("config.json"))
     if not family(config.model_type).names:
-        raise BertcliError(f"{folder} holds {config.title}; it has sizes, but there are no checkpoints of it.")
+        raise BertcliError(f"{path} holds {config.title}; it has sizes, but there are no checkpoints of it.")
     if weights_file(folder) is None:
-        raise lacks_weights(str(folder), names)
+        raise lacks_weights(str(path), names)
     return config, open_tensors(folder)
 
 
@@ -258,7 +264,7 @@ def _with_stored_labels(config: Config, stored: Mapping[str, StoredTensor], head
 # ----------------------------------------------------------------------------------------------- static models
 
 
-def _open_static(folder: Path) -> tuple[Config, dict[str, StoredTensor]]:
+def _open_static(folder: Folder) -> tuple[Config, dict[str, StoredTensor]]:
     """The configuration and the tensors of the table in a folder: row i is the vector of token i.
 
     model2vec may store fewer rows, which of them each token has (`mapping`), and a factor for each token (`weights`):
@@ -267,7 +273,7 @@ def _open_static(folder: Path) -> tuple[Config, dict[str, StoredTensor]]:
     stored = open_tensors(folder)
     name = next((name for name in (TABLE, MODEL2VEC) if name in stored), None)
     if name is None:
-        raise BertcliError(f"{folder} has neither a tensor {TABLE} nor {MODEL2VEC}: it holds no table of vectors.")
+        raise BertcliError(f"{folder.path} has neither a tensor {TABLE} nor {MODEL2VEC}: it holds no table of vectors.")
     table = stored[name]
     if len(table.shape) != 2:
         raise BertcliError(f"{table.file} has tensor {name} of shape {table.shape}, which is not a table of vectors.")

@@ -12,14 +12,14 @@ every program that maps files. A file that is already too short is refused.
 """
 
 import math
-import os
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.untrusted import is_plain, open_regular, parse_json, read_bytes, read_object
+from bertcli.checkpoint.folder import Folder
+from bertcli.checkpoint.untrusted import is_plain, open_regular, parse_json, read_bytes
 from bertcli.errors import BertcliError, shown
 
 SINGLE_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
@@ -86,12 +86,12 @@ class StoredTensor(NamedTuple):
         return self._replace(array=self.array[part])
 
 
-def weights_file(folder: Path) -> Path | None:
+def weights_file(folder: Folder) -> Path | None:
     """The file of WEIGHT_FILES that a folder's tensors are read from, or that says which files they are in."""
-    return next((folder / name for name in WEIGHT_FILES if os.path.lexists(folder / name)), None)
+    return next((folder.file(name) for name in WEIGHT_FILES if folder.has(name)), None)
 
 
-def open_tensors(folder: Path) -> dict[str, StoredTensor]:
+def open_tensors(folder: Folder) -> dict[str, StoredTensor]:
     """Every tensor of a checkpoint folder by name: from model.safetensors, else from the shards listed in its index,
     else from pytorch_model.bin or its shards.
 
@@ -99,13 +99,13 @@ def open_tensors(folder: Path) -> dict[str, StoredTensor]:
     """
     file = weights_file(folder)
     if file is None:
-        raise BertcliError(f"{folder} holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin.")
-    return _open_shards(file) if file.name.endswith(INDEX_ENDING) else open_file(file)
+        raise BertcliError(f"{folder.path} holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin.")
+    return _open_shards(folder, file.name) if file.name.endswith(INDEX_ENDING) else open_file(file)
 
 
-def shard_names(index: Path) -> dict[str, str]:
+def shard_names(folder: Folder, name: str) -> dict[str, str]:
     """Tensor name → file name from an index of shards; file names outside the folder are refused."""
-    weight_map = read_object(index).get("weight_map")
+    weight_map, index = folder.object(name).get("weight_map"), folder.file(name)
     if not isinstance(weight_map, dict):
         raise BertcliError(f"{index} has no weight_map of tensor and file names: fetch the model again.")
     ending = Path(index.name.removesuffix(INDEX_ENDING)).suffix
@@ -192,16 +192,16 @@ def _refusal(path: Path, what: str) -> BertcliError:
     return BertcliError(f"{path} {what}: it is not a usable {kind}, fetch it again.")
 
 
-def _open_shards(index: Path) -> dict[str, StoredTensor]:
-    folder, weight_map = index.parent, shard_names(index)
+def _open_shards(folder: Folder, name: str) -> dict[str, StoredTensor]:
+    weight_map = shard_names(folder, name)
     shards: dict[str, dict[str, StoredTensor]] = {}
     for file in sorted(set(weight_map.values())):
-        if not os.path.lexists(folder / file):
-            raise BertcliError(f"{folder} lacks the shard {file} listed in {index.name}: fetch the model again.")
-        shards[file] = open_file(folder / file)
+        if not folder.has(file):
+            raise BertcliError(f"{folder.path} lacks the shard {file} listed in {name}: fetch the model again.")
+        shards[file] = open_file(folder.file(file))
     for tensor, file in weight_map.items():
         if tensor not in shards[file]:
             raise BertcliError(
-                f"{folder / file} lacks tensor {shown(tensor)}, which {index.name} places there: fetch it again."
+                f"{folder.file(file)} lacks tensor {shown(tensor)}, which {name} places there: fetch it again."
             )
     return {tensor: shards[file][tensor] for tensor, file in weight_map.items()}

@@ -34,7 +34,11 @@ def open_regular(path: Path) -> BinaryIO:
 
 def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file, by the rules of `read_json`."""
-    value = read_json(path)
+    return as_object(read_json(path), path)
+
+
+def as_object(value: Any, path: Path) -> dict[str, Any]:
+    """A JSON value that must be an object; BertcliError naming the file."""
     if not isinstance(value, dict):
         raise BertcliError(f"{path} holds not a JSON object but {shown(value)}: correct it, or fetch the model again.")
     return value

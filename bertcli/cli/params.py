@@ -228,7 +228,8 @@ def _config_alone(path: Path) -> Path | None:
     """The configuration that a path names: itself a .json file, or that of a folder without weights; else None."""
     if path.suffix == ".json" and path.is_file():
         return path
+    from bertcli.checkpoint.folder import Folder
     from bertcli.checkpoint.tensors import weights_file
 
     config = path / "config.json"
-    return config if config.is_file() and weights_file(path) is None else None
+    return config if config.is_file() and weights_file(Folder(path)) is None else None

@@ -48,17 +48,20 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
         from bertcli.checkpoint.hub import find_model
 
         folder = find_model(**model.wanted(MASKED_SAMPLE), weights=False)
-        from bertcli.checkpoint.loading import read_config
-        from bertcli.checkpoint.sentence import network_place, read_prompt, read_query_prompt
+        from bertcli.checkpoint.loading import config_of
+        from bertcli.checkpoint.modules import network_place
+        from bertcli.checkpoint.prompts import read_prompts, read_query_prompt
         from bertcli.tasks.compute.tokenize import tokenize
         from bertcli.tokens import Tokenizer
 
-        prompt = read_prompt(folder)
+        _, prompt = read_prompts(folder)
         if prompt:
             command = "rank" if read_query_prompt(folder) else "encode"
             logger.info("%s prepends %s to a text; the pieces shown are without that.", command, shown(prompt))
         at, static = network_place(folder)
-        config = read_config(at / "config.json") if (at / "config.json").exists() and not static else None
+        config = None
+        if at.file("config.json").exists() and not static:
+            config = config_of(at.object("config.json"), at.file("config.json"))
         for record in tokenize(Tokenizer.open(folder, config), source, wanted.max_length):
             write(record)
 

@@ -14,6 +14,7 @@ from typing import Any
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, parse_json, read_whole
 from bertcli.errors import BertcliError
 from bertcli.tokens.settings import ROLES, Settings
@@ -41,14 +42,14 @@ ESCAPED = re.compile(rb"\\(?<!\\\\)(?:u00[2-7]|/)")  # letters that need not be 
 logger = logging.getLogger("bertcli")
 
 
-def open_backend(folder: Path, settings: Settings) -> Backend:
+def open_backend(folder: Folder, settings: Settings) -> Backend:
     """The tokenizer in a checkpoint's folder: tokenizer.json, else its family's own files.
 
     A tokenizer.json that exists but cannot be read is an error; no other file is used instead. Special tokens in a text
     are recognized, and [CLS] and [SEP] are put around it unless file or class say otherwise. A tokenizer that is not
     `framed` is tokenizer.json as it is.
     """
-    file = folder / "tokenizer.json"
+    path, file = folder.path, folder.file("tokenizer.json")
     if not settings.framed:
         return _from_json(file)
     framed = settings.kind in FRAMED
@@ -59,12 +60,12 @@ def open_backend(folder: Path, settings: Settings) -> Backend:
         framed = True
         from bertcli.tokens.vocabularies import open_vocabulary  # most folders have a tokenizer.json
 
-        with library_errors(f"The tokenizer in {folder} cannot be made of its files"):
+        with library_errors(f"The tokenizer in {path} cannot be made of its files"):
             backend = open_vocabulary(folder, settings)
-        _refuse_growth(backend, folder)
+        _refuse_growth(backend, path)
         from bertcli.tokens.completing import append_tokens
 
-        append_tokens(backend, settings, special_tokens(backend, settings), folder)
+        append_tokens(backend, settings, special_tokens(backend, settings), path)
     _add_special_tokens(backend, settings)
     if settings.lowered:
         from bertcli.tokens.completing import lower_first
@@ -73,7 +74,7 @@ def open_backend(folder: Path, settings: Settings) -> Backend:
     if backend.post_processor is None and framed:
         from bertcli.tokens.completing import frame
 
-        frame(backend, special_tokens(backend, settings), folder)
+        frame(backend, special_tokens(backend, settings), path)
     backend.encode_special_tokens = settings.split_special
     return backend
 

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from tokenizers import AddedToken
 
-from bertcli.checkpoint.untrusted import flag, read_optional
+from bertcli.checkpoint.folder import Folder
+from bertcli.checkpoint.untrusted import flag
 from bertcli.errors import BertcliError, shown
 
 UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
@@ -56,14 +57,14 @@ class Settings(NamedTuple):
         return self.flags.get(name, default)
 
 
-def read_settings(folder: Path, overruling: Mapping[str, Any] | None = None) -> Settings:
+def read_settings(folder: Folder, overruling: Mapping[str, Any] | None = None) -> Settings:
     """The tokenizer's settings in a checkpoint's folder; files may be missing, but their contents must be valid.
 
     overruling: settings in place of those in tokenizer_config.json.
     """
-    file = folder / "tokenizer_config.json"
-    config, model = {**read_optional(file), **(overruling or {})}, read_optional(folder / "config.json")
-    special = {**config, **read_optional(folder / "special_tokens_map.json")}
+    file = folder.file("tokenizer_config.json")
+    config, model = {**folder.optional(file.name), **(overruling or {})}, folder.optional("config.json")
+    special = {**config, **folder.optional("special_tokens_map.json")}
     if "added_tokens_decoder" in config:  # then transformers reads the special tokens here
         special |= config
     name = config.get("tokenizer_class") or model.get("tokenizer_class")
@@ -140,15 +141,15 @@ def _extra(special: dict[str, Any], file: Path) -> tuple[AddedToken, ...]:
     return tuple(_token(value, file, "an added token") for tokens in values for value in tokens)
 
 
-def _added(folder: Path, config: dict[str, Any], special: set[str]) -> dict[int, AddedToken]:
+def _added(folder: Folder, config: dict[str, Any], special: set[str]) -> dict[int, AddedToken]:
     """Tokens by id: added_tokens_decoder of tokenizer_config.json; without it, added_tokens.json."""
-    file = folder / "tokenizer_config.json"
+    file = folder.file("tokenizer_config.json")
     decoder = config.get("added_tokens_decoder")
     if decoder is None:
-        file = folder / "added_tokens.json"
+        file = folder.file("added_tokens.json")
         decoder = {
             _id(id, file): {"content": token, "special": token in special, "normalized": token not in special}
-            for token, id in read_optional(file).items()
+            for token, id in folder.optional(file.name).items()
         }
     decoder = decoder or {}
     if not isinstance(decoder, dict):

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer as Backend
 
-from bertcli.checkpoint.sentence import network_place, read_late, read_transformer
+from bertcli.checkpoint.folder import Folder
+from bertcli.checkpoint.modules import is_late, network_place
+from bertcli.checkpoint.transformer import read_transformer
 from bertcli.checkpoint.untrusted import read_optional
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.models.config import Config
@@ -49,20 +51,23 @@ class Tokenizer:
             self._check_id(slot.id, "around texts")
 
     @classmethod
-    def open(cls, folder: Path, config: Config | None = None) -> "Tokenizer":
+    def open(cls, folder: Folder, config: Config | None = None) -> "Tokenizer":
         """The tokenizer in a checkpoint's folder: tokenizer.json, else vocab.txt with tokenizer_config.json.
 
         That of a static model puts no special tokens around a text.
         Errors: BertcliError for a missing or unreadable file, and (with `config`) for a vocabulary larger than the
         embedding matrix.
         """
-        late, transformer = read_late(folder), read_transformer(folder)
-        folder, static = network_place(folder)
-        settings = Settings(framed=False) if static else read_settings(folder, transformer.tokenizer)
-        markers = () if late is None else late.markers
+        transformer, (place, static) = read_transformer(folder), network_place(folder)
+        settings = Settings(framed=False) if static else read_settings(place, transformer.tokenizer)
+        markers: tuple[str, ...] = ()
+        if is_late(folder):
+            from bertcli.checkpoint.late import late_interaction  # few checkpoints are of that kind
+
+            markers = late_interaction(folder).markers
         words = [word for marker in markers for word in (marker, *marker.split()[:1])]
         settings = settings._replace(marked=tuple(words), lowered=transformer.lower_case)
-        backend = open_backend(folder, settings)
+        backend = open_backend(place, settings)
         cut, filled = backend.truncation, backend.padding  # of its training run; only static models have no other limit
         if cut is not None:
             max_length = cut["max_length"] if static else settings.max_length

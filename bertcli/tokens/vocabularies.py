@@ -14,6 +14,7 @@ from tokenizers import AddedToken, Regex, decoders, normalizers, pre_tokenizers,
 from tokenizers import Tokenizer as Backend
 from tokenizers.models import BPE, Unigram, WordLevel, WordPiece
 
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import lacks_tokenizer
 from bertcli.checkpoint.untrusted import JSON_LIMIT, VOCABULARY_LIMIT, read_whole
 from bertcli.errors import BertcliError, shown
@@ -24,21 +25,21 @@ ONE_SPACE = normalizers.Replace(Regex(" {2,}"), " ")
 SPACES_MARKED = (normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁"))
 
 
-def open_vocabulary(folder: Path, settings: Settings) -> Backend:
+def open_vocabulary(folder: Folder, settings: Settings) -> Backend:
     """The tokenizer of the class or the type of model that the settings name; BERT's where they name none.
 
     Errors: BertcliError for a class whose files cannot be read, and for files that are missing or damaged.
     """
     files, build = KINDS.get(settings.kind, KINDS["bert"])
-    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    names = {*folder.names}
     if settings.kind not in KINDS and settings.tokenizer_class is not None:
         raise BertcliError(
-            f"{folder} asks for a {shown(settings.tokenizer_class)}, which bertcli reads only from a tokenizer.json, "
-            "and has none."
+            f"{folder.path} asks for a {shown(settings.tokenizer_class)}, which bertcli reads only from a "
+            "tokenizer.json, and has none."
         )
     if not names.issuperset(files):
-        raise lacks_tokenizer(str(folder), names, " with ".join(files))
-    backend = build(*(folder / name for name in files), settings)
+        raise lacks_tokenizer(str(folder.path), names, " with ".join(files))
+    backend = build(*map(folder.file, files), settings)
     mask = settings.named.get("mask", "[MASK]" if settings.kind == "albert" else "<mask>")
     if settings.kind in SPACED_MASKS and backend.token_to_id(mask) is not None:
         backend.add_special_tokens([AddedToken(mask, lstrip=True, special=True, normalized=False)])

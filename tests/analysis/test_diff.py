@@ -16,6 +16,7 @@ from reference.view_cases import TEXTS, VECTORS
 
 import bertcli
 from bertcli.analysis.diff import Diff, Similarity, diff_page, linear_cka, step_diff
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.files.saved import save_arrays
@@ -28,7 +29,7 @@ MODEL: dict[str, Any] = {"head": "pretraining", "seed": 31, "tied": "absent"}
 def altered(folder: Path, copy: Path, name: str, change: Any) -> Path:
     """A copy of a checkpoint with one tensor changed."""
     shutil.copytree(folder, copy)
-    tensors = {key: ("F32", tensor.float32().copy()) for key, tensor in open_tensors(folder).items()}
+    tensors = {key: ("F32", tensor.float32().copy()) for key, tensor in open_tensors(Folder(folder)).items()}
     tensors[name] = ("F32", change(tensors[name][1]).astype(np.float32))
     write_weights(copy, tensors, 0)
     return copy
@@ -55,7 +56,7 @@ def test_diff_names_a_fault_in_any_tensor_where_it_begins(made: Made, tmp_path: 
         for parameter in step.parameters:
             used.setdefault(parameter, step.path)
     names = {use.name: use.path for use in model.uses if use.path}
-    assert len(names) == len(open_tensors(folder)) > 40
+    assert len(names) == len(open_tensors(Folder(folder))) > 40
     for number, (name, path) in enumerate(names.items()):
         assert path is not None
         other = bertcli.load(altered(folder, tmp_path / str(number), name, lambda values: values + 0.01))
@@ -70,7 +71,9 @@ def stored_as(folder: Path, copy: Path, dtype: str) -> Path:
     """A copy of a checkpoint with all tensors in another type."""
     shutil.copytree(folder, copy)
     write_weights(
-        copy, {name: (dtype, narrow(tensor.float32(), dtype)) for name, tensor in open_tensors(folder).items()}, 0
+        copy,
+        {name: (dtype, narrow(tensor.float32(), dtype)) for name, tensor in open_tensors(Folder(folder)).items()},
+        0,
     )
     return copy
 

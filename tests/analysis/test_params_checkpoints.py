@@ -15,6 +15,7 @@ from helpers.family_checkpoints import FAMILIES, make_family
 
 import bertcli
 from bertcli.analysis.params.summary import tensors_document
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.loading import open_checkpoint
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
@@ -87,7 +88,7 @@ def test_params_checkpoints_fewer_heads_mean_more_ignored_tensors(made: Made) ->
 
 def test_params_checkpoints_every_tensor_of_the_file_is_listed_with_its_use(made: Made) -> None:
     folder = made(head="pretraining", naming="gamma_beta", tied="stored", position_ids_buffer=True)
-    opened = open_checkpoint(folder)
+    opened = open_checkpoint(Folder(folder))
     document = tensors_document("x", opened.uses)
     uses = {use["name"]: use for use in document.record["tensors"]}
     assert len(uses) == len(document.rows) == len(opened.uses)
@@ -105,13 +106,13 @@ def test_params_checkpoints_a_missing_tensor_is_listed_though_it_cannot_be_loade
     folder = make(tmp_path, head="mlm")
     kept = {
         tensor.name: (tensor.dtype, np.array(tensor.array))
-        for tensor in open_tensors(folder).values()
+        for tensor in open_tensors(Folder(folder)).values()
         if tensor.name not in ("bert.encoder.layer.1.intermediate.dense.bias", "bert.embeddings.word_embeddings.weight")
     }
     write_safetensors(folder / "model.safetensors", kept)
     with pytest.raises(BertcliError, match="lacks the tensor"):
         bertcli.load(folder)
-    uses = open_checkpoint(folder, partial=True).uses
+    uses = open_checkpoint(Folder(folder), partial=True).uses
     missing = [use for use in uses if use.use == "missing"]
     assert [use.path for use in missing] == ["embeddings.token", "encoder.layers.1.feed_forward.intermediate.bias"]
     assert missing[1].name == "bert.encoder.layer.1.intermediate.dense.bias"
@@ -126,9 +127,9 @@ def test_params_checkpoints_a_second_copy_is_one_only_if_its_values_are(
     alike: bool, dtype: str, tmp_path: Path
 ) -> None:
     folder = make(tmp_path / "model", naming="prefixed", dtype=dtype)
-    tensors = {name: (dtype, tensor.array) for name, tensor in open_tensors(folder).items()}
+    tensors = {name: (dtype, tensor.array) for name, tensor in open_tensors(Folder(folder)).items()}
     name = "embeddings.position_embeddings.weight"
-    tensors[name] = ("F32", open_tensors(folder)[f"bert.{name}"].float32() + (0 if alike else 1))
+    tensors[name] = ("F32", open_tensors(Folder(folder))[f"bert.{name}"].float32() + (0 if alike else 1))
     write_safetensors(folder / "model.safetensors", tensors)
     model = bertcli.load(folder)
     (note,) = {use.note for use in model.uses if use.name.endswith(name)} - {""}

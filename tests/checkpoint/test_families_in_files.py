@@ -8,6 +8,7 @@ import pytest
 from helpers.family_checkpoints import FAMILIES, architecture, make_family
 
 import bertcli
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.models.gte import GteConfig
@@ -150,7 +151,7 @@ def test_families_in_files_a_head_may_be_no_more_than_the_embeddings(tmp_path: P
 def test_families_in_files_frequencies_are_those_of_the_file(tmp_path: Path) -> None:
     model = bertcli.load(make_family(tmp_path, "esm", "model"))
     (rates,) = {layer.attention.rates for layer in model.network.encoder.layers}
-    stored = open_tensors(tmp_path)["esm.rotary_embeddings.inv_freq"]
+    stored = open_tensors(Folder(tmp_path))["esm.rotary_embeddings.inv_freq"]
     assert rates == tuple(stored.float32().tolist())
     assert model.notes == ()
 

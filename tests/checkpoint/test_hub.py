@@ -25,6 +25,7 @@ from huggingface_hub import hf_hub_download, scan_cache_dir
 
 import bertcli
 from bertcli.checkpoint import hub as hub_module
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import cache_folder, missing
 from bertcli.checkpoint.hub import find_model, sample
 from bertcli.checkpoint.sentence import read_sentence_config
@@ -42,7 +43,7 @@ from bertcli.errors import BertcliError
 from bertcli.checkpoint.hub import find_model
 for line in sys.stdin:
     try:
-        answer = {"folder": str(find_model(**json.loads(line)))}
+        answer = {"folder": str(find_model(**json.loads(line)).path)}
     except BertcliError as error:
         answer = {"error": str(error)}
     print(json.dumps(answer | {"client": "huggingface_hub" in sys.modules}), flush=True)
@@ -87,7 +88,7 @@ class Process:
         self.send(model, **options)
         answer = self.answer()
         assert "folder" in answer, answer
-        assert missing(Path(answer["folder"]), options.get("weights", True)) == []
+        assert missing(Folder(Path(answer["folder"])), options.get("weights", True)) == []
         return Path(answer["folder"])
 
     def error(self, model: str = MODEL, **options: Any) -> str:
@@ -154,7 +155,7 @@ def test_a_download_then_the_cache_without_a_network(hub: Hub, start: Start, rep
     assert hub.fetched() == wanted
     for name in wanted:
         assert (folder / name).read_bytes() == (repos[MODEL] / name).read_bytes()
-    assert open_tensors(folder)
+    assert open_tensors(Folder(folder))
 
     hub.stop()
     again = start()
@@ -195,7 +196,7 @@ def test_sentence_transformers_files_come_with_it(hub: Hub, start: Start) -> Non
     }
     assert hub.fetched() == expected
     (folder / "1_Pooling" / "config.json").unlink()  # as if fetched only in part
-    assert missing(folder) == ["1_Pooling/config.json"]
+    assert missing(Folder(folder)) == ["1_Pooling/config.json"]
     process = start()
     assert "is in the cache without 1_Pooling/config.json" in process.error("someone/sentence", offline=True)
     assert process.folder("someone/sentence") == folder
@@ -232,9 +233,9 @@ def test_a_tokenizer_that_is_not_there_is_asked_for(hub: Hub, start: Start) -> N
 def test_shards_come_with_their_index(hub: Hub, start: Start) -> None:
     folder = start().folder("someone/shards")
     assert len(list(folder.glob("*.safetensors"))) == 3
-    assert open_tensors(folder)
+    assert open_tensors(Folder(folder))
     (folder / "model-00002-of-00003.safetensors").unlink()
-    assert missing(folder) == ["model-00002-of-00003.safetensors"]
+    assert missing(Folder(folder)) == ["model-00002-of-00003.safetensors"]
     assert start().folder("someone/shards") == folder
 
 
@@ -293,7 +294,7 @@ def test_weights_that_are_only_a_pickle_come_as_they_are(hub: Hub, start: Start,
         hub.repos[f"someone/{name}"] = load_files(tmp_path / name)
         folder = start().folder(f"someone/{name}")
         assert {path.name for path in folder.iterdir()} == {path.name for path in (tmp_path / name).iterdir()}
-        assert open_tensors(folder)
+        assert open_tensors(Folder(folder))
 
 
 def test_whether_there_is_a_modules_json_is_asked_once(hub: Hub, start: Start, tmp_path: Path) -> None:
@@ -304,12 +305,14 @@ def test_whether_there_is_a_modules_json_is_asked_once(hub: Hub, start: Start, t
         (folder / name).unlink()
     assert process.folder("someone/sentence", offline=True) == folder
     assert not (folder / "modules.json").exists()
-    assert read_sentence_config(folder).reason == "mean, but nobody asked the Hub whether the model says otherwise"
+    assert (
+        read_sentence_config(Folder(folder)).reason == "mean, but nobody asked the Hub whether the model says otherwise"
+    )
     assert process.folder("someone/sentence") == folder
-    assert read_sentence_config(folder).pooling == ("cls",)
+    assert read_sentence_config(Folder(folder)).pooling == ("cls",)
     plain = process.folder()
     mark = plain.parents[1] / ".no_exist" / plain.name / "modules.json"
-    assert read_sentence_config(plain).reason == "mean, since the checkpoint specifies no pooling"
+    assert read_sentence_config(Folder(plain)).reason == "mean, since the checkpoint specifies no pooling"
     hub.requests.clear()
     assert process.folder() == plain
     assert hub.requests == []
@@ -364,7 +367,7 @@ def test_two_processes_at_once(start: Start) -> None:
         process.send()
     first, second = (process.answer() for process in processes)
     assert first == second
-    assert missing(Path(first["folder"])) == []
+    assert missing(Folder(Path(first["folder"]))) == []
 
 
 def test_the_token_goes_to_the_hub_alone(hub: Hub, start: Start) -> None:
@@ -438,7 +441,7 @@ def test_the_connection_is_cut_half_way(hub: Hub, start: Start) -> None:
     assert "is not in the cache" in process.error(offline=True)  # half a model is none
     hub.faults.cut = {}
     hub.requests.clear()
-    assert open_tensors(process.folder())
+    assert open_tensors(Folder(process.folder()))
     assert hub.fetched() == {"model.safetensors"}  # the rest had come already
 
 
@@ -479,7 +482,7 @@ def test_a_file_of_the_wrong_size(hub: Hub, start: Start) -> None:
     )
     hub.faults.short = {}
     assert "is not in the cache" in process.error(offline=True)
-    assert open_tensors(process.folder())
+    assert open_tensors(Folder(process.folder()))
 
 
 def test_repositories_that_are_no_use_are_refused_before_anything_large(hub: Hub, start: Start) -> None:
@@ -530,7 +533,7 @@ def test_a_path_is_not_looked_for_in_the_network(name: str, tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     if name == ".":
-        assert find_model(name) == Path()
+        assert find_model(name).path == Path()
     else:
         with pytest.raises(BertcliError, match="There is no folder"):
             find_model(name)
@@ -595,8 +598,8 @@ def test_a_folder_comes_first(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "bert-base-uncased").mkdir()
-    assert find_model("bert-base-uncased") == Path("bert-base-uncased")
-    assert find_model("~/bert-base-uncased") == tmp_path / "bert-base-uncased"
+    assert find_model("bert-base-uncased").path == Path("bert-base-uncased")
+    assert find_model("~/bert-base-uncased").path == tmp_path / "bert-base-uncased"
     assert caplog.text == ""
     find_model("bert-base-uncased", revision="v2")
     assert "bert-base-uncased is a folder: the revision v2 is ignored." in caplog.text
@@ -607,7 +610,7 @@ def test_bundled_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(BertcliError, match="bert-mini-mlm is not in this installation"):
         find_model("bert-mini-mlm")
     beside = make(tmp_path / "sample_weights" / "bert-mini-mlm")
-    assert sample("bert-mini-mlm") == find_model("bert-mini-mlm") == beside
+    assert sample("bert-mini-mlm") == find_model("bert-mini-mlm").path == beside
     inside = make(tmp_path / "bertcli" / "sample_weights" / "bert-mini-mlm")
     assert sample("bert-mini-mlm") == inside
 

@@ -13,6 +13,7 @@ from helpers.terminal import bertcli as command
 from helpers.vocabulary import pieces
 
 import bertcli
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import missing
 from bertcli.errors import BertcliError
 
@@ -101,7 +102,7 @@ def test_causal_models_run_in_every_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_static_models_equal_sentence_transformers(tmp_path: Path, layout: str) -> None:
     write_static(tmp_path, layout)
-    assert missing(tmp_path) == []
+    assert missing(Folder(tmp_path)) == []
     model = bertcli.load(tmp_path)
     np.testing.assert_allclose(model.encode(GOLDEN["texts"]), GOLDEN["static"][layout], atol=1e-6)
     assert (model.heads, model.config.hidden_size, model.notes) == ((), WIDTH, ())
@@ -110,7 +111,7 @@ def test_static_models_equal_sentence_transformers(tmp_path: Path, layout: str) 
 def test_static_models_of_model2vec_need_no_modules(tmp_path: Path) -> None:
     write_static(tmp_path, "model2vec")
     (tmp_path / "modules.json").unlink()
-    assert missing(tmp_path) == []
+    assert missing(Folder(tmp_path)) == []
     vectors = bertcli.load(tmp_path).encode(GOLDEN["texts"])
     np.testing.assert_allclose(vectors, GOLDEN["static"]["model2vec"], atol=1e-6)
 
@@ -146,10 +147,10 @@ def test_static_models_lack_what_their_modules_need(tmp_path: Path) -> None:
     write_static(tmp_path, "folder")
     for name in ("model.safetensors", "tokenizer.json"):
         (tmp_path / "0_StaticEmbedding" / name).rename(tmp_path / name)
-        assert missing(tmp_path) == [f"0_StaticEmbedding/{name}"]
+        assert missing(Folder(tmp_path)) == [f"0_StaticEmbedding/{name}"]
         (tmp_path / name).rename(tmp_path / "0_StaticEmbedding" / name)
     (tmp_path / "0_StaticEmbedding" / "model.safetensors").unlink()
-    assert missing(tmp_path, weights=False) == []
+    assert missing(Folder(tmp_path), weights=False) == []
 
 
 TABLE = np.zeros((3, WIDTH), np.float32)

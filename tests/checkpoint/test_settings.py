@@ -10,6 +10,7 @@ from helpers.checkpoints import Sentence, make
 from reference import setting_cases as cases
 
 import bertcli
+from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
 from bertcli.tokens import Tokenizer
 
@@ -33,7 +34,7 @@ def test_settings_of_a_sentence_model_matter() -> None:
 
 @pytest.mark.parametrize("case", cases.TOKENIZER_CASES)
 def test_settings_of_a_tokenizer(tmp_path: Path, case: str) -> None:
-    tokenizer = Tokenizer.open(cases.write_tokenizer_case(tmp_path / "m", case))
+    tokenizer = Tokenizer.open(Folder(cases.write_tokenizer_case(tmp_path / "m", case)))
     found = [tokens.ids for tokens in tokenizer.encode(cases.SPECIAL_TEXTS, None, tokenizer.model_max_length)]
     assert [*found, tokenizer.encode([cases.SPECIAL_TEXTS[2]], None, 7)[0].ids] == RECORDED["tokenizer"][case]
 

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import bertcli
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.state_dict import MEMBER_LIMIT, PICKLE_LIMIT, Refused, read_state_dict
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
@@ -30,7 +31,7 @@ FILE = "pytorch_model.bin"
 
 def opened(folder: Path, data: bytes) -> dict[str, Any]:
     (folder / FILE).write_bytes(data)
-    return open_tensors(folder)
+    return open_tensors(Folder(folder))
 
 
 # ------------------------------------------------------------------------------------------------------ what is read
@@ -56,8 +57,8 @@ def test_every_kind_was_recorded() -> None:
 @pytest.mark.parametrize("shards", [0, 3])
 def test_a_model_gives_the_numbers_of_its_safetensors(tmp_path: Path, dtype: str, older: bool, shards: int) -> None:
     folders = [make(tmp_path / name, head="pretraining", dtype=dtype, tied="stored", shards=shards) for name in "ab"]
-    expected = {name: one.array.copy() for name, one in open_tensors(folders[0]).items()}
-    tensors = open_tensors(convert(folders[1], older))
+    expected = {name: one.array.copy() for name, one in open_tensors(Folder(folders[0])).items()}
+    tensors = open_tensors(Folder(convert(folders[1], older)))
     assert {*tensors} == {*expected}
     for name, one in tensors.items():
         assert one.dtype == dtype
@@ -70,7 +71,7 @@ def test_safetensors_win(tmp_path: Path) -> None:
     folder = make(tmp_path)
     (folder / FILE).write_bytes(b"never opened")
     (folder / "pytorch_model.bin.index.json").write_text("never opened")
-    assert {one.file.name for one in open_tensors(folder).values()} == {"model.safetensors"}
+    assert {one.file.name for one in open_tensors(Folder(folder)).values()} == {"model.safetensors"}
 
 
 def test_dense_layers_of_sentence_models_too(tmp_path: Path) -> None:

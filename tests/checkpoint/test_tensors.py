@@ -17,6 +17,7 @@ from safetensors import deserialize
 from safetensors.numpy import load_file
 
 from bertcli import load
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.tensors import INDEX_FILE, SINGLE_FILE, StoredTensor, open_tensors
 from bertcli.errors import BertcliError
 
@@ -40,7 +41,7 @@ def twice(one: Any, other: Any) -> bytes:
 
 def opened(folder: Path, content: bytes) -> dict[str, StoredTensor]:
     (folder / SINGLE_FILE).write_bytes(content)
-    return open_tensors(folder)
+    return open_tensors(Folder(folder))
 
 
 # ------------------------------------------------------------------------------------------------------ what is read
@@ -50,7 +51,7 @@ def opened(folder: Path, content: bytes) -> dict[str, StoredTensor]:
 def test_float32_is_the_stored_number(tmp_path: Path, dtype: str) -> None:
     stored = narrow(MATRIX, dtype)
     write_safetensors(tmp_path / SINGLE_FILE, {"a.weight": (dtype, stored), "scalar": (dtype, stored[0, 0])})
-    tensors = open_tensors(tmp_path)
+    tensors = open_tensors(Folder(tmp_path))
     tensor = tensors["a.weight"]
     assert (tensor.name, tensor.dtype, tensor.shape) == ("a.weight", dtype, (2, 3))
     assert tensor.nbytes == stored.nbytes
@@ -67,7 +68,7 @@ def test_float32_is_the_stored_number(tmp_path: Path, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_nothing_can_be_written(tmp_path: Path, dtype: str) -> None:
     write_safetensors(tmp_path / SINGLE_FILE, {"a": (dtype, narrow(MATRIX, dtype))})
-    tensor = open_tensors(tmp_path)["a"]
+    tensor = open_tensors(Folder(tmp_path))["a"]
     for array in (tensor.array, tensor.float32()):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
@@ -81,7 +82,7 @@ def test_equal_tensors_are_the_same_numbers_in_any_dtype(tmp_path: Path) -> None
     stored |= {dtype: (dtype, narrow(MATRIX[:, :2], dtype)) for dtype in ("F32", "F16")}
     stored["three"] = ("F64", np.array(3.0))
     write_safetensors(tmp_path / SINGLE_FILE, stored)
-    tensors = open_tensors(tmp_path)
+    tensors = open_tensors(Folder(tmp_path))
     assert tensors["F32"].equals(tensors["F16"])
     assert tensors["one"].equals(tensors["three"])
     assert tensors["none"].equals(tensors["none"])
@@ -92,7 +93,7 @@ def test_equal_tensors_are_the_same_numbers_in_any_dtype(tmp_path: Path) -> None
 def test_comparing_tensors_takes_no_memory_for_the_whole(tmp_path: Path) -> None:
     numbers = np.zeros(6_000_000, np.float16)
     write_safetensors(tmp_path / SINGLE_FILE, {"a": ("F16", numbers), "b": ("F16", numbers)})
-    tensors = open_tensors(tmp_path)
+    tensors = open_tensors(Folder(tmp_path))
     tracemalloc.start()
     assert tensors["a"].equals(tensors["b"])
     peak = tracemalloc.get_traced_memory()[1]
@@ -103,7 +104,7 @@ def test_comparing_tensors_takes_no_memory_for_the_whole(tmp_path: Path) -> None
 def test_every_bfloat16_and_float16(tmp_path: Path) -> None:
     bits = np.arange(2**16, dtype=np.uint16)
     write_safetensors(tmp_path / SINGLE_FILE, {"b": ("BF16", bits), "h": ("F16", bits.view(np.float16))})
-    tensors = open_tensors(tmp_path)
+    tensors = open_tensors(Folder(tmp_path))
     np.testing.assert_array_equal(tensors["b"].float32().view(np.uint32), bits.astype(np.uint32) << 16)
     half = tensors["h"].float32()
     fraction, exponent = (bits & 1023).astype(np.float64), (bits >> 10 & 31).astype(np.int64)
@@ -114,12 +115,12 @@ def test_every_bfloat16_and_float16(tmp_path: Path) -> None:
 
 def test_a_double_beyond_float32_is_infinite_not_a_warning(tmp_path: Path) -> None:
     write_safetensors(tmp_path / SINGLE_FILE, {"a": ("F64", np.array([1e300, -1e300, 1 / 3]))})
-    assert open_tensors(tmp_path)["a"].float32().tolist() == [np.inf, -np.inf, np.float32(1 / 3)]
+    assert open_tensors(Folder(tmp_path))["a"].float32().tolist() == [np.inf, -np.inf, np.float32(1 / 3)]
 
 
 def test_float32_is_the_map_itself_and_a_crooked_file_is_copied_straight(tmp_path: Path) -> None:
     write_safetensors(tmp_path / SINGLE_FILE, {"a": ("F32", MATRIX.astype(np.float32))})
-    tensor = open_tensors(tmp_path)["a"]
+    tensor = open_tensors(Folder(tmp_path))["a"]
     assert np.shares_memory(tensor.array, tensor.float32())
     header = json.dumps({"a": entry(shape=(2,))}).encode()
     header += b" " * (-len(header) % 8 + 3)  # so that the data begins at no multiple of 4
@@ -153,7 +154,7 @@ def test_opening_440_megabytes_takes_no_memory(tmp_path: Path) -> None:
         file.write(header)
         file.truncate(len(header) + rows * 4000)  # a hole: takes no disk
     tracemalloc.start()
-    tensor = open_tensors(tmp_path)["a"]
+    tensor = open_tensors(Folder(tmp_path))["a"]
     assert tensor.float32()[-1, -1] == 0
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -164,7 +165,7 @@ def test_opening_440_megabytes_takes_no_memory(tmp_path: Path) -> None:
 def test_the_reference_reads_the_same(tmp_path: Path) -> None:
     folder = make(tmp_path, dtype="F16", position_ids_buffer=True)
     expected = load_file(folder / SINGLE_FILE)
-    tensors = open_tensors(folder)
+    tensors = open_tensors(Folder(folder))
     assert set(tensors) == set(expected)
     for name, tensor in tensors.items():
         np.testing.assert_array_equal(tensor.array, expected[name])
@@ -175,7 +176,7 @@ def test_the_reference_reads_the_same(tmp_path: Path) -> None:
 
 def test_shards_are_one_model(tmp_path: Path) -> None:
     whole, parts = make(tmp_path / "1"), make(tmp_path / "2", shards=3)
-    expected, tensors = open_tensors(whole), open_tensors(parts)
+    expected, tensors = open_tensors(Folder(whole)), open_tensors(Folder(parts))
     assert set(tensors) == set(expected)
     assert len({tensor.file.name for tensor in tensors.values()}) == 3
     for name, tensor in tensors.items():
@@ -187,17 +188,17 @@ def test_shards_may_be_links_as_in_the_hub_cache(tmp_path: Path) -> None:
     for number, shard in enumerate(sorted(folder.glob("*.safetensors"))):
         shard.rename(tmp_path / f"blob{number}")
         shard.symlink_to(Path("..") / f"blob{number}")
-    assert open_tensors(folder)
+    assert open_tensors(Folder(folder))
     (tmp_path / "blob0").unlink()
     with pytest.raises(BertcliError, match=r"00001-of-00002.safetensors is a link to a file that no longer exists"):
-        open_tensors(folder)
+        open_tensors(Folder(folder))
 
 
 def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     folder = make(tmp_path, shards=3)
     (folder / "model-00002-of-00003.safetensors").unlink()
     with pytest.raises(BertcliError, match=r"lacks the shard model-00002-of-00003.safetensors"):
-        open_tensors(folder)
+        open_tensors(Folder(folder))
 
 
 def test_a_tensor_that_its_shard_lacks_is_named(tmp_path: Path) -> None:
@@ -206,7 +207,7 @@ def test_a_tensor_that_its_shard_lacks_is_named(tmp_path: Path) -> None:
     index["weight_map"]["ghost"] = "model-00001-of-00002.safetensors"
     (folder / INDEX_FILE).write_text(json.dumps(index))
     with pytest.raises(BertcliError, match=r"model-00001-of-00002.safetensors lacks tensor 'ghost'"):
-        open_tensors(folder)
+        open_tensors(Folder(folder))
 
 
 SHARD_NAMES = [
@@ -226,14 +227,14 @@ SHARD_NAMES = [
 def test_an_index_stays_in_its_folder(tmp_path: Path, name: Any) -> None:
     (tmp_path / INDEX_FILE).write_text(json.dumps({"weight_map": {"a": name}}))
     with pytest.raises(BertcliError, match=r"places tensor 'a' in .* is not a .safetensors file in the same folder"):
-        open_tensors(tmp_path)
+        open_tensors(Folder(tmp_path))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"weight_map": []}', '{"weight_map": {}, "weight_map": {}}'])
 def test_a_damaged_index_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / INDEX_FILE).write_text(text)
     with pytest.raises(BertcliError, match=INDEX_FILE):
-        open_tensors(tmp_path)
+        open_tensors(Folder(tmp_path))
 
 
 # ------------------------------------------------------------------------------------------------- files not to be read
@@ -241,7 +242,7 @@ def test_a_damaged_index_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_a_folder_without_weights(tmp_path: Path) -> None:
     with pytest.raises(BertcliError, match=r"holds no weights: there is neither model.safetensors nor pytorch_model"):
-        open_tensors(tmp_path)
+        open_tensors(Folder(tmp_path))
     with pytest.raises(BertcliError, match=r"has no config.json and no tokenizer: give the folder of a model"):
         load(tmp_path)
     folder = make(tmp_path)
@@ -284,15 +285,15 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / SINGLE_FILE
     path.mkdir()
     with pytest.raises(BertcliError, match="is not a file"):
-        open_tensors(tmp_path)
+        open_tensors(Folder(tmp_path))
     path.rmdir()
     os.mkfifo(path)  # opening it would wait for ever
     with pytest.raises(BertcliError, match="is not a file"):
-        open_tensors(tmp_path)
+        open_tensors(Folder(tmp_path))
     path.unlink()
     path.symlink_to("gone")
     with pytest.raises(BertcliError, match="is a link to a file that no longer exists"):
-        open_tensors(tmp_path)
+        open_tensors(Folder(tmp_path))
 
 
 def test_a_forbidden_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,7 +304,7 @@ def test_a_forbidden_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(BertcliError, match=r"model.safetensors cannot be read: Permission denied\."):
-        open_tensors(tmp_path)
+        open_tensors(Folder(tmp_path))
 
 
 # ---------------------------------------------------------------------------------------------------------- the header
@@ -380,7 +381,7 @@ def test_the_header_is_not_read_beyond_its_limit(tmp_path: Path) -> None:
         file.write(struct.pack("<Q", 2**40))
         file.truncate(2**40 + 8)  # a hole
     with pytest.raises(BertcliError, match="at most 10,000,000 are allowed"):
-        open_tensors(tmp_path)
+        open_tensors(Folder(tmp_path))
 
 
 def test_a_header_that_is_there_is_not_parsed_beyond_its_limit(tmp_path: Path) -> None:
@@ -390,7 +391,7 @@ def test_a_header_that_is_there_is_not_parsed_beyond_its_limit(tmp_path: Path) -
     tracemalloc.start()
     try:
         with pytest.raises(BertcliError, match="at most 10,000,000 are allowed"):
-            open_tensors(tmp_path)
+            open_tensors(Folder(tmp_path))
         assert tracemalloc.get_traced_memory()[1] < len(text)
     finally:
         tracemalloc.stop()

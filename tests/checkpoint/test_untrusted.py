@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from helpers.checkpoints import Dense, Sentence, make
 
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.loading import read_config
 from bertcli.checkpoint.sentence import read_sentence_config
 from bertcli.checkpoint.tensors import open_tensors
@@ -39,15 +40,15 @@ def test_untrusted_shape_of_a_dense_layer_does_not_flood_the_message(tmp_path: P
     config = json.loads((tmp_path / "2_Dense/config.json").read_text(encoding="utf-8"))
     (tmp_path / "2_Dense/config.json").write_text(json.dumps(config | {"in_features": ["a" * 5000]}), encoding="utf-8")
     with pytest.raises(BertcliError) as caught:
-        read_sentence_config(tmp_path)
+        read_sentence_config(Folder(tmp_path))
     assert len(str(caught.value).replace(str(tmp_path), "")) < 500
 
 
 def read_small_file(path: Path) -> None:
     if path.name == "config.json":
         read_config(path)
-    read_sentence_config(path.parent)
-    Tokenizer.open(path.parent)
+    read_sentence_config(Folder(path.parent))
+    Tokenizer.open(Folder(path.parent))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_untrusted_header_that_claims_a_petabyte_costs_nothing(tmp_path: Path) -
         tracemalloc.start()
         try:
             with pytest.raises(BertcliError, match="is not a usable safetensors file"):
-                open_tensors(tmp_path)
+                open_tensors(Folder(tmp_path))
             assert tracemalloc.get_traced_memory()[1] < 100_000
         finally:
             tracemalloc.stop()

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from reference.vocabulary_cases import MODELS
 
 import bertcli
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.loading import read_config
 from bertcli.checkpoint.sentence import read_sentence_config
 from bertcli.checkpoint.tensors import open_tensors
@@ -116,7 +117,7 @@ def safetensors_files(draw: st.DrawFn) -> Files:
 
 def read_tensors(folder: Path) -> None:
     """Every byte of every tensor lies in the file."""
-    tensors = open_tensors(folder)
+    tensors = open_tensors(Folder(folder))
     sizes = {file: file.stat().st_size for file in {tensor.file for tensor in tensors.values()}}
     assert sum(tensor.nbytes for tensor in tensors.values()) <= sum(sizes.values())
     for tensor in tensors.values():
@@ -136,7 +137,7 @@ def read_settings(folder: Path) -> None:
 
 def read_words(folder: Path) -> None:
     """A tokenizer that opens gives tokens within its vocabulary, and within the limit."""
-    tokenizer = Tokenizer.open(folder)
+    tokenizer = Tokenizer.open(Folder(folder))
     for pairs, limit in ((None, None), (TEXTS[::-1], 12)):
         for tokens in tokenizer.encode(TEXTS, pairs, limit):
             assert len(tokens.ids) == len(tokens.segments) == len(tokens.pieces) == len(tokens.offsets)
@@ -222,7 +223,7 @@ PARTS = {
     "vocab.txt": Part(vocabulary_files(), read_words),
     **{kind: Part(model_files(kind, name), read_words) for kind, name in SENTENCEPIECE.items()},
     "merges.txt": Part(byte_pair_files(), read_words),
-    "sentence": Part(json_files(SENTENCE, SENTENCE_NAMES), read_sentence_config),
+    "sentence": Part(json_files(SENTENCE, SENTENCE_NAMES), lambda path: read_sentence_config(Folder(path))),
     "model": Part(json_files(WITH_JSON, ("config.json",)), read_model),
     **{ending: Part(input_files(ending), read_texts) for ending in ("txt", "jsonl", "csv", "tsv")},
     "gz": Part(gzip_files(), read_texts),

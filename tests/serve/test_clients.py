@@ -191,7 +191,7 @@ def test_as_many_inputs_as_programs_send(rag: Running, sentence: Model) -> None:
 
 def test_a_model_with_prompts_has_those_of_queries_and_documents(tmp_path: Path) -> None:
     folder = tmp_path / "prompted"
-    shutil.copytree(find_model("bert-mini-sentence"), folder)
+    shutil.copytree(find_model("bert-mini-sentence").path, folder)
     settings = {"prompts": {"query": "find: ", "passage": "text: "}}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
     model = bertcli.load(folder)

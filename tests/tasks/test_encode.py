@@ -14,6 +14,7 @@ from helpers.forward import states
 from numpy.typing import NDArray
 
 import bertcli
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.model import Model
@@ -174,7 +175,7 @@ def test_encode_does_not_replace_a_layer_after_the_network_by_a_mean(
     name: str, shape: tuple[int, int], architecture: str, message: str | None, tmp_path: Path
 ) -> None:
     folder = make(tmp_path, pooler=False, config={"architectures": [architecture]})
-    stored = {one: (tensor.dtype, np.array(tensor.array)) for one, tensor in open_tensors(folder).items()}
+    stored = {one: (tensor.dtype, np.array(tensor.array)) for one, tensor in open_tensors(Folder(folder)).items()}
     write_safetensors(folder / "model.safetensors", stored | {name: ("F32", np.ones(shape, np.float32))})
     model = bertcli.load(folder)
     if message is None:

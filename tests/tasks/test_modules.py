@@ -11,6 +11,7 @@ from helpers.modular import DOCUMENTS, QUERY, write_cross_encoder, write_router
 from helpers.terminal import bertcli as run
 
 import bertcli
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import missing
 from bertcli.errors import BertcliError
 
@@ -23,7 +24,7 @@ def test_a_modular_cross_encoder_ranks(tmp_path: Path, pickled: bool) -> None:
     model = bertcli.load(convert(folder) if pickled else folder)
     records = sorted(model.rank(QUERY, DOCUMENTS), key=lambda record: int(record["corpus_id"]))
     np.testing.assert_allclose([record["score"] for record in records], RECORDED["scores"], rtol=0, atol=1e-5)
-    assert missing(folder) == []
+    assert missing(Folder(folder)) == []
     with pytest.raises(BertcliError, match="scores pairs: use rank, or choose a pooling"):
         model.encode(["a text"])
     assert model.encode(["a text"], pooling="cls").shape == (1, 32)
@@ -32,7 +33,7 @@ def test_a_modular_cross_encoder_ranks(tmp_path: Path, pickled: bool) -> None:
 @pytest.mark.parametrize("path", ["document_0_Transformer", ""])
 def test_a_router_encodes_documents(tmp_path: Path, path: str) -> None:
     folder = write_router(tmp_path / "model", path)
-    assert missing(folder) == []
+    assert missing(Folder(folder)) == []
     for (indices, values), wanted in zip(
         bertcli.load(folder).encode_sparse(DOCUMENTS), RECORDED["sparse"], strict=True
     ):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from reference.encode_cases import PROMPTED, TEXTS, prompted
 
 import bertcli
+from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.tasks.compute.prepared import chunk_ranges
@@ -58,7 +59,7 @@ def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tokenizer]
     for kind in KINDS:
         folder = tmp_path_factory.mktemp(kind)
         (make if kind == "bert" else lambda folder, kind=kind: write_kind(folder, kind))(folder)
-        found[kind] = Tokenizer.open(folder)
+        found[kind] = Tokenizer.open(Folder(folder))
     return found
 
 

@@ -13,6 +13,7 @@ from helpers.checkpoints import make
 from helpers.tokenizer_kinds import NO_CHANGES, write_kind
 
 import bertcli
+from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
 from bertcli.tokens import Tokenizer
 from bertcli.tokens.opening import library_errors
@@ -21,7 +22,7 @@ from bertcli.tokens.opening import library_errors
 def test_tokenizer_file_error_does_not_flood_the_message(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": "a" * 5000}), encoding="utf-8")
     with pytest.raises(BertcliError, match="cannot be read as a tokenizer") as caught:
-        Tokenizer.open(tmp_path)
+        Tokenizer.open(Folder(tmp_path))
     assert len(str(caught.value).replace(str(tmp_path), "")) < 500
 
 
@@ -42,10 +43,10 @@ def test_tokenizer_file_may_not_make_texts_much_longer(step: dict[str, Any], all
         document["normalizer"] = {"type": "Sequence", "normalizers": [step] * count}
         (tmp_path / "tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
         if count <= allowed:
-            assert Tokenizer.open(tmp_path).encode(["a cat"])[0].ids
+            assert Tokenizer.open(Folder(tmp_path)).encode(["a cat"])[0].ids
         else:
             with pytest.raises(BertcliError, match="makes texts more than 10,000 times as long"):
-                Tokenizer.open(tmp_path)
+                Tokenizer.open(Folder(tmp_path))
 
 
 def with_template(folder: Path, change: Callable[[dict[str, Any]], object]) -> Path:
@@ -59,7 +60,7 @@ def with_template(folder: Path, change: Callable[[dict[str, Any]], object]) -> P
 @pytest.mark.parametrize("place", [1, 3])
 def test_tokenizer_file_template_that_omits_a_text(place: int, tmp_path: Path) -> None:
     with pytest.raises(BertcliError, match="template omits a text, or has it twice"):
-        Tokenizer.open(with_template(tmp_path, lambda template: template["pair"].pop(place)))
+        Tokenizer.open(Folder(with_template(tmp_path, lambda template: template["pair"].pop(place))))
 
 
 def of_kind(folder: Path, kind: str, change: Callable[[Any], object], escaped: str = "") -> Path:
@@ -83,22 +84,26 @@ def test_tokenizer_file_with_merges_and_a_prefix(
     """The library may end the process, or panic, as it cuts the prefix off."""
     change = {"continuing_subword_prefix": prefix}
     with pytest.raises(BertcliError, match="merges pieces and has a continuing_subword_prefix, too"):
-        Tokenizer.open(of_kind(tmp_path, "roberta", lambda data: data["model"].update(change), escaped))
+        Tokenizer.open(Folder(of_kind(tmp_path, "roberta", lambda data: data["model"].update(change), escaped)))
     assert capfd.readouterr().err == ""
 
 
 def test_tokenizer_file_with_a_word_piece_merges(tmp_path: Path) -> None:
-    words = Tokenizer.open(of_kind(tmp_path, "mpnet", lambda data: data["model"]["vocab"].update(merges=10_000)))
+    words = Tokenizer.open(
+        Folder(of_kind(tmp_path, "mpnet", lambda data: data["model"]["vocab"].update(merges=10_000)))
+    )
     assert words.encode(["merges"])[0].ids[1:-1] == [10_000]
 
 
 def test_tokenizer_file_that_merges_at_random(tmp_path: Path) -> None:
-    words = Tokenizer.open(of_kind(tmp_path, "roberta", lambda data: data["model"].update(dropout=0.9)))
+    words = Tokenizer.open(Folder(of_kind(tmp_path, "roberta", lambda data: data["model"].update(dropout=0.9))))
     assert words.encode(["the cat"])[0].pieces == ["<s>", "the", "Ġcat", "</s>"]
 
 
 def test_tokenizer_file_with_an_id_of_32_bits(tmp_path: Path) -> None:
-    words = Tokenizer.open(of_kind(tmp_path, "roberta", lambda data: data["model"]["vocab"].update(the=2**31 + 5)))
+    words = Tokenizer.open(
+        Folder(of_kind(tmp_path, "roberta", lambda data: data["model"]["vocab"].update(the=2**31 + 5)))
+    )
     (tokens,) = words.encode(["the"])
     (window,) = tokens.windows(10, 2)
     assert tokens.ids == window.ids == [0, 2**31 + 5, 2]
@@ -110,7 +115,7 @@ def test_tokenizer_file_whose_map_makes_texts_longer(tmp_path: Path) -> None:
         document["normalizer"]["normalizers"][0]["precompiled_charsmap"] = data
 
     with pytest.raises(BertcliError, match="makes texts more than 10,000 times as long"):
-        Tokenizer.open(of_kind(tmp_path, "xlm-roberta", change))
+        Tokenizer.open(Folder(of_kind(tmp_path, "xlm-roberta", change)))
 
 
 def damaged_map(document: dict[str, Any]) -> None:
@@ -151,7 +156,7 @@ def test_tokenizer_file_at_which_the_library_panics(
     """Also where it raises a panic no exception can be named for: one line, whatever it is."""
     folder = of_kind(tmp_path, kind, change)
     with pytest.raises(BertcliError, match=message):
-        Tokenizer.open(folder).spelled(["ab", ""])
+        Tokenizer.open(Folder(folder)).spelled(["ab", ""])
 
 
 def test_tokenizer_file_panic_of_the_library_is_one_line() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
 
+from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
 from bertcli.tokens import Tokenizer, Tokens
 
@@ -44,7 +45,7 @@ def test_windows_are_those_of_the_library(folder: Path, text: str, pair: str | N
     size = first + (2 if pair is None else 3) + overlap + more
     backend.enable_truncation(size, stride=overlap, strategy="only_first" if pair is None else "only_second")
     reference = backend.encode(text, pair)
-    (tokens,) = Tokenizer.open(folder).encode([text], [pair])
+    (tokens,) = Tokenizer.open(Folder(folder)).encode([text], [pair])
     windows = tokens.windows(size, overlap)
     assert [told(window) for window in windows] == [expected(one) for one in (reference, *reference.overflowing)]
     assert all(window.lost == 0 for window in windows)
@@ -54,7 +55,7 @@ def test_windows_are_those_of_the_library(folder: Path, text: str, pair: str | N
 @quick
 @given(text=texts, pair=texts, size=st.integers(4, 30), cut=st.sampled_from(["longest", "text", "pair"]))
 def test_the_side_that_is_named_is_cut(folder: Path, text: str, pair: str, size: int, cut: str) -> None:
-    backend, tokenizer = library(folder), Tokenizer.open(folder)
+    backend, tokenizer = library(folder), Tokenizer.open(Folder(folder))
     lengths = [len(backend.encode(one, add_special_tokens=False)) for one in (text, pair)]
     strategy = {"longest": "longest_first", "text": "only_first", "pair": "only_second"}[cut]
     backend.enable_truncation(size, strategy=strategy)
@@ -69,16 +70,16 @@ def test_the_side_that_is_named_is_cut(folder: Path, text: str, pair: str, size:
 
 @pytest.mark.parametrize(("size", "overlap", "room"), [(6, 1, 1), (4, 0, 0), (9, 4, 4)])
 def test_windows_too_small_to_move_on(folder: Path, size: int, overlap: int, room: int) -> None:
-    (tokens,) = Tokenizer.open(folder).encode(["hello world"], ["tea coffee water milk bread"])
+    (tokens,) = Tokenizer.open(Folder(folder)).encode(["hello world"], ["tea coffee water milk bread"])
     with pytest.raises(BertcliError, match=f"window of {size} tokens has room for {room} beside .*the first text"):
         tokens.windows(size, overlap)
-    (single,) = Tokenizer.open(folder).encode(["tea coffee water milk bread"])
+    (single,) = Tokenizer.open(Folder(folder)).encode(["tea coffee water milk bread"])
     with pytest.raises(BertcliError, match="has room for 2 beside the special tokens, but neighbors share 2"):
         single.windows(4, 2)
 
 
 def test_words_and_what_pieces_spell(folder: Path) -> None:
-    tokenizer = Tokenizer.open(folder)
+    tokenizer = Tokenizer.open(Folder(folder))
     (tokens,) = tokenizer.encode(["Unbelievable tea"], ["tokens"])
     assert tokens.pieces == ["[CLS]", "un", "##believ", "##able", "tea", "[SEP]", "token", "##s", "[SEP]"]
     assert tokens.words == [None, 0, 0, 0, 1, None, 0, 0, None]
@@ -87,6 +88,6 @@ def test_words_and_what_pieces_spell(folder: Path) -> None:
 
 
 def test_the_length_of_a_prompt(folder: Path) -> None:
-    tokenizer = Tokenizer.open(folder)
+    tokenizer = Tokenizer.open(Folder(folder))
     assert tokenizer.prompt_length("hot tea: ") == 4  # [CLS] hot tea :
     assert tokenizer.prompt_length("") == 1

@@ -11,12 +11,12 @@ import numpy as np
 
 from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, StepKey, Words, transposed, words_for
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, Value, multiplied, show, stats_of
-from bertcli.checkpoint.sentence import Dense
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers, Module, Op, Origins, Traced, Weight, named_axes, watched, watching
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.errors import BertcliError
 from bertcli.model import Model, expect_model
+from bertcli.network.after_pooling import Dense
 from bertcli.network.heads import outputs
 from bertcli.network.module import twins
 from bertcli.report.terminal import terminal_width

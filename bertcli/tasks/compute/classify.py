@@ -92,7 +92,7 @@ def own_activation(model: Opened) -> str:
         return "sigmoid"
     if model.config.num_labels > 1:
         return "softmax"
-    return "sigmoid" if model.path is None else read_cross_encoder(model.path)
+    return "sigmoid" if model.folder is None else read_cross_encoder(model.folder)
 
 
 def true_label(text: Text, labels: Sequence[str]) -> str | None:

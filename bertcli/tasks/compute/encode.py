@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.checkpoint.loading import UNUSED
-from bertcli.checkpoint.sentence import Dense, SentenceConfig
+from bertcli.checkpoint.sentence import SentenceConfig
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers
 from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text, Values, from_values
 from bertcli.models.registry import family
+from bertcli.network.after_pooling import Dense
 from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.compute.prepared import Preparation, chunks, prepare

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import has_tokenizer
-from bertcli.checkpoint.sentence import network_place
+from bertcli.checkpoint.modules import network_place
 from bertcli.engine.packing import Packed, pack_padded
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
@@ -80,11 +81,11 @@ def export_folder(model: Opened, folder: str | Path, wanted: ExportOptions) -> E
     with _draft_of(target, str(target)) as draft:
         (draft / "onnx").mkdir()
         exported = _make_graph(model, draft / name, wanted)
-        if model.path is not None and model.path != target.resolve():
-            _copy_small_files(model.path, draft)
+        if model.folder is not None and model.path != target.resolve():
+            _copy_small_files(model.folder, draft)
             if has_tokenizer({file.name for file in draft.iterdir()}):
                 model.tokenizer.save(draft)
-    if model.path is not None and network_place(model.path).static:
+    if model.folder is not None and network_place(model.folder).static:
         logger.info("sentence-transformers takes a static model's table, and no graph: this folder is for others.")
     plan = GraphResults.of(model, wanted).plan
     if plan is not None and model.path is not None:
@@ -127,13 +128,14 @@ def _make_graph(model: Opened, file: Path, wanted: ExportOptions) -> Exported:
     return Exported(file, size, tuple(made.outputs), error)
 
 
-def _copy_small_files(source: Path, target: Path) -> None:
+def _copy_small_files(folder: Folder, target: Path) -> None:
     """Copy the files of a model that are none of weights, and the weights of sentence-transformers' modules.
 
     In folders of sentence-transformers' first versions the network has a folder of its own, 0_Transformer; these other
     libraries look for it at the top.
     """
-    network, static = network_place(source)
+    place, static = network_place(folder)
+    source, network = folder.path, place.path
     apart = not static and network != source
     for file in [*sorted(source.iterdir()), *(network.iterdir() if apart else ())]:
         if file.suffix in (".json", ".txt", ".model") and not file.name.endswith(".index.json"):

@@ -66,7 +66,7 @@ def plan(model: Opened, wanted: RankOptions) -> "RankTask":
             f"rank needs a classifier with one output, and {model.name} has {outputs} labels: classify gives their "
             "scores for pairs (--text-pair or --pair-column)."
         )
-    activation = "sigmoid" if model.path is None else read_cross_encoder(model.path)
+    activation = "sigmoid" if model.folder is None else read_cross_encoder(model.folder)
     return RankTask(model, wanted.reading, activation, wanted.top_k, query_prompt(model))
 
 

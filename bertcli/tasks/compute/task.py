@@ -10,7 +10,8 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from bertcli.checkpoint.sentence import read_limit, read_query_prompt
+from bertcli.checkpoint.prompts import read_query_prompt
+from bertcli.checkpoint.transformer import read_limit
 from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text
 from bertcli.opened import Opened
@@ -188,7 +189,7 @@ def merged(
 
 def query_prompt(model: Opened) -> str:
     """What a cross-encoder's files put before every query, the first text of a pair; it is said in a note."""
-    prompt = "" if model.path is None else read_query_prompt(model.path)
+    prompt = "" if model.folder is None else read_query_prompt(model.folder)
     if prompt:
         logger.info("%s is prepended to every first text, as the checkpoint specifies.", shown(prompt))
     return prompt
@@ -201,7 +202,7 @@ def length_limit(model: Opened, max_length: int | None) -> int:
     """
     positions = model.config.max_tokens
     if max_length is None:
-        own = (read_limit(model.path) if model.path else None) or model.tokenizer.model_max_length
+        own = (read_limit(model.folder) if model.folder else None) or model.tokenizer.model_max_length
         max_length = min(own or positions, positions)
     check_whole("max_length", max_length)
     if max_length > positions:

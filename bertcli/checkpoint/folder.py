@@ -1,0 +1,66 @@
+"""A model's folder: each of its small files is read once, strictly, when it is first asked for."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from bertcli.checkpoint.untrusted import as_object, read_json
+
+
+class Folder:
+    """The folder of a model, or of one of its modules. `path` is as the user gave it: errors name files below it.
+
+    What was read stays as it was, whatever happens to the files. It pickles as its path.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._inner = ""
+        self._read: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"Folder({str(self.path)!r})"
+
+    def __reduce__(self) -> tuple[type["Folder"], tuple[Path]]:
+        return Folder, (self.path,)
+
+    def resolved(self) -> "Folder":
+        """The same folder by its absolute path, with what was read of it."""
+        return self._at(self.path.resolve(), self._inner)
+
+    def within(self, name: str) -> "Folder":
+        """The folder of a module; with an empty name this one."""
+        return self._at(self.path / name, f"{self._inner}{name}/") if name else self
+
+    def _at(self, path: Path, inner: str) -> "Folder":
+        other = Folder(path)
+        other._inner, other._read = inner, self._read
+        return other
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files in it; none where there is no folder."""
+        return [file.name for file in self.path.glob("*") if file.is_file()]
+
+    def file(self, name: str) -> Path:
+        """The path of a file in it."""
+        return self.path / name
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file, or a link that should lead to one: that it leads nowhere is an error later."""
+        return os.path.lexists(self.file(name))
+
+    def value(self, name: str) -> Any:
+        """The JSON value in a file, by the rules of `read_json`."""
+        key = self._inner + name
+        if key not in self._read:
+            self._read[key] = read_json(self.file(name))
+        return self._read[key]
+
+    def object(self, name: str) -> dict[str, Any]:
+        """The JSON object in a file; it is shared, so nobody changes it."""
+        return as_object(self.value(name), self.file(name))
+
+    def optional(self, name: str) -> dict[str, Any]:
+        """The same; empty where there is no such file."""
+        return self.object(name) if self.has(name) else {}

@@ -1,0 +1,52 @@
+"""What the Transformer module of a sentence-transformers folder says: limit of tokens, lower case, how it is opened."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from bertcli.checkpoint.folder import Folder
+from bertcli.checkpoint.modules import entries_in, network_place
+from bertcli.checkpoint.untrusted import flag, positive
+
+# Where a Transformer module's settings are, by the class that wrote them; the first file that is there counts.
+TRANSFORMER_FILES = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+
+
+class Transformer(NamedTuple):
+    """The limit of tokens, which stands in place of the tokenizer's own, and whether texts are lower-cased first.
+
+    `tokenizer` holds settings that stand in place of those in tokenizer_config.json. `task` is what the network is
+    opened for, empty where none is named.
+    """
+
+    limit: int | None = None
+    lower_case: bool = False
+    tokenizer: Mapping[str, Any] = {}
+    task: str = ""
+
+
+def transformer_file(folder: Folder) -> str | None:
+    """The file beside a network that says how sentence-transformers opens it."""
+    return next(filter(network_place(folder).folder.has, TRANSFORMER_FILES), None)
+
+
+def read_transformer(folder: Folder) -> Transformer:
+    """What the Transformer module's file says; a static model has none, and without modules.json it does not count."""
+    (place, static), name = network_place(folder), transformer_file(folder)
+    if static or name is None or not entries_in(folder):
+        return Transformer()
+    config, file = place.object(name), place.file(name)
+    limit, lower_case = positive(config, "max_seq_length", file), flag(config, "do_lower_case", False, file)
+    if config.keys() <= {"max_seq_length", "do_lower_case"}:
+        return Transformer(limit, lower_case)
+    from bertcli.checkpoint.arguments import read_arguments
+
+    other_limit, tokenizer, task = read_arguments(config, file, place.optional("config.json"))
+    return Transformer(other_limit or limit, lower_case, tokenizer, task)
+
+
+def read_limit(folder: Folder) -> int | None:
+    """The limit that sentence_bert_config.json sets; None if it does not. No other file needs to be valid."""
+    return read_transformer(folder).limit
