@@ -106,7 +106,7 @@ class Op(Generic[P]):
     `signature` names the axes of each array argument and of the result, as in "token in, out in -> token out": shapes
     and costs follow from it. A product (`contracts`) does one multiply-accumulate for every combination of its axes;
     `work(arguments)` is the number of element-wise operations per number of the result, which is written over the
-    argument `over`, if any.
+    argument `over`, if any. At work it needs `beside` more arrays of the result's size; -1: the result is only a view.
     """
 
     def __init__(
@@ -116,6 +116,7 @@ class Op(Generic[P]):
         contracts: bool,
         work: Callable[[Mapping[str, Any]], int],
         over: str | None,
+        beside: int,
     ) -> None:
         self.compute = compute
         self.name = compute.__name__
@@ -124,6 +125,7 @@ class Op(Generic[P]):
         self.contracts = contracts
         self.work = work
         self.over = over
+        self.beside = beside
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> "Array":
         watcher = _current.get()
@@ -141,10 +143,11 @@ def op(
     contracts: bool = False,
     work: int | Callable[[Mapping[str, Any]], int] = 0,
     over: str | None = None,
+    beside: int = 0,
 ) -> "Callable[[Callable[P, Array]], Op[P]]":
     """Make a function of arrays an op: this is the decorator in ops.py that gives an op's shape and cost."""
     rule = work if callable(work) else lambda arguments: work
-    return lambda compute: Op(compute, signature, contracts, rule, over)
+    return lambda compute: Op(compute, signature, contracts, rule, over, beside)
 
 
 class Signature(NamedTuple):

@@ -140,7 +140,7 @@ def scores(q: Array, k: Array, *, terms: float = 1) -> Array:
     return np.matmul(q * np.float32(1 / sqrt(terms * size)), k.swapaxes(-1, -2), out=into)
 
 
-@op("bucket head, query, key -> head query key", work=1)
+@op("bucket head, query, key -> head query key", work=1, beside=-1)
 def relative_bias(table: Array, queries: Integers, keys: Integers) -> Array:
     """T[bucket(query - key)] of every head, for the positions of queries and keys (Raffel et al. 2020's buckets)."""
     return positions.by_distance(lambda distance: table[positions.bucket(distance)].T, queries, keys)
@@ -159,13 +159,13 @@ def bucket_scores(x: Array, table: Array, *, terms: int) -> Array:
     return by_bucket
 
 
-@op("batch head query key, batch head query bucket, query, key -> batch head query key", work=1, over="x")
+@op("batch head query key, batch head query bucket, query, key -> batch head query key", work=1, over="x", beside=2)
 def add_by_query(x: Array, by_query: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
     """x_ij + Y_i,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
     return np.add(x, positions.by_bucket(by_query, queries, keys, buckets, farthest, of_keys=False), out=x)
 
 
-@op("batch head query key, batch head key bucket, query, key -> batch head query key", work=1, over="x")
+@op("batch head query key, batch head key bucket, query, key -> batch head query key", work=1, over="x", beside=2)
 def add_by_key(x: Array, by_key: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
     """x_ij + Y_j,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
     return np.add(x, positions.by_bucket(by_key, queries, keys, buckets, farthest, of_keys=True), out=x)
@@ -215,7 +215,7 @@ def softmax(x: Array) -> Array:
     return kernels.softmax(x)
 
 
-@op("batch head query key, batch head key size -> batch head query size", contracts=True, over="into")
+@op("batch head query key, batch head key size -> batch head query size", contracts=True, over="into", beside=1)
 def attend(weights: Array, v: Array, into: Array | None = None) -> Array:
     """A V: the weighted sum of the values."""
     return np.matmul(weights, v, out=into)

@@ -47,6 +47,23 @@ def test_memory_of_each_family_is_what_is_allocated(name: str) -> None:
     assert sum(estimated.ours) == pytest.approx(estimated.ours.weights + allocated(model, 4, 128), rel=0.15)
 
 
+@pytest.mark.parametrize("name", ["base", "deberta-v3-base", "mpnet-base"])
+def test_memory_of_attention_is_what_is_allocated(name: str) -> None:
+    sizes = {"num_hidden_layers": 2, "vocab_size": 400, "intermediate_size": 64}  # attention needs most
+    model = bertcli.variant(name, weights=0, heads="none", sizes=sizes)
+    estimated = bertcli.params(model, batch_size=1, seq_len=512).memory
+    assert estimated is not None
+    assert estimated.ours.activations == pytest.approx(allocated(model, 1, 512), rel=0.15)
+
+
+def test_memory_of_attention_holds_what_its_ops_need_beside_their_results() -> None:
+    sizes = {"num_hidden_layers": 1, "intermediate_size": 64}
+    found = bertcli.params(bertcli.variant("base", heads="none", sizes=sizes), batch_size=1, seq_len=64).memory
+    tokens = 4 * 64 * 768  # bytes of a value [token, hidden]
+    assert found is not None  # x, q, k, v and the result, which is first made apart, beside the scores
+    assert found.ours.activations == 6 * tokens + 4 * 12 * 64 * 64
+
+
 def test_memory_in_ordinary_execution_holds_whole_scores() -> None:
     model = bertcli.variant("base", heads="none")
     found = bertcli.params(model, batch_size=2, seq_len=512).memory

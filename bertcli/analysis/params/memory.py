@@ -66,22 +66,28 @@ class _Alive(Tracer):
         super().__init__(model.name, dry=True)
         self.take_in(twins(model.network))
         self.now = self.peak = 0
+        self._scores = 0  # bytes of all scores of the layer that is running
         self._size, self._padded = size, padded
 
     def ran(self, ran: Ran) -> None:
         """Note the memory of a result: new, or that of what it is written over."""
         output, written = ran.output, ran.arguments.get(ran.op.over or "")
-        of_heads, activated = output.ndim == ATTENTION_NDIM, ran.arguments.get("activation") is not None
-        size = self._size * output.array.size
-        needed = size if self._padded or not of_heads else min(size, self._size * thread_count() * MOST_SCORES)
-        if activated if self._padded else of_heads:
-            _Buffer(self, needed)  # beside the result while the op is at work
+        size = needed = self._size * output.array.size
+        beside = ran.arguments.get("activation") is not None if self._padded else ran.op.beside
+        if ran.op.name == "scores":
+            self._scores = size
+        if output.ndim == ATTENTION_NDIM and not self._padded:  # in blocks; of buckets, only those that distances have
+            share = min(1, self._size * thread_count() * MOST_SCORES / self._scores)
+            needed = int(share * min(size, 2 * self._scores))
+        if beside < 0:
+            return  # a view has no memory of its own
         if self._padded or written is None:
             output.source.append(_Buffer(self, needed))
         elif ran.op.over == "into":  # some of what was empty until now
             output.source.append(_Buffer(self, size))
         else:
             output.source.extend(written.source)
+        _Buffer(self, beside * needed)
 
 
 class _Buffer:
