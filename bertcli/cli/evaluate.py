@@ -18,7 +18,7 @@ from bertcli.cli.options import (
     wrong,
 )
 from bertcli.evaluate.options import Evaluate
-from bertcli.files.formats import check_output, ending_of
+from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.report.terminal import TableFormat
 from bertcli.tasks.options import option
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from bertcli.model import Model
 
 logger = logging.getLogger("bertcli")
-ENDINGS = (".json", ".md", ".csv")
+RUN = ".trec"  # a ranking, of the last model
+FORMS: dict[str, TableFormat] = {".json": "json", ".md": "markdown", ".csv": "csv"}
 SAMPLES = {
     **dict.fromkeys(("sts", "pairs", "triplets", "retrieval"), SENTENCE_SAMPLE),
     **dict.fromkeys(("fill-mask", "score"), MASKED_SAMPLE),
@@ -52,7 +53,11 @@ class ReportOptions:
 
     format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
     output: str | None = option(
-        None, "FILE", "Write a record (.json), Markdown (.md) or figures (.csv).", "-o", "--output"
+        None,
+        "FILE",
+        "Write a page (.html), a record (.json), Markdown (.md), figures (.csv), or a ranking (.trec).",
+        "-o",
+        "--output",
     )
 
 
@@ -71,7 +76,7 @@ def evaluate(
     """
     set_threads(threads)
     if report.output is not None:
-        check_output(report.output, ENDINGS)
+        check_output(report.output, (PAGE, *FORMS, RUN))
     from bertcli.evaluate.judge import check_bound, read
     from bertcli.evaluate.judge import evaluate as judged
 
@@ -97,11 +102,20 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
 
 
 def _show(evaluation: "Evaluation", report: ReportOptions) -> None:
-    from bertcli.evaluate.report import document, written
+    from bertcli.evaluate.report import document
     from bertcli.files.shards import save
-    from bertcli.report.documents import print_document
+    from bertcli.report.documents import as_bytes, print_document
 
-    if report.output is None:
+    file = report.output
+    if file is None:
         print_document(document(evaluation), report.format)
+    elif (ending := ending_of(file)) == PAGE:
+        from bertcli.evaluate.page import evaluation_page
+
+        save(file, evaluation_page(evaluation).encode())
+    elif ending == RUN:
+        from bertcli.evaluate.ranking import run_of
+
+        save(file, run_of(evaluation.models[-1].judged))
     else:
-        save(report.output, written(evaluation, ending_of(report.output)))
+        save(file, as_bytes(document(evaluation), FORMS[ending]))

@@ -13,7 +13,7 @@ from bertcli.evaluate import metrics
 from bertcli.evaluate.data import Item, Labelled, Row, text
 from bertcli.evaluate.metrics import COVERAGES, Figures, Numbers, Whole
 from bertcli.evaluate.options import Evaluate
-from bertcli.evaluate.outcome import Judged, Outcome, Task, texts_of, usable
+from bertcli.evaluate.outcome import Curve, Judged, Outcome, Task, texts_of, usable
 from bertcli.model import Model
 
 
@@ -65,6 +65,15 @@ class Labels(Outcome):
     def said(self, item: int) -> dict[str, Any]:
         chosen = self.names[self.chosen[item]]
         return {"expected": self.names[self.true[item]], "found": f"{chosen} ({self.confidence[item]:.3f})"}
+
+    @property
+    def curve(self) -> Curve:
+        items, confident, right = (
+            sums[0] for sums in metrics.calibration(self.confidence, self.right, np.ones((1, len(self.true))))
+        )
+        some = items > 0
+        points = zip(*((sums[some] / items[some]).tolist() for sums in (confident, right)), strict=True)
+        return Curve("reliability", "mean confidence", "accuracy", list(points), ideal=True)
 
     @property
     def details(self) -> dict[str, Any]:

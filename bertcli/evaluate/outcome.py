@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from bertcli.model import Model
 
 
+class Curve(NamedTuple):
+    """Points in a square from 0 to 1, in the order in which they are joined; `ideal`: its diagonal is."""
+
+    title: str
+    across: str
+    up: str
+    points: list[tuple[float, float]]
+    ideal: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """Arrays with an item on their first axis; `usable`: whether the model could do the item at all."""
@@ -42,6 +52,11 @@ class Outcome:
     def said(self, item: int) -> dict[str, Any]:
         """What is true of an item, and what the model found: {expected, found}."""
         raise NotImplementedError
+
+    @property
+    def curve(self) -> Curve | None:
+        """What a page draws of it."""
+        return None
 
     @property
     def details(self) -> dict[str, Any]:

@@ -8,11 +8,11 @@ import numpy as np
 
 from bertcli.errors import BertcliError
 from bertcli.evaluate import metrics
-from bertcli.evaluate.collection import Corpus, Scores, best_documents, read_run
+from bertcli.evaluate.collection import Corpus, Scores, best_documents, read_run, run_lines
 from bertcli.evaluate.data import Item, Labelled, Row, number, text
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
-from bertcli.evaluate.outcome import Judged, Outcome, Task, listed, texts_of
+from bertcli.evaluate.outcome import Curve, Judged, Outcome, Task, listed, texts_of
 from bertcli.model import Model
 
 OWN = "the candidates' own order"
@@ -55,6 +55,14 @@ class Ranked(Outcome):
         return dict(zip(self.names, means.T, strict=True))
 
     @property
+    def curve(self) -> Curve:
+        """The means at each of the ranks that were asked for."""
+        means = dict(zip(self.names, self.values.mean(axis=0).tolist(), strict=True))
+        ranks = sorted(int(name.partition("@")[2]) for name in self.names if name.startswith("recall@"))
+        points = [(means[f"recall@{k}"], means[f"precision@{k}"]) for k in ranks]
+        return Curve(f"precision over recall at {', '.join(map(str, ranks))}", "recall", "precision", points)
+
+    @property
     def losses(self) -> Numbers:
         return np.asarray(1 - self.values[:, 0])
 
@@ -67,6 +75,14 @@ class Ranked(Outcome):
 def in_order(scores: Scores) -> list[tuple[str, float]]:
     """Documents, the highest score first; of equal ones (in float32) that with the later id, as trec_eval does it."""
     return sorted(scores.items(), key=lambda pair: (np.float32(pair[1]), pair[0]), reverse=True)
+
+
+def run_of(judged: Judged) -> bytes:
+    """What a model found, as a run. Errors: BertcliError for what is no ranking."""
+    outcome = judged.outcome
+    if not isinstance(outcome, Ranked):
+        raise BertcliError("A run (.trec) is written of retrieval and rank only: give another ending.")
+    return run_lines([relevance.id for relevance in outcome.relevance], outcome.found, judged.name)
 
 
 # ----------------------------------------------------------------------------------------------------------- retrieval

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 from bertcli.evaluate.intervals import DRAWS, Figure
 from bertcli.evaluate.judge import Evaluation, Verdict
-from bertcli.report.documents import Document, as_bytes
-from bertcli.report.terminal import Column, TableFormat
+from bertcli.report.documents import Document
+from bertcli.report.terminal import Column
 
 Table = tuple[list[Column], list[list[str]]]
-FORMS: dict[str, TableFormat] = {".json": "json", ".md": "markdown", ".csv": "csv"}
 
 
 def interval(figure: Figure) -> str:
@@ -51,12 +50,6 @@ def _of_many(evaluation: Evaluation) -> Table:
                 cells = [f"{one.figure.value:+.4f}", interval(one.figure), f"{one.ahead:.1%}"]
         rows.append([name, size, value(figure), interval(figure), *cells])
     return columns, rows
-
-
-def written(evaluation: Evaluation, ending: str) -> bytes:
-    """An evaluation in a file with this ending."""
-    made = document(evaluation)
-    return as_bytes(made, FORMS[ending])
 
 
 def _rows(group: str, figures: list[dict[str, Figure]]) -> Iterator[list[str]]:

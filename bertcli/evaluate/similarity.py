@@ -13,7 +13,7 @@ from bertcli.evaluate import metrics
 from bertcli.evaluate.data import Item, Labelled, Row, number, text
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
-from bertcli.evaluate.outcome import Judged, Outcome, Task, texts_of
+from bertcli.evaluate.outcome import Curve, Judged, Outcome, Task, texts_of
 from bertcli.files.vectors import quantize
 from bertcli.model import Model
 
@@ -63,6 +63,13 @@ class Told(Correlated):
             "best_f1_threshold": threshold,
             "best_accuracy": metrics.best_accuracy(right, taken),
         }
+
+    @property
+    def curve(self) -> Curve:
+        _, right, taken = metrics.cut_pairs(self.cosine, self.truth, np.ones((1, len(self.truth))))
+        recall, precision = metrics.ratio(right, right[:, -1:])[0], metrics.ratio(right, taken)[0]
+        points = list(zip(recall.tolist(), precision.tolist(), strict=True))
+        return Curve("precision over recall", "recall", "precision", points)
 
     @cached_property
     def losses(self) -> Numbers:

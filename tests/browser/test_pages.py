@@ -18,6 +18,7 @@ FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+DATA, SENTIMENT = Path(__file__).parents[1] / "data", "bert-mini-sentiment"
 WIDTHS = (360, 800, 1400)
 TEXT = "She poured a cup of hot [MASK] </script><b>."
 LONG = "The dog and the cat sat on the mat by the old house, and the sun was hot. " * 6
@@ -63,6 +64,8 @@ PAGES: dict[str, list[str]] = {
     "lens-all": ["lens", TEXT, "--all"],
     "explain": ["explain", "A warm, funny and moving film </script>."],
     "heads": ["heads", "A warm film.", "--ablate"],
+    "evaluate": ["evaluate", str(DATA / "reviews.csv"), "--by", "about", "-m", SENTIMENT, "-m", SENTIMENT],
+    "evaluate-vectors": ["evaluate", str(DATA / "triplets.jsonl"), "--truncate-dim", "64,16", "--dtype", "int8,binary"],
     "diff": ["diff", "bert-mini-mlm", "bert-mini-sentiment", "A warm film."],
 }
 

@@ -1,0 +1,61 @@
+"""The page, the Markdown and the run that `bertcli evaluate -o` writes."""
+
+import json
+from pathlib import Path
+
+from helpers.terminal import bertcli
+
+DATA = Path(__file__).parent.parent / "data"
+REVIEWS = DATA / "reviews.csv"
+
+
+def test_the_page_draws_intervals_confusion_reliability_and_the_worst(tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    assert bertcli("evaluate", REVIEWS, "-o", file, "--by", "about").status == 0
+    page = file.read_text()
+    assert 'aria-label="0.8250 [0.7000, 0.9250]"' in page
+    assert 'x1="70.00" x2="92.50"' in page, "the interval of the accuracy as a line"
+    assert 'cx="82.50"' in page
+    assert "true labels down, found ones across" in page
+    assert "reliability" in page
+    assert "Of film" in page
+    assert "No complaints, and that happens seldom." in page
+    assert "what other texts of the same kind would have given" in page
+    assert "<script" not in page
+
+
+def test_the_page_escapes_texts(tmp_path: Path) -> None:
+    data, file = tmp_path / "data.csv", tmp_path / "report.html"
+    data.write_text("text,label\nI loved <b>it</b>.,negative\nBad <script>x</script>,negative\n")
+    assert bertcli("evaluate", data, "-o", file).status == 0
+    assert "I loved &lt;b&gt;it&lt;/b&gt;." in file.read_text()
+    assert "<script>" not in file.read_text()
+
+
+def test_markdown_and_csv_hold_the_figures(tmp_path: Path) -> None:
+    card, figures = tmp_path / "card.md", tmp_path / "figures.csv"
+    assert bertcli("evaluate", REVIEWS, "-o", card).status == 0
+    assert "| accuracy | 0.8250 | [0.7000, 0.9250] |" in card.read_text()
+    assert bertcli("evaluate", REVIEWS, "-o", figures).status == 0
+    assert figures.read_text().splitlines()[:2] == [
+        "model,group,metric,value,low,high",
+        "bert-mini-sentiment,,accuracy,0.825,0.7,0.925",
+    ]
+
+
+def test_an_unknown_ending_is_refused_before_any_work(tmp_path: Path) -> None:
+    left = bertcli("evaluate", "missing.csv", "-o", tmp_path / "x.docx")
+    assert "the ending must be one of .html, .json, .md, .csv, .trec" in left.error
+
+
+def test_a_run_is_of_rankings_only(tmp_path: Path) -> None:
+    assert (
+        "A run (.trec) is written of retrieval and rank"
+        in bertcli("evaluate", REVIEWS, "-o", tmp_path / "x.trec").error
+    )
+
+
+def test_the_file_holds_the_same_record_as_standard_output(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    assert bertcli("evaluate", REVIEWS, "-o", file).status == 0
+    assert json.loads(file.read_text()) == json.loads(bertcli("evaluate", REVIEWS, "--format", "json").out)
