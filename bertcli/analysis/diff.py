@@ -2,11 +2,11 @@
 
     max_abs = max |x - y|        max_rel = max |x - y| / max(|x|, |y|)        cosine = mean over rows of cos(x, y)
 
-Where the steps are not the same, layers are compared instead, by linear CKA (Kornblith et al. 2019, arXiv 1905.00414):
-
-    CKA(X, Y) = ‖YᵀX‖²_F / (‖XᵀX‖_F ‖YᵀY‖_F)        X, Y [token, feature], columns centered
+Without a text the weights alone are compared, and each model gets a digest of them: that of their names, shapes and
+values in float32, so it does not depend on how they are stored.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,17 +14,16 @@ from itertools import zip_longest
 from math import log10
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from bertcli.analysis.results import tokens_of
-from bertcli.analysis.trace.recorder import Trace, run_shapes, trace
+from bertcli.analysis.trace.recorder import Trace, trace
 from bertcli.checkpoint.tensors import FLOATS, open_file
 from bertcli.checkpoint.untrusted import open_regular
-from bertcli.engine.packing import pack
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, first_line, shown, shown_object
 from bertcli.files.formats import SEVERAL, ending_of
@@ -34,7 +33,6 @@ from bertcli.network.module import parameters
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import document_table, element, page, table
 from bertcli.report.terminal import Column
-from bertcli.tasks.compute.batches import check_finite
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tokens import Tokens
 
@@ -50,11 +48,14 @@ MEANING = (
 )
 
 NO_TEXT = "There is no text to compare on: give one."
-OF_CKA = (
-    "Linear CKA compares what two layers say about the same tokens: 1 where one is the other up to rotation and scale, "
-    "near 0 where they have nothing in common. It says how alike the representations are, not which is better, and "
-    "with fewer tokens than dimensions it is too large."
+OF_WEIGHTS = (
+    "The weights of both models, by the names that they have here: those that differ, and those that only one has. "
+    "max rel is the largest difference as a share of the largest number of the weight."
 )
+
+
+class OtherText(BertcliError):
+    """Stored arrays are those of another text than the one given."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,31 @@ class StepDiff(ByName):
 
 @dataclass(frozen=True)
 class WeightDiff(ByName):
-    """A parameter whose values differ; None if its shapes do."""
+    """A parameter whose values differ; None if its shapes do, or it has numbers that are none."""
 
     path: str
     max_abs: float | None
+    max_rel: float | None = None
+
+    def beyond(self, tolerance: float) -> bool:
+        """Whether the values differ by more than `tolerance` of the largest number, or cannot be compared."""
+        return self.max_rel is None or self.max_rel > tolerance
+
+
+class Single(NamedTuple):
+    """What only the first model has, and what only the second."""
+
+    first: tuple[str, ...] = ()
+    second: tuple[str, ...] = ()
+
+    def lines(self, names: Sequence[str]) -> list[str]:
+        """One for each model that has something alone."""
+        return [f"Only in {name}: {', '.join(paths)}" for name, paths in zip(names, self, strict=True) if paths]
+
+
+def single(first: Mapping[str, Any], second: Mapping[str, Any]) -> Single:
+    """What only one of two has."""
+    return Single(tuple(path for path in first if path not in second), tuple(p for p in second if p not in first))
 
 
 @dataclass(frozen=True)
@@ -87,6 +109,12 @@ class Diff(View):
     tolerance: float
     steps: tuple[StepDiff, ...]
     weights: tuple[WeightDiff, ...]
+    only: Single = Single()  # steps, also those that have another shape
+
+    @property
+    def differs(self) -> str | None:
+        """What is beyond the tolerance; None if nothing is."""
+        return self.first and f"{self.first} is the first step beyond the tolerance of {self.tolerance:g}."
 
     @property
     def first(self) -> str | None:
@@ -94,8 +122,9 @@ class Diff(View):
 
     @property
     def record(self) -> dict[str, Any]:
-        steps, weights = [asdict(step) for step in self.steps], [asdict(weight) for weight in self.weights]
-        return {"steps": steps, "first": self.first, "weights": weights}
+        steps = [asdict(step) for step in self.steps]
+        weights = [{"path": weight.path, "max_abs": weight.max_abs} for weight in self.weights]
+        return {"steps": steps, "first": self.first, "weights": weights, "only": [list(paths) for paths in self.only]}
 
     def document(self) -> Document:
         columns = [Column(name, number=name[0] != "S") for name in ("Step", "Max abs", "Max rel", "Cosine")]
@@ -118,73 +147,88 @@ class Diff(View):
         if self.weights:
             most = [f"{weight.path} ({_small(weight.max_abs, '?')})" for weight in self.weights[:MOST]]
             lines.append(f"Weights that differ: {len(self.weights)}, most of all {', '.join(most)}")
-        return lines
+        return lines + self.only.lines(self.names)
 
 
 @dataclass(frozen=True)
-class Similarity(View):
-    """Linear CKA of the layers of two models over `rows` tokens: [layer of the first, layer of the second]."""
+class Weights(View):
+    """The weights of two models: how many are equal, those that differ, those that only one has; a digest of each."""
 
     names: tuple[str, str]
-    rows: int
-    cka: tuple[tuple[float, ...], ...]
+    tolerance: float
+    equal: int
+    weights: tuple[WeightDiff, ...]
+    only: Single
+    digests: tuple[str, str]
+
+    @property
+    def differs(self) -> str | None:
+        """What is beyond the tolerance; None if nothing is."""
+        worst = next((weight for weight in self.weights if weight.beyond(self.tolerance)), None)
+        return None if worst is None else f"{worst.path} differs by more than the tolerance of {self.tolerance:g}."
 
     @property
     def record(self) -> dict[str, Any]:
-        return {"rows": self.rows, "cka": [list(row) for row in self.cka]}
+        weights = [asdict(weight) for weight in self.weights]
+        only = [list(paths) for paths in self.only]
+        return {"equal": self.equal, "weights": weights, "only": only, "digests": list(self.digests)}
 
     def document(self) -> Document:
-        """The table that `bertcli diff` prints for two architectures."""
-        layers = range(len(self.cka[0]))
-        columns = [Column("Layer", number=True), *(Column(str(layer), number=True) for layer in layers)]
-        rows = [[str(layer), *(f"{cka:.3f}" for cka in row)] for layer, row in enumerate(self.cka)]
-        lines = [{"layer": layer, **{str(i): cka for i, cka in enumerate(row)}} for layer, row in enumerate(self.cka)]
-        first, second = self.names
+        columns = [Column("Weight"), Column("Max abs", number=True), Column("Max rel", number=True)]
+        rows = [[weight.path, _small(weight.max_abs, "?"), _small(weight.max_rel, "?")] for weight in self.weights]
         below = [
-            f"Rows: layers of {first}; columns: layers of {second}; layer 0 is the embeddings' output",
-            f"Linear CKA over {self.rows:,} tokens: 1 for the same up to rotation and scale, near 0 for unrelated ones",
+            *(f"{name}: {digest}" for name, digest in zip(self.names, self.digests, strict=True)),
+            f"Equal weights: {self.equal:,}; different ones: {len(self.weights):,}",
+            *self.only.lines(self.names),
         ]
-        if self.rows < 10 * len(self.cka):
-            below.append("So few tokens make CKA too large: give more text (-i FILE).")
-        return Document(columns, rows, below, self.record, lines, [[None, *row] for row in self.cka])
+        shades = [[None, None, -_strength(weight.max_rel)] for weight in self.weights]
+        return Document(columns, rows, below, self.record, self.record["weights"], shades)
 
 
 def diff(
     model: Model,
     other: Model | str | Path | Mapping[str, NDArray[Any]],
-    texts: str | Iterable[str],
+    texts: str | Iterable[str] | None = None,
     *,
     tolerance: float = TOLERANCE,
     max_length: int | None = None,
-) -> Diff | Similarity:
+) -> Diff | Weights:
     """Compare two models, or a model and stored arrays (by name, or a .npz or .safetensors file), on the same texts.
 
-    Models whose steps are the same give a Diff, others a Similarity. Stored arrays are named by the paths of a trace,
-    or `hidden_states.N` as transformers counts them. Errors: BertcliError for texts that the two tokenize differently,
-    for arrays of other shapes and for unknown names.
+    Without a text the weights of two models are compared, and stored arrays with a pass of the ids that are stored with
+    them. Arrays are named by the paths of a trace, or `hidden_states.N` as transformers counts them. Errors:
+    BertcliError for texts that the two tokenize differently, models without a step in common, arrays of other shapes or
+    of another text, and unknown names.
     """
     expect_model(model)
     if not isinstance(tolerance, Real) or not tolerance >= 0:
         raise BertcliError(f"A tolerance of {shown_object(tolerance)} is not possible: it must be 0 or more.")
     limit = length_limit(model, max_length)
     if not isinstance(other, Model):
-        values = list(from_values(texts))
-        if len(values) != 1:
+        values = [] if texts is None else list(from_values(texts))
+        if texts is not None and len(values) != 1:
             raise BertcliError("Stored arrays are those of one text: give that one.")
         name, arrays = ("the arrays", other) if isinstance(other, Mapping) else (str(other), read_arrays(str(other)))
-        return _with_arrays(model, arrays, name, tokens_of(model, values[0].text, limit=limit), tolerance)
+        given = [tokens_of(model, text.text, limit=limit) for text in values]
+        return _with_arrays(model, arrays, name, *_inputs(model, arrays, name, given), tolerance)
+    if texts is None:
+        return _weights(model, other, tolerance)
     limit = min(limit, length_limit(other, max_length))
-    pairs = (_same_tokens(model, other, text.text, limit) for text in from_values(texts))
-    if _encoder_steps(model) != _encoder_steps(other):
-        return similarity(model, other, pairs)
     by_path: dict[str, list[StepDiff]] = {}
-    for tokens in pairs:
-        for step in _steps(model, other, tokens):
-            by_path.setdefault(step.path, []).append(step)
-    if not by_path:
+    only = None
+    for text in from_values(texts):
+        readings = zip((model, other), _same_tokens(model, other, text.text, limit), strict=True)
+        xs, ys = (_pass(either, [tokens.ids], [tokens.segments]).arrays for either, tokens in readings)
+        both = [path for path, x in xs.items() if path in ys and x.shape == ys[path].shape]
+        only = Single(*(tuple(path for path in arrays if path not in both) for arrays in (xs, ys)))
+        for path in both:
+            by_path.setdefault(path, []).append(step_diff(path, xs[path], ys[path]))
+    if only is None:
         raise BertcliError(NO_TEXT)
+    if not by_path:
+        raise BertcliError(f"{model.name} and {other.name} have no step in common that gives the same shape.")
     joined = tuple(_joined(path, steps) for path, steps in by_path.items())
-    return Diff((model.name, other.name), tolerance, joined, weight_diffs(model, other))
+    return Diff((model.name, other.name), tolerance, joined, weight_diffs(model, other), only)
 
 
 # ------------------------------------------------------------------------------------------------ the same steps
@@ -203,23 +247,11 @@ def _same_tokens(model: Model, other: Model, text: str, limit: int) -> tuple[Tok
     return readings
 
 
-def _traced(model: Model, tokens: Tokens) -> Trace:
+def _pass(model: Model, ids: Any, segments: Any) -> Trace:
     """A pass with every head, and the output of each step."""
     with trace(model, keep=lambda path: True) as recorded, np.errstate(all="ignore"):
-        model.outputs(np.array([tokens.ids]), np.array([tokens.segments]))
+        model.outputs(np.array(ids), np.array(segments))
     return recorded
-
-
-def _encoder_steps(model: Model) -> list[tuple[str, str]]:
-    """The steps below the heads: path and shape in symbols."""
-    steps = run_shapes(model, 1, min(3, model.config.max_tokens)).steps
-    return [(step.path, step.output.symbols) for step in steps if step.path.startswith(("embeddings", "encoder"))]
-
-
-def _steps(model: Model, other: Model, tokens: tuple[Tokens, Tokens]) -> list[StepDiff]:
-    """The steps of both, in the order of the first; those that only one has are left out."""
-    xs, ys = _traced(model, tokens[0]).arrays, _traced(other, tokens[1]).arrays
-    return [step_diff(path, x, ys[path]) for path, x in xs.items() if path in ys and x.shape == ys[path].shape]
 
 
 def step_diff(path: str, x: NDArray[Any], y: NDArray[Any]) -> StepDiff:
@@ -255,45 +287,31 @@ def weight_diffs(model: Model, other: Model) -> tuple[WeightDiff, ...]:
         path, array = parameter.path, parameter.array
         if path not in other_arrays or id(array) in differing:  # a tied one is compared where it is first used
             continue
-        if array.shape != other_arrays[path].shape:
+        values = other_arrays[path]
+        if array.shape != values.shape:
             differing[id(array)] = WeightDiff(path, None)
-        elif not np.array_equal(array, other_arrays[path]):
-            size = float(np.abs(array - other_arrays[path]).max())
-            differing[id(array)] = WeightDiff(path, size if np.isfinite(size) else None)
+        elif not np.array_equal(array, values):
+            step = step_diff(path, array, values)
+            differing[id(array)] = WeightDiff(path, step.max_abs, step.max_rel)
     return tuple(sorted(differing.values(), key=lambda diff: -np.inf if diff.max_abs is None else -diff.max_abs))
 
 
-# --------------------------------------------------------------------------------------------- other architectures
+def _weights(model: Model, other: Model, tolerance: float) -> Weights:
+    """The weights alone."""
+    both = [{parameter.path: parameter.array for parameter in parameters(either.network)} for either in (model, other)]
+    differing = weight_diffs(model, other)
+    equal = sum(path in both[1] and np.array_equal(array, both[1][path]) for path, array in both[0].items())
+    digests = _digest(both[0]), _digest(both[1])
+    return Weights((model.name, other.name), tolerance, equal, differing, single(*both), digests)
 
 
-def similarity(model: Model, other: Model, pairs: Iterable[tuple[Tokens, Tokens]]) -> Similarity:
-    """The layers of two models compared over the tokens of several texts, each as either model reads it."""
-    states: tuple[list[list[Array]], list[list[Array]]] = ([], [])
-    for pair in pairs:
-        for either, tokens, of_model in zip((model, other), pair, states, strict=True):
-            with np.errstate(all="ignore"):
-                of_model.append([np.array(state) for state in either.network.states(pack([tokens]))])
-    if not states[0]:
-        raise BertcliError(NO_TEXT)
-    layers = [[_centered(np.concatenate(column)) for column in zip(*of_model, strict=True)] for of_model in states]
-    cka = tuple(tuple(linear_cka(x, y) for y in layers[1]) for x in layers[0])
-    return Similarity((model.name, other.name), len(layers[0][0]), cka)
-
-
-def _centered(rows: Array) -> NDArray[np.float64]:
-    check_finite(rows)
-    centered: NDArray[np.float64] = rows - rows.mean(axis=0, dtype=np.float64)
-    return centered
-
-
-def linear_cka(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Similarity of two representations [row, feature] of the same rows, columns centered; 0 where one is constant."""
-    if len(x) < min(x.shape[1], y.shape[1]):  # the same number from the products of rows, of which there are fewer
-        k, m = x @ x.T, y @ y.T
-        above, below = (k * m).sum(), np.linalg.norm(k) * np.linalg.norm(m)
-    else:
-        above, below = np.linalg.norm(y.T @ x) ** 2, np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y)
-    return float(above / below) if below else 0.0
+def _digest(arrays: Mapping[str, Array]) -> str:
+    """Of the names, shapes and values of weights."""
+    whole = hashlib.blake2b(digest_size=16)
+    for path, array in sorted(arrays.items()):
+        whole.update(f"{path} {array.shape} ".encode())
+        whole.update(np.ascontiguousarray(array, "<f4").data)
+    return whole.hexdigest()
 
 
 # ---------------------------------------------------------------------------------------------- arrays of a file
@@ -307,7 +325,8 @@ def read_arrays(file: str) -> dict[str, NDArray[Any]]:
     if not path.exists():
         raise BertcliError(f"{file} is missing: give a file that `bertcli trace --save` wrote, or one like it.")
     if ending == ".safetensors":
-        return {name: tensor.float32() for name, tensor in open_file(path).items() if tensor.dtype in FLOATS}
+        tensors = {name: tensor for name, tensor in open_file(path).items() if tensor.dtype in (*FLOATS, "I64")}
+        return {name: t.array if t.dtype == "I64" else t.float32() for name, t in tensors.items()}
     with open_regular(path) as opened:
         try:
             with NpzFile(opened) as stored:
@@ -317,8 +336,29 @@ def read_arrays(file: str) -> dict[str, NDArray[Any]]:
     return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}  # others are bytes
 
 
-def _with_arrays(model: Model, arrays: Mapping[str, NDArray[Any]], name: str, tokens: Tokens, tolerance: float) -> Diff:
-    recorded = _traced(model, tokens)
+def _inputs(
+    model: Model, arrays: Mapping[str, NDArray[Any]], name: str, given: Sequence[Tokens]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Ids and segments [sentence, token] of the text, or those stored; OtherText where these are not the same."""
+    ids = arrays.get("input_ids")
+    if ids is None:
+        if not given:
+            raise BertcliError(f"{name} does not say of which ids (input_ids) its arrays are: give the text.")
+        return np.array([given[0].ids]), np.array([given[0].segments])
+    if given and np.ravel(ids).tolist() != given[0].ids:
+        raise OtherText(f"The arrays in {name} are those of another text: give that one, or none.")
+    return ids, arrays.get("token_type_ids", np.zeros_like(ids))
+
+
+def _with_arrays(
+    model: Model,
+    arrays: Mapping[str, NDArray[Any]],
+    name: str,
+    ids: NDArray[Any],
+    segments: NDArray[Any],
+    tolerance: float,
+) -> Diff:
+    recorded = _pass(model, ids, segments)
     states = _state_paths(recorded)
     steps: dict[str, StepDiff] = {}
     for key, array in arrays.items():
@@ -362,13 +402,13 @@ def _small(number: float | None, none: str) -> str:
     return none if number is None else f"{number:.2e}" if number else "0"
 
 
-def diff_page(view: Diff | Similarity) -> str:
-    """The steps with the size of their differences, and the weights that differ; or the layers' similarities."""
+def diff_page(view: Diff | Weights) -> str:
+    """The steps with the size of their differences, and the weights that differ."""
     document = view.document()
     parts = [element("p", line) for line in document.below]
     title = " and ".join(view.names)
-    if isinstance(view, Similarity):
-        return page(title, *parts, document_table("Linear CKA of layers", document), lead=OF_CKA)
+    if isinstance(view, Weights):
+        return page(title, *parts, document_table("Weights that differ", document), lead=OF_WEIGHTS)
     parts.append(document_table("Steps in the order they run", document))
     weights = [[weight.path, _small(weight.max_abs, "")] for weight in view.weights]
     if weights:

@@ -1,13 +1,15 @@
 """bertcli diff"""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from bertcli.analysis.options import Cut
+from bertcli.cli.job import set_threads
 from bertcli.cli.options import InputOptions, ModelOptions, ThreadOptions, argument, wrong
 from bertcli.cli.views import DocumentOptions, begin, show_document
 from bertcli.errors import BertcliError
-from bertcli.files.formats import PAGE, SEVERAL, ending_of
+from bertcli.files.formats import PAGE, SEVERAL, check_output, ending_of
 from bertcli.tasks.options import option
 
 
@@ -25,7 +27,10 @@ class DiffOptions(Cut):
     """How much may differ."""
 
     tolerance: float = option(1e-4, "T", "How much of a step's largest number may differ. (default: 0.0001)", least=0)
-    check: bool = option(False, "", "End with status 1 if a step is beyond the tolerance, for CI.")
+    check: bool = option(
+        False, "", "End with status 1 if something is beyond the tolerance, or exists on one side only, for CI."
+    )
+    common: bool = option(False, "", "With --check: only what both have matters.")
 
 
 def diff(
@@ -35,24 +40,33 @@ def diff(
 
     bertcli diff bert-base-uncased my-fine-tune "The cat sat on the mat."
     bertcli diff my-model my-model-float16 "The cat sat." --tolerance 1e-2 --check
-    bertcli diff my-model arrays.npz "The cat sat on the mat."
-    bertcli diff bert-base-uncased bert-large-uncased -i texts.txt -o layers.html
+    bertcli diff my-model my-copy --check
+    bertcli diff my-model arrays.npz
 
     For each step: the largest difference, the same as a share of the step's
     largest number (which --tolerance is compared with), and the mean cosine of
     rows. The first step beyond the tolerance is where the models part; later
     ones follow from it and need no fault of their own. Below are the weights
-    that differ most.
+    that differ most, and the steps that only one has, such as those of a head.
 
-    OTHER may be a file of arrays named as trace --save names them, or
-    hidden_states.0, hidden_states.1, … as transformers counts them. Models of
-    different architectures are compared layer by layer (linear CKA over all
-    tokens; give many).
+    Without a text the weights alone are compared: which differ, which only one
+    has, and a digest of each model's. OTHER may be a file of arrays named as
+    trace --save names them, which holds the ids of its text, or
+    hidden_states.0, hidden_states.1, … as transformers counts them.
     """
-    rows = list(begin(texts, threads, shown.output, (PAGE, ".json")))
+    piped = sys.stdin is not None and not sys.stdin.isatty()
+    if texts.texts or texts.input or piped:
+        rows = list(begin(texts, threads, shown.output, (PAGE, ".json")))
+    else:
+        rows = []
+        set_threads(threads)
+        if shown.output is not None:
+            check_output(shown.output, (PAGE, ".json"))
     if any(pair is not None for _, pair, *_ in rows):
         raise wrong("--text-pair", "texts are compared one by one, without pairs.")
-    from bertcli.analysis.diff import Diff, diff, diff_page
+    if wanted.common and not wanted.check:
+        raise wrong("--common", "this is for --check.")
+    from bertcli.analysis.diff import OtherText, diff, diff_page
     from bertcli.model import load
     from bertcli.report.progress import counted
 
@@ -62,10 +76,13 @@ def diff(
     for either in (model, other):
         if not isinstance(either, str):
             either.note_layers_after("compared")
-    values = counted([text.text for text in rows], "diff", "texts", len(rows))
-    view = diff(model, other, values, tolerance=wanted.tolerance, max_length=wanted.max_length)
-    if wanted.check and not isinstance(view, Diff):
-        raise BertcliError(f"{model.name} and {models.other} have different steps, which --check cannot compare.")
+    values = counted([text.text for text in rows], "diff", "texts", len(rows)) if rows or texts.input else None
+    try:
+        view = diff(model, other, values, tolerance=wanted.tolerance, max_length=wanted.max_length)
+    except OtherText as error:
+        raise wrong("TEXT", str(error)) from None
     show_document(view, shown, diff_page)
-    if wanted.check and isinstance(view, Diff) and view.first is not None:
-        raise BertcliError(f"{view.first} is the first step beyond the tolerance of {wanted.tolerance:g}.")
+    if wanted.check and view.differs:
+        raise BertcliError(view.differs)
+    if wanted.check and not wanted.common and any(view.only):
+        raise BertcliError(f"{'; '.join(view.only.lines(view.names))} (--common: only what both have matters).")

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays_of
 from reference.view_cases import TEXTS, VECTORS
 
 import bertcli
-from bertcli.analysis.diff import Diff, Similarity, diff_page, linear_cka, step_diff
+from bertcli.analysis.diff import Diff, Weights, diff_page, step_diff
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
@@ -155,17 +155,20 @@ def test_diff_of_an_array_with_another_header(shape: str, made: Made, tmp_path: 
         bertcli.diff(bertcli.load(made(**VECTORS)), tmp_path / "v.npz", TEXT)
 
 
-def test_diff_compares_other_architectures_by_their_layers(made: Made) -> None:
+def test_diff_of_other_architectures_is_of_what_both_have(made: Made) -> None:
     one = bertcli.load(made(**VECTORS))
-    other = bertcli.load(
-        made(head="model", seed=8, tokenizer="both", sizes={"num_hidden_layers": 3, "hidden_size": 16})
-    )
-    found = bertcli.diff(one, other, TEXTS)
-    assert isinstance(found, Similarity)
-    assert found.rows == sum(len(tokens.ids) for tokens in one.tokenizer.encode(TEXTS))
-    assert (len(found.cka), len(found.cka[0])) == (3, 4)
-    assert all(0 <= number <= 1 for row in found.cka for number in row)
-    assert list(found.record) == ["rows", "cka"]
+    deeper = bertcli.load(made(**VECTORS, sizes={"num_hidden_layers": 3}))
+    found = bertcli.diff(one, deeper, TEXTS)
+    assert isinstance(found, Diff)
+    assert found.only.first == ()
+    assert {path.rpartition(".")[0][:16] for path in found.only.second} == {"encoder.layers.2"}
+    assert "Only in " in found.below()[-1]
+    narrow = bertcli.load(made(head="model", seed=8, tokenizer="both", sizes={"hidden_size": 16}, pooler=False))
+    found = bertcli.diff(one, narrow, TEXTS[0])
+    assert isinstance(found, Diff)
+    assert {step.path.rpartition(".")[2] for step in found.steps} <= {"scores", "softmax", "intermediate"}
+    assert "embeddings.token" in found.only.first
+    assert "embeddings.token" in found.only.second
 
 
 def test_diff_refuses_other_tokens(made: Made) -> None:
@@ -180,6 +183,9 @@ def test_diff_of_different_heads_compares_what_both_have(made: Made) -> None:
     assert isinstance(found, Diff)
     assert {step.path.split(".")[0] for step in found.steps} == {"embeddings", "encoder"}
     assert found.first is None
+    assert {path.split(".")[0] for path in found.only.first} >= {"pooler", "classifier"}
+    assert {path.split(".")[0] for path in found.only.second} == {"mlm"}
+    assert found.record["only"] == [list(found.only.first), list(found.only.second)]
 
 
 def test_diff_marks_numbers_that_are_none() -> None:
@@ -205,19 +211,54 @@ def test_diff_steps_are_symmetric(x: Any, y: Any) -> None:
     assert one.max_abs == np.abs(x - y).max()
 
 
-@given(x=matrices, seed=st.integers(0, 99))
-def test_diff_cka_is_one_for_rotations_and_the_same_by_either_product(x: Any, seed: int) -> None:
-    x = x - x.mean(axis=0)
-    if np.linalg.norm(x) < 1e-6:
-        assert linear_cka(x * 0, x) == 0
-        return
-    random = np.random.default_rng(seed)
-    turn, _ = np.linalg.qr(random.normal(size=(x.shape[1], x.shape[1])))
-    assert linear_cka(x, 3 * x @ turn) == pytest.approx(1)
-    y = random.normal(size=(len(x), 9))
-    y -= y.mean(axis=0)
-    wide = np.hstack([x, np.zeros((len(x), 9))])  # more columns than rows: products of rows
-    assert linear_cka(wide, y) == pytest.approx(linear_cka(x, y), abs=1e-9)
+def test_diff_without_a_text_compares_the_weights(made: Made, tmp_path: Path) -> None:
+    folder = made(**MODEL)
+    model, half = bertcli.load(folder), bertcli.load(stored_as(folder, tmp_path / "half", "F16"))
+    again = bertcli.load(stored_as(half.path or folder, tmp_path / "again", "F32"))
+    assert bertcli.diff(half, again).record == {
+        "equal": 47,
+        "weights": [],
+        "only": [[], []],
+        "digests": [bertcli.diff(half, half).record["digests"][0]] * 2,
+    }
+    changed = bertcli.load(altered(folder, tmp_path / "changed", "bert.pooler.dense.bias", lambda values: values * 1.5))
+    found = bertcli.diff(model, changed, tolerance=0.3)
+    assert isinstance(found, Weights)
+    assert [weight.path for weight in found.weights] == ["pooler.dense.bias"]
+    assert found.weights[0].max_rel == pytest.approx(1 / 3, rel=1e-6)
+    assert found.digests[0] != found.digests[1]
+    assert (found.equal, found.differs) == (46, "pooler.dense.bias differs by more than the tolerance of 0.3.")
+    assert bertcli.diff(model, changed, tolerance=0.4).differs is None
+    masks = bertcli.load(made(**{**MODEL, "head": "mlm"}))
+    found = bertcli.diff(masks, model)
+    assert isinstance(found, Weights)
+    assert (found.weights, found.only.first) == ((), ())
+    assert {path.split(".")[0] for path in found.only.second} == {"pooler", "nsp"}
+    labels = [bertcli.load(made(head="classifier", num_labels=count)) for count in (2, 3)]
+    found = bertcli.diff(labels[0], labels[1])
+    assert isinstance(found, Weights)
+    assert {weight.path: weight.max_abs for weight in found.weights} == dict.fromkeys(
+        ["classifier.output.weight", "classifier.output.bias"]
+    )
+
+
+def test_diff_notices_the_arrays_of_another_text(made: Made, tmp_path: Path) -> None:
+    model = bertcli.load(made(**VECTORS))
+    tokens = model.tokenizer.encode([TEXT])[0]
+    with bertcli.trace(model, keep=lambda path: True) as trace:
+        model.outputs([tokens.ids])
+    arrays = {**trace.arrays, "input_ids": np.array([tokens.ids]), "token_type_ids": np.array([tokens.segments])}
+    for text in (TEXT, None):
+        found = bertcli.diff(model, arrays, text)
+        assert isinstance(found, Diff)
+        assert (found.first, len(found.steps)) == (None, len(trace.arrays))
+    with pytest.raises(BertcliError, match="are those of another text"):
+        bertcli.diff(model, arrays, TEXT.replace("tea", "bread"))
+    with pytest.raises(BertcliError, match="does not say of which ids"):
+        bertcli.diff(model, trace.arrays)
+    for bad in (np.array([[0, 10**6]]), np.array([[-1]]), np.array([[0.5]]), np.zeros((1, 0), np.int64)):
+        with pytest.raises(BertcliError):
+            bertcli.diff(model, {**arrays, "input_ids": bad, "token_type_ids": np.zeros_like(bad)})
 
 
 def test_diff_pages(made: Made, tmp_path: Path) -> None:
@@ -225,7 +266,7 @@ def test_diff_pages(made: Made, tmp_path: Path) -> None:
     found = bertcli.diff(model, other, TEXT)
     assert isinstance(found, Diff)
     assert diff_page(found).count("<mark") == len(found.steps)
-    similar = Similarity(("a", "<b>"), 9, ((1.0, 0.5), (0.25, 0.0)))
-    assert diff_page(similar).count("<mark") == 4
-    assert "<b>" not in diff_page(similar)
-    assert list(found.record) == ["steps", "first", "weights"]
+    weights = bertcli.diff(model, other)
+    assert isinstance(weights, Weights)
+    assert diff_page(weights).count("<mark") == len(weights.weights) > 20
+    assert list(found.record) == ["steps", "first", "weights", "only"]

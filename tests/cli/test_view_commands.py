@@ -109,11 +109,50 @@ def test_diff_command_reads_what_trace_saved(made: Made, tmp_path: Path) -> None
     assert "Known names are those of its trace (embeddings.token, " in done.error
 
 
-def test_diff_command_compares_layers_of_other_architectures(made: Made) -> None:
-    other = made(head="model", seed=8, tokenizer="both", sizes={"num_hidden_layers": 3})
-    done = bertcli("diff", made(**VECTORS), other, *TEXTS, "--format", "markdown")
-    assert done.out.count("\n| ") == 1 + 3
-    assert "different steps" in bertcli("diff", made(**VECTORS), other, TEXTS[0], "--check").error
+def test_diff_command_takes_the_ids_of_stored_arrays(made: Made, tmp_path: Path) -> None:
+    model = made(**VECTORS)
+    for name in ("arrays.npz", "arrays.safetensors"):
+        file = tmp_path / name
+        assert bertcli("trace", "-m", model, TEXTS[0], "--save", file).status == 0
+        assert bertcli("diff", model, file, "--check", "--tolerance", "1e-6").status == 0
+        done = bertcli("diff", model, file, TEXTS[1])
+        assert (done.status, done.out) == (2, "")
+        assert "those of another" in done.err
+        assert bertcli("trace", "-m", model, "--seq-len", "7", "--batch-size", "2", "--save", file).status == 0
+        assert bertcli("diff", model, file, "--check", "--tolerance", "1e-6").status == 0
+        other = bertcli("diff", made(**{**VECTORS, "seed": 404}), file, "--check")
+        assert other.err == "Error: embeddings.token is the first step beyond the tolerance of 0.0001.\n"
+
+
+@pytest.mark.parametrize("text", [(), (TEXTS[2],)])
+def test_diff_command_checks_that_both_have_the_same(text: tuple[str, ...], made: Made) -> None:
+    one, other = made(head="pretraining", seed=31), made(head="mlm", seed=31)
+    done = bertcli("diff", one, other, *text, "--check")
+    assert done.status == 1
+    assert done.err.startswith(f"Error: Only in {one}: ")
+    assert "pooler.dense" in done.err
+    assert "nsp.output" in done.err
+    assert "Only in" in done.out
+    assert bertcli("diff", one, other, *text, "--check", "--common").status == 0
+    assert bertcli("diff", one, other, *text, "--common").status == 2
+    assert bertcli("diff", one, one, *text, "--check").status == 0
+    changed = made(head="mlm", seed=32)
+    assert "tolerance" in bertcli("diff", one, changed, *text, "--check", "--common").err
+
+
+def test_diff_command_without_a_text_shows_weights_and_digests(made: Made, tmp_path: Path) -> None:
+    one, other = made(**VECTORS), made(**{**VECTORS, "seed": 404})
+    record = json.loads(bertcli("diff", one, other, "--format", "json").out)
+    assert record == library.diff(library.load(one), library.load(other)).record
+    lines = bertcli("diff", one, other).out.splitlines()
+    assert lines[0].split() == ["Weight", "Max", "abs", "Max", "rel"]
+    assert len(lines) == 2 + len(record["weights"]) + 4
+    for digest in record["digests"]:
+        assert sum(line.endswith(digest) for line in lines) == 1
+    page = tmp_path / "weights.html"
+    assert bertcli("diff", one, other, "-o", page).out == ""
+    assert record["digests"][1] in page.read_text(encoding="utf-8")
+    assert bertcli("diff", one, other, stdin="").out.splitlines() == lines
 
 
 @pytest.mark.parametrize("ending", ["html", "HTML"])
@@ -141,7 +180,6 @@ def test_view_commands_used_wrongly(made: Made, tmp_path: Path) -> None:
     assert "the ending must be one of" in bertcli("heads", "-m", labels, "x", "-o", tmp_path / "x.png").error
     assert bertcli("explain", "-m", labels, "x", "--label", "a", "--word", "b").status == 2
     assert bertcli("heads", "-m", labels, "x", "--label", "LABEL_0").status == 2
-    assert bertcli("diff", labels, masks).status == 2
     assert not list(tmp_path.iterdir())
 
 
