@@ -3,7 +3,6 @@
 import os
 import platform
 import sys
-from io import BytesIO
 from time import perf_counter
 from typing import Any
 
@@ -11,9 +10,7 @@ import numpy as np
 
 from bertcli._version import __version__
 from bertcli.engine import blas, threads
-from bertcli.onnx.file import Export, write
-from bertcli.onnx.graph import FLOAT, IDS, Dim, Graph, Tensor
-from bertcli.onnx.session import Session, available_devices, cache_folder, cache_size, installed, runtime
+from bertcli.onnx.session import available_devices, cache_folder, cache_size, installed, runtime
 
 blas.forget_choices()  # NumPy is loaded
 
@@ -57,13 +54,12 @@ def examine() -> dict[str, Any]:
 
 
 def _onnx_runtime(features: frozenset[str]) -> dict[str, Any]:
-    """The other engine: its version, devices, rate on the processor, and the folder of its graphs."""
+    """The other engine: its version, devices, and the folder of its graphs."""
     if not (installed("onnxruntime") and installed("onnx")):
         return {"onnxruntime": "not installed: pip install 'bertcli[onnx]'"}
     return {
         "onnxruntime": runtime().__version__,
         "onnx_devices": available_devices(),
-        "onnx_matrix_gflops": round(onnx_matrix_rate() / 1e9, 1),
         "onnx_int8": int8_speed(features),
         "onnx_graphs": str(cache_folder()),
         "onnx_graphs_mb": round(cache_size() / 1e6, 1),
@@ -75,17 +71,6 @@ def int8_speed(features: frozenset[str]) -> str | None:
     if features & {"avx_vnni", "avx512_vnni"}:
         return "with VNNI: all-MiniLM-L6-v2 1.9, BERT-base 2.2 times as fast as float32"
     return "with AVX2, without VNNI: all-MiniLM-L6-v2 1.3 times as fast as float32" if "avx2" in features else None
-
-
-def onnx_matrix_rate(rows: int = 1024, inner: int = 768, columns: int = 3072) -> float:
-    """Floating-point operations per second of one product in ONNX Runtime, by default BERT-base's largest."""
-    graph = Graph({"weight": np.ones((columns, inner), dtype=np.float32)}, opset=20)
-    product = graph.node("MatMul", graph.node("Cast", IDS, to=FLOAT), graph.matrix("weight"))
-    largest = graph.node("ReduceMax", product, graph.integers([1]), keepdims=0)
-    file = BytesIO()
-    write(Export(graph, {"largest": Tensor(largest, ((Dim(1, "batch"),),))}, {}), file)
-    session, ids = Session(file.getvalue()), np.ones((rows, inner), dtype=np.int64)
-    return 2 * rows * inner * columns / _best_of(lambda: session({IDS: ids}), 8)
 
 
 def matrix_rate(rows: int = 3072, inner: int = 768, columns: int = 1024) -> float:

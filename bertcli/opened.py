@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bertcli.checkpoint.folder import Folder
     from bertcli.checkpoint.loading import TensorUse
     from bertcli.checkpoint.sentence import SentenceConfig
+    from bertcli.network.after_pooling import Dense, LayerNorm
     from bertcli.onnx.session import Session
     from bertcli.tokens import Tokenizer
 
@@ -124,14 +125,17 @@ class Opened:
 
         return read_sentence_config(self._folder())
 
-    def note_layers_after(self, verb: str) -> None:
-        """Log that a folder's layers after the network (Dense, LayerNorm) are not `verb`: a pass does not hold them."""
+    def layers_after(self) -> "tuple[Dense | LayerNorm, ...]":
+        """A folder's layers after the network; of modules that do not run, which are logged, none."""
         try:
-            layers = (*self.sentence.dense, *self.sentence.scores) if self.path else ()
+            return (*self.sentence.dense, *self.sentence.scores) if self.path else ()
         except BertcliError as error:  # encode and rank refuse such modules; the network is whole without them
             logger.info("%s: what comes after the network does not run: %s", self.name, error)
-            return
-        if layers:
+            return ()
+
+    def note_layers_after(self, verb: str) -> None:
+        """Log that a folder's layers after the network are not `verb`: a pass does not hold them."""
+        if layers := self.layers_after():
             count = sum(weights.array.size for layer in layers for weights in parameters(layer))
             logger.info("%s: the layers after the network (%s parameters) are not %s.", self.name, f"{count:,}", verb)
 

@@ -23,6 +23,7 @@ from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
 
 UNUSED = "not part of this model"
+UNREAD = "for what bertcli does not do"
 OWN_CODE = "it has code of its own (auto_map in config.json), which bertcli does not run, so use another model"
 COPY = "a second copy of"
 DIFFERENT = "its values differ from those of"
@@ -100,8 +101,15 @@ def open_checkpoint(folder: Folder, heads: str | None = None, *, partial: bool =
 
 
 def read_config(file: Path) -> Config:
-    """The configuration in a config.json; BertcliError for a file that is unreadable or of no family that runs."""
-    return config_of(read_object(file), file)
+    """The configuration in a config.json without its weights, which might show that the model is another one.
+
+    Errors: BertcliError for a file that is unreadable, of no family that runs, or of a model with code of its own.
+    """
+    data = read_object(file)
+    config = config_of(data, file)
+    if data.get("auto_map") and not family(config.model_type).own_code:
+        raise BertcliError(f"{file} is not of a plain {config.title} model: {OWN_CODE}.")
+    return config
 
 
 def config_of(data: Mapping[str, Any], file: Path) -> Config:
@@ -223,7 +231,7 @@ class _Loader:
             elif bare_name.endswith(CONSTANTS):
                 note = "a constant"
             elif bare_name.startswith(self.family.unread):
-                note = "for what bertcli does not do"
+                note = UNREAD
             else:
                 note = UNUSED
             self._take(self.stored[name], "ignored", None, note)

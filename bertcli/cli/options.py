@@ -172,7 +172,8 @@ class EngineOptions:
     )  # fmt: skip
     device: str = option(
         "cpu", "NAME",
-        "With --engine onnx: cpu (default), cuda, coreml, directml, openvino or tensorrt; tested: cpu.", panel="Work",
+        "With --engine onnx: cpu (default; tested), or another by the installed onnxruntime's name, such as cuda.",
+        panel="Work",
     )  # fmt: skip
 
 

@@ -97,9 +97,7 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
     sizes = ("--vocab-size", "--num-labels", "--set")
     refuse(analyzed, sizes, "this needs --variant or --config; a checkpoint's sizes are fixed.")
     wanted = options.wanted(MASKED_SAMPLE, "no model given (-m, --variant or --config); using the bundled %s.")
-    opened = load(**wanted, heads=analyzed.heads, text=False)
-    opened.note_layers_after("shown")
-    return opened
+    return load(**wanted, heads=analyzed.heads, text=False)
 
 
 @dataclass(frozen=True)

@@ -194,6 +194,11 @@ class Config:
             raise BertcliError(
                 f"position_embedding_type {shown(positions)} is not supported; {cls.title} uses 'absolute'."
             )
+        if data.get("alibi_starting_size") is not None:
+            raise BertcliError(
+                f"alibi_starting_size is {shown(data['alibi_starting_size'])}: attention with ALiBi is not supported; "
+                f"{cls.title} has embeddings of positions."
+            )
         for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
             if data.get(key):
                 raise BertcliError(f"{key} is true: this {cls.title} is a decoder, which bertcli does not run.")

@@ -139,6 +139,7 @@ FAMILY = Family(
         (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
     ),
     base_pooler=False,
+    own_code=True,
     variants={"nomic-embed-text": NomicBertConfig()},
     prompts=("search_query: ", "search_document: "),
 )

@@ -49,6 +49,7 @@ class Family:
     unread: tuple[str, ...] = ()  # how names of tensors begin that nothing here reads
     hints: Mapping[str, str] = field(default_factory=dict)  # of a head that is missing, what to do
     masks_embeddings: bool = False  # whether a token that is not attended to has no embedding in transformers
+    own_code: bool = False  # whether its models are published with code of their own, which does what ours does
     prompts: tuple[str, ...] = ()  # of sentence models, whose folders may not say so
 
     def places(self, path: str) -> list[TensorPart]:

@@ -16,7 +16,7 @@ from bertcli.network.module import Module, Parameter, parameters, twins
 from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules
 from bertcli.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Tensor
-from bertcli.onnx.session import Session, check_device, key_of, open_cached, require, runtime
+from bertcli.onnx.session import Session, key_of, open_cached, provider_of, require, runtime
 
 logger = logging.getLogger("bertcli")
 
@@ -151,7 +151,7 @@ def open_session(network: Network, folder: Path, settings: object, precision: st
     Runtime is not installed, or cannot use this device.
     """
     require("onnx", "onnxruntime")
-    check_device(device)
+    provider_of(device)
     weights = {
         weight.path: weight.array for weight in parameters(network) if weight.path.split(".")[0] not in network.heads
     }

@@ -28,15 +28,7 @@ from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError, first_line, shown
 from bertcli.onnx.graph import IDS, INPUTS, MASK, SEGMENTS
 
-# The provider of each device, and the package that has it.
-DEVICES = {
-    "cpu": ("CPUExecutionProvider", "onnxruntime"),
-    "cuda": ("CUDAExecutionProvider", "onnxruntime-gpu"),
-    "tensorrt": ("TensorrtExecutionProvider", "onnxruntime-gpu"),
-    "coreml": ("CoreMLExecutionProvider", "onnxruntime"),
-    "directml": ("DmlExecutionProvider", "onnxruntime-directml"),
-    "openvino": ("OpenVINOExecutionProvider", "onnxruntime-openvino"),
-}
+PROVIDER = "ExecutionProvider"  # ends the names of ONNX Runtime's devices
 MOST_PADDING = 0.1  # of the tokens of a run
 MOST_TOKENS = 2048  # of a run of several sentences: with more, activations leave the caches and nothing is gained
 ONLY_FATAL = 4  # of ONNX Runtime's levels of logging: what goes wrong is raised
@@ -69,22 +61,20 @@ def runtime() -> Any:
 
 
 def available_devices() -> list[str]:
-    """The devices that the installed ONNX Runtime was built for."""
-    providers = runtime().get_available_providers()
-    return [device for device, (provider, _) in DEVICES.items() if provider in providers]
+    """The devices that the installed ONNX Runtime was built for, by its own names: cpu, cuda, coreml."""
+    return [name.removesuffix(PROVIDER).lower() for name in runtime().get_available_providers()]
 
 
-def check_device(device: str) -> None:
-    """Raise BertcliError for a device that the installed ONNX Runtime cannot use."""
-    if device not in DEVICES:
-        raise BertcliError(f"There is no device {shown(device)}: choose from {', '.join(DEVICES)}.")
+def provider_of(device: str) -> str:
+    """What ONNX Runtime calls a device; BertcliError if the installed one cannot use it."""
     usable = available_devices()
-    if device not in usable:
-        package = DEVICES[device][1]
+    if device.lower() not in usable:
         raise BertcliError(
-            f"The installed onnxruntime cannot use {device}, only {', '.join(usable)}: install {package} in its place, "
-            "or leave out the device (--device)."
+            f"There is no device {shown(device)} in the installed onnxruntime: choose from {', '.join(usable)}, or "
+            "install a build of it for that device."
         )
+    name: str = runtime().get_available_providers()[usable.index(device.lower())]
+    return name
 
 
 _turn = Lock()  # a session's own threads are as many as there are cores
@@ -126,7 +116,7 @@ class Session:
         if not packed:
             options.add_session_config_entry("session.disable_prepacking", "1")
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        provider = DEVICES[device][0]
+        provider = provider_of(device)
         with _explained(f"ONNX Runtime cannot open {name} on {device}"):
             self._session = onnxruntime.InferenceSession(file, options, providers=[provider])
         if self._session.get_providers()[0] != provider:  # it went on with another

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.checkpoint_files import write_safetensors
+from helpers.family_checkpoints import make_family
 from helpers.sentence_folders import FOLDERS, LIMIT, write_folder, write_gemma, write_qwen_folder
 from helpers.static_models import LAYOUTS, WIDTH, write_static
 from helpers.terminal import bertcli as command
@@ -42,13 +43,50 @@ def test_nomics_prompts_are_a_note_where_none_is_given(tmp_path: Path) -> None:
 def test_layers_after_the_network_are_a_note_where_they_are_left_out(tmp_path: Path) -> None:
     folder = write_gemma(tmp_path)
     note = "the layers after the network (3,072 parameters) are not"
-    assert f"{note} shown." in command("params", "-m", folder).err.splitlines()[-1]
+    assert "layers after" not in command("params", "-m", folder).err
     exported = command("export", "-m", folder, tmp_path / "m.onnx", "--pooling", "none", "--no-check")
     assert f"{note} in the graph." in exported.err.splitlines()[0]
     assert f"{note} compared." in command("diff", folder, folder, "tea").err.splitlines()[-1]
     modules = (folder / "modules.json").read_text(encoding="utf-8")
     (folder / "modules.json").write_text(modules.replace("models.Dense", "models.Unheard"), encoding="utf-8")
     assert "what comes after the network does not run: " in command("params", "-m", folder).err.splitlines()[-1]
+
+
+def test_layers_after_the_network_are_rows_of_params(tmp_path: Path) -> None:
+    folder = write_gemma(tmp_path)
+    record = json.loads(command("params", "-m", folder, "--format", "json").out)
+    rows = {row["path"]: row for row in record["rows"]}
+    network = bertcli.params(bertcli.variant(config=folder / "config.json", heads="none")).total_params
+    dense = bertcli.load(folder).sentence.dense
+    assert [rows[f"dense.{i}"]["params"] for i in range(len(dense))] == [layer.weight.size for layer in dense]
+    assert record["total_params"] == sum(row["params"] for row in record["rows"]) == network + 3072
+    assert rows["dense.1"]["connected_to"] == ["dense.0"]
+    assert rows["dense.0"]["output_shape"] == f"(None, {len(dense[0].weight)})"
+    assert "dense.0 (Dense)" in command("params", "-m", folder).out
+
+
+def test_params_count_what_is_not_used_of_a_base_model(tmp_path: Path) -> None:
+    record = json.loads(command("params", "-m", make_family(tmp_path, "esm"), "--format", "json").out)
+    rows = [row for row in record["rows"] if row["type"] == "not used"]
+    found = [(row["path"], row["params"], row["bytes"]) for row in rows]
+    assert found == [("contact_head.regression.bias", 1, 4), ("contact_head.regression.weight", 4, 16)]
+    assert record["total_params"] == sum(row["params"] for row in record["rows"])
+
+
+def test_configurations_of_other_models_are_not_counted_as_bert(tmp_path: Path) -> None:
+    keys = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    sizes = dict(zip(keys, (50, 8, 1, 2, 16), strict=True))
+    for changed, message in (
+        ({"alibi_starting_size": 512}, "alibi_starting_size is 512: attention with ALiBi is not supported"),
+        ({"auto_map": {"AutoModel": "modeling.Own"}}, "is not of a plain BERT model: it has code of its own"),
+    ):
+        file = tmp_path / "config.json"
+        file.write_text(json.dumps({"model_type": "bert", **sizes, **changed}), encoding="utf-8")
+        done = command("params", "--config", file)
+        assert (done.status, message in done.error, done.out) == (1, True, "")
+    own = {"model_type": "nomic_bert", **sizes, "auto_map": {"AutoModel": "modeling.NomicBertModel"}}
+    (tmp_path / "config.json").write_text(json.dumps(own), encoding="utf-8")
+    assert command("params", "--config", tmp_path / "config.json").status == 0
 
 
 def test_embeddinggemma_with_its_prompts(tmp_path: Path) -> None:

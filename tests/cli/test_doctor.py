@@ -29,6 +29,7 @@ def test_doctor_table_and_the_record_say_the_same() -> None:
         assert str(record[name]) in table
     assert record["matrix_gflops"] > 0
     assert record["memory_gb_per_second"] > 0
+    assert "onnx_matrix_gflops" not in record
     assert record["threads"] <= (os.cpu_count() or 1)
 
 

@@ -78,7 +78,7 @@ def test_engine_command_resumes_with_the_same_engine_only(
 
 
 def test_engine_command_refuses_what_no_engine_has() -> None:
-    message = "There is no device 'gpu': choose from cpu, cuda,"
+    message = "There is no device 'gpu' in the installed onnxruntime: choose from "
     assert message in bertcli("classify", "a", "--engine", "onnx", "--device", "gpu").error
     for options in (("--precision", "int8"), ("--device", "cuda")):
         assert bertcli("classify", "a", *options).status == 2  # without --engine onnx

@@ -42,6 +42,10 @@ def params(
         plans = module_plans(model, depth)
     inputs = {"B": batch_size, "S": seq_len or model.config.max_tokens}
     counted = rows(plans, model, inputs, collapse=collapse, powers=style != "keras")
+    if model.path is not None:
+        from bertcli.analysis.params.beside import rows_beside
+
+        counted += tuple(rows_beside(model))
     if seq_len is None or batch_size is None:
         return Summary(model.name, counted, style)
     from bertcli.analysis.params.memory import memory
