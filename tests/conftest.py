@@ -2,11 +2,12 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.browser import open_browser
 from helpers.checkpoints import make
 from hypothesis import HealthCheck, settings
 
@@ -68,3 +69,11 @@ def mlm(made: Made) -> Model:
 @pytest.fixture
 def classifier(made: Made) -> Model:
     return bertcli.load(made(head="classifier", id2label={0: "bad", 1: "good", 2: "so-so"}))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real browser; tests that want one are skipped where there is none."""
+    driver = open_browser(tmp_path_factory.mktemp("profile"))
+    yield driver
+    driver.quit()

@@ -103,11 +103,19 @@ def _breakable(text: str) -> list[str]:
 
 
 def page(
-    title: str, *content: Markup, lead: str, model: str = "", style: str = "", script: str = "", data: Any = None
+    title: str,
+    *content: Markup,
+    lead: str,
+    model: str = "",
+    style: str = "",
+    script: str = "",
+    data: Any = None,
+    asks: bool = False,
 ) -> str:
     """A whole page: a heading, the model's name, `lead` (what the numbers mean, and what they do not), the content.
 
-    `data` is what JSON can hold; `script` finds it as the text of the element with the id "data".
+    `data` is what JSON can hold; `script` finds it as the text of the element with the id "data". asks: whether it may
+    ask the server that it came from.
     """
     scripts = []
     if data is not None:
@@ -118,7 +126,8 @@ def page(
             raise ValueError("a script must not hold what ends or hides a script element")
         scripts.append(Markup(f"<script>{script}</script>"))
         allowed = f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
+    connected = "; connect-src 'self'" if asks else ""
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}{connected}"
     shared = files("bertcli.report").joinpath("page.css").read_text(encoding="utf-8")
     head = [
         Markup('<meta charset="utf-8">'),

@@ -8,28 +8,32 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from time import monotonic, time
 from typing import Any
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as At
 
 from bertcli._version import __version__
+from bertcli.analysis.trace.page import PageOptions, page_of_text
 from bertcli.errors import shown
 from bertcli.report.terminal import visible
 from bertcli.serve.ask import Ask, Limits, Service
 from bertcli.serve.fields import Refused, parsed, read
 from bertcli.serve.metrics import Metrics
 from bertcli.serve.openapi import description
+from bertcli.serve.page import people_page
 from bertcli.serve.routes import ANYTHING, PIPELINES, ROUTES, Route, as_pipeline, pipeline_of, route_at
 from bertcli.serve.served import ROUTES as ROUTE_OF
 from bertcli.serve.served import Served
 from bertcli.serve.stream import Stream
 
+PASS_BOUND = 64 << 20  # bytes of the page of a pass
 TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
 Handler = Callable[[Request, Ask], Awaitable[Response]]
 
@@ -80,6 +84,9 @@ class Server:
             ),
             get("/v1/models/{model:path}", self._one_model),
             get("/metrics", self._metrics),
+            get("/", self._people_page, free=True),
+            At("/pass", self._endpoint(self._pass), methods=["GET"]),
+            At("/pass/{model:path}", self._endpoint(self._pass), methods=["GET"]),
             get("/openapi.json", lambda request: _json(description())),
             *posts,
             *(At(path, self._endpoint(self._pipeline), methods=["POST"]) for path in tasks),
@@ -237,6 +244,24 @@ class Server:
             refused = Refused(404, f"No model {shown(name)} is served; /v1/models lists them.", "model", "not_found")
             return _refusal("/v1/models", refused)
         return _json(self._model(served))
+
+    def _people_page(self, request: Request) -> Response:
+        models = [_about(served) for served in self._service.models]
+        return HTMLResponse(people_page(models, self._limits.api_key is not None))
+
+    async def _pass(self, request: Request, ask: Ask) -> Response:
+        """The pass of `text` through `model` as a page, from which another text can be asked for."""
+        given = request.query_params
+        served, _ = ask.chosen(ANYTHING, request.path_params.get("model") or given.get("model") or None)
+        numbers: dict[str, Any] = {}
+        for name in ("layer", "head", "token"):
+            try:
+                numbers |= {name: int(given[name])} if given.get(name) else {}
+            except ValueError:
+                raise Refused(422, f"{name} must be a whole number, not {shown(given[name])}.", name) from None
+        options = PageOptions(**numbers, bound=PASS_BOUND, ask=f"/pass/{quote(served.name)}")
+        text, versus = given.get("text", ""), given.get("versus") or None
+        return HTMLResponse(await ask.apart(page_of_text, served.model, text, given.get("pair"), versus, options))
 
     def _info(self) -> dict[str, Any]:
         limits = self._limits

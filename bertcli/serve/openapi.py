@@ -13,7 +13,9 @@ ERRORS = {
     503: "The server is ending.", 504: "It took too long.",
 }  # fmt: skip
 GETS = {
-    "/health": "Whether the process can answer.", "/ready": "Whether it accepts requests.",
+    "/": "A page to try the models on.", "/pass": "The pass of ?text= through ?model= as a page.",
+    "/pass/{model}": "The same.", "/health": "Whether the process can answer.",
+    "/ready": "Whether it accepts requests.",
     "/info": "Models, limits, version.", "/v1/models": "The models, as OpenAI lists them.",
     "/v1/models/{model}": "One of them.", "/metrics": "Counts and times, for Prometheus.",
     "/openapi.json": "This description.",

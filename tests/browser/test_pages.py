@@ -1,8 +1,6 @@
 """Every page that bertcli draws, opened in a real browser: Chromium, driven by Selenium, if it is there."""
 
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +10,10 @@ from conftest import Made
 from helpers.family_checkpoints import make_family
 from helpers.terminal import bertcli
 
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no chromium with chromedriver here")
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 DATA, SENTIMENT = Path(__file__).parents[1] / "data", "bert-mini-sentiment"
 WIDTHS = (360, 800, 1400)
 TEXT = "She poured a cup of hot [MASK] </script><b>."
 LONG = "The dog and the cat sat on the mat by the old house, and the sun was hot. " * 6
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(BROWSER)
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    yield driver
-    driver.quit()
 
 
 def look(browser: Any, file: Path, width: int, scheme: str) -> None:

@@ -1,0 +1,136 @@
+"""The server's page for people, in a real browser: every task, three widths, light and dark, by keyboard alone."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from conftest import Made
+from helpers.served import Running, serving
+from reference import task_cases as cases
+
+import bertcli
+from bertcli.serve.ask import Limits
+
+EXPECTED = {  # by model and button, what the result begins with
+    ("bert-mini-sentence", "Compare"): "0 1 2",
+    ("bert-mini-sentence", "Rank"): "A dog ran home. 0.5554",
+    ("bert-mini-mlm", "Fill masks"): "tea 19.8 % water",
+    ("bert-mini-mlm", "Score"): "Pseudo-perplexity 2.05",
+    ("bert-mini-sentiment", "Classify"): "positive 0.9551 negative 0.0449",
+}
+
+
+@pytest.fixture(scope="module")
+def running(made: Made) -> Iterator[Running]:
+    names = [*dict.fromkeys(name for name, _ in EXPECTED)]
+    folders = [str(made(**keywords)) for keywords in (cases.TAGGER, cases.READER, cases.INFERENCE)]
+    with serving([bertcli.load(name) for name in [*names, *folders]]) as server:
+        yield server
+
+
+def show(browser: Any, url: str, width: int, scheme: str) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.get_log("browser")  # of another test's page
+    browser.get(url)
+
+
+def ran(browser: Any) -> str:
+    """The text of the result, once it is there."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 30).until(
+        lambda _: browser.execute_script(
+            "const result = document.getElementById('result');"
+            "return result.childElementCount && !result.classList.contains('waits')"
+        )
+    )
+    return " ".join(browser.execute_script("return document.getElementById('result').innerText").split())
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (800, "light"), (1400, "dark")])
+def test_every_task_of_every_model_can_be_tried(browser: Any, running: Running, width: int, scheme: str) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import Select
+
+    show(browser, f"{running.url}/", width, scheme)
+    tried = {}
+    for served in running.given("/info")["models"]:
+        Select(browser.find_element(By.ID, "model")).select_by_value(served["model_id"])
+        for number in range(len(browser.find_elements(By.CSS_SELECTOR, "[role=tab]"))):
+            tab = browser.find_elements(By.CSS_SELECTOR, "[role=tab]")[number]
+            name = tab.text
+            tab.click()
+            browser.find_element(By.CSS_SELECTOR, "#ask [type=submit]").click()
+            tried[served["model_id"], name] = ran(browser)
+            wrong = browser.find_elements(By.CSS_SELECTOR, "#result .wrong")
+            assert [one.text for one in wrong] == []
+            across = browser.execute_script(
+                "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
+            )
+            assert across[0] <= across[1], (name, width)
+            assert browser.find_element(By.ID, "curl").text.startswith(f"curl {running.url}/")
+    assert browser.get_log("browser") == []
+    assert {name for _, name in tried} >= {"Entities", "Answer", "Labels of your own"}
+    for key, beginning in EXPECTED.items():
+        assert tried[key].startswith(beginning), key
+
+
+def test_the_page_works_by_keyboard_alone_and_says_what_is_wrong(browser: Any, running: Running) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    show(browser, f"{running.url}/", 800, "light")
+    reached = []
+    for _ in range(5):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+        reached.append(browser.switch_to.active_element.get_attribute("id") or browser.switch_to.active_element.text)
+    assert reached == ["model", "Compare", "text", "Run", "look"]
+    box = browser.find_element(By.ID, "text")
+    box.send_keys(Keys.CONTROL, "a")
+    box.send_keys("<b>one</b>", Keys.ENTER, "two")
+    box.send_keys(Keys.CONTROL, Keys.ENTER)
+    assert "<b>one</b>" in ran(browser)
+    box.send_keys(Keys.CONTROL, "a")
+    box.send_keys(Keys.DELETE)
+    box.send_keys(Keys.CONTROL, Keys.ENTER)
+    WebDriverWait(browser, 30).until(lambda _: browser.find_elements(By.CSS_SELECTOR, "#result .wrong"))
+    assert browser.find_element(By.CSS_SELECTOR, "#result .wrong").text == "There is no text: the input is empty."
+
+
+def test_the_pass_of_a_text_asks_for_others(browser: Any, running: Running) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    show(browser, f"{running.url}/pass?text=Hot+%5BMASK%5D.&model=bert-mini-mlm", 1400, "light")
+    box = browser.find_element(By.CSS_SELECTOR, "#ask input[name=text]")
+    assert box.get_attribute("value") == "Hot [MASK]."
+    # Here nothing is left out: numbers of the first layer and of the last are worked out.
+    for layer in (0, 3):
+        path = f"encoder.layers.{layer}.attention.query"
+        shown = browser.execute_script("return workedOut(arguments[0], 0, 1, 5)", path)
+        assert abs(shown["shown"] - shown["sum"]) <= 1e-4 * max(1, abs(shown["shown"]))
+    box.clear()
+    box.send_keys("Cold water.", Keys.ENTER)
+    WebDriverWait(browser, 30).until(lambda _: "Cold" in browser.current_url)
+    assert "text=Cold+water." in browser.current_url
+    assert "water" in browser.find_element(By.ID, "tokens").text
+    assert [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]] == []
+
+
+def test_with_a_key_the_page_is_open_and_its_requests_need_it(browser: Any) -> None:
+    from selenium.webdriver.common.by import By
+
+    with serving([bertcli.load("bert-mini-sentence")], Limits(quiet=True, api_key="secret")) as running:
+        assert running.ask("/pass?text=a").status == 401
+        show(browser, f"{running.url}/", 800, "light")
+        browser.find_element(By.CSS_SELECTOR, "#ask [type=submit]").click()
+        assert "The key is missing or wrong" in ran(browser)
+        browser.find_element(By.ID, "key").send_keys("secret")
+        browser.execute_script("document.getElementById('result').replaceChildren()")
+        browser.find_element(By.CSS_SELECTOR, "#ask [type=submit]").click()
+        assert ran(browser).startswith("0 1 2")
