@@ -8,7 +8,10 @@ Each but `change` is a mean over all query tokens of all texts.
 """
 
 import re
+from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -23,11 +26,12 @@ from bertcli.files.texts import Values, from_values
 from bertcli.model import Model, expect_model, takes
 from bertcli.network.module import walk
 from bertcli.report.documents import ByName, Document, View
-from bertcli.report.page import document_table, page, shaded, table
-from bertcli.report.terminal import Column
+from bertcli.report.page import COLORS, Markup, document_table, element, page, shaded, table
+from bertcli.report.terminal import Column, visible
 from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.compute.task import length_limit
 
+MOST_TOKENS = 128  # of a text, in pictures of its weights
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
 MEANING = (
     "Where each head looks: the entropy of its weights (in nats; 0 is one token only), the mean distance it looks "
@@ -64,12 +68,17 @@ class HeadRow(ByName):
 
 @dataclass(frozen=True)
 class Heads(View):
-    """The attention heads of a model over some texts; `meaning` is the result that was asked about, if one was."""
+    """The attention heads of a model over some texts; `meaning` is the result that was asked about, if one was.
+
+    `weights` [layer, head, query, key] are those of the first text, whose tokens are `pieces`, for pictures.
+    """
 
     model: str
     texts: int
     heads: tuple[HeadRow, ...]
-    meaning: str | None = None
+    meaning: str | None
+    pieces: Sequence[str]
+    weights: Array
 
     @property
     def record(self) -> dict[str, Any]:
@@ -107,6 +116,7 @@ def heads(model: Model, texts: Values, wanted: options.Heads) -> Heads:
     sums: list[Numbers] = []
     changes: list[Numbers] = []
     meanings: list[str] = []
+    pieces: list[str] = []
     for text, pair, *_ in from_values(texts, wanted.pairs):
         tokens = tokens_of(model, prepared(text), pair, limit)
         queries += len(tokens.ids)
@@ -114,6 +124,8 @@ def heads(model: Model, texts: Values, wanted: options.Heads) -> Heads:
         with np.errstate(all="ignore"), watching(watcher):
             model.network(pack([tokens]))
         sums.append(watcher.sums)
+        if not pieces:
+            pieces, weights = list(tokens.pieces[:MOST_TOKENS]), np.array(watcher.weights)
         if wanted.ablate:
             sentence = sentence_of(model, tokens, text, wanted)
             result = result_of(model, sentence, wanted)
@@ -130,7 +142,7 @@ def heads(model: Model, texts: Values, wanted: options.Heads) -> Heads:
     meaning = different[0] if different else None
     if len(different) > 1:  # of labels, or words
         meaning = f"each text's own result ({', '.join(different[:3])} …)"
-    return Heads(model.name, len(sums), tuple(rows[: wanted.top]), meaning)
+    return Heads(model.name, len(sums), tuple(rows[: wanted.top]), meaning, pieces, weights)
 
 
 # ------------------------------------------------------------------------------- what happens in each encoder layer
@@ -198,12 +210,14 @@ class _WeightWatcher(LayerWatcher):
     def __init__(self, model: Model, special: NDArray[np.bool_]) -> None:
         super().__init__(model.network)
         self._special = special
+        self.weights: list[Array] = []  # of each layer [head, query, key], of the first tokens
         self.sums = np.zeros((model.config.num_hidden_layers, model.config.num_attention_heads, len(MEASURES)))
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
         result = super().op(op, arguments, keywords)
         if op.name == "softmax" and self.layer is not None and result.ndim == 4:  # [batch, head, query, key]
             self.sums[self.layer] += measures(result[0], self._special).T
+            self.weights.append(result[0, :, :MOST_TOKENS, :MOST_TOKENS].copy())
         return result
 
 
@@ -238,19 +252,30 @@ def changes_without(model: Model, result: Result, sentence: Sentence, batch_toke
 
 
 def heads_page(view: Heads) -> str:
-    """A grid of layers and heads, shaded by the change or by how far heads look, and all numbers below."""
+    """A grid of layers and heads: the weights of the first text as pictures, and below each what it changes, or how far
+    it looks; then all numbers."""
     by_place = _by_place(view)
     rows = [[str(layer), *row] for layer, row in enumerate(by_place)]
     columns = [Column("Layer", number=True), *(Column(f"Head {head}") for head in range(max(map(len, by_place))))]
-    lead = MEANING if view.meaning is None else f"{MEANING} {OF_CHANGE.format(meaning=view.meaning)}"
-    measure = "Mean distance" if view.meaning is None else "Change of the result without the head"
-    grid = table(f"{measure}: layers down, heads across", columns, rows)
+    lead = f"{MEANING} Pictures are of the first text, darker the larger a weight is; choose one to see it large."
+    lead = lead if view.meaning is None else f"{lead} {OF_CHANGE.format(meaning=view.meaning)} {COLORS}"
+    measure = "mean distance" if view.meaning is None else "change of the result without the head"
+    grid = table(f"Weights, and {measure}: layers down, heads across", columns, rows)
+    large = element("figure", id="large", aria_live="polite")
     numbers = document_table("All numbers", view.document())
-    return page(f"Attention heads of {view.model}", grid, numbers, lead=lead)
+    here = files(__package__)
+    style, script = (here.joinpath(f"heads.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    data = {
+        "tokens": [visible(piece) for piece in view.pieces],
+        "heads": view.weights.shape[1],
+        "weights": b64encode(np.round(255 * view.weights).astype(np.uint8).tobytes()).decode("ascii"),
+    }
+    title = f"Attention heads of {view.model}"
+    return page(title, grid, large, numbers, lead=lead, style=style, script=script, data=data)
 
 
 def _by_place(view: Heads) -> list[list[str]]:
-    """A shaded number for each head that is shown, in its row and column."""
+    """A picture and a shaded number for each head that is shown, in its row and column."""
     name = "distance" if view.meaning is None else "change"
     largest = max((abs(head[name]) for head in view.heads), default=0.0) or 1.0
     layers, heads = max(head.layer for head in view.heads), max(head.head for head in view.heads)
@@ -258,5 +283,9 @@ def _by_place(view: Heads) -> list[list[str]]:
     for head in view.heads:
         text = f"{head[name]:+.3f}" if name == "change" else f"{head[name]:.1f}"
         title = f"layer {head.layer}, head {head.head}: {text}"
-        rows[head.layer][head.head] = shaded(text, head[name] / largest, title=title)
+        place = {"data_layer": str(head.layer), "data_head": str(head.head)}
+        picture = element(
+            "button", element("canvas"), type="button", class_="thumb", title=title, aria_pressed="false", **place
+        )
+        rows[head.layer][head.head] = Markup(picture + shaded(text, head[name] / largest))
     return rows

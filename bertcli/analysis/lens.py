@@ -25,6 +25,7 @@ from bertcli.report.terminal import Column
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.compute.task import length_limit
 
+STYLE = "td:has(> mark) { padding: 1px !important; } td > mark { display: block; margin: 0; padding: .3em .4em; }"
 MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predictions is readable
 MEANING = (
     "What the prediction head makes of each layer's state; layer 0 is the embeddings' output. The head was trained on "
@@ -171,7 +172,7 @@ def lens_page(views: Sequence[Lens], model: str = "") -> str:
     """A table of layers for each mask; for many tokens a grid of each layer's best prediction."""
     parts = [part for view in views for part in _parts(view, heading=len(views) > 1)]
     numbers = NUMBERS if any(len(view.masks) <= MOST_TABLES for view in views) else ""
-    return page("What each layer would predict", *parts, lead=MEANING + numbers, model=model)
+    return page("What each layer would predict", *parts, lead=MEANING + numbers, model=model, style=STYLE)
 
 
 def _parts(view: Lens, heading: bool) -> Iterator[Markup]:
@@ -187,10 +188,11 @@ def _parts(view: Lens, heading: bool) -> Iterator[Markup]:
 
 
 def _grid_table(view: Lens) -> Markup:
-    columns = [Column("Token"), *(Column(f"Layer {layer.layer}") for layer in view.masks[0].layers)]
+    """A heat map, as in the literature: layers by tokens, in each cell what is read there."""
+    columns = [Column("State"), *(Column(f"{token.position} {token.token_str}") for token in view.masks)]
     rows = []
-    for token in view.masks:
-        answers = [layer.predictions[0] for layer in token.layers]
-        cells = [shaded(answer.token_str, answer.score, f"{answer.score:.0%}") for answer in answers]
-        rows.append([f"{token.position} {token.token_str}", *cells])
-    return table("Each layer's best prediction for each token, shaded by its probability", columns, rows)
+    for layer, views in enumerate(zip(*(token.layers for token in view.masks), strict=True)):
+        best = [one.predictions[0] for one in views]
+        cells = [shaded(token.token_str, token.score, f"{token.score:.0%}") for token in best]
+        rows.append([f"after layer {layer}" if layer else "embeddings", *cells])
+    return table("What each layer reads at each token, shaded by its probability", columns, rows)

@@ -1,5 +1,6 @@
 """What attention heads do: equal to transformers' attentions, and to passes with a hook that silences a head."""
 
+import base64
 import json
 from pathlib import Path
 
@@ -131,6 +132,9 @@ def test_heads_pages_have_a_cell_for_each_head(made: Made) -> None:
         bertcli.heads(model, "a", top=1),
     ):
         text = heads_page(found)
-        assert text.count("<mark") == len(found.heads)
-        assert "<script" not in text
+        assert text.count("<mark") == text.count("<canvas") == len(found.heads)
+        data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+        drawn = np.frombuffer(base64.b64decode(data["weights"]), np.uint8).reshape(found.weights.shape)
+        assert found.weights.shape == (2, 2, len(data["tokens"]), len(data["tokens"]))
+        np.testing.assert_allclose(drawn / 255, found.weights, atol=1 / 510)
     assert "set to zero" in heads_page(bertcli.heads(model, TEXTS, ablate=True))

@@ -36,6 +36,7 @@ PAGES: dict[str, list[str]] = {
     "pass-without-weights": ["trace", "--variant", "base"],
     "pass-textbook": ["trace", "--variant", "textbook", "--seed", "0", "--seq-len", "5"],
     "pass-long": ["trace", LONG],
+    "pass-versus": ["trace", TEXT, "--versus", "He drank a glass of cold [MASK]."],
     "roofline": ["trace", "--variant", "base", "--estimate", "--gflops", "100", "--gbps", "20"],
     "lens": ["lens", TEXT],
     "lens-all": ["lens", TEXT, "--all"],
@@ -149,3 +150,89 @@ def test_browser_follows_keys_and_links(browser: Any, tmp_path: Path) -> None:
     pressed = browser.find_elements(By.CSS_SELECTOR, ".chip[aria-pressed=true]")
     assert len(pressed) == 1
     assert np.isfinite(float(browser.find_element(By.ID, "worked").get_attribute("data-shown")))
+
+
+def chosen_cell(browser: Any) -> tuple[str, str]:
+    """What the panel says, and the end of the page's address."""
+    from selenium.webdriver.common.by import By
+
+    return browser.find_element(By.ID, "worked").text, browser.current_url.partition("#")[2]
+
+
+def test_browser_panel_names_the_cell_follows_the_layer_and_links_keep_it(browser: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.common.by import By
+
+    file = tmp_path / "pass.html"
+    assert bertcli("trace", "A cup of hot [MASK].", "-o", file).status == 0
+    look(browser, file, 1400, "light")
+    browser.get("about:blank")
+    browser.get(file.as_uri() + "#encoder.layers.3.attention.softmax@2,4,1")
+    said, link = chosen_cell(browser)
+    assert "Layer 4: Attention weights" in said
+    assert "head 2, row “hot” (token 4), column “a” (token 1)" in said
+    assert browser.execute_script("return [chosen.head, chosen.token, chosen.stop]") == [2, 4, 4]
+    body = browser.find_element(By.TAG_NAME, "body")
+    body.send_keys("[")
+    said, link = chosen_cell(browser)
+    assert "Layer 3: Attention weights" in said
+    assert link == "encoder.layers.2.attention.softmax@2,4,1"
+    body.send_keys("]]")
+    said, link = chosen_cell(browser)
+    assert "Choose a cell" in said
+    assert link == "stop-5@2"
+    browser.get(file.as_uri() + "#mlm.decoder@0,5,0")
+    word = browser.execute_script("return data.names['mlm.decoder'][0]")
+    assert f"Head: Vocabulary logits\nrow “[MASK]” (token 5), column “{word}”" in chosen_cell(browser)[0]
+    browser.get(file.as_uri() + "#encoder.layers.3.attention.query@0,5,70")
+    assert "column 6 of head 1" in chosen_cell(browser)[0]
+
+
+def test_browser_stripes_what_it_cannot_work_out_and_says_what_helps(browser: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    file, cell = tmp_path / "pass.html", "encoder.layers.1.feed_forward.output@0,2,9"
+    assert bertcli("trace", LONG, "-o", file).status == 0
+    look(browser, file, 1400, "light")
+    browser.get(file.as_uri() + "#" + cell)
+    WebDriverWait(browser, 20).until(lambda driver: driver.find_elements(By.CSS_SELECTOR, ".stop.open canvas.hatch"))
+    said, _ = chosen_cell(browser)
+    assert "It was made from “Intermediate” (layer 2), of which only some columns are on this page." in said
+    assert "--layer 2 or --full puts it on the page" in said
+    assert browser.execute_script("return workedOut('encoder.layers.1.feed_forward.output', 0, 2, 9)") is None
+    assert bertcli("trace", LONG, "--layer", "2", "-o", file).status == 0
+    browser.get("about:blank")
+    browser.get(file.as_uri() + "#" + cell)
+    told = browser.execute_script("return workedOut('encoder.layers.1.feed_forward.output', 0, 2, 9)")
+    assert told["sum"] == pytest.approx(told["shown"], abs=1e-4)
+    assert "not on this page" not in chosen_cell(browser)[0]
+    assert bertcli("trace", TEXT, "-o", file).status == 0
+    browser.get("about:blank")
+    browser.get(file.as_uri())
+    path = "encoder.layers.1.feed_forward.intermediate"
+    row = browser.execute_script(f"return main.tokens.findIndex((_, i) => !workedOut('{path}', 0, i, 3))")
+    browser.execute_script(f"location.hash = '{path}@0,{row},3'")
+    WebDriverWait(browser, 20).until(lambda driver: "Layer 2" in chosen_cell(driver)[0])
+    assert "The weights W_1 of layer 2 that belong to this number are not on this page." in chosen_cell(browser)[0]
+
+
+def test_browser_draws_two_texts_side_by_side(browser: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.common.by import By
+
+    file = tmp_path / "pass.html"
+    texts = "A cup of hot [MASK].", "A cup of cold [MASK]."
+    assert bertcli("trace", texts[0], "--versus", texts[1], "-o", file).status == 0
+    look(browser, file, 1400, "light")
+    differ = browser.find_elements(By.CSS_SELECTOR, ".chip.differs")
+    assert [chip.text.split("\n")[0] for chip in differ] == ["hot", "cold"]
+    apart = """
+    const step = main.steps.find(step => step.path === "encoder.layers.3.feed_forward.output");
+    const [first, second] = passes.map(pass => viewOf(pass, step, 0)), both = difference(first, second);
+    const comes = account(versus, step.path, 0, 4, 7).comes;
+    return [both.rows, both.at(4, 7), second.at(4, 7) - first.at(4, 7), comes, second.at(4, 7)];
+    """
+    rows, shown, wanted, comes, number = browser.execute_script(apart)
+    assert rows == 8
+    assert shown == pytest.approx(wanted)
+    assert comes == pytest.approx(number, abs=1e-4)
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".stop.open .card:first-of-type .board")) == 3

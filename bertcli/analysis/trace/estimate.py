@@ -12,7 +12,7 @@ for each operation. CALL is what calling an op costs however small it is.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil, floor, log10
+from math import ceil, floor, log10, sqrt
 from typing import NamedTuple
 
 from bertcli.analysis.trace.steps import ITEM, Account, Estimate, Rates, Step, folded
@@ -122,11 +122,12 @@ def _picture(rates: Rates, points: Sequence[Point]) -> Markup:
     marks += [_text(MARGIN - 6, y(10.0**i) + 4, f"{10.0**i:g}", "end") for i in range(bottom, top + 1)]
     names = [_text(WIDTH / 2, HEIGHT - 12, "FLOP for each byte read or written", "middle"), _text(8, 20, "GFLOP/s")]
     start = max(10.0**low, 10.0**bottom / rates.gbps)
+    middle = sqrt(start * ridge)
     lines = [
         _line((x(start), y(start * rates.gbps)), (x(ridge), y(rates.gflops))),
         _line((x(ridge), y(rates.gflops)), (x(10.0**high), y(rates.gflops))),
         _text(x(10.0**high), y(rates.gflops) - 6, f"products: {rates.gflops:.4g} GFLOP/s", "end"),
-        _text(x(2 * start) + 12, y(2 * start * rates.gbps) + 8, f"memory: {rates.gbps:.4g} GB/s"),
+        _text(x(middle) - 10, y(middle * rates.gbps) - 6, f"memory: {rates.gbps:.4g} GB/s", "end"),  # no step is there
     ]
     dots = []
     for point in points:

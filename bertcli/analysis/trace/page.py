@@ -106,7 +106,8 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
     }  # fmt: skip
     if len(runs) > 1:
         data |= {"versus": _data(runs[1], kept[1]), "pairs": _pairs(*(each.inputs.pieces for each in runs))}
-    title = f"{run.model.name} reads a text" if run.inputs.pieces else f"A pass through {run.model.name}"
+    read = "a text" if run.inputs.mask is not None else f"{len(run.ids)} random tokens"
+    title = f"{run.model.name} reads {read}" if run.inputs.pieces else f"A pass through {run.model.name}"
     stops = [[step for step in run.trace.steps if run.stops[step.index] == stop] for stop in range(run.layers + 2)]
     sections = [_section(stop, steps, run) for stop, steps in enumerate(stops)]
     here = files(__package__)
@@ -114,7 +115,8 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
         here.joinpath(name).read_text(encoding="utf-8") for name in ("pass.css", "worked.js", "pass.js")
     )
     chips = [_chips(each, name) for each, name in zip(runs, ("", "versus-"), strict=False)]
-    top = element("div", *chips, element("section", *_result(run), id="result"), id="top")
+    said = [element("section", *_result(each), class_="result") for each in runs]
+    top = element("div", *(part for both in zip(chips, said, strict=True) for part in both), id="top")
     body = element(
         "div",
         element("nav", id="line", aria_label="The pass"),
@@ -218,9 +220,8 @@ def _note(run: Pass, kept: Selection) -> str:
     results, arrays = run.trace.arrays, kept.arrays
     if not results:
         return "This model has no weights: the page shows shapes and formulas, and no numbers."
-    text = "" if run.inputs.mask is not None else "No text was given: the tokens are random ids. "
     whole = {path for path, numbers in arrays.items() if numbers.features is None}
-    text += f"On this page are the results of {len(whole)} of {len(results)} steps whole"
+    text = f"On this page are the results of {len(whole)} of {len(results)} steps whole"
     features = [numbers.features for numbers in arrays.values() if numbers.features is not None]
     first = [len(places) for places in features if places[-1] == len(places) - 1]
     text += f", of others the first {max(first)} features at most" if first else ""

@@ -109,15 +109,19 @@ function picture(place) {
   }
   if (views[0].heads > 1) place.append(thumbnails(views[0]));
   const apart = views.length > 1 ? difference(...views) : null, largest = Math.max(...views.filter(Boolean).map(largestOf));
+  const beside = make("div", {className: "beside"});
+  place.append(beside);
+  card.classList.toggle("both", views.length > 1);
   for (const [i, view] of [...views, apart].entries()) {
     if (!view) continue;
-    if (views.length > 1) place.append(make("p", {className: "which"}, ["First text", "Second text", "Second less first"][i]));
-    drawn(place, view, view === apart ? largestOf(view) : largest, card);
+    const one = make("div", {}, ...(views.length > 1 ? [make("p", {className: "which"}, ["First text", "Second text", "Second less first"][i])] : []));
+    beside.append(one);
+    drawn(one, view, view === apart ? largestOf(view) : largest, card);
+    if (isWeights(step) && view.pass && view.square && view.rows <= MANY) one.append(links(view));
   }
-  if (isWeights(step) && views[0].square && views[0].rows <= MANY) for (const view of views) if (view) place.append(links(view));
 }
 function drawn(place, view, largest, card) {
-  const few = view.columns <= FEW && view.rows <= 2 * FEW, found = few ? figures(view, largest) : board(view, largest);
+  const few = passes.length === 1 && view.columns <= FEW && view.rows <= 2 * FEW, found = few ? figures(view, largest) : board(view, largest);
   place.append(found);
   if (few && found.scrollWidth > found.clientWidth) card.classList.add("whole");
   if (!few && view.pass) place.append(numbers(view));
@@ -201,7 +205,8 @@ function board(view, largest) {
   } else if (view.bands > 1) {
     edge.append(borders(view));
     below.append(...range(view.bands).map(h => make("button", {type: "button", "aria-pressed": String(h === bandOf(view)),
-      title: `Head ${h}`, onclick: () => choose({head: Math.round(h * view.pass.heads / view.bands)})}, `head ${h}`.slice(view.bands > 6 ? 5 : 0))));
+      title: `Head ${h}`, onclick: () => choose({head: Math.round(h * view.pass.heads / view.bands)})}, String(h))));
+    frame.append(make("small", {}, "head"));
   } else below.append(make("span", {}, `${columns} ${columns === 1 ? "column" : "columns"}: ${columnsAre(view)}`));
   frame.append(below);
   const set = (element, i, j, w) => Object.assign(element.style, {
@@ -355,7 +360,7 @@ function cause(found, view) {
   const {kind, of, name} = found.missing, layer = stopName(of && of.stop !== undefined ? of.stop : chosen.stop);
   if (kind === "rule") return `This page does not know how the operation ${name} works.`;
   if (kind === "result") return `It was made from “${name}” (${layer.toLowerCase()}), of which only some columns are on this page.`;
-  const word = (of.inputs.find(input => !passes[0].steps.some(step => step.output.name === input.name)) || {name}).name;
+  const word = (of.inputs[of.inputs.length - 1] || {name}).name;  // parameters come after data
   return `The weights ${word} of ${layer === "Head" ? "the head" : layer.toLowerCase()} that belong to this number are not on this page.`;
 }
 
@@ -408,8 +413,7 @@ function ordered(found) {
 const KEY = [["|x|", "length of its vector"], ["cos", "cosine with the stop before: 1 is unchanged"],
   ["→", "the token it looks at most, mean of the heads"], ["reads", "what the prediction head would say here"]];
 function line() {
-  const place = byId("line"), before = place.scrollTop;
-  place.replaceChildren();
+  const place = byId("line"), stops = make("div", {className: "stops"}), before = [place.scrollTop, place.querySelector(".stops")?.scrollLeft];
   for (let i = 0; i <= data.layers + 1; i++) {
     const one = data.lines[i], detail = make("small");
     const says = text => { if (text) detail.append(...(detail.childNodes.length ? [make("br")] : []), text); };
@@ -418,17 +422,18 @@ function line() {
       says(`|x| ${number(one.norms[t])}` + (i ? `, cos ${one.cosines[t].toFixed(2)}` : ""));
       says(attended(i, t));
       says(one.readings.length ? `reads “${one.readings[t][0]}” ${(100 * one.readings[t][1]).toFixed(0)} %` : "");
-      says(apart(i, t));
+      says(beside(i, t));
     }
-    place.append(make("button", {type: "button", className: "stop-link", "aria-current": String(i === chosen.stop), onclick: () => open(i)}, stopName(i), detail));
+    stops.append(make("button", {type: "button", className: "stop-link", "aria-current": String(i === chosen.stop), onclick: () => open(i)}, stopName(i), detail));
   }
+  place.replaceChildren(stops);
   if (data.lines.length) {
-    const words = [...KEY.slice(0, data.lines[0].readings.length ? 4 : 3), ...(versus ? [["apart", "cosine with the second text's token"]] : [])];
+    const words = [...KEY.slice(0, data.lines[0].readings.length ? 4 : 3), ...(versus ? [["2nd", "cosine with the second text's token"]] : [])];
     place.append(make("dl", {className: "key"}, ...words.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])));
   }
-  place.scrollTop = before;
-  const here = place.children[chosen.stop];
-  if (place.scrollWidth > place.clientWidth) place.scrollLeft = here.offsetLeft - place.offsetLeft - place.clientWidth / 3;
+  place.scrollTop = before[0];
+  const here = stops.children[chosen.stop];
+  if (stops.scrollWidth > stops.clientWidth) stops.scrollLeft = here.offsetLeft - stops.offsetLeft - stops.clientWidth / 3;
 }
 // The token that the chosen one gives most weight to in a layer, over all heads.
 function attended(stop, token) {
@@ -440,14 +445,14 @@ function attended(stop, token) {
   return best < 0 ? "" : `→ ${main.tokens[best]} ${(100 * shares[best]).toFixed(0)} %`;
 }
 // How alike the vectors of a token are in the two texts, where a stop ends.
-function apart(stop, token) {
+function beside(stop, token) {
   const other = versus && (data.pairs.find(pair => pair[0] === token) || [])[1];
   if (other === undefined || other === null || other === false) return "";
   const last = pass => pass.steps.filter(step => step.stop === stop && symbolsOf(step).join() === "S,H").pop();
   const [a, b] = passes.map(pass => last(pass) && viewOf(pass, last(pass), 0));
   if (!a || !b || a.features || b.features) return "";
   const dot = (x, i, y, j) => total(range(a.columns).map(k => x.at(i, k) * y.at(j, k)));
-  return `apart ${(dot(a, token, b, other) / Math.sqrt(dot(a, token, a, token) * dot(b, other, b, other))).toFixed(2)}`;
+  return `2nd cos ${(dot(a, token, b, other) / Math.sqrt(dot(a, token, a, token) * dot(b, other, b, other))).toFixed(2)}`;
 }
 
 function draw() {

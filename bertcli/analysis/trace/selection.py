@@ -37,7 +37,7 @@ FEWEST = 8  # features of a result that is not whole
 BEST = 5  # entries of the vocabulary kept of a prediction
 BESIDE = 60  # bytes of a record for its names, quotes and commas
 TERMS = (12, 8, 6, 4, 3)  # kept of each number of a product whose matrix is not on the page: as many as fit
-SHARE = 0.6  # of the room, for the products of the chosen layer: the other layers are to be seen, too
+SHARE = 0.75  # of the room, for the products of the chosen layer: the other layers are to be seen, too
 LAYER = re.compile(r"\blayers\.(\d+)\b")
 
 
