@@ -16,31 +16,24 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bertcli.checkpoint.hub import SAMPLES
 from bertcli.engine.threads import use_granted_threads
 from bertcli.errors import PATH, BertcliError, check_kind, shown, shown_object
 from bertcli.files.parquet import value_of
 from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import Texts
 from bertcli.model import Model, load
-from bertcli.tasks.answer import AnswerOptions
-from bertcli.tasks.classify import ClassifyOptions
-from bertcli.tasks.compute import answer, classify, encode, encode_sparse, fill_mask, score, tag
-from bertcli.tasks.compute.batches import FITTING
+from bertcli.tasks import answer, classify, encode, encode_sparse, fill_mask, score, tag
+from bertcli.tasks.compute.encode import Block, EncodeTask
 from bertcli.tasks.compute.run import results
 from bertcli.tasks.compute.task import Records, Task
-from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.encode_sparse import EncodeSparseOptions
-from bertcli.tasks.fill_mask import FillMaskOptions
-from bertcli.tasks.score import ScoreOptions
-from bertcli.tasks.tag import TagOptions
+from bertcli.tasks.registry import QUESTIONS, Fields, Page, compute
 
 Columns = Mapping[str, tuple[Any, list[Any]]]  # the type of a column, as `_type` has it, and its values
 OPENING = {name for name, option in signature(load).parameters.items() if option.kind is option.KEYWORD_ONLY}
 UNFIT = {"chunk", "keep_going", "workers"}  # a row has one result, there is `strict`, and engines have workers
 QUIET = {"truncation": "silent"}  # by default, since a column says so
-MASKED, SENTIMENT, SENTENCE = SAMPLES
-USUAL = ("output", "column", "pair_column", "model")
+SAID = {"index", "id?", "text", "text_pair", "question", "context", "truncated"}
+COUNT = ("tokens", int)
 
 
 class Mapped:
@@ -55,18 +48,24 @@ class Mapped:
     Errors: BertcliError; TypeError for an option that does not exist.
     """
 
-    kind: ClassVar[Any]  # the dataclass of the task's options
-    plan: ClassVar[Any]  # a function: the task from a model and these options
-    usual: ClassVar[tuple[str, str, str | None, str | None]] = ("", "text", None, None)  # as USUAL names them
+    page: ClassVar[Page]
+    usual_output: ClassVar[str] = ""  # "": the task's own name
 
     def __init_subclass__(cls) -> None:
         """Show the task's options in help() and notebooks."""
+        cls.usual_output = cls.usual_output or cls.page.module
         common = [option for option in signature(Mapped).parameters.values() if option.kind is not option.VAR_KEYWORD]
-        of_task = [option for name, option in signature(cls.kind).parameters.items() if name not in UNFIT]
+        of_task = [option for name, option in signature(cls.page.options).parameters.items() if name not in UNFIT]
         options = [*common, *(option.replace(kind=Parameter.KEYWORD_ONLY) for option in of_task)]
-        usual = dict(zip(USUAL, cls.usual, strict=True)) | QUIET
+        usual = {"output": cls.usual_output, "column": cls.page.reads.text, "pair_column": cls._usual_pair(), **QUIET}
+        usual["model"] = cls.page.needs(cls.page.options()).sample
         options = [option.replace(default=usual.get(option.name, option.default)) for option in options]
         cls.__signature__ = Signature(options)  # type: ignore[attr-defined]
+
+    @classmethod
+    def _usual_pair(cls) -> str | None:
+        """The column of second texts: of contexts, without which there is no answer; others are asked for."""
+        return "context" if cls.page.reads is QUESTIONS else None
 
     def __init__(
         self,
@@ -82,22 +81,23 @@ class Mapped:
         for name in sorted(more):
             if name in UNFIT or (name == "pooling" and more[name] == "none"):
                 raise BertcliError(f"Rows of batches cannot have {name} {shown_object(more[name])}: leave it out.")
-        usual_output, usual_column, usual_pair, sample = self.usual
-        model = (MASKED if more.get("head") == "nsp" else sample) if model is None else model
-        if model is None:
-            fitting = FITTING[usual_output].removeprefix("-m ")
-            raise BertcliError(f"There is no bundled model for {usual_output}: give one that fits, such as {fitting}.")
-        self._model = Path(model).resolve() if model and Path(model).is_dir() else model
+        page, usual_pair = self.page, self._usual_pair()
         self._opening = tuple((name, _hashable(more.pop(name))) for name in sorted(OPENING & {*more}))
-        second = more.pop("contexts" if usual_pair else "pairs", None)
+        second = more.pop(page.reads.second, None) if page.reads.second else None
         check_kind("the second text of all rows", second, str)
         pair = pair_column or (usual_pair if second is None else None)
-        text = Field(column or usual_column, "column")
+        text = Field(column or page.reads.text, "column")
         self._row = Wanted(text, Field(pair, "pair_column") if pair else None, fixed_pair=second)
-        self._output = output or usual_output
+        self._output = output or self.usual_output
         lists = {name: tuple(value) for name, value in more.items() if isinstance(value, Iterator)}
-        quiet = QUIET if "truncation" in signature(self.kind).parameters else {}  # tag and answer cut nothing
-        self._wanted = self.kind(**quiet | more | lists | {"keep_going": not strict})
+        quiet = QUIET if "truncation" in signature(page.options).parameters else {}  # tag and answer cut nothing
+        self._wanted: Any = page.options(**quiet | more | lists | {"keep_going": not strict})
+        needs = page.needs(self._wanted)
+        model = needs.sample if model is None else model
+        if model is None:
+            fitting = needs.fitting.removeprefix("-m ")
+            raise BertcliError(f"There is no bundled model for {needs.task}: give one that fits, such as {fitting}.")
+        self._model = Path(model).resolve() if model and Path(model).is_dir() else model
 
     def __call__(self, batch: Any) -> Any:
         """The batch with columns more: a dict of arrays, a pandas DataFrame, an Arrow table or record batch.
@@ -117,9 +117,9 @@ class Mapped:
         columns = {field.name: _texts(batch, field.name) for field in self._row.fields}
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         texts = [self._row.row(f"row {number}", row) for number, row in enumerate(rows)]
-        task = type(self).plan(_opened(self._model, self._opening), self._wanted)
+        task = compute(self.page).plan(_opened(self._model, self._opening), self._wanted)
         row_results = sorted(_results(task, Texts(texts, at_hand=True)), key=lambda result: result.number)
-        kind = _type(task, self._wanted)
+        kind = task.width if isinstance(task, EncodeTask) else _type(self.page.record(self._wanted))
         more: Columns = {
             name: (kind, [None if result.error else _fitted(kind, result.value) for result in row_results]),
             cut: (bool, [result.truncated for result in row_results]),
@@ -131,43 +131,43 @@ class Mapped:
 class Encode(Mapped):
     """Vectors: float32 [row, width] among NumPy arrays, fixed-size lists in Arrow, a column of arrays in pandas."""
 
-    kind, plan, usual = EncodeOptions, staticmethod(encode.plan), ("embedding", "text", None, SENTENCE)
+    page, usual_output = encode.PAGE, "embedding"
 
 
 class EncodeSparse(Mapped):
     """Sparse vectors: records of indices and values."""
 
-    kind, plan, usual = EncodeSparseOptions, staticmethod(encode_sparse.plan), ("sparse", "text", None, MASKED)
+    page, usual_output = encode_sparse.PAGE, "sparse"
 
 
 class Classify(Mapped):
     """Labels with scores, best first; by a cross-encoder the score of each pair, which an engine can rank rows by."""
 
-    kind, plan, usual = ClassifyOptions, staticmethod(classify.plan), ("classify", "text", None, SENTIMENT)
+    page = classify.PAGE
 
 
 class FillMask(Mapped):
     """Words for each mask; with targets, which may have several pieces, every `token` is a list."""
 
-    kind, plan, usual = FillMaskOptions, staticmethod(fill_mask.plan), ("fill_mask", "text", None, MASKED)
+    page = fill_mask.PAGE
 
 
 class Score(Mapped):
     """The probability of each token."""
 
-    kind, plan, usual = ScoreOptions, staticmethod(score.plan), ("score", "text", None, MASKED)
+    page = score.PAGE
 
 
 class Tag(Mapped):
     """Entities."""
 
-    kind, plan, usual = TagOptions, staticmethod(tag.plan), ("tag", "text", None, None)
+    page = tag.PAGE
 
 
 class Answer(Mapped):
     """Answers to the questions in `column` from the contexts in `pair_column`, best first."""
 
-    kind, plan, usual = AnswerOptions, staticmethod(answer.plan), ("answer", "question", "context", None)
+    page = answer.PAGE
 
 
 # ---------------------------------------------------------------------------------------------------- opening a model
@@ -214,32 +214,26 @@ def _results(task: Task[Any], texts: Texts) -> Iterator[_Result]:
             for record in block.records:
                 yield _Result(record["index"], record, record.get("truncated", False), record.get("error"))
         else:
-            values = block.vectors if isinstance(block, encode.Block) else block.values()
+            values = block.vectors if isinstance(block, Block) else block.values()
             for item, value in zip(block.items, values, strict=True):
                 yield _Result(item.index, value, item.tokens.truncated)
             for failure in block.failures:
                 yield _Result(failure.index, error=failure.error)
 
 
-def _type(task: Task[Any], wanted: object) -> Any:
-    """What results are: the number of floats of a vector, or the fields of a record with their types."""
-    match wanted:
-        case EncodeSparseOptions():
-            return {"indices": [int], "values": [float]} | ({"words": [str]} if wanted.words else {})
-        case ClassifyOptions():
-            return {"labels": [{"label": str, "score": float}]}
-        case FillMaskOptions():
-            several = {} if wanted.targets is None else {"token": [int], "pieces": [str]}
-            word = {"score": float, "token": int, "token_str": str, "sequence": str} | several
-            return {"masks": [{"position": int, "predictions": [word]}]}
-        case ScoreOptions():
-            return {"tokens": [{"token": str, "log_prob": float}], "loss": float, "pseudo_perplexity": float}
-        case TagOptions():
-            label = {"entity": str, "index": int} if wanted.aggregation == "none" else {"entity_group": str}
-            return {"entities": [{**label, "score": float, "word": str, "start": int, "end": int}]}
-        case AnswerOptions():
-            return {"answers": [{"score": float, "start": int, "end": int, "answer": str}]}
-    return task.plan.width  # type: ignore[attr-defined]
+def _type(record: Fields) -> Any:
+    """The types of a record's fields that a row does not say already; of a field that may have several, the list."""
+    return {name: _one_type(kind) for name, kind in record.items() if name not in SAID and (name, kind) != COUNT}
+
+
+def _one_type(kind: Any) -> Any:
+    if isinstance(kind, tuple):  # null and absent are null in Arrow
+        return _one_type(next((one for one in kind if isinstance(one, list)), kind[0]))
+    if isinstance(kind, list):
+        return [_one_type(kind[0])]
+    if isinstance(kind, dict):
+        return {name.removesuffix("?"): _one_type(of_field) for name, of_field in kind.items()}
+    return kind
 
 
 def _fitted(kind: Any, value: Any) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from bertcli.engine.seam import Array, shape_only
 from bertcli.errors import PATH, BertcliError, check_choice, check_count, check_kind, shown, shown_object
-from bertcli.files.texts import Pairs, Values, from_values
+from bertcli.files.texts import Values, from_values
 from bertcli.models.config import Config, renamed
 from bertcli.models.registry import family, named_heads, parse_heads, variant_config
 from bertcli.network.module import Request, build
@@ -22,14 +22,16 @@ from bertcli.tasks.classify import ClassifyOptions
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.fill_mask import FillMaskOptions
+from bertcli.tasks.options import Reading
 from bertcli.tasks.rank import RankOptions
+from bertcli.tasks.registry import compute, page_of
 from bertcli.tasks.score import ScoreOptions
 from bertcli.tasks.tag import TagOptions
 
 if TYPE_CHECKING:
     from bertcli.tasks.compute.encode import Block
     from bertcli.tasks.compute.encode_sparse import SparseVector
-    from bertcli.tasks.compute.task import Record, Records, Result, Task
+    from bertcli.tasks.compute.task import Record
 
 DEFAULT_MODEL = "bert-mini-mlm"
 
@@ -39,7 +41,6 @@ M = TypeVar("M")
 T = TypeVar("T")
 W = TypeVar("W")
 R = TypeVar("R")
-B = TypeVar("B", bound="Result")
 
 
 def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callable[Concatenate[M, T, P], R]]:
@@ -86,16 +87,12 @@ class Model(Opened):
 
         A block has `items`, which say what each vector is of, `vectors`, `failures` and `records()`.
         """
-        from bertcli.tasks.compute.encode import plan
-
-        return self._results(plan(self, wanted), texts, wanted.pairs)
+        return self._results(texts, wanted)
 
     @takes(EncodeSparseOptions)
     def encode_sparse(self, texts: Values, wanted: EncodeSparseOptions) -> "list[SparseVector]":
         """SPLADE: of each text the entries of the vocabulary whose weight is not 0, as (indices, values)."""
-        from bertcli.tasks.compute.encode_sparse import plan
-
-        return [vector for block in self._results(plan(self, wanted), texts, wanted.pairs) for vector in block.vectors]
+        return [vector for block in self._results(texts, wanted) for vector in block.vectors]
 
     @takes(ClassifyOptions)
     def classify(self, texts: Values, wanted: ClassifyOptions) -> "list[Record]":
@@ -105,9 +102,7 @@ class Model(Opened):
         else "nsp", whose labels are is_next and not_next and which needs pairs. Activations by default: softmax;
         sigmoid for a multi-label or single-label classifier; none for regression; a cross-encoder's own.
         """
-        from bertcli.tasks.compute.classify import plan
-
-        return _listed(self._results(plan(self, wanted), texts, wanted.pairs))
+        return self._records(texts, wanted)
 
     @takes(FillMaskOptions)
     def fill_mask(self, texts: Values, wanted: FillMaskOptions) -> "list[Record]":
@@ -117,9 +112,7 @@ class Model(Opened):
         with `pieces` and a list for `token`. With `joint` the masks of a text are filled together: prediction k of
         every mask belongs to the k-th best filling, and has its score; `top_k` is then 250 at most.
         """
-        from bertcli.tasks.compute.fill_mask import plan
-
-        return _listed(self._results(plan(self, wanted), texts, wanted.pairs))
+        return self._records(texts, wanted)
 
     @takes(ScoreOptions)
     def score(self, texts: Values, wanted: ScoreOptions) -> "list[Record]":
@@ -129,9 +122,7 @@ class Model(Opened):
         With `target`, the true sentence, only the masks in the text are predicted, all in one pass: the training loss
         of a masked language model.
         """
-        from bertcli.tasks.compute.score import plan
-
-        return _listed(self._results(plan(self, wanted), texts, wanted.pairs))
+        return self._records(texts, wanted)
 
     @takes(TagOptions)
     def tag(self, texts: Values, wanted: TagOptions) -> "list[Record]":
@@ -141,9 +132,7 @@ class Model(Opened):
         start, end}, and index counts special tokens, too. A text of more than `max_length` tokens is read in windows,
         of which `stride` tokens overlap; of entities that overlap the longer, then the likelier one is kept.
         """
-        from bertcli.tasks.compute.tag import plan
-
-        return _listed(self._results(plan(self, wanted), texts))
+        return self._records(texts, wanted)
 
     @takes(AnswerOptions)
     def answer(self, questions: Values, wanted: AnswerOptions) -> "list[Record]":
@@ -151,9 +140,7 @@ class Model(Opened):
 
         start and end count characters of the context, which is read in windows, as in `tag`, and never cut.
         """
-        from bertcli.tasks.compute.answer import plan
-
-        return _listed(self._results(plan(self, wanted), questions, wanted.contexts))
+        return self._records(questions, wanted)
 
     @takes(RankOptions)
     def rank(self, query: str | Iterable[str], wanted: RankOptions) -> "list[Record]":
@@ -162,18 +149,20 @@ class Model(Opened):
         query: one for all documents; or as many as documents, where those of a query stand together and are ranked
         among each other. The activation is the checkpoint's own, else the sigmoid.
         """
-        from bertcli.tasks.compute.rank import pairs_of, plan, ranked
+        from bertcli.tasks.compute.rank import pairs_of
 
-        return _listed(ranked(plan(self, wanted), pairs_of(query, wanted.documents)))
+        return self._records(pairs_of(query, wanted.documents), wanted)
 
-    def _results(self, task: "Task[B]", texts: Values, pairs: Pairs = None) -> Generator[B, None, None]:
+    def _records(self, texts: Values, wanted: Reading) -> "list[Record]":
+        return [record for block in self._results(texts, wanted) for record in block.records]
+
+    def _results(self, texts: Values, wanted: Reading) -> Generator[Any, None, None]:
+        """What the work of the options' page makes of the texts."""
         from bertcli.tasks.compute.run import results
 
-        return results(task, from_values(texts, pairs))
-
-
-def _listed(blocks: "Iterable[Records]") -> "list[Record]":
-    return [record for block in blocks for record in block.records]
+        page = page_of(wanted)
+        second = getattr(wanted, page.reads.second) if page.reads.second else None
+        return results(compute(page).plan(self, wanted), from_values(texts, second))
 
 
 def expect_model(value: object) -> None:

@@ -4,10 +4,10 @@ import logging
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import Field, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
@@ -21,9 +21,10 @@ from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
 from bertcli.errors import BertcliError
 from bertcli.report.terminal import visible
 from bertcli.tasks.options import kinds_of
+from bertcli.tasks.registry import Page, page, pages
 
-PANELS = {  # of --help: the commands in each, which are modules of this package
-    "Run": ("encode", "classify", "fill-mask", "score", "tag", "answer", "rank"),
+PANELS: dict[str, tuple[str, ...]] = {  # of --help: the commands in each that are no task's, modules of this package
+    "Run": (),
     "Find": ("search", "similarity"),
     "Analyze": ("params", "trace", "neighbors", "explain", "lens", "heads", "diff"),
     "Judge": ("evaluate",),
@@ -43,8 +44,16 @@ def application(command: str = "") -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(bert)
+    only = page(command) if command else None
+    if only and only.panel:
+        register_task(app, only)
+        return app
     exists = any(command in commands for commands in PANELS.values())
+    tasks = [] if exists else pages()
     for panel, commands in PANELS.items():
+        for task in tasks:
+            if task.panel == panel:
+                register_task(app, task)
         for name in commands:
             if name == command or not exists:
                 function = name.replace("-", "_")
@@ -96,24 +105,38 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+def register_task(app: typer.Typer, task: Page) -> None:
+    """Add the command of a task to the application; the docstring of its options is the help."""
+    from bertcli.cli.tasks import groups_of, run
+
+    _add(app, task.name, task.options.__doc__, groups_of(task), partial(run, task), task.panel)
+
+
 def register(app: typer.Typer, function: Callable[..., None], panel: str) -> None:
-    """Add a command to the application, named like the function; its docstring is the help.
+    """Add a command to the application, named like the function; its docstring is the help."""
+    groups = {name: parameter.annotation for name, parameter in signature(function).parameters.items()}
+    _add(app, function.__name__.replace("_", "-"), function.__doc__, groups, function, panel)
+
+
+def _add(
+    app: typer.Typer, name: str, help: str | None, groups: Mapping[str, Any], call: Callable[..., None], panel: str
+) -> None:
+    """Add a command whose function takes groups of options.
 
     Typer only handles single parameters, so each group is split into its fields for the command line and reassembled
     for the call.
     """
-    groups = {name: parameter.annotation for name, parameter in signature(function).parameters.items()}
 
     def run(**values: Any) -> None:
         with reported(values["debug"]):
-            function(**{name: _gathered(group, values) for name, group in groups.items()})
+            call(**{name: _gathered(group, values) for name, group in groups.items()})
             sys.stdout.flush()
 
     parameters = [parameter for group in (*groups.values(), DebugOptions) for parameter in _parameters(group)]
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    run.__name__, run.__doc__ = function.__name__, function.__doc__
-    app.command(rich_help_panel=panel, cls=Command)(run)
+    run.__doc__ = help
+    app.command(name, rich_help_panel=panel, cls=Command)(run)
 
 
 def _parameters(group: Any) -> Iterator[Parameter]:

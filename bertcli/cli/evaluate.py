@@ -21,6 +21,7 @@ from bertcli.evaluate.options import Evaluate
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.report.terminal import TableFormat
 from bertcli.tasks.options import option
+from bertcli.tasks.registry import page
 
 if TYPE_CHECKING:
     from bertcli.evaluate.judge import Evaluation
@@ -93,9 +94,9 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
     """The models one after the other, so that only one is in memory."""
     given: list[str | None] = [*(models.model or ())] or [os.environ.get("BERTCLI_MODEL") or None]
     if given == [None] and task not in SAMPLES:
-        from bertcli.tasks.compute.batches import FITTING
-
-        raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {FITTING[task]}.")
+        found = page(task)
+        fitting = found.needs(found.options()).fitting if found else "one that was made for it"
+        raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {fitting}.")
     for name in given:
         one = ModelOptions(name, models.revision, models.cache_dir, models.offline)
         yield open_model(one, SAMPLES.get(task, MASKED_SAMPLE), engine)

@@ -28,6 +28,7 @@ from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
 from bertcli.files.formats import PAGE, RECORDS, check_output, ending_of
 from bertcli.tasks.options import Reading
+from bertcli.tasks.registry import Needs
 
 if TYPE_CHECKING:
     from bertcli.files.forms import RecordForm, TableForm
@@ -37,11 +38,9 @@ if TYPE_CHECKING:
     from bertcli.model import Model
     from bertcli.opened import Opened
     from bertcli.report.tables import Table
-    from bertcli.tasks.compute.classify import Accuracy
-    from bertcli.tasks.compute.task import Progress, Records, RecordTask, Result
+    from bertcli.tasks.compute.task import Progress, Records, Result
 
 logger = logging.getLogger("bertcli")
-NO_MORE: Mapping[str, Any] = {}
 B = TypeVar("B", bound="Result")
 W = TypeVar("W", bound=Reading)
 ResultsFrom = Callable[["Texts", "Progress"], Generator[B, None, None]]
@@ -61,24 +60,21 @@ class Job:
     def begin(
         self,
         command: str,
+        needs: Needs,
         wanted: W,
-        options: Mapping[str, Any] = NO_MORE,
-        *,
-        sample: str | None = MASKED_SAMPLE,
-        endings: tuple[str, ...] = RECORDS,
+        options: Mapping[str, Any],
+        endings: tuple[str, ...],
     ) -> "Run[W]":
         """Open the texts and the model; a result that cannot be written, or resumed, is refused before any work.
 
-        `wanted` are the task's options, `options` more of the command that affect the results. Without a `sample` a
-        model must be given. Wrong usage is a typer.BadParameter.
+        `needs` says what model runs where none is given, `wanted` are the task's options, `options` more of the command
+        that affect the results. Wrong usage is a typer.BadParameter.
         """
         set_threads(self.threads)
-        if sample is None and self.model.model is None:
-            from bertcli.tasks.compute.batches import FITTING
-
-            fitting = FITTING[command]
-            raise wrong("--model", f"there is no bundled model for {command}; give one that fits, such as {fitting}.")
-        source = self.read(wanted.keep_going, options.get("--id-column"), options.get("--label-column"))
+        if needs.sample is None and self.model.model is None:
+            what = f"there is no bundled model for {needs.task}; give one that fits, such as {needs.fitting}."
+            raise wrong("--model", what)
+        source = self.read(wanted.keep_going, options.get("--id-column"))
         source.shard = self.long.shard
         job = self
         if self.output.output is not None:
@@ -99,11 +95,11 @@ class Job:
                 works = ", ".join(endings[:-1])
                 raise wrong(name, f"a {PAGE} page is written at the end; {name} works with {works}.")
         wanted = replace(wanted, workers=wanted.workers or "auto")
-        model = open_model(self.model, sample or MASKED_SAMPLE, self.engine)
+        model = open_model(self.model, needs.sample or MASKED_SAMPLE, self.engine)
         return Run(command, wanted, {**by_name(wanted), **options}, job, source, model)
 
-    def read(self, keep_going: bool, id_column: str | None = None, label_column: str | None = None) -> "Texts":
-        return read_texts(self.texts, self.output, id_column, label_column, keep_going)
+    def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
+        return read_texts(self.texts, self.output, id_column, keep_going)
 
     @property
     def ending(self) -> str:
@@ -122,37 +118,34 @@ class Run(Generic[W]):
     texts: "Texts"
     model: "Opened"
 
-    def write(self, task: "RecordTask", table: "Table") -> None:
-        """Write what a task makes of the texts. Errors: as in `raise_if_failed`, once all is written."""
-        from bertcli.tasks.compute.run import results
+    def write(self, results_from: "ResultsFrom[Records]", table: "Table") -> None:
+        """Write records; `results_from(texts, progress)` gives them, from where `progress` has got to.
 
-        self.raise_if_failed(self.write_records(partial(results, task), table))
-
-    def write_records(
-        self, results_from: "ResultsFrom[Records]", table: "Table", accuracy: "Accuracy | None" = None
-    ) -> "Progress":
-        """Write records to their destination; `accuracy` counts them all.
-
-        `results_from(texts, progress)` gives them, from where `progress` has got to.
+        Errors: as in `raise_if_failed`, once all is written.
         """
+        output = self.job.output
+        if output.output is None or self.job.ending == PAGE:
+            progress = self._at_the_end(results_from, table)
+        else:
+            progress = self._into_file(self._record_form(table), results_from, lambda block: (block.records,))
+        self.raise_if_failed(progress)
+
+    def _at_the_end(self, results_from: "ResultsFrom[Records]", table: "Table") -> "Progress":
+        """Write records to standard output, or a page, which is complete at the end."""
         from bertcli.files.records import printed
         from bertcli.tasks.compute.task import Progress
 
         output = self.job.output
-        if output.output is not None and self.job.ending != PAGE:
-            return self._into_file(self._record_form(table), results_from, lambda block: (block.records,), accuracy)
         if output.output is None:
             destination = printed(output.format, table)
         else:
             from bertcli.files.forms import paged
 
-            destination = paged(output.output, table)
+            destination = paged(output.output, table, self.model.name)
         progress = Progress()
         with destination as write, self.counted(results_from(self.texts, progress)) as blocks:
             for block in blocks:
                 progress = block.progress
-                if accuracy:
-                    accuracy.add(block.records)
                 for record in block.records:
                     write(record)
         return progress
@@ -163,9 +156,7 @@ class Run(Generic[W]):
         file = str(self.job.output.output)
         if self.job.ending in RECORDS:
             return RecordForm(file)
-        columns = {"id": "--id-column", "true_label": "--label-column"}
-        keys = [key for key, option in columns.items() if self.options.get(option) is not None]
-        return TableForm(file, table, [*keys, "error"])  # always there, as --keep-going may come with --resume
+        return TableForm(file, table, self.options.get("--id-column") is not None, errors=True)
 
     def write_vectors(self, form: "VectorForm", results_from: ResultsFrom[Any]) -> None:
         """Write blocks of vectors to a file of arrays; `results_from` as in `write_records`.
@@ -188,7 +179,6 @@ class Run(Generic[W]):
         form: "RecordForm | TableForm | VectorForm",
         results_from: ResultsFrom[Any],
         parts: Callable[[Any], tuple[Any, ...]],
-        accuracy: "Accuracy | None" = None,
         beside: bytes | None = None,
     ) -> "Progress":
         """Write blocks to a file from where an earlier run of it got to; the form takes `parts` of each."""
@@ -198,18 +188,11 @@ class Run(Generic[W]):
         files = files_of(self.texts)
         fingerprint = None if files is None else cache(partial(self._fingerprint, files))  # which reads the files
         with Shards(str(self.job.output.output), fingerprint, self.job.long.resume) as shards:
-            state = shards.state or {}
-            progress = Progress(**{key: value for key, value in state.items() if key in Progress._fields})
-            if accuracy and state:
-                accuracy.counts = state["accuracy"]
+            progress = Progress(**(shards.state or {}))
             with self.counted(results_from(self.texts, progress)) as blocks:
                 for block in blocks:
                     progress = block.progress
-                    state = progress._asdict()
-                    if accuracy:
-                        accuracy.add(block.records)
-                        state["accuracy"] = [list(row) for row in accuracy.counts]
-                    shards.add(form.arrays(*parts(block)), state)
+                    shards.add(form.arrays(*parts(block)), progress._asdict())
             with shards.result(beside) as stream:
                 form.write(stream, shards)
         if self.texts.shard and fingerprint:
@@ -302,7 +285,6 @@ def read_texts(
     options: InputOptions,
     output: OutputOptions,
     id_column: str | None = None,
-    label_column: str | None = None,
     keep_going: bool = False,
     called: str = "text",
 ) -> "Texts":
@@ -323,7 +305,6 @@ def read_texts(
         column: options.column,
         pair_column: options.pair_column,
         "--id-column": id_column,
-        "--label-column": label_column,
     }
     if options.format_in != "txt" and (options.texts or STANDARD_INPUT not in (files or [STANDARD_INPUT])):
         raise wrong("--format-in", "this is for standard input; a file's ending says it.")
@@ -346,8 +327,7 @@ def read_texts(
 
     texts = from_files(
         files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,
-        id_column=id_column, label_column=label_column, keep_going=keep_going, options=(column, pair_column),
-        format_in=options.format_in,
+        id_column=id_column, keep_going=keep_going, options=(column, pair_column), format_in=options.format_in,
     )  # fmt: skip
     if output.output is not None and os.path.exists(output.output):
         existing = [file for file in texts.files or () if os.path.exists(file)]

@@ -9,10 +9,11 @@ import typer
 
 from bertcli.report.terminal import TableFormat as TableFormat
 from bertcli.tasks.options import option
+from bertcli.tasks.registry import MASKED_SAMPLE as MASKED_SAMPLE
+from bertcli.tasks.registry import SENTENCE_SAMPLE as SENTENCE_SAMPLE
+from bertcli.tasks.registry import SENTIMENT_SAMPLE as SENTIMENT_SAMPLE
 
 logger = logging.getLogger("bertcli")
-MASKED_SAMPLE, SENTIMENT_SAMPLE = "bert-mini-mlm", "bert-mini-sentiment"  # the bundled models
-SENTENCE_SAMPLE = "bert-mini-sentence"
 MANY = 100_000  # shards, which have five digits in their names
 
 

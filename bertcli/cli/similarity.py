@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertcli.cli.job import Job
-from bertcli.cli.options import SENTENCE_SAMPLE, changed, wrong
+from bertcli.cli.options import changed, wrong
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, RECORDS
 from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.registry import SENTENCE_SAMPLE, Needs
 
 logger = logging.getLogger("bertcli")
 MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 MB
@@ -30,7 +31,7 @@ def similarity(job: Job, wanted: EncodeOptions) -> None:
     """
     if wanted.pooling == "none" or wanted.keep_going or changed(job.long):
         raise wrong("TEXT", "whole texts are compared: no --pooling none, --keep-going, --resume or --shard.")
-    run = job.begin("similarity", wanted, sample=SENTENCE_SAMPLE, endings=(*RECORDS, *ARRAYS))
+    run = job.begin("similarity", Needs("similarity", sample=SENTENCE_SAMPLE), wanted, {}, (*RECORDS, *ARRAYS))
     from bertcli.tasks.compute.encode import cosines, plan, similarity, vectors_of
     from bertcli.tasks.compute.run import results
 

@@ -9,7 +9,7 @@ from bertcli.files.formats import RECORDS, check_output, format_of
 from bertcli.files.kinds import Records, Rows
 from bertcli.files.records import printed
 from bertcli.files.shards import LINES, Shards, save
-from bertcli.report.tables import Record, Table
+from bertcli.report.tables import OWN_ID, Record, Table
 from bertcli.report.terminal import as_json
 
 
@@ -30,35 +30,34 @@ class RecordForm(NamedTuple):
 class TableForm(NamedTuple):
     """How records stand in a .csv, .tsv or .parquet file: the rows of their table, its numbers in full.
 
-    `keys` of a record stand in each of its rows, too, "id" as the second column and others as the last.
+    own_ids: texts have ids; else OWN_ID is left out. errors: the last column says why a text could not be used.
     """
 
     file: str
     table: Table
-    keys: Sequence[str]
+    own_ids: bool = True
+    errors: bool = False
 
     def arrays(self, records: Iterable[Record]) -> dict[str, bytes]:
         """What a shard holds of records: their rows as JSON lines."""
         return {LINES: b"".join(json.dumps(row).encode() + b"\n" for record in records for row in self._rows(record))}
 
     def _rows(self, record: Record) -> Iterator[dict[str, Any]]:
-        extra = {key: record.get(key) for key in self.keys}
         for cells in self.table.cells(record):
-            yield dict(zip(self.table.keys, cells[:-1], strict=True)) | extra
+            yield dict(zip((*self.table.keys, "error"), cells, strict=True))
 
     def write(self, stream: IO[bytes], shards: Shards) -> None:
         """Write the whole file."""
-        kinds = {key: column.number or None for key, column in zip(self.table.keys, self.table.columns, strict=True)}
-        first, *others = [*kinds, *(key for key in self.keys if key != "id")]
-        names = [first, *(["id"] if "id" in self.keys else []), *others]
-        format_of(self.file, Rows).write_rows(stream, shards, {name: kinds.get(name) for name in names})
+        columns = dict(zip(self.table.keys, self.table.columns, strict=True))
+        kinds = {key: column.number or None for key, column in columns.items() if self.own_ids or column is not OWN_ID}
+        format_of(self.file, Rows).write_rows(stream, shards, kinds | ({"error": None} if self.errors else {}))
 
 
 @contextmanager
-def paged(file: str, table: Table) -> Iterator[Callable[[Record], object]]:
+def paged(file: str, table: Table, model: str) -> Iterator[Callable[[Record], object]]:
     """`with paged(…) as write:` — call `write(record)` for each; their page is written once the block succeeds."""
     yield table.add
-    save(file, table.page().encode())
+    save(file, table.page(model).encode())
 
 
 @contextmanager
@@ -74,7 +73,7 @@ def record_output(
         with printed(format, table) as write:
             yield write
         return
-    form = RecordForm(file) if check_output(file, endings) in RECORDS else TableForm(file, table, ())
+    form = RecordForm(file) if check_output(file, endings) in RECORDS else TableForm(file, table)
     with Shards(file) as shards:
         yield lambda record: shards.add(form.arrays([record]), {})
         with shards.result() as stream:

@@ -46,7 +46,6 @@ class MarkedTable(Table):
     passages: list[Passage] = field(default_factory=list)
     passage_of: Callable[[Mapping[str, Any]], Passage] = field(kw_only=True)
     title: str = field(kw_only=True)
-    model: str = field(kw_only=True)
     lead: str = field(kw_only=True)
 
     def add(self, record: Mapping[str, Any]) -> None:
@@ -71,7 +70,7 @@ class MarkedTable(Table):
             for note in passage.notes:
                 print(visible(note))
 
-    def page(self) -> str:
+    def page(self, model: str) -> str:
         """A page of the texts with their marks, a color for each label, and of the table."""
         from bertcli.report.page import element, marked, page
         from bertcli.report.page import table as table_of
@@ -86,7 +85,7 @@ class MarkedTable(Table):
         columns, rows = self.shown()
         if rows:
             content.append(table_of("What was found", columns, rows))
-        return page(self.title, *content, lead=self.lead, model=self.model)
+        return page(self.title, *content, lead=self.lead, model=model)
 
 
 def _tag(label: str) -> str:

@@ -8,6 +8,8 @@ from bertcli.report.terminal import Column, print_table
 
 Record = Mapping[str, Any]
 Cell = str | int | float | bool | None
+Row = tuple[Cell, ...]
+OWN_ID = Column("id", optional=True)  # a text's own, where it has one
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,9 @@ class Table:
     """
 
     columns: tuple[Column, ...]
-    rows_of: Callable[[Record], Iterable[tuple[Cell, ...]]]
+    rows_of: Callable[[Record], Iterable[Row]]
     rows: list[tuple[str, ...]] = field(default_factory=list)
+    in_files: bool = True  # a .csv or .parquet file may hold the rows
 
     def add(self, record: Record) -> None:
         """Append the rows of a record."""
@@ -30,7 +33,7 @@ class Table:
         """The columns' names as a record or a file has them."""
         return [column.name.replace(" ", "_") for column in self.columns]
 
-    def cells(self, record: Record) -> Iterator[tuple[Cell, ...]]:
+    def cells(self, record: Record) -> Iterator[Row]:
         """The values in the rows of a record; the last is the error, if there is one."""
         if "error" in record:
             yield *map(record.get, self.keys), record["error"]
@@ -55,8 +58,8 @@ class Table:
         """Print the table to standard output."""
         print_table(*self.shown())
 
-    def page(self) -> str:
-        """A web page of the records; for a table that can be one."""
+    def page(self, model: str) -> str:
+        """A web page of what a model gave; for a table that can be one."""
         raise NotImplementedError
 
 

@@ -1,19 +1,39 @@
 """answer: the ranges of a context that answer a question."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from bertcli.files.texts import Pairs
+from bertcli.report.marked import MarkedTable, Passage, mark
+from bertcli.report.tables import Row, cell
+from bertcli.report.terminal import Column
 from bertcli.tasks.options import Windows, option
+from bertcli.tasks.registry import QUESTIONS, Fields, Needs, Page
 
 Scoring = Literal["probability", "logits"]
 
 
 @dataclass(frozen=True, eq=False)
 class AnswerOptions(Windows):
-    """Which answers are found, and how question and context are read; contexts: one for each question, or for all."""
+    """Find the answer to a question in a text of any length.
 
-    contexts: Pairs = None
+    bertcli answer -m deepset/bert-base-cased-squad2 "Who?" --context "Ann did."
+    bertcli answer -m my-model "Who?" "When?" --context "$(cat story.txt)"
+    bertcli answer -m my-model -i questions.jsonl --no-answer -o answers.jsonl
+    bertcli answer -m my-model -i asked.csv --column q --context-column story
+    bertcli answer -m my-model -i questions.jsonl --top-k 3 -o answers.html
+
+    A file holds a question and its context in each row. Shows the context with
+    the answers marked; in a pipe, and without color, a table of them. start and
+    end count characters of the context.
+
+    A model that finds answers is needed (-m). Long contexts are read in windows
+    of at most 384 tokens that overlap, so nothing is cut. A .csv, .tsv or .parquet
+    file has the rows of the table, a .html file the marked contexts, too.
+    """
+
+    contexts: Pairs = None  # one for each question, or one for all
     top_k: int | None = option(None, "K", "How many answers per question. (default: 1)", least=1)
     max_answer_length: int | None = option(None, "N", "Tokens of an answer, at most. (default: 15)", least=1)
     no_answer: bool = option(False, "", "Let no answer, an empty text, compete with the others.")
@@ -21,3 +41,47 @@ class AnswerOptions(Windows):
         "probability", "NAME",
         "probability (default), or logits: start + end minus those of no answer, comparable across windows.",
     )  # fmt: skip
+
+
+def record(wanted: AnswerOptions) -> Fields:
+    """Best answer first."""
+    answer = {"score": float, "start": int, "end": int, "answer": str}
+    return {"index": int, "question": str, "context": str, "answers": [answer]}
+
+
+COLUMNS = (
+    Column("index", number=int, varying=True),
+    Column("question"),
+    Column("score", number=float),
+    Column("answer"),
+    Column("start", number=int),
+    Column("end", number=int),
+)
+LEAD = (
+    "Each question with its context, where the answers are marked: the stronger, the higher the score, which says how "
+    "sure the model is, not that it is right."
+)
+
+
+def rows(record: Mapping[str, Any]) -> Iterator[Row]:
+    """One for each answer."""
+    for span in record["answers"]:
+        yield record["index"], record["question"], span["score"], span["answer"], span["start"], span["end"]
+
+
+def passage(record: Mapping[str, Any]) -> Passage:
+    """The context with the answers marked, after the question."""
+    spans = record.get("answers", ())
+    marks = [mark(span["start"], span["end"], "", span["score"]) for span in spans]
+    notes = [f"{cell(span['score'])}  {span['answer'] or 'no answer'}" for span in spans]
+    return Passage(record["question"] or "", record["context"] or "", marks, notes)
+
+
+PAGE = Page(
+    AnswerOptions,
+    reads=QUESTIONS,
+    needs=lambda wanted: Needs("answer", "qa", None, "-m deepset/bert-base-cased-squad2"),
+    record=record,
+    table=lambda wanted: MarkedTable(COLUMNS, rows, passage_of=passage, title="Answers", lead=LEAD),
+    place=6,
+)

@@ -1,12 +1,15 @@
 """classify: the probabilities of labels."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Pairs
+from bertcli.report.tables import OWN_ID, Row, Table
+from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
+from bertcli.tasks.registry import MASKED_SAMPLE, SENTIMENT_SAMPLE, TEXTS_OR_CHOICES, Fields, Needs, Page
 
 Activation = Literal["softmax", "sigmoid", "none"]  # those that can be chosen
 Head = Literal["classifier", "nsp"]
@@ -14,9 +17,28 @@ Head = Literal["classifier", "nsp"]
 
 @dataclass(frozen=True, eq=False)
 class ClassifyOptions(Reading):
-    """Which labels are scored, and how; only one of candidates, choices, and head or activation.
+    """Label texts, or say whether one text follows another.
 
-    choices: continuations or answers of which one is right, for a multiple-choice model.
+    bertcli classify "I loved every minute of it."
+    bertcli classify -i reviews.csv --column review -o labels.jsonl
+    cat reviews.txt | bertcli classify --format jsonl
+    bertcli classify -i reviews.csv --id-column id -o labels.csv --resume
+    bertcli classify --head nsp "It began to rain." --text-pair "She ran inside."
+    bertcli classify -m my-model --top-k 1 "How do I get my money back?"
+    bertcli classify -m my-nli-model --candidates "sports,politics" "They won."
+    bertcli classify -m my-swag-model "She sat." --choices "She ate." "It rained."
+
+    Scores are the softmax over all labels; for a multi-label model or a single
+    label the sigmoid of each; for regression the raw outputs.
+
+    With --candidates the score says how far the text entails "This example is
+    A."; with --choices, how well each choice goes with the text. No model for
+    these is bundled (-m).
+
+    A .csv, .tsv or .parquet file has a row for each label of a text: index, id
+    (with --id-column), text, text_pair, label, score, and error (of a text that
+    could not be used, with --keep-going). How well a model does on texts whose labels
+    are known: bertcli evaluate.
     """
 
     pairs: Pairs = None
@@ -32,7 +54,7 @@ class ClassifyOptions(Reading):
         None, "TEXT", "The sentence that takes a candidate at {}. (default: This example is {}.)"
     )
     multi_label: bool = option(False, "", "Several candidates may hold, each with a score of its own.")
-    choices: Iterable[str] | None = None
+    choices: Iterable[str] | None = None  # continuations or answers of which one is right, for a multiple-choice model
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,3 +66,51 @@ class ClassifyOptions(Reading):
             raise BertcliError(
                 f"The template {shown(self.template)} has no {{}}, where the candidate belongs: write one (--template)."
             )
+
+
+def needs(wanted: ClassifyOptions) -> Needs:
+    """No bundled model can choose among alternatives that it was not made for."""
+    if wanted.candidates is not None:
+        return Needs("classify --candidates", "classifier", None, "-m cross-encoder/nli-distilroberta-base")
+    if wanted.choices is not None:
+        fitting = "a BertForMultipleChoice that was trained on SWAG"
+        return Needs("classify --choices", "multiple_choice", None, fitting)
+    return Needs("classify", "classifier", MASKED_SAMPLE if wanted.head == "nsp" else SENTIMENT_SAMPLE)
+
+
+def record(wanted: ClassifyOptions) -> Fields:
+    """Best label first."""
+    return {
+        "index": int,
+        "id?": (str, int),
+        "text": str,
+        "text_pair": (str, None),
+        "truncated": bool,
+        "labels": [{"label": str, "score": float}],
+    }
+
+
+COLUMNS = (
+    Column("index", number=int, varying=True),
+    OWN_ID,
+    Column("text"),
+    Column("text pair", optional=True),
+    Column("label"),
+    Column("score", number=float),
+)
+
+
+def rows(record: Mapping[str, Any]) -> Iterator[Row]:
+    """One for each label."""
+    for label in record["labels"]:
+        yield record["index"], record.get("id"), record["text"], record["text_pair"], label["label"], label["score"]
+
+
+PAGE = Page(
+    ClassifyOptions,
+    reads=TEXTS_OR_CHOICES,
+    needs=needs,
+    record=record,
+    table=lambda wanted: Table(COLUMNS, rows),
+    place=2,
+)

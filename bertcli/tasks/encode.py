@@ -1,18 +1,51 @@
 """encode: texts to vectors."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from bertcli.files.texts import Pairs
+from bertcli.report.tables import OWN_ID, Row, Table
+from bertcli.report.terminal import Column
 from bertcli.tasks.options import Prepared, numbers, option
+from bertcli.tasks.registry import SENTENCE_SAMPLE, TEXTS, Fields, Needs, Page
 
 Pooling = Literal["auto", "mean", "cls", "max", "pooler", "none"]
 
 
 @dataclass(frozen=True, eq=False)
 class EncodeOptions(Prepared):
-    """How a text's vector is made."""
+    """Turn texts into vectors.
+
+    bertcli encode "The cat sat on the mat." --format json
+    bertcli encode -i sentences.txt -o vectors.npy
+    bertcli encode -i corpus.jsonl --column body -o vectors.parquet --id-column id
+    bertcli encode -i huge.jsonl -o vectors.npy --resume --keep-going
+    jq -c '.[]' all.json | bertcli encode --format-in jsonl -o vectors.npy
+    bertcli encode -i reports.jsonl --chunk 256,32 -o vectors.parquet
+    bertcli encode -m my-model -i questions.txt --prompt-name query -o queries.npy
+    bertcli encode -m naver/splade-v3 --sparse --tokens "hot tea" --format json
+    bertcli encode -m sentence-transformers/all-MiniLM-L6-v2 "How are you?"
+
+    Files: .json and .jsonl hold records; .npy, .npz and .safetensors hold an
+    array "embeddings", one row per text; .parquet (needs pyarrow) holds the
+    vectors next to id and text. With --pooling none there is one row per token,
+    and an array "offsets" says where each text begins; int8 adds an array
+    "scales". With --chunk a long text has a row for each of its parts; arrays or
+    columns index, chunk, start and end say which characters of which text it is.
+    With --sparse a .npz file holds data, indices and indptr, as scipy.sparse has
+    them, and .parquet the lists indices and values. All but .npy say which model
+    made the vectors, and bertcli search refuses those of another. In DuckDB:
+
+    SELECT b.text, list_cosine_similarity(a.embedding, b.embedding)
+    FROM 'vectors.parquet' a, 'vectors.parquet' b WHERE a.id = 0 ORDER BY 2 DESC
+
+    A file appears under its name only when it is complete. A run of ten seconds
+    or more keeps its progress after a crash or Ctrl-C: repeat the command with
+    --resume to continue it; the result is the same, byte for byte. With
+    --keep-going a text that cannot be used has zeros for its row, and
+    FILE.errors.jsonl says why.
+    """
 
     pairs: Pairs = None
     pooling: Pooling | None = option(
@@ -29,3 +62,61 @@ class EncodeOptions(Prepared):
     truncate_dim: int | None = option(
         None, "N", "Keep only the first N numbers of each vector; normalization, if any, comes after.", least=1
     )
+
+
+def text_fields(wanted: Prepared) -> Fields:
+    """What a record says of its text, or of the part of it."""
+    part: Fields = {} if wanted.chunk is None else {"chunk": int, "start": int, "end": int}
+    return {"index": int, "id?": (str, int), **part, "text": str, "tokens": int, "truncated": bool}
+
+
+def record(wanted: EncodeOptions) -> Fields:
+    """One vector; with pooling "none" one for each of the tokens, which are then given by name."""
+    if wanted.pooling == "none":
+        return text_fields(wanted) | {"tokens": [str], "embeddings": [[float]]}
+    return text_fields(wanted) | {"embedding": [float]}
+
+
+SHOWN = 4  # numbers of a vector that a table shows
+BEGINNING = Column(f"first {SHOWN} numbers", number=True)
+TEXT_COLUMNS = (
+    Column("index", number=True, varying=True),
+    OWN_ID,
+    Column("chunk", number=True, optional=True),
+    Column("text"),
+    Column("tokens", number=True),
+)
+COLUMNS = (*TEXT_COLUMNS, Column("size", number=True), BEGINNING)
+TOKEN_COLUMNS = (*TEXT_COLUMNS[:2], Column("token"), Column("size", number=True), BEGINNING)
+
+
+def text_cells(record: Mapping[str, Any]) -> Row:
+    """The cells of TEXT_COLUMNS."""
+    return tuple(record.get(column.name) for column in TEXT_COLUMNS)
+
+
+def rows(record: Mapping[str, Any]) -> Iterator[Row]:
+    """One, with how the vector begins."""
+    vector = record["embedding"]
+    yield *text_cells(record), len(vector), _beginning(vector)
+
+
+def token_rows(record: Mapping[str, Any]) -> Iterator[Row]:
+    """One for each token."""
+    for token, vector in zip(record["tokens"], record["embeddings"], strict=True):
+        yield record["index"], record.get("id"), token, len(vector), _beginning(vector)
+
+
+def _beginning(vector: list[float]) -> str:
+    return " ".join(f"{number:7.4f}" for number in vector[:SHOWN])
+
+
+PAGE = Page(
+    EncodeOptions,
+    reads=TEXTS,
+    needs=lambda wanted: Needs("encode", sample=SENTENCE_SAMPLE),
+    record=record,
+    table=lambda wanted: Table(TOKEN_COLUMNS, token_rows) if wanted.pooling == "none" else Table(COLUMNS, rows),
+    place=1,
+    vectors=True,
+)

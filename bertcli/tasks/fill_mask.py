@@ -1,15 +1,31 @@
 """fill-mask: the words that a model predicts for a mask."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 from bertcli.files.texts import Pairs
+from bertcli.report.tables import Row, Table
+from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
+from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, Page
 
 
 @dataclass(frozen=True, eq=False)
 class FillMaskOptions(Reading):
-    """Which words are tried."""
+    """Find the words that fit best where a text has a mask.
+
+    bertcli fill-mask "She poured a cup of hot [MASK]."
+    bertcli fill-mask "The [MASK] chased the [MASK]." --top-k 3 --joint
+    bertcli fill-mask "He drank a glass of [MASK]." --targets water,milk,sand
+    bertcli fill-mask -i cloze.txt --format jsonl | head
+    bertcli fill-mask -i cloze.txt -o filled.jsonl --resume --keep-going
+    bertcli fill-mask -m bert-base-uncased "Rome is the capital of [MASK]."
+
+    The score is the probability among all words of the vocabulary. A text may
+    have any number of masks, filled independently unless --joint is given. A .csv,
+    .tsv or .parquet file has the rows of the table.
+    """
 
     top_k: int | None = option(None, "K", "How many words per mask. (default: 5, or all targets)", least=1)
     targets: Iterable[str] | str | None = option(
@@ -20,3 +36,46 @@ class FillMaskOptions(Reading):
     )
     _: KW_ONLY
     pairs: Pairs = None
+
+
+def record(wanted: FillMaskOptions) -> Fields:
+    """A target may have several pieces, which its record then names."""
+    token: Fields = {"token": int, "token_str": str}
+    if wanted.targets is not None:
+        token = {"token": (int, [int]), "token_str": str, "pieces?": [str]}
+    predictions = [{"score": float, **token, "sequence": str}]
+    return {
+        "index": int,
+        "text": str,
+        "truncated": bool,
+        "masks": [{"position": int, "predictions": predictions}],
+    }
+
+
+COLUMNS = (
+    Column("index", number=int, varying=True),
+    Column("position", number=int, varying=True),
+    Column("score", number=float),
+    Column("token"),
+    Column("id", number=int),
+    Column("sequence"),
+)
+
+
+def rows(record: Mapping[str, Any]) -> Iterator[Row]:
+    """One for each word at each mask."""
+    for mask in record["masks"]:
+        for word in mask["predictions"]:
+            token = word["token"]
+            id = " ".join(map(str, token)) if isinstance(token, list) else token
+            yield record["index"], mask["position"], word["score"], word["token_str"], id, word["sequence"]
+
+
+PAGE = Page(
+    FillMaskOptions,
+    reads=TEXTS,
+    needs=lambda wanted: Needs("fill-mask", "mlm", MASKED_SAMPLE),
+    record=record,
+    table=lambda wanted: Table(COLUMNS, rows),
+    place=3,
+)

@@ -1,14 +1,62 @@
 """rank: documents in the order in which they answer a query."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from bertcli.report.tables import Row, Table
+from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
+from bertcli.tasks.registry import DOCUMENTS, Fields, Needs, Page
 
 
 @dataclass(frozen=True, eq=False)
 class RankOptions(Reading):
-    """Which documents are ranked, and what is shown."""
+    """Rank documents by how well they answer a query: a cross-encoder, or late interaction.
+
+    bertcli rank -m cross-encoder/ms-marco-MiniLM-L6-v2 tea "We sell it." Rain
+    bertcli rank -m my-model "tea shop" -i documents.jsonl --top-k 10
+    cat documents.txt | bertcli rank -m my-model "tea shop" --format jsonl
+    bertcli rank -m my-model -i pairs.tsv --query-column query --column passage
+
+    The score is the model's own: often a probability, sometimes any number.
+    corpus_id is the number of the document in the input, from 0. With
+    --query-column each row holds a query and a document, and the documents of a
+    query, which stand together, are ranked among each other. A .csv, .tsv or
+    .parquet file has the rows of the table.
+
+    A cross-encoder with one output is needed, or a model of late interaction
+    (ColBERT). Of a pair that is too long a cross-encoder cuts the longer side
+    first; the other cuts queries and documents each at a length of its own.
+    """
 
     documents: Iterable[str] | None = None
     top_k: int | None = option(None, "K", "Show only the K best of each query. (default: all)", least=1)
+
+
+def record(wanted: RankOptions) -> Fields:
+    """Best document first; corpus_id is its number in the input."""
+    return {"query": str, "corpus_id": int, "score": float, "text": str}
+
+
+COLUMNS = (
+    Column("query", varying=True),
+    Column("corpus id", number=int),
+    Column("score", number=float),
+    Column("text"),
+)
+
+
+def rows(record: Mapping[str, Any]) -> Iterator[Row]:
+    """One for each document."""
+    yield record["query"], record["corpus_id"], record["score"], record["text"]
+
+
+PAGE = Page(
+    RankOptions,
+    reads=DOCUMENTS,
+    needs=lambda wanted: Needs("rank", "classifier", None, "-m cross-encoder/ms-marco-MiniLM-L6-v2"),
+    record=record,
+    table=lambda wanted: Table(COLUMNS, rows),
+    place=7,
+)

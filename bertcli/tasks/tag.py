@@ -1,20 +1,87 @@
 """tag: the entities of texts of any length."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from bertcli.report.marked import MarkedTable, Passage, mark
+from bertcli.report.tables import Row
+from bertcli.report.terminal import Column
 from bertcli.tasks.options import Windows, option, separated
+from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, Page
 
 Aggregation = Literal["none", "simple", "first", "max", "average"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TagOptions(Windows):
-    """What is found."""
+    """Find the names, places or other entities in texts of any length.
+
+    bertcli tag -m dslim/bert-base-NER "Angela Merkel visited Paris."
+    bertcli tag -m dslim/bert-base-NER -i letters.txt -o entities.jsonl
+    bertcli tag -m my-model -i news.csv --column body -o news.html
+    bertcli tag -m my-pos-model --aggregation none --ignore "" "Dogs bark."
+
+    Shows each text with its entities marked; in a pipe, and without color, a
+    table of them. start and end count characters of the text.
+
+    A model that labels tokens is needed (-m). Texts beyond its limit are read
+    in overlapping windows, so nothing is cut. A .csv, .tsv or .parquet file has
+    the rows of the table, a .html file the marked texts, too.
+    """
 
     aggregation: Aggregation = option(
         "simple", "NAME",
         "How tokens become entities: simple (default); first, max or average, which keep words whole; none.",
     )  # fmt: skip
     ignore: Iterable[str] = option(("O",), "A,B,C", "Labels to leave out. (default: O)", read=separated)
+
+
+def record(wanted: TagOptions) -> Fields:
+    """Of single pieces `index` counts the tokens of the text, special ones included."""
+    if wanted.aggregation == "none":
+        entity: Fields = {"entity": str, "score": float, "index": int, "word": str, "start": int, "end": int}
+    else:
+        entity = {"entity_group": str, "score": float, "word": str, "start": int, "end": int}
+    return {"index": int, "text": str, "truncated": bool, "entities": [entity]}
+
+
+COLUMNS = (
+    Column("index", number=int, varying=True),
+    Column("label"),
+    Column("score", number=float),
+    Column("word"),
+    Column("start", number=int),
+    Column("end", number=int),
+)
+LEAD = (
+    "Each text with what the model found in it. The stronger a mark, the higher its score: the mean probability of its "
+    "label over the tokens, which says how sure the model is, not that it is right."
+)
+
+
+def rows(record: Mapping[str, Any]) -> Iterator[Row]:
+    """One for each entity."""
+    for entity in record["entities"]:
+        yield record["index"], _label(entity), entity["score"], entity["word"], entity["start"], entity["end"]
+
+
+def passage(record: Mapping[str, Any]) -> Passage:
+    """The text with its entities marked."""
+    entities = record.get("entities", ())
+    marks = [mark(entity["start"], entity["end"], _label(entity), entity["score"]) for entity in entities]
+    return Passage("", record["text"] or "", marks)
+
+
+def _label(entity: Mapping[str, Any]) -> str:
+    return str(entity.get("entity_group", entity.get("entity")))
+
+
+PAGE = Page(
+    TagOptions,
+    reads=SINGLE_TEXTS,
+    needs=lambda wanted: Needs("tag", "token_classifier", None, "-m dslim/bert-base-NER"),
+    record=record,
+    table=lambda wanted: MarkedTable(COLUMNS, rows, passage_of=passage, title="Entities", lead=LEAD),
+    place=5,
+)

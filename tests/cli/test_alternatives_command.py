@@ -68,9 +68,10 @@ def test_candidates_and_choices_refuse_in_a_line(
     assert result.out == ""
 
 
-def test_candidates_have_no_accuracy(judge: Path, tmp_path: Path) -> None:
+def test_true_labels_are_for_evaluate(judge: Path, tmp_path: Path) -> None:
     file = tmp_path / "texts.jsonl"
     file.write_text('{"text": "tea", "label": "a"}\n', encoding="utf-8")
-    result = bertcli("classify", "-m", judge, "-i", file, "--candidates", "a", "--label-column", "label")
-    assert result.status == 2
-    assert "accuracy is for the model's own labels" in result.err
+    result = bertcli("classify", "-m", judge, "-i", file, "--label-column", "label")
+    assert (result.status, result.out) == (2, "")
+    assert "bertcli evaluate" in result.err
+    assert "--label-column" not in bertcli("classify", "--help").out

@@ -11,7 +11,7 @@ import pytest
 from bertcli.errors import BertcliError
 from bertcli.files.forms import TableForm, record_output
 from bertcli.files.shards import Shards
-from bertcli.report.tables import Table
+from bertcli.report.tables import OWN_ID, Table
 from bertcli.report.terminal import Column, as_json
 
 RECORDS: list[dict[str, Any]] = [{"text": "é\n"}, {"text": "b", "score": 1e-7}, {"text": None}]
@@ -39,9 +39,9 @@ def test_records_are_the_same_in_every_form(count: int, tmp_path: Path, capsysbi
         assert found == RECORDS[:count]
 
 
-def save_rows(file: Path, table: Table, keys: list[str], *blocks: list[dict[str, Any]]) -> None:
+def save_rows(file: Path, table: Table, own_ids: bool, *blocks: list[dict[str, Any]]) -> None:
     """Write records to a .csv or .parquet file, some at a time."""
-    form = TableForm(str(file), table, keys)
+    form = TableForm(str(file), table, own_ids)
     with Shards(str(file)) as shards:
         for block in blocks:
             shards.add(form.arrays(block), {})
@@ -61,15 +61,17 @@ def flat(file: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_records_in_a_flat_file_are_the_rows_of_their_table(ending: str, tmp_path: Path) -> None:
     file = tmp_path / f"v.{ending}"
-    columns = (Column("index"), Column("text pair"), Column("score"))
-    table = Table(columns, lambda record: [(record["index"], record["pair"], score) for score in record["scores"]])
+    columns = (Column("index"), OWN_ID, Column("text pair"), Column("score"))
+    table = Table(
+        columns, lambda record: [(record["index"], record["id"], record["pair"], score) for score in record["scores"]]
+    )
     records: list[dict[str, Any]] = [
         {"index": 0, "id": 7, "pair": 'a "b",\nc', "scores": [0.1, 1 / 3]},
         {"index": 1, "id": "x", "text_pair": "d", "error": "no"},
         {"index": 2, "id": 1 << 70, "pair": "", "scores": []},
         {"index": 3, "id": None, "pair": None, "scores": [1e-9]},
     ]
-    save_rows(file, table, ["id", "error"], records[:1], records[1:])
+    save_rows(file, table, True, records[:1], records[1:])
     found = flat(file)
     assert [list(row) for row in found] == [["index", "id", "text_pair", "score", "error"]] * 4
     assert [tuple(row.values()) for row in found] == [
@@ -86,28 +88,31 @@ def test_records_in_a_parquet_file_have_numbers_of_the_same_types(rows: list[Any
     parquet = pytest.importorskip("pyarrow.parquet")
     columns = (Column("index", number=int), Column("text"), Column("score", number=float))
     table = Table(columns, lambda record: [(record["index"], None, record["score"])])
-    save_rows(tmp_path / "v.parquet", table, ["error"], rows)
+    save_rows(tmp_path / "v.parquet", table, False, rows)
     schema = parquet.read_schema(tmp_path / "v.parquet")
     assert [str(kind) for kind in schema.types] == ["int64", "string", "double", "string"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_records_in_a_flat_file_may_have_half_a_surrogate_pair(ending: str, tmp_path: Path) -> None:
-    save_rows(tmp_path / f"v.{ending}", table(), [], [{"text": "good\ud800"}, {"text": "\udfff"}])
-    assert flat(tmp_path / f"v.{ending}") == [{"text": "good\\ud800"}, {"text": "\\udfff"}]
+    save_rows(tmp_path / f"v.{ending}", table(), False, [{"text": "good\ud800"}, {"text": "\udfff"}])
+    assert flat(tmp_path / f"v.{ending}") == [
+        {"text": "good\\ud800", "error": None},
+        {"text": "\\udfff", "error": None},
+    ]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_records_in_a_flat_file_may_be_none(ending: str, tmp_path: Path) -> None:
-    save_rows(tmp_path / f"v.{ending}", table(), [])
+    save_rows(tmp_path / f"v.{ending}", table(), False)
     assert flat(tmp_path / f"v.{ending}") == []
 
 
 def test_records_in_a_csv_file_keep_returns_in_their_cells(tmp_path: Path) -> None:
     file, texts = tmp_path / "v.csv", ["a\rb", "\r", "a\r\nb", "\n", "=1"]
-    save_rows(file, table(), [], [{"text": text} for text in texts])
+    save_rows(file, table(), False, [{"text": text} for text in texts])
     assert [row["text"] for row in flat(file)] == texts
-    assert file.read_bytes().startswith(b'text\n"a\rb"\n')
+    assert file.read_bytes().startswith(b'text,error\n"a\rb",\n')
 
 
 @pytest.mark.parametrize("format", ["json", "table"])

@@ -27,7 +27,7 @@ def test_marked_on_a_page_can_be_seen_whatever_the_score() -> None:
     def passage(record: Any) -> Passage:
         return Passage("", "abcd", [mark(i, i + 1, "X", score) for i, score in enumerate((-7.0, 0.0, 0.5, 9.0))])
 
-    table = MarkedTable((), lambda record: (), passage_of=passage, title="Title", model="M", lead="Lead.")
+    table = MarkedTable((), lambda record: (), passage_of=passage, title="Title", lead="Lead.")
     table.add({})
-    text = table.page()
+    text = table.page("M")
     assert re.findall(r"--shade: ([0-9.]+)", text.partition("<body>")[2]) == ["0.250", "0.250", "0.625", "1.000"]

@@ -17,7 +17,8 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text, Texts, from_values
 from bertcli.model import Model
-from bertcli.tasks.compute.rank import ByQuery, WithQuery, plan, ranked
+from bertcli.tasks.compute.rank import ByQuery, WithQuery, plan
+from bertcli.tasks.compute.run import results
 from bertcli.tasks.rank import RankOptions
 
 
@@ -93,22 +94,22 @@ def test_rank_resumes_where_an_earlier_run_stopped(ranker: Model) -> None:
     queries = [query for query in ("tea", "river", "sun") for _ in range(5)]
     documents = [f"word {i}" for i in range(15)]
     task = plan(ranker, RankOptions(batch_tokens=8))
-    blocks = list(ranked(task, from_values(queries, documents)))
+    blocks = list(results(task, from_values(queries, documents)))
     assert len(blocks) > 1
     for done in range(len(blocks)):
         earlier = [record for block in blocks[: done + 1] for record in block.records]
         start = blocks[done].progress
-        later = [record for block in ranked(task, from_values(queries, documents), start) for record in block.records]
+        later = [record for block in results(task, from_values(queries, documents), start) for record in block.records]
         assert earlier + later == [record for block in blocks for record in block.records]
 
 
 def test_rank_keeps_going_past_rows_that_cannot_be_used(ranker: Model) -> None:
     pairs = [Text("tea", "hot"), Text("", place="p:2", error="p:2: bad."), Text("tea", "cold"), Text("sun", "red")]
     task = plan(ranker, RankOptions(keep_going=True))
-    records = [record for block in ranked(task, Texts(pairs)) for record in block.records]
+    records = [record for block in results(task, Texts(pairs)) for record in block.records]
     assert [record["query"] for record in records] == ["tea", "tea", "tea", "sun"]
     assert records[2] == {"query": "tea", "corpus_id": 1, "text": None, "error": "p:2: bad."}
-    (failed,) = [record for block in ranked(task, WithQuery("tea", Texts(pairs[1:2]))) for record in block.records]
+    (failed,) = [record for block in results(task, WithQuery("tea", Texts(pairs[1:2]))) for record in block.records]
     assert failed == {**records[2], "corpus_id": 0}
 
 
@@ -126,7 +127,7 @@ def test_rank_refuses(ranker: Model, made: Made) -> None:
     with pytest.raises(BertcliError, match="There are fewer pairs than texts"):
         ranker.rank(["tea", "sun"], ["a"])
     with pytest.raises(BertcliError, match="a query without a document"):
-        list(ranked(plan(ranker, RankOptions()), Texts([Text("tea")])))
+        list(results(plan(ranker, RankOptions()), Texts([Text("tea")])))
 
 
 @pytest.mark.parametrize("path", ["os.system", "torch.nn.ReLU", "evil.Sigmoid", 3])

@@ -18,8 +18,8 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Failure, Item, Text
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks.answer import AnswerOptions, Scoring
-from bertcli.tasks.compute.batches import Numbers, check_head, logits_of_each, softmax
+from bertcli.tasks.answer import PAGE, AnswerOptions, Scoring
+from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each, softmax
 from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tokens import Tokens
 
@@ -31,7 +31,7 @@ CONTEXT = 1  # the side of the context, whose question is side 0
 
 def plan(model: Opened, wanted: AnswerOptions) -> RecordTask:
     """What gives the records; BertcliError for a model without the head."""
-    check_head(model, "qa", "answer")
+    check_needs(model, PAGE.needs(wanted))
     return _Answer(model, wanted.reading, replace(wanted, contexts=None))  # which may not pickle
 
 

@@ -19,6 +19,7 @@ from bertcli.models.registry import family
 from bertcli.network.heads import OF_TOKENS
 from bertcli.opened import Opened
 from bertcli.order import ROUNDING, best_first
+from bertcli.tasks.registry import Needs
 
 R = TypeVar("R")
 Numbers = NDArray[np.float64]
@@ -36,23 +37,22 @@ HEAD_NAMES = {
     "multiple_choice": "multiple-choice head (multiple_choice)",
 }
 COMMANDS = {"token_classifier": "tag", "qa": "answer", "multiple_choice": "classify --choices"}  # of a head's own
-FITTING = {  # for what no bundled model can do, a model that people use, by the name of the task
-    "tag": "-m dslim/bert-base-NER",
-    "answer": "-m deepset/bert-base-cased-squad2",
-    "rank": "-m cross-encoder/ms-marco-MiniLM-L6-v2",
-    "classify --candidates": "-m cross-encoder/nli-distilroberta-base",
-    "classify --choices": "a BertForMultipleChoice that was trained on SWAG",
-}
 
 
-def check_head(model: Opened, head: str, task: str) -> None:
-    """Raise BertcliError saying which heads there are, if the one that a task needs is missing."""
+def check_needs(model: Opened, needs: Needs) -> None:
+    """Raise BertcliError if a task's head is missing."""
+    if needs.head is not None:
+        check_head(model, needs.head, needs.task, needs.fitting)
+
+
+def check_head(model: Opened, head: str, task: str, fitting: str = "") -> None:
+    """Raise BertcliError saying which heads there are, if the one that a task needs is missing; `fitting` has it."""
     if getattr(model.network, head, None) is not None:
         return
     heads = ", ".join(f"{name} (for {COMMANDS[name]})" if name in COMMANDS else name for name in model.heads) or "none"
     hint = family(model.config.model_type).hints.get(head)
-    if hint is None and task in FITTING:
-        hint = f"Choose a model that has one, such as {FITTING[task]}."
+    if hint is None and fitting:
+        hint = f"Choose a model that has one, such as {fitting}."
     raise BertcliError(
         f"{task} needs a {HEAD_NAMES[head]}, which {model.name} does not have; its heads: {heads}."
         + ("" if hint is None else f" {hint}")

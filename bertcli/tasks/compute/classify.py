@@ -12,7 +12,7 @@ Source of the former: Yin et al. 2019, "Benchmarking Zero-shot Text Classificati
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -21,13 +21,12 @@ from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.files.texts import Item, Text
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks.classify import ClassifyOptions, Head
-from bertcli.tasks.compute.batches import ACTIVATIONS, FITTING, Numbers, check_head, logits_of_each, softmax
+from bertcli.tasks.classify import PAGE, ClassifyOptions, Head
+from bertcli.tasks.compute.batches import ACTIVATIONS, Numbers, check_head, check_needs, logits_of_each, softmax
 from bertcli.tasks.compute.task import Record, RecordTask, query_prompt
 from bertcli.tokens import Tokens
 
 NEXT_SENTENCE = ("is_next", "not_next")
-DIGITS = 9  # at most, of a label's index
 TEMPLATE = "This example is {}."
 PLACE = "{}"
 
@@ -38,7 +37,7 @@ def plan(model: Opened, wanted: ClassifyOptions) -> RecordTask:
     if wanted.candidates is not None:
         return _candidates_task(model, wanted, wanted.candidates)
     if wanted.choices is not None:
-        check_head(model, "multiple_choice", "classify --choices")
+        check_needs(model, PAGE.needs(wanted))
         choices = [wanted.choices] if isinstance(wanted.choices, str) else wanted.choices
         names = _names("choice", "--choices", choices)
         return _Alternatives(model, reading, names, top_k, "multiple_choice", names, "longest", (0,))
@@ -95,16 +94,6 @@ def own_activation(model: Opened) -> str:
     return "sigmoid" if model.folder is None else read_cross_encoder(model.folder)
 
 
-def true_label(text: Text, labels: Sequence[str]) -> str | None:
-    """The known label of a text, given by name or by index; BertcliError for one that is not the model's."""
-    if text.label is None or text.label in labels:
-        return text.label
-    if text.label.isdecimal() and len(text.label) <= DIGITS and int(text.label) < len(labels):
-        return labels[int(text.label)]
-    choices = ", ".join(map(shown, labels[:20]))
-    raise BertcliError(f"{text.place}: the label {shown(text.label)} is not one of this model's: {choices}.")
-
-
 @dataclass(frozen=True, eq=False)
 class _Classify(_Labels):
     head: Head
@@ -116,7 +105,6 @@ class _Classify(_Labels):
         return self.prompt + text.text
 
     def check(self, item: Item) -> None:
-        true_label(item.text, self.names)
         if self.head == "nsp" and item.text.pair is None:
             whose = "There is no classifier, and the" if self.by_default else "The"
             raise BertcliError(
@@ -128,9 +116,7 @@ class _Classify(_Labels):
         sentences = [item.tokens for item in items]
         of_texts = logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens)
         for item, logits in zip(items, of_texts, strict=True):
-            true = true_label(item.text, self.names)
-            record = self.record(item, ACTIVATIONS[self.activation](logits))
-            yield record if true is None else {**record, "true_label": true}
+            yield self.record(item, ACTIVATIONS[self.activation](logits))
 
 
 # -------------------------------------------------------------------------------------------------------- alternatives
@@ -176,7 +162,8 @@ def _candidates_task(model: Opened, wanted: ClassifyOptions, candidates: Iterabl
 
     Errors: BertcliError for a model whose labels do not name entailment, and an empty or missing candidate.
     """
-    check_head(model, "classifier", "classify --candidates")
+    needs = PAGE.needs(wanted)
+    check_needs(model, needs)
     names = _names("candidate", "--candidates", candidates)
     template = TEMPLATE if wanted.template is None else wanted.template
     labels = model.config.labels
@@ -184,7 +171,7 @@ def _candidates_task(model: Opened, wanted: ClassifyOptions, candidates: Iterabl
     if entailment is None or len(labels) < 2:
         raise BertcliError(
             f"Candidates need a model that tells entailment from contradiction, and the labels of {model.name} are "
-            f"{', '.join(map(shown, labels[:20]))}: choose another model, such as {FITTING['classify --candidates']}."
+            f"{', '.join(map(shown, labels[:20]))}: choose another model, such as {needs.fitting}."
         )
     contradiction = len(labels) - 1 if entailment == 0 else 0
     outputs = (contradiction, entailment) if wanted.multi_label or len(names) == 1 else (entailment,)
@@ -204,68 +191,3 @@ def _names(what: str, option: str, listed: Iterable[str] | str) -> tuple[str, ..
     if not names:
         raise BertcliError(f"There is no {what} to score ({option}).")
     return names
-
-
-# ---------------------------------------------------------------------------------------------------------- accuracy
-
-
-class Score(NamedTuple):
-    """A row of the report: for a label, or an average over all; `support` is the number of texts it is about."""
-
-    name: str
-    precision: float | None
-    recall: float | None
-    f1: float
-    support: int
-
-
-class Accuracy:
-    """How well a classifier does on texts whose labels are known: precision, recall and F1 of every label.
-
-        precision = TP / (TP + FP),   recall = TP / (TP + FN),   F1 = 2 · TP / (2 · TP + FP + FN)
-
-    A ratio 0 / 0 counts as 0. Labels that are never true and never predicted are left out; both as scikit-learn's
-    classification_report has it. `counts` holds [correct, predicted, true] for each label.
-    """
-
-    def __init__(self, labels: Sequence[str]) -> None:
-        self._labels = labels
-        self.counts = [[0, 0, 0] for _ in labels]
-
-    @classmethod
-    def of(cls, model: Opened, head: Head | None) -> "Accuracy":
-        """For a model that gives every text one label; BertcliError for any other."""
-        chosen = chosen_head(model, head)
-        if chosen == "classifier" and own_activation(model) != "softmax":
-            raise BertcliError(
-                f"{model.name} does not choose one label per text, so there is no accuracy: leave out --label-column."
-            )
-        return cls(labels_of(model, chosen))
-
-    def add(self, records: Iterable[dict[str, Any]]) -> None:
-        """Count records, whose best label comes first; those with an error do not count."""
-        place = {label: index for index, label in enumerate(self._labels)}
-        for record in records:
-            if "true_label" in record:
-                true, chosen = place[record["true_label"]], place[record["labels"][0]["label"]]
-                self.counts[true][0] += true == chosen
-                self.counts[chosen][1] += 1
-                self.counts[true][2] += 1
-
-    def scores(self) -> list[Score]:
-        """One for every label, then accuracy, the mean over labels, and the mean weighted by support."""
-        used = [place for place, (_, chosen, true) in enumerate(self.counts) if chosen or true]
-        right, chosen, true = np.array([self.counts[place] for place in used]).reshape(-1, 3).T
-        ratios = np.array([right / np.maximum(chosen, 1), right / np.maximum(true, 1), 2 * right / (chosen + true)])
-        total = int(true.sum())
-
-        def row(name: str, ratios: Iterable[float], support: int) -> Score:
-            precision, recall, f1 = map(float, ratios)
-            return Score(name, precision, recall, f1, int(support))
-
-        return [
-            *map(row, (self._labels[place] for place in used), ratios.T, true),
-            Score("accuracy", None, None, int(right.sum()) / max(1, total), total),
-            row("macro avg", ratios.sum(axis=1) / max(1, len(used)), total),
-            row("weighted avg", ratios @ true / max(1, total), total),
-        ]

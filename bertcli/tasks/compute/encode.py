@@ -124,6 +124,11 @@ class PreparedTask(Task[B]):
         """How vectors are made, for a file of them: what JSON can hold."""
         return {"prompt": self.preparation.prompt}
 
+    @property
+    def width(self) -> int:
+        """How many numbers a vector has."""
+        raise NotImplementedError
+
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
         """A text's item, cut where the task cuts, or one for each of its chunks."""
         preparation, tokenizer = self.preparation, self.model.tokenizer
@@ -168,6 +173,10 @@ class EncodeTask(PreparedTask[Block]):
     """Vectors as `plan` has them."""
 
     plan: "Plan"
+
+    @property
+    def width(self) -> int:
+        return self.plan.width
 
     @property
     def summary(self) -> str:

@@ -19,11 +19,11 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, check_finite, check_head, hidden_states, in_packed_batches
+from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, check_finite, check_needs, hidden_states, in_packed_batches
 from bertcli.tasks.compute.encode import PreparedBlock, PreparedTask
 from bertcli.tasks.compute.prepared import prepare
 from bertcli.tasks.compute.task import Record, Window
-from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.encode_sparse import PAGE, EncodeSparseOptions
 
 
 class SparseVector(NamedTuple):
@@ -49,7 +49,7 @@ class SparseBlock(PreparedBlock):
 
 def plan(model: Opened, wanted: EncodeSparseOptions) -> "SparseTask":
     """What gives the blocks; BertcliError for a model without the head, and for options as in encode."""
-    check_head(model, "mlm", "A sparse vector")
+    check_needs(model, PAGE.needs(wanted))
     preparation, reading = prepare(model, wanted)
     pooling = model.sentence.sparse or SparsePooling()
     return SparseTask(model, reading, replace(preparation, left_out=0), pooling, wanted.words)
@@ -61,6 +61,10 @@ class SparseTask(PreparedTask[SparseBlock]):
 
     pooling: SparsePooling
     words: bool
+
+    @property
+    def width(self) -> int:
+        return self.model.config.vocab_size
 
     @property
     def summary(self) -> str:

@@ -12,9 +12,9 @@ from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Item
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks.compute.batches import MaskedSentence, check_head, log_probabilities
+from bertcli.tasks.compute.batches import MaskedSentence, check_needs, log_probabilities
 from bertcli.tasks.compute.task import Record, RecordTask
-from bertcli.tasks.fill_mask import FillMaskOptions
+from bertcli.tasks.fill_mask import PAGE, FillMaskOptions
 from bertcli.tasks.options import separated
 from bertcli.tokens import Spelling, Tokenizer
 
@@ -31,7 +31,7 @@ def plan(model: Opened, wanted: FillMaskOptions) -> RecordTask:
 
     Errors: BertcliError for targets that the model cannot spell, and for a head or mask that it lacks.
     """
-    check_head(model, "mlm", "fill-mask")
+    check_needs(model, PAGE.needs(wanted))
     _ = model.tokenizer.mask_id  # an error now if there is none
     targets = None if wanted.targets is None else find_targets(model, wanted.targets)
     count = int(wanted.top_k or (TOP_K if targets is None else len(targets)))

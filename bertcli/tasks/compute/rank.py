@@ -24,18 +24,17 @@ from bertcli.tasks.compute.batches import (
     ACTIVATIONS,
     Numbers,
     check_finite,
-    check_head,
+    check_needs,
     hidden_states,
     in_packed_batches,
     logits_of_each,
 )
 from bertcli.tasks.compute.encode import EncodeTask, pool
 from bertcli.tasks.compute.late import Matching, matching
-from bertcli.tasks.compute.run import results
 from bertcli.tasks.compute.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import Reading
-from bertcli.tasks.rank import RankOptions
+from bertcli.tasks.rank import PAGE, RankOptions
 
 logger = getLogger("bertcli")
 LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal scores differ by less than rounding
@@ -59,7 +58,7 @@ def plan(model: Opened, wanted: RankOptions) -> "RankTask":
     if own.late is not None:
         return LateRankTask.of(model, wanted, own.late)
     if not own.scores:
-        check_head(model, "classifier", "rank")
+        check_needs(model, PAGE.needs(wanted))
     outputs = len(own.scores[-1].weight) if own.scores else model.config.num_labels
     if outputs != 1:
         raise BertcliError(
@@ -148,6 +147,24 @@ class RankTask(RecordTask):
     top_k: int | None  # of each query's documents; None: all
     prompt: str
 
+    def arranged(self, texts: Texts) -> Texts:
+        return ByQuery(texts)
+
+    def given_out(self, computed: Generator[Records, None, None], start: Progress) -> Generator[Records, None, None]:
+        """The records of each query in their order, once the next block shows that there are no more of it."""
+        held: list[Record] = []
+        emitted = reached = start
+        with closing(computed):
+            for block in computed:
+                if held and block.records and block.records[0]["query"] != held[-1]["query"]:
+                    emitted, complete, held = reached, held, []
+                    yield Records(emitted, _shown(complete))
+                held = list(_ordered([*held, *block.records], self.top_k))
+                reached = block.progress
+                yield Records(emitted, [], reached.texts - emitted.texts)
+        if held:
+            yield Records(reached, _shown(held))
+
     def first_text(self, text: Text) -> str:
         return self.prompt + text.text
 
@@ -227,23 +244,6 @@ class LateRankTask(RankTask):
         documents = self.documents.compute(Window(items, [], START))
         for item, vectors in zip(documents.items, documents.vectors, strict=True):
             yield matching(query_of[item.text.text], vectors, item.tokens.pieces, self.mean)
-
-
-def ranked(task: RankTask, pairs: Texts, start: Progress = START) -> Generator[Records, None, None]:
-    """The records of each query in their order, once the next block shows that there are no more of it."""
-    blocks, top_k = results(task, ByQuery(pairs), start), task.top_k
-    held: list[Record] = []
-    emitted = reached = start
-    with closing(blocks):
-        for block in blocks:
-            if held and block.records and block.records[0]["query"] != held[-1]["query"]:
-                emitted, complete, held = reached, held, []
-                yield Records(emitted, _shown(complete))
-            held = list(_ordered([*held, *block.records], top_k))
-            reached = block.progress
-            yield Records(emitted, [], reached.texts - emitted.texts)
-    if held:
-        yield Records(reached, _shown(held))
 
 
 def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:

@@ -58,7 +58,9 @@ def results(task: Task[R], texts: Texts, start: Progress = START) -> Generator[R
     An error in a text, or in reading one, is raised after the results of the windows before it. At the end one warning
     says how much was cut. Also raises BertcliError for an impossible number of workers, and for a worker that dies.
     """
-    return _counted(task, _computed(task, texts, start, _worker_count(task, texts)), start)
+    texts = task.arranged(texts)
+    computed = _computed(task, texts, start, _worker_count(task, texts))
+    return task.given_out(_counted(task, computed, start), start)
 
 
 def _worker_count(task: Task[R], texts: Texts) -> int:

@@ -13,15 +13,15 @@ from typing import NamedTuple
 from bertcli.errors import BertcliError, damaged, shown
 from bertcli.files.texts import Item
 from bertcli.opened import Opened
-from bertcli.tasks.compute.batches import MaskedSentence, check_head, log_probabilities
+from bertcli.tasks.compute.batches import MaskedSentence, check_needs, log_probabilities
 from bertcli.tasks.compute.fill_mask import own_masks
 from bertcli.tasks.compute.task import Record, RecordTask
-from bertcli.tasks.score import ScoreOptions
+from bertcli.tasks.score import PAGE, ScoreOptions
 
 
 def plan(model: Opened, wanted: ScoreOptions) -> RecordTask:
     """What gives the records; BertcliError for a model without the head."""
-    check_head(model, "mlm", "score")
+    check_needs(model, PAGE.needs(wanted))
     return _Score(model, wanted.reading, wanted.target)
 
 

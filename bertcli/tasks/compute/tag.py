@@ -15,9 +15,9 @@ import numpy as np
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.opened import Opened
-from bertcli.tasks.compute.batches import Numbers, check_head, logits_of_each, softmax
+from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each, softmax
 from bertcli.tasks.compute.task import Record, RecordTask
-from bertcli.tasks.tag import Aggregation, TagOptions
+from bertcli.tasks.tag import PAGE, Aggregation, TagOptions
 from bertcli.tokens import Tokens
 
 Spell = Callable[[Sequence[str]], str]  # what pieces spell together
@@ -25,7 +25,7 @@ Spell = Callable[[Sequence[str]], str]  # what pieces spell together
 
 def plan(model: Opened, wanted: TagOptions) -> RecordTask:
     """The task that gives the records; BertcliError for a model without the head, and for windows that cannot be."""
-    check_head(model, "token_classifier", "tag")
+    check_needs(model, PAGE.needs(wanted))
     ignored = (wanted.ignore,) if isinstance(wanted.ignore, str) else tuple(wanted.ignore)
     return _Tag(model, wanted.reading, wanted.aggregation or "simple", ignored, wanted.stride)
 

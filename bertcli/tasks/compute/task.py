@@ -4,7 +4,7 @@ Windows make it possible to sort texts by length without holding a whole file.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 from bertcli.checkpoint.prompts import read_query_prompt
 from bertcli.checkpoint.transformer import read_limit
 from bertcli.errors import BertcliError, check_whole, shown
-from bertcli.files.texts import Failure, Item, Text
+from bertcli.files.texts import Failure, Item, Text, Texts
 from bertcli.opened import Opened
 from bertcli.tasks.options import Reading
 from bertcli.tokens import Tokenizer, Tokens, refuse_long
@@ -94,6 +94,14 @@ class Task(Generic[R]):
     def limit(self) -> int:
         """The number of tokens at which texts are cut."""
         return length_limit(self.model, self.reading.max_length)
+
+    def arranged(self, texts: Texts) -> Texts:
+        """The texts, in the windows that the task needs."""
+        return texts
+
+    def given_out(self, computed: Generator[R, None, None], start: Progress) -> Generator[R, None, None]:
+        """The results as they are given out, from those of windows; `start` is where the run begins."""
+        return computed
 
     def first_text(self, text: Text) -> str:
         """The text, or the first of a pair, as the tokenizer is given it."""

@@ -1,0 +1,106 @@
+"""How a command line says what a task reads: texts, questions with contexts, a query with documents."""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from bertcli.cli.job import Job, read_texts
+from bertcli.cli.options import InputOptions, argument, wrong
+from bertcli.tasks.options import option
+from bertcli.tasks.registry import DOCUMENTS, QUESTIONS, SINGLE_TEXTS, TEXTS, TEXTS_OR_CHOICES, Inputs
+
+if TYPE_CHECKING:
+    from bertcli.files.texts import Texts
+
+
+@dataclass(frozen=True)
+class _Single(InputOptions):
+    """Single texts: there is nothing to pair them with."""
+
+    text_pair: None = field(default=None, init=False)
+    pair_column: None = field(default=None, init=False)
+
+
+@dataclass(frozen=True)
+class _SingleJob(Job):
+    texts: _Single
+
+
+@dataclass(frozen=True)
+class _Questions(InputOptions):
+    """Questions, and the contexts that hold their answers."""
+
+    texts: list[str] | None = argument(None, "[QUESTION]...", "Questions; if none, one per line from standard input.")
+    column: str | None = option(None, "NAME", "The field that holds the question. (default: question)", panel="Input")
+    text_pair: str | None = option(None, "TEXT", "The text that answers all questions.", "--context", panel="Input")
+    pair_column: str | None = option(
+        None, "NAME", "The field that holds the context. (default: context, without --context)", "--context-column",
+        panel="Input",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _QuestionsJob(Job):
+    texts: _Questions
+
+    def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
+        from bertcli.files.inputs import takes_columns
+
+        questions = self.texts
+        without_context = questions.text_pair is None and questions.pair_column is None
+        if not questions.texts and takes_columns(questions.input or [], questions.format_in):
+            context = "context" if without_context else questions.pair_column
+            questions = replace(questions, column=questions.column or "question", pair_column=context)
+        elif without_context and not (questions.texts and questions.input):
+            raise wrong("--context", "give the text that holds the answer.")
+        return read_texts(questions, self.output, id_column, keep_going, called="question")
+
+
+@dataclass(frozen=True)
+class _Documents(_Single):
+    """A query and the documents to rank; or rows that hold both."""
+
+    texts: list[str] | None = argument(
+        None, "[QUERY] [DOCUMENT]...", "The query, and the documents; if none, one per line from standard input."
+    )
+    column: str | None = option(None, "NAME", "The field that holds the document. (default: text)", panel="Input")
+    query_column: str | None = option(
+        None, "NAME", "The field that holds the query; the rows of one query stand together.", panel="Input"
+    )
+
+
+@dataclass(frozen=True)
+class _Rows(InputOptions):
+    """Rows that hold a query and a document."""
+
+    column: str | None = option(None, "", "", "--query-column")
+    pair_column: str | None = option(None, "", "", "--column")
+
+
+@dataclass(frozen=True)
+class _DocumentsJob(Job):
+    texts: _Documents
+
+    def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
+        options = self.texts
+        if options.query_column is not None:
+            if options.texts:
+                raise wrong("QUERY", "give the query or --query-column, not both.")
+            rows = _Rows(None, options.input, options.format_in, options.query_column, None, options.column or "text")
+            return read_texts(rows, self.output, keep_going=keep_going, called="row")
+        if not options.texts:
+            raise wrong("QUERY", "give the query, or the field that holds it (--query-column).")
+        query, *documents = options.texts
+        single = InputOptions(documents or None, options.input, options.format_in, options.column)
+        source = read_texts(single, self.output, keep_going=keep_going, called="document")
+        from bertcli.tasks.compute.rank import WithQuery
+
+        return WithQuery(query, source)
+
+
+JOBS: dict[Inputs, type[Job]] = {
+    TEXTS: Job,
+    TEXTS_OR_CHOICES: Job,
+    SINGLE_TEXTS: _SingleJob,
+    QUESTIONS: _QuestionsJob,
+    DOCUMENTS: _DocumentsJob,
+}

@@ -1,0 +1,64 @@
+"""What the command of a task takes beside the task's own options."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from bertcli.cli.job import Job, Run
+from bertcli.cli.options import by_name, id_column_option, wrong
+from bertcli.files.formats import PAGE, RECORDS, TABLES
+from bertcli.report.marked import MarkedTable
+from bertcli.report.tables import Table
+from bertcli.tasks.options import option
+from bertcli.tasks.registry import Page
+
+if TYPE_CHECKING:
+    from bertcli.tasks.compute.task import Task
+
+
+@dataclass(frozen=True)
+class More:
+    """The options of a command beside those of its task: none."""
+
+    def of_run(self, page: Page, job: Job, wanted: Any) -> tuple[Page, Job, Any]:
+        """The page, job and options with what these change of them. Wrong usage is a typer.BadParameter."""
+        return page, job, wanted
+
+    def settings(self, wanted: Any) -> dict[str, Any]:
+        """What of these affects the results, by the names on the command line."""
+        return by_name(self)
+
+    def endings(self, table: Table, wanted: Any) -> tuple[str, ...]:
+        """How the names of files may end that hold the results."""
+        return (*(TABLES if table.in_files else RECORDS), *((PAGE,) if isinstance(table, MarkedTable) else ()))
+
+    def write(self, run: "Run[Any]", task: "Task[Any]", table: Table) -> None:
+        """Write what a task makes of the texts."""
+        from bertcli.tasks.compute.run import results
+
+        run.write(partial(results, task), table)
+
+
+@dataclass(frozen=True)
+class LabelOptions(More):
+    """What the arguments of a task with labels are, and the fields of its texts."""
+
+    choices: bool = option(
+        False, "", "The arguments after the text (with --input: all) are choices: score which is right."
+    )
+    id_column: str | None = id_column_option()
+    label_column: str | None = option(None, "NAME", "", hidden=True)
+
+    def of_run(self, page: Page, job: Job, wanted: Any) -> tuple[Page, Job, Any]:
+        if self.label_column is not None:
+            raise wrong("--label-column", "bertcli evaluate says how well a model does on texts with known labels.")
+        if not self.choices:
+            return page, job, wanted
+        arguments = job.texts.texts or []
+        texts, choices = (None, arguments) if job.texts.input else (arguments[:1], arguments[1:])
+        if not choices:
+            raise wrong("--choices", "give the text and after it the choices; with --input only the choices.")
+        return page, replace(job, texts=replace(job.texts, texts=texts)), replace(wanted, choices=choices)
+
+    def settings(self, wanted: Any) -> dict[str, Any]:
+        return by_name(self) | {"--choices": wanted.choices}

@@ -1,0 +1,123 @@
+"""How the vectors of a run are stored: what `bertcli encode` takes beside its task's options."""
+
+import json
+import logging
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from bertcli.cli.job import Job, Run
+from bertcli.cli.more import More
+from bertcli.cli.options import changed, id_column_option, refuse, wrong
+from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL, SINGLE
+from bertcli.report.tables import Table
+from bertcli.tasks import encode_sparse
+from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.options import Prepared, option
+from bertcli.tasks.registry import Page
+
+if TYPE_CHECKING:
+    from bertcli.files.vectors import VectorForm
+    from bertcli.tasks.compute.encode import PreparedTask
+
+NOT_SPARSE = ("--pooling", "--layer", "--normalize", "--truncate-dim", "--dtype")
+logger = logging.getLogger("bertcli")
+MOVED = {
+    "--query": "bertcli search QUERY --in FILE --texts FILE",
+    "--query-file": "bertcli search --query-file FILE --in FILE",
+    "--against": "bertcli search QUERY --in FILE --texts FILE",
+    "--similarity": "bertcli similarity TEXT TEXT ...",
+}
+
+
+@dataclass(frozen=True)
+class StorageOptions(More):
+    """What is made of the vectors, and how they are stored."""
+
+    dtype: Literal["float32", "float16", "int8", "binary"] = option(
+        "float32", "TYPE",
+        "How arrays are stored: float32 (default), float16, int8 with one scale per row, binary: one bit per number.",
+    )  # fmt: skip
+    id_column: str | None = id_column_option()
+    sparse: bool = option(False, "", "A weight for each word piece of the vocabulary instead, most of them 0 (SPLADE).")
+    tokens: bool = option(False, "", "With --sparse: also write the word pieces, not only their numbers.")
+    query: list[str] | None = option(None, "TEXT", "", hidden=True)
+    query_file: str | None = option(None, "FILE", "", hidden=True)
+    against: str | None = option(None, "FILE", "", hidden=True)
+    similarity: bool = option(False, "", "", hidden=True)
+
+    def of_run(self, page: Page, job: Job, wanted: Any) -> tuple[Page, Job, Any]:
+        for name in changed(self):
+            if name in MOVED:
+                raise wrong(name, f"this is a command of its own: {MOVED[name]}.")
+        self._refuse_contradictions(page, job, wanted)
+        if not self.sparse:
+            return page, job, wanted
+        words = self.tokens or (job.output.output is None and job.output.format == "table")
+        shared = {field.name: getattr(wanted, field.name) for field in fields(Prepared)}
+        return encode_sparse.PAGE, job, EncodeSparseOptions(**shared, words=words)
+
+    def _refuse_contradictions(self, page: Page, job: Job, wanted: Any) -> None:
+        """Wrong usage is a typer.BadParameter."""
+        if self.tokens and not self.sparse:
+            raise wrong("--tokens", "this is about the word pieces of sparse vectors (--sparse).")
+        if self.sparse:
+            why = "a sparse vector has none of this: leave it out, or --sparse."
+            refuse(wanted, NOT_SPARSE, why)
+            refuse(self, NOT_SPARSE, why)
+        if self.id_column is not None and job.ending in ARRAYS and not wanted.keep_going:
+            why = f"a {job.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output)."
+            raise wrong("--id-column", why)
+        if wanted.chunk is not None and (wanted.pooling == "none" or job.ending in SINGLE):
+            why = (
+                "a part of a text has one vector (no --pooling none), and a .npy file cannot say which part it is of; "
+                ".npz, .safetensors, .parquet and .jsonl can (--output)."
+            )
+            raise wrong("--chunk", why)
+        arrays = self._arrays(wanted)
+        if self.dtype != "float32" and job.ending not in arrays:
+            raise wrong("--dtype", f"this is only for files of arrays: {', '.join(arrays)} (--output).")
+
+    def endings(self, table: Table, wanted: Any) -> tuple[str, ...]:
+        return RECORDS + self._arrays(wanted)
+
+    def _arrays(self, wanted: Any) -> tuple[str, ...]:
+        """File endings that can hold these arrays: .npy only a single one, Parquet only one row per text."""
+        if self.sparse:
+            return (".npz", PARQUET)
+        return SEVERAL if wanted.pooling == "none" else (*ARRAYS, PARQUET)
+
+    def write(self, run: Run[Any], task: Any, table: Table) -> None:
+        from bertcli.tasks.compute.encode import record_blocks
+        from bertcli.tasks.compute.run import results
+
+        logger.info("%s.", task.summary)
+        if run.job.ending in self._arrays(run.wanted):
+            run.write_vectors(self._form(run, task), partial(results, task))
+        else:
+            run.write(lambda texts, start: record_blocks(results(task, texts, start)), table)
+
+    def _form(self, run: Run[Any], task: "PreparedTask[Any]") -> "VectorForm":
+        """How the vectors of a task are stored."""
+        from bertcli.files.arrays import MODEL, SETTINGS
+        from bertcli.files.shards import signature
+        from bertcli.files.vectors import VectorForm
+
+        job, wanted = run.job, run.wanted
+        if self.dtype == "int8" and job.ending in SINGLE:
+            logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
+        return VectorForm(
+            task.width,
+            self.dtype,
+            ragged=not self.sparse and wanted.pooling == "none",
+            sparse=self.sparse,
+            chunked=wanted.chunk is not None,
+            paired=job.texts.text_pair is not None or job.texts.pair_column is not None,
+            own_ids=self.id_column is not None,
+            keep_going=wanted.keep_going,
+            ending=job.ending,
+            notes={
+                MODEL: signature(run.model.name, run.model.path),
+                SETTINGS: json.dumps({**task.settings, "dtype": self.dtype, "chunk": wanted.chunk}),
+            },
+        )

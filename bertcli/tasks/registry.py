@@ -1,0 +1,116 @@
+"""The tasks' pages: what each is asked for, what it needs, reads and gives; and the work that belongs to a page.
+
+This folder has a file for each, whose `PAGE` it is; no list of them is kept anywhere. From pages are made the commands,
+the classes for columns of data, Arrow's types, and a server's routes.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from bertcli.report.tables import Table
+from bertcli.tasks.options import Checked
+
+if TYPE_CHECKING:
+    from bertcli.opened import Opened
+    from bertcli.tasks.compute.task import Task
+
+MASKED_SAMPLE, SENTIMENT_SAMPLE, SENTENCE_SAMPLE = "bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence"
+Fields = dict[str, Any]  # of a record, see Page.record
+
+
+class Inputs(NamedTuple):
+    """What a task reads: what a text is called, and the field of the options that holds second texts, if any."""
+
+    text: str
+    second: str | None = None
+    choices: bool = False  # a text may be followed by what is to be chosen from
+
+
+TEXTS = Inputs("text", "pairs")
+SINGLE_TEXTS = Inputs("text")
+TEXTS_OR_CHOICES = Inputs("text", "pairs", choices=True)
+QUESTIONS = Inputs("question", "contexts")
+DOCUMENTS = Inputs("query", "documents")
+
+
+class Needs(NamedTuple):
+    """What a task runs on: a head, the bundled model that has it, or else one that people use for it."""
+
+    task: str  # as messages call it
+    head: str | None = None
+    sample: str | None = None
+    fitting: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """A task.
+
+    options: a dataclass, whose docstring is the help. needs, record, table: of given options. A record's fields are
+    said as types: str, int, float, bool; [kind] for a list, {name: kind} for a record in it, (kind, kind) for one of
+    several, of which None is null; a name that ends in ? may be absent.
+    """
+
+    options: type[Checked]
+    reads: Inputs
+    needs: Callable[[Any], Needs]
+    record: Callable[[Any], Fields]
+    table: Callable[[Any], Table]
+    panel: str = "Run"  # of --help; "" for one without a command of its own
+    place: int = 0  # in the panel
+    vectors: bool = False  # a text gives a vector, for which there are files of arrays
+
+    @property
+    def module(self) -> str:
+        """The name of its file, of its method, and of the file of its work."""
+        return self.options.__module__.rpartition(".")[2]
+
+    @property
+    def name(self) -> str:
+        """The name of its command."""
+        return self.module.replace("_", "-")
+
+
+def pages() -> list[Page]:
+    """Every page, in the order in which --help shows them."""
+    found = (_page_in(module) for module in _modules())
+    return sorted(filter(None, found), key=lambda one: one.place)
+
+
+def page(name: str) -> Page | None:
+    """The page of a command or a method; None if that is none of a task."""
+    module = name.replace("-", "_")
+    return _page_in(module) if module in _modules() else None
+
+
+def page_of(options: Checked) -> Page:
+    """The page that these options are for."""
+    found: Page = sys.modules[type(options).__module__].PAGE
+    return found
+
+
+def _modules() -> list[str]:
+    return [module.name for module in iter_modules([str(Path(__file__).parent)])]
+
+
+def _page_in(module: str) -> Page | None:
+    return getattr(import_module(f"{__package__}.{module}"), "PAGE", None)
+
+
+class Work(Protocol):
+    """The file of a task's work."""
+
+    def plan(self, model: "Opened", wanted: Any) -> "Task[Any]":
+        """What makes the results; BertcliError for a model without the head, and for options that do not fit it."""
+
+
+def compute(page: Page) -> Work:
+    """The work of a page, which brings NumPy."""
+    work: Any = import_module(f"{__package__}.compute.{page.module}")
+    found: Work = work
+    return found
