@@ -16,11 +16,11 @@ import typer
 from typer.core import TyperCommand
 
 import bertcli
-from bertcli.cli.options import DebugOptions, name_of, options_of, wrong
+from bertcli.cli.options import DebugOptions, name_of, wrong
 from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
 from bertcli.errors import BertcliError
 from bertcli.report.terminal import visible
-from bertcli.tasks.options import kinds_of
+from bertcli.tasks.options import declared, kinds_of
 from bertcli.tasks.registry import Page, page, pages
 
 PANELS: dict[str, tuple[str, ...]] = {  # of --help: the commands in each that are no task's, modules of this package
@@ -169,7 +169,7 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
     try:
         return group(**chosen)
     except BertcliError as error:  # options that contradict each other
-        named = [name_of(field) for field in options_of(group) if chosen[field.name] not in (None, field.default)]
+        named = [name_of(field) for field in declared(group) if chosen[field.name] not in (None, field.default)]
         hint = ", ".join(name for name in named if name in str(error))
         raise typer.BadParameter(str(error), param_hint=hint or None) from None
 

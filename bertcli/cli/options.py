@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Callable, Container
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field
 from typing import Any, Literal
 
 import typer
 
 from bertcli.report.terminal import TableFormat as TableFormat
-from bertcli.tasks.options import option
+from bertcli.tasks.options import declared, option
 from bertcli.tasks.registry import MASKED_SAMPLE as MASKED_SAMPLE
 from bertcli.tasks.registry import SENTENCE_SAMPLE as SENTENCE_SAMPLE
 from bertcli.tasks.registry import SENTIMENT_SAMPLE as SENTIMENT_SAMPLE
@@ -32,11 +32,6 @@ def models_here(begun: str) -> list[str]:
     return [name for name in names if name.startswith(begun)]
 
 
-def options_of(group: Any) -> list[Field[Any]]:
-    """The fields of a group, or of its class, that the command line sets."""
-    return [member for member in fields(group) if member.metadata]
-
-
 def name_of(member: Field[Any]) -> str:
     """The name on the command line of a group's field."""
     names = member.metadata.get("names") or [f"--{member.name.replace('_', '-')}"]
@@ -45,13 +40,13 @@ def name_of(member: Field[Any]) -> str:
 
 def by_name(group: Any) -> dict[str, Any]:
     """The values of a group's options by their names on the command line, lists as they are written there."""
-    values = {name_of(member): getattr(group, member.name) for member in options_of(group)}
+    values = {name_of(member): getattr(group, member.name) for member in declared(group)}
     return {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def changed(group: Any) -> list[str]:
     """The names of a group's options that do not have their defaults."""
-    return [name_of(member) for member in options_of(group) if getattr(group, member.name) != member.default]
+    return [name_of(member) for member in declared(group) if getattr(group, member.name) != member.default]
 
 
 def wrong(names: str, why: str) -> typer.BadParameter:

@@ -7,7 +7,7 @@ from its input. Nothing here loads NumPy, since `--help` reads it. The classes h
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -36,6 +36,11 @@ def option(
     """
     settings |= {"metavar": metavar, "help": help, "rich_help_panel": panel}
     return field(default=default, metadata={"names": names, "least": least, "read": read, "settings": settings})
+
+
+def declared(options: Any) -> list[Field[Any]]:
+    """The fields of a dataclass of options, or of its class, that are options."""
+    return [item for item in fields(options) if item.metadata]
 
 
 def numbers(example: str) -> Callable[[str], list[int]]:
@@ -84,9 +89,8 @@ class Checked:
     """
 
     def __post_init__(self) -> None:
-        for item in fields(self):  # type: ignore[arg-type]
-            if item.metadata:
-                _check(item.name, getattr(self, item.name), kinds_of(item.type), item.metadata["least"])
+        for item in declared(self):
+            _check(item.name, getattr(self, item.name), kinds_of(item.type), item.metadata["least"])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

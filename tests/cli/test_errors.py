@@ -14,7 +14,7 @@ from helpers.checkpoints import damaged, make
 from helpers.crashes import full_disk
 from helpers.terminal import bertcli
 
-from bertcli.cli.app import PANELS, application
+from bertcli.cli.app import application
 
 COMMANDS = ("encode", "classify", "fill-mask", "score", "tokenize")
 
@@ -274,7 +274,7 @@ def examples(command: str = "") -> list[str]:
     return [line for line in lines if line.startswith("bertcli ")]
 
 
-@pytest.mark.parametrize("command", [name for commands in PANELS.values() for name in commands])
+@pytest.mark.parametrize("command", [str(one.name) for one in application().registered_commands])
 def test_errors_help_is_not_cut_in_a_terminal_of_80_columns(command: str) -> None:
     lines = bertcli(command, "--help", environment={"COLUMNS": "80"}).out.splitlines()
     assert [line for line in lines if line.startswith("│") and "…" in line] == []
