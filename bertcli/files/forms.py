@@ -1,7 +1,7 @@
 """How records stand in a file: as JSON lines, one JSON array, or the rows of their table."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 

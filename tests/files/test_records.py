@@ -41,7 +41,7 @@ def test_records_are_the_same_in_every_form(count: int, tmp_path: Path, capsysbi
 
 def save_rows(file: Path, table: Table, own_ids: bool, *blocks: list[dict[str, Any]]) -> None:
     """Write records to a .csv or .parquet file, some at a time."""
-    form = TableForm(str(file), table, own_ids)
+    form = TableForm(str(file), table, own_ids, errors=True)
     with Shards(str(file)) as shards:
         for block in blocks:
             shards.add(form.arrays(block), {})
