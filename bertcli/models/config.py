@@ -210,8 +210,18 @@ class Config:
 
 
 def renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """config.json's keys, older ones under their newer `names`."""
-    return {names.get(key, key): value for key, value in data.items() if value is not None}
+    """config.json's keys, older ones under their newer `names`, which count where both are there."""
+    stated = {key: value for key, value in data.items() if value is not None}
+    older = {newer: stated.pop(key) for key, newer in names.items() if key in stated}
+    return older | stated
+
+
+def agreed(data: Mapping[str, Any], key: str, other: str) -> None:
+    """Raise BertcliError where two names of one setting have different values."""
+    if data.get(key) is not None and data.get(other) is not None and data[key] != data[other]:
+        raise BertcliError(
+            f"{key} is {shown(data[key])}, and {other}, which is the same setting, {shown(data[other])}: take one out."
+        )
 
 
 def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:

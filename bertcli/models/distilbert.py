@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED
-from bertcli.models.config import Config, layers, renamed
+from bertcli.models.config import Config, agreed, layers, renamed
 from bertcli.models.registry import Family
 from bertcli.network import heads
 from bertcli.network.encoder import Encoder, LayerNorm
@@ -60,8 +60,10 @@ class DistilBertConfig(Config):
 
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """BERT's keys for DistilBERT's own; its code has no other eps than the default."""
-        return renamed({**data, "layer_norm_eps": None}, cls.names)
+        """BERT's keys for DistilBERT's own; of BERT's its code reads three sizes, and eps is always the default."""
+        for key in ("dim", "n_layers", "n_heads"):
+            agreed(data, key, cls.names[key])
+        return renamed({**data, "layer_norm_eps": None, "hidden_act": None, "intermediate_size": None}, cls.names)
 
 
 WORDS = """

@@ -87,7 +87,7 @@ class EsmConfig(RotaryConfig):
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With the defaults of ESM's code, which are ESM-1b's; the code has the exact GELU whatever the key says."""
-        older = {"position_embedding_type": "absolute", "token_dropout": False}
+        older = {"position_embedding_type": "absolute", "token_dropout": False, "layer_norm_eps": 1e-12}
         return super().prepared(older | renamed(data, {}) | {"hidden_act": "gelu", "inverse_frequencies": ()})
 
     def with_stored(self, stored: Mapping[str, Any]) -> Self:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
+from bertcli.errors import BertcliError
 from bertcli.models.config import activation, choice, count, eps
 from bertcli.models.registry import Family
 from bertcli.models.rope import GLOBAL, LOCAL, LocalConfig
@@ -105,6 +106,7 @@ class ModernBertConfig(LocalConfig):
     vocab_size: int = count(50368, "V", needed=True)
     layer_norm_eps: float = eps(1e-5)
     local_attention: int = count(128)
+    sliding_window: int | None = count(None)  # half of local_attention
     global_attn_every_n_layers: int = count(3)
     classifier_pooling: str = choice("cls", "mean")
     classifier_activation: str = activation()
@@ -126,12 +128,20 @@ class ModernBertConfig(LocalConfig):
         same = {"local_rope_theta": data.get(key, default)}  # of local layers, where it is null
         return super().prepared({**data, **(same if data.get("local_rope_theta", 0) is None else {})})
 
+    def check(self) -> None:
+        super().check()
+        window = self.sliding_window
+        if window is not None and self.local_attention not in (2 * window, 2 * window + 1, type(self).local_attention):
+            raise BertcliError(
+                f"sliding_window is {window}, and local_attention {self.local_attention}, not twice that: take one out."
+            )
+
     def is_local(self, layer: int) -> bool:
         return layer % self.global_attn_every_n_layers != 0
 
     @property
     def radius(self) -> int:
-        return self.local_attention // 2
+        return self.sliding_window or self.local_attention // 2
 
     @property
     def attention_norms(self) -> tuple[bool, ...]:

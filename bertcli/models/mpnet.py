@@ -83,6 +83,10 @@ class MPNetConfig(RobertaConfig):
     title: ClassVar[str] = "MPNet"
 
     @property
+    def has_segments(self) -> bool:
+        return False
+
+    @property
     def max_tokens(self) -> int:
         return self.max_position_embeddings - 2  # positions begin at 2, whatever pad_token_id says
 

@@ -1,4 +1,4 @@
-"""RoBERTa (Liu et al. 2019), XLM-RoBERTa and CamemBERT: BERT with other positions, without segments.
+"""RoBERTa (Liu et al. 2019), XLM-RoBERTa and CamemBERT: BERT with other positions, as published without segments.
 
 Positions count from the id of padding, 1: the first token of a text stands at position 2. Tokens that have this id, and
 tokens that a mask leaves out, are not counted.
@@ -20,13 +20,15 @@ from bertcli.network.ops import add, add_row, embed, embed_counted
 
 
 class Embeddings(encoder.Embeddings):
-    """X = LayerNorm(E_tok[ids] + E_type[0] + E_pos[positions])"""
+    """X = LayerNorm(E_tok[ids] + E_type[segments] + E_pos[positions]); E_type may have one row"""
 
     padding: int = setting("pad_token_id")
 
     def forward(self, batch: Packed) -> Array:
         """Token ids [token] -> [token, hidden]"""
-        x = add_row(embed(self.token, batch.ids), self.segment)
+        x = embed(self.token, batch.ids)
+        one = len(self.segment) == 1
+        x = add_row(x, self.segment) if one else add(x, embed(self.segment, batch.segments))
         return self.norm(add(embed_counted(self.position, batch.ids, batch.offsets, padding=self.padding), x))
 
 
@@ -89,7 +91,7 @@ class RobertaConfig(BertConfig):
 
     @property
     def has_segments(self) -> bool:
-        return False
+        return self.type_vocab_size > 1
 
 
 PUBLISHED: dict[str, Any] = {"layer_norm_eps": 1e-5, "max_position_embeddings": 514, "type_vocab_size": 1}
@@ -97,6 +99,8 @@ XLM: dict[str, Any] = {**PUBLISHED, "vocab_size": 250002, "model_type": "xlm-rob
 
 WORDS = """
 Embeddings
+  Embeddings.segment embed          | b) segment embedding           | Segment embeddings  | E_type
+  Embeddings.segment add            | b) sum                         | Embedding sum
   Embeddings.segment add_row        | b) the one segment's embedding | Embedding sum       | E_type
   Embeddings.position embed_counted | c) position embedding          | Position embeddings | E_pos
   Embeddings.position add           | d) sum                         | Embedding sum 2

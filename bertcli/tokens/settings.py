@@ -21,6 +21,7 @@ FLAGS = (
 OF_MODELS = {"nomic_bert": "bert", "ernie": "bert", "gte": "xlm-roberta"}  # whose tokenizers are those of others
 # Classes, as `kind` has them, that give segments in transformers 4 and none in 5 where model_input_names is not set:
 # then the version that wrote the files decides.
+WITHOUT_SEGMENTS = ("roberta", "xlmroberta", "camembert", "mpnet", "esm", "gemma")  # unless model_input_names is set
 DISPUTED = ("pretrained", "tokenizersbackend", "albert")
 
 
@@ -96,7 +97,9 @@ def read_settings(folder: Folder, overruling: Mapping[str, Any] | None = None) -
         cut_left=_is_left(config, "truncation_side", file),
         fill_left=_is_left({"padding_side": "left" if kind == "gemma" else None} | config, "padding_side", file),
         split_special=flag(config, "split_special_tokens", False, file),
-        has_segments="token_type_ids" in inputs if isinstance(inputs, list) else not (disputed and written_by_5),
+        has_segments="token_type_ids" in inputs
+        if isinstance(inputs, list)
+        else kind not in WITHOUT_SEGMENTS and not (disputed and written_by_5),
         disputed=disputed,
     )
 

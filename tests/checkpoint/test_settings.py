@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.checkpoints import Sentence, make
+from helpers.family_checkpoints import make_family
+from helpers.tokenizer_kinds import write_kind
 from reference import setting_cases as cases
 
 import bertcli
@@ -37,6 +39,38 @@ def test_settings_of_a_tokenizer(tmp_path: Path, case: str) -> None:
     tokenizer = Tokenizer.open(Folder(cases.write_tokenizer_case(tmp_path / "m", case)))
     found = [tokens.ids for tokens in tokenizer.encode(cases.SPECIAL_TEXTS, None, tokenizer.model_max_length)]
     assert [*found, tokenizer.encode([cases.SPECIAL_TEXTS[2]], None, 7)[0].ids] == RECORDED["tokenizer"][case]
+
+
+@pytest.mark.parametrize("case", cases.NETWORK_CASES)
+def test_settings_of_a_network(tmp_path: Path, case: str) -> None:
+    model = bertcli.load(cases.write_network_case(tmp_path / "m", case))
+    segments = [cases.SEGMENTS] if "segments" in case else None
+    found = model.forward([cases.IDS], segments)[0]
+    np.testing.assert_allclose(found, RECORDED["network"][case], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("family", "config", "named"),
+    [
+        ("modernbert", {"local_attention": 8, "sliding_window": 2}, "sliding_window is 2, and local_attention 8"),
+        ("distilbert", {"hidden_size": 16}, "dim is 32, and hidden_size, which is the same setting, 16"),
+        ("distilbert", {"num_attention_heads": 4}, "n_heads is 2, and num_attention_heads"),
+    ],
+)
+def test_settings_of_a_network_that_disagree(tmp_path: Path, family: str, config: dict[str, Any], named: str) -> None:
+    with pytest.raises(BertcliError, match=named):
+        bertcli.load(make_family(tmp_path / "m", family, config=config))
+
+
+def test_settings_give_segments_to_pairs(tmp_path: Path) -> None:
+    """RoBERTa's tokenizers give none unless model_input_names has them; a BERT tokenizer gives them."""
+    for inputs, segments in ((None, [0] * 5), (["input_ids", "token_type_ids"], [0, 0, 0, 1, 1])):
+        folder = tmp_path / str(len(segments)) / str(bool(inputs))
+        folder.mkdir(parents=True)
+        size = write_kind(folder, "modernbert", model_input_names=inputs, tokenizer_class="RobertaTokenizer")
+        make_family(folder, "roberta", sizes={"V": size, "T": 2}, config={"type_vocab_size": 2})
+        model = bertcli.load(folder)
+        assert model.tokenizer.encode(["tea"], ["hot"])[0].segments[-2:] == segments[-2:]
 
 
 POOLED = {"text": {"method": "forward", "method_output_name": "pooler_output"}}

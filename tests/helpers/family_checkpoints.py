@@ -75,7 +75,7 @@ linear classifier 1 H
 DENSE = "linear classifier.dense H H"
 ROBERTA = f"""
 {EMBEDDINGS}
-tensor .embeddings.token_type_embeddings.weight 1 H
+tensor .embeddings.token_type_embeddings.weight T H
 norm .embeddings.LayerNorm H
 {ATTENTION}
 {LAYER}
@@ -429,6 +429,7 @@ SIZES = {
     "F": 64,
     "P": 64,
     "C": 3,
+    "T": 1,
     "Q": 32,
     "M": 32,
     "D": 16,

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.checkpoints import Sentence, make
+from helpers.family_checkpoints import make_family
 from helpers.tokenizer_kinds import write_kind
 from helpers.vocabulary import pieces, write_tokenizer_json
 
@@ -100,3 +101,30 @@ def write_tokenizer_case(folder: Path, name: str) -> Path:
     for file, contents in files.items():
         (folder / file).write_text(json.dumps(contents))
     return folder
+
+
+# A family, and what its config.json says otherwise; None takes a key out.
+NETWORK_CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "ModernBERT's sliding_window": ("modernbert", {"local_attention": None, "sliding_window": 2}),
+    "both names of that, which agree": ("modernbert", {"local_attention": 4, "sliding_window": 2}),
+    "DistilBERT's hidden_act": ("distilbert", {"hidden_act": "relu"}),
+    "BERT's names of DistilBERT's sizes": (
+        "distilbert", {"dim": None, "hidden_size": 32, "n_heads": None, "num_attention_heads": 2},
+    ),
+    "NomicBERT's older and newer keys": (
+        "nomic_bert",
+        {"n_layer": 1, "num_hidden_layers": 2, "layer_norm_epsilon": 0.1, "layer_norm_eps": 1e-12,
+         "activation_function": "relu", "hidden_act": "silu"},
+    ),
+    "ESM's default eps": ("esm", {"layer_norm_eps": None}),
+    "RoBERTa with segments": ("roberta", {"type_vocab_size": 2}),
+    "XLM-RoBERTa with segments": ("xlm-roberta", {"type_vocab_size": 2}),
+    "CamemBERT with segments": ("camembert", {"type_vocab_size": 3}),
+}  # fmt: skip
+IDS, SEGMENTS = [5, 17, 9, 33, 2, 60, 7, 8, 90, 11], [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
+
+
+def write_network_case(folder: Path, name: str) -> Path:
+    """A folder of one of NETWORK_CASES, without a tokenizer."""
+    family, config = NETWORK_CASES[name]
+    return make_family(folder, family, config=config, sizes={"T": config.get("type_vocab_size", 1)})
