@@ -189,12 +189,13 @@ class Run(Generic[W]):
         fingerprint = None if files is None else cache(partial(self._fingerprint, files))  # which reads the files
         with Shards(str(self.job.output.output), fingerprint, self.job.long.resume) as shards:
             progress = Progress(**(shards.state or {}))
-            with self.counted(results_from(self.texts, progress)) as blocks:
-                for block in blocks:
-                    progress = block.progress
-                    shards.add(form.arrays(*parts(block)), progress._asdict())
-            with shards.result(beside) as stream:
-                form.write(stream, shards)
+            if not shards.complete:
+                with self.counted(results_from(self.texts, progress)) as blocks:
+                    for block in blocks:
+                        progress = block.progress
+                        shards.add(form.arrays(*parts(block)), progress._asdict())
+                with shards.result(beside) as stream:
+                    form.write(stream, shards)
         if self.texts.shard and fingerprint:
             from bertcli.files.merge import write_note
 

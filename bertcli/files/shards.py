@@ -3,6 +3,7 @@
     .v.npy.parts/000017.npz        the arrays that some seconds of work gave, and the state of the run after them
     .v.npy.parts/fingerprint.json  what must be the same for another run to continue
     .v.npy.parts/lock              held by the process that is at work; its content is its process id
+    .v.npy.done                    of which run the result is, so that --resume has nothing to do
 
 Everything is written under a temporary name, synced and renamed, so what has its name is whole, and to resume is to
 count shards. The result is written and renamed the same way; where a link stands in its place, the file that it points
@@ -56,6 +57,14 @@ class Kept(NamedTuple):
     rows: Mapping[str, int] = {}
 
 
+class Done(NamedTuple):
+    """Of which run a result is, the state after its last block, and the result's size and time of change."""
+
+    fingerprint: Fingerprint
+    state: State | None
+    stamp: list[int]
+
+
 class Shards:
     """`with Shards(file) as shards: … with shards.result() as stream: …` — without a result the file stays as it was.
 
@@ -70,12 +79,14 @@ class Shards:
         self.file = file
         self._path = Path(os.path.realpath(file))
         self._folder = self._path.with_name(f".{self._path.name}.parts")
+        self._done = self._path.with_name(f".{self._path.name}.done")
         self._fingerprint = fingerprint
         self._resume = resume
         self._kept = Kept()
         self._held: list[tuple[dict[str, Any], State]] = []  # the next shard's blocks, each with the state after it
         self._bytes = 0  # of these
         self._published = False
+        self.complete = False  # the result is that of this very run, which an earlier one finished
         self._lock: int | None = None
 
     def __enter__(self) -> "Shards":
@@ -145,6 +156,7 @@ class Shards:
                     listed.writelines(self.byte_blocks(ERRORS))
             if beside:
                 settings.unlink(missing_ok=True)
+            self._done.unlink(missing_ok=True)
             with _replacing(self._path, self._folder / "result") as stream:
                 yield stream
             if beside:
@@ -152,6 +164,10 @@ class Shards:
                     noted.write(beside)
             if not self.row_count(ERRORS):
                 errors.unlink(missing_ok=True)  # of an earlier result
+            if self._fingerprint and self._resume:
+                done = Done(self._fingerprint(), self.state, _stamp(self._path))
+                with _replacing(self._done, self._folder / "new") as noted:
+                    noted.write(json.dumps(done).encode())
             _sync_folder(self._path.parent)  # before the shards go
         self._published = True
 
@@ -183,7 +199,9 @@ class Shards:
             self._count()
         elif earlier:
             logger.info("replacing what an unfinished run left of %s (--resume would continue it).", self.file)
-        if self._resume and not self._kept.number:
+        elif self._resume and self._finished():
+            logger.info("%s is complete.", self.file)
+        if self._resume and not self._kept.number and not self.complete:
             logger.info("nothing is kept of an earlier run of %s, so this one starts at the beginning.", self.file)
         self._remove(self._kept.number)
 
@@ -197,12 +215,24 @@ class Shards:
         with suppress(OSError):
             self._folder.rmdir()
 
-    def _check(self, earlier: Fingerprint) -> None:
+    def _finished(self) -> bool:
+        """Whether an earlier run like this one has written the result; its last state is then that of this run."""
+        with suppress(OSError, ValueError, TypeError):
+            done = Done(*json.loads(self._done.read_bytes()))
+            self.complete = done.stamp == _stamp(self._path) and self._changed(done.fingerprint) is None
+            self._kept = Kept(0, done.state if self.complete else None)
+        return self.complete
+
+    def _changed(self, earlier: Fingerprint) -> str | None:
+        """In which way this run differs from an earlier one."""
         assert self._fingerprint is not None
         new = json.loads(json.dumps(self._fingerprint()))
         if new.get("--keep-going"):
             earlier = {**earlier, "--keep-going": True}  # so far it would have made no difference
-        if why := difference(earlier, new):
+        return difference(earlier, new)
+
+    def _check(self, earlier: Fingerprint) -> None:
+        if why := self._changed(earlier):
             raise BertcliError(f"Cannot resume {self.file}: {why}; restore that, or leave out --resume to start over.")
 
     def _count(self) -> None:
@@ -279,6 +309,12 @@ def _replacing(path: Path, temporary: Path) -> Iterator[IO[bytes]]:
         temporary.unlink(missing_ok=True)  # room on a full disk for what is to be kept
         raise
     os.replace(temporary, path)
+
+
+def _stamp(path: Path) -> list[int]:
+    """Size in bytes and time of change in nanoseconds. Errors: OSError."""
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]
 
 
 def _sync_folder(folder: Path) -> None:

@@ -64,7 +64,9 @@ def command(form: str, model: Path, source: Path, target: Path, *more: str) -> l
 
 
 def leftovers(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
+    return sorted(
+        path.name for path in folder.iterdir() if path.name.startswith(".") and not path.name.endswith(".done")
+    )
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -230,6 +232,7 @@ def test_resume_goes_on_after_the_shards_that_are_there(model: Path, source: Pat
     bertcli(*arguments)
     expected = target.read_bytes()
     for content in (None, b"PK damaged"):
+        target.unlink()
         with crashing(52):
             bertcli(*arguments)
         shard = tmp_path / ".v.npy.parts" / "000001.npz"
@@ -394,3 +397,46 @@ def test_resume_goes_on_with_several_arrays(ending: str, how: str, model: Path, 
         assert bertcli(*arguments, target).status == 0
         assert target.read_bytes() == whole.read_bytes()
         assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("sharded", [(), ("--shard", "1/2")])
+@pytest.mark.parametrize("form", FORMS)
+def test_resume_of_a_finished_run_computes_nothing(
+    form: str, sharded: tuple[str, ...], model: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    target = tmp_path / f"v.{form}"
+    run = command(form, model, source, target, "--resume", *sharded)
+    first = bertcli(*run)
+    target = next(path for path in tmp_path.iterdir() if path.suffix == f".{form}" and path != source)
+    assert "is complete" not in first.err
+    before = target.stat().st_mtime_ns, target.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr("bertcli.tasks.compute.task.Task.window", None)
+        again = bertcli(*run)
+    assert (again.status, again.out) == (first.status, first.out)
+    assert f"Note: {target} is complete." in again.err.splitlines()
+    assert (target.stat().st_mtime_ns, target.read_bytes()) == before
+    for changed_file, content in ((target, b"other"), (source, 2 * source.read_bytes())):
+        changed_file.write_bytes(content)
+        repeated = bertcli(*run)
+        assert "is complete" not in repeated.err
+        assert "nothing is kept of an earlier run" in repeated.err
+    assert len(target.read_bytes()) > len(before[1])
+    assert f"Note: {target} is complete." in bertcli(*run).err.splitlines()
+    changed_options = bertcli(*run, "--max-length", "5")
+    assert "is complete" not in changed_options.err
+
+
+def test_resume_is_complete_only_with_a_whole_note(model: Path, source: Path, tmp_path: Path) -> None:
+    target, note = tmp_path / "v.npy", tmp_path / ".v.npy.done"
+    run = command("npy", model, source, target, "--resume")
+    assert bertcli(*run).status == 0
+    whole = note.read_bytes()
+    for damaged in (b"", whole[:-9], b"[]", b"[1, 2, 3]", b"{}"):
+        note.write_bytes(damaged)
+        assert "is complete" not in bertcli(*run).err
+        assert json.loads(note.read_bytes())[0] == json.loads(whole)[0]
+    bertcli("encode", "-m", model, "tea", "-o", target)
+    assert not note.exists()
