@@ -86,9 +86,9 @@ class Heads(View):
 
     def document(self) -> Document:
         names = ("Layer", "Head", "Entropy", "Distance", "Special", "Self", "Next", "Previous")
-        columns = [Column(name, number=True) for name in names]
+        columns = [Column(name, number=name != "Layer") for name in names]
         rows = [
-            [str(row.layer), str(row.head), f"{row.entropy:.3f}", f"{row.distance:.2f}"]
+            [f"layers.{row.layer}", str(row.head), f"{row.entropy:.3f}", f"{row.distance:.2f}"]
             + [f"{share:.1%}" for share in (row.special, row.itself, row.next, row.previous)]
             + ([] if row.change is None else [f"{row.change:+.4f}"])
             for row in self.heads
@@ -255,8 +255,8 @@ def heads_page(view: Heads) -> str:
     """A grid of layers and heads: the weights of the first text as pictures, and below each what it changes, or how far
     it looks; then all numbers."""
     by_place = _by_place(view)
-    rows = [[str(layer), *row] for layer, row in enumerate(by_place)]
-    columns = [Column("Layer", number=True), *(Column(f"Head {head}") for head in range(max(map(len, by_place))))]
+    rows = [[f"layers.{layer}", *row] for layer, row in enumerate(by_place)]
+    columns = [Column("Layer"), *(Column(f"Head {head}") for head in range(max(map(len, by_place))))]
     lead = f"{MEANING} Pictures are of the first text, darker the larger a weight is; choose one to see it large."
     lead = lead if view.meaning is None else f"{lead} {OF_CHANGE.format(meaning=view.meaning)} {COLORS}"
     measure = "mean distance" if view.meaning is None else "change of the result without the head"
@@ -282,7 +282,7 @@ def _by_place(view: Heads) -> list[list[str]]:
     rows = [[""] * (1 + heads) for _ in range(1 + layers)]
     for head in view.heads:
         text = f"{head[name]:+.3f}" if name == "change" else f"{head[name]:.1f}"
-        title = f"layer {head.layer}, head {head.head}: {text}"
+        title = f"layers.{head.layer}, head {head.head}: {text}"
         place = {"data_layer": str(head.layer), "data_head": str(head.head)}
         picture = element(
             "button", element("canvas"), type="button", class_="thumb", title=title, aria_pressed="false", **place

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.analysis import options
-from bertcli.analysis.results import mlm_log_probabilities, spelled, tokens_of
+from bertcli.analysis.results import mlm_log_probabilities, spelled, state_name, tokens_of
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Texts, Values, from_values
@@ -91,7 +91,7 @@ class Lens(View):
     def document(self) -> Document:
         """The table that `bertcli lens` prints: layer × predictions, a block for each mask."""
         best = max(len(layer.predictions) for mask in self.masks for layer in mask.layers)
-        columns = [Column("Token"), Column("Layer", number=True)]
+        columns = [Column("Token"), Column("State")]
         columns += [Column(f"Prediction {i + 1}") for i in range(best)]
         columns += [Column("Rank", number=True), Column("Score", number=True), Column("KL", number=True)]
         rows, lines, shades = [], [], list[list[float | None]]()
@@ -100,7 +100,7 @@ class Lens(View):
                 name = "" if layer.layer else f"{mask.position} {mask.token_str}"
                 predictions = [f"{token.token_str} {token.score:.1%}" for token in layer.predictions]
                 numbers = [f"{layer.rank:,}", f"{layer.score:.4f}", f"{layer.kl:.4f}"]
-                rows.append([name, str(layer.layer), *predictions, *numbers])
+                rows.append([name, state_name(layer.layer), *predictions, *numbers])
                 shades.append([None, None, *(token.score for token in layer.predictions), None, None, None])
                 lines.append({"position": mask.position, **layer.record})
         whose = "the last layer's best prediction for that token"
@@ -194,5 +194,5 @@ def _grid_table(view: Lens) -> Markup:
     for layer, views in enumerate(zip(*(token.layers for token in view.masks), strict=True)):
         best = [one.predictions[0] for one in views]
         cells = [shaded(token.token_str, token.score, f"{token.score:.0%}") for token in best]
-        rows.append([f"after layer {layer}" if layer else "embeddings", *cells])
+        rows.append([state_name(layer), *cells])
     return table("What each layer reads at each token, shaded by its probability", columns, rows)

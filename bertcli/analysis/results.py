@@ -146,6 +146,15 @@ def _log_probability(model: "Model", sentence: Sentence, word: str | None) -> Re
     return Result(target, meaning, lambda sentences: at_mask(sentences)[:, pieces[0]], math.exp)
 
 
+def state_name(number: int) -> str:
+    """What a state of the network is called: 0 is what the embeddings give, N what layer N gives, the last one L.
+
+    Every command counts states so (`--layer`), and layers from 1. Paths and records name modules and count them from 0:
+    layer N is `encoder.layers.N-1`.
+    """
+    return f"after layer {number}" if number else "embeddings"
+
+
 def mlm_log_probabilities(model: "Model", states: Array, batch: Packed) -> Numbers:
     """ln p over the vocabulary [row, vocabulary], from rows of states that the masked-language-model head reads."""
     with np.errstate(all="ignore"):

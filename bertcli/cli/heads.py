@@ -19,7 +19,8 @@ def heads(
 
     Means over all tokens of the texts: entropy of a token's weights in nats,
     distance in tokens, shares of weight on special tokens, on the token itself,
-    on the next and the previous one. Weights say where a head looks, not what
+    on the next and the previous one; layers.0 is the first layer, as in the
+    paths of a trace. Weights say where a head looks, not what
     it contributes.
 
     Change is the result (as in explain) when the head's output is zero, less

@@ -43,7 +43,7 @@ class TraceOptions:
     gbps: float | None = option(None, "RATE", "With --estimate: of memory, in GB/s. (default: measured)")
     save: str | None = option(None, "FILE", "Write the ids and every output to a .npz or .safetensors file.")
     attention: str | None = option(
-        None, "LAYER[.HEAD]", "Show attention weights in percent: of one head, or a layer's mean. Both count from 0."
+        None, "LAYER[.HEAD]", "Show attention weights in percent: of one head, or a layer's mean; from 0, as in paths."
     )
     output: str | None = option(
         None, "FILE",

@@ -53,7 +53,10 @@ class EncodeOptions(Prepared):
         "auto: as the model specifies (default); mean, cls, max, pooler; none: one vector per token.",
     )  # fmt: skip
     layer: int | Sequence[int] = option(
-        -1, "N[,N]", "0: embeddings, N: layer N, -1: the last; several are concatenated.", read=numbers("-1 or 0,6,12")
+        -1,
+        "N[,N]",
+        "0: embeddings, N: after layer N, -1: the last; several are concatenated.",
+        read=numbers("-1 or 0,6,12"),
     )
     normalize: bool | None = option(
         None, "", "Scale vectors to length 1 (default: as the model specifies).", "--normalize/--no-normalize"

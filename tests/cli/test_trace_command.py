@@ -157,8 +157,8 @@ def _in_order(cells: list[str], line: str) -> bool:
 def test_trace_all_layers_are_shown_when_asked_for() -> None:
     done = trace("--variant", "tiny", "--all-layers")
     assert done.out.count("a) linear Q") == 2
-    assert " Encoder layer 0:\n" in done.out
     assert " Encoder layer 1:\n" in done.out
+    assert " Encoder layer 2:\n" in done.out
     assert trace("--variant", "tiny").out.count("a) linear Q") == 1
 
 
@@ -237,7 +237,7 @@ def test_trace_layers_that_differ_are_not_told_as_one() -> None:
     assert [(block.layers, block.times) for block in folded(found.steps, fold=True)] == [
         ("", 1), ("encoder.layers.*", 3), ("", 1), ("encoder.layers.3", 1),
     ]  # fmt: skip
-    assert folded(found.steps, fold=True)[1].heading == "Encoder layers 0 to 2, each:"
+    assert folded(found.steps, fold=True)[1].heading == "Encoder layers 1 to 3, each:"
 
 
 # ------------------------------------------------------------------------------------------------------ saved outputs

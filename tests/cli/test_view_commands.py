@@ -69,8 +69,8 @@ def test_view_commands_count_the_texts_of_a_file(
 def test_lens_command_shows_a_row_for_each_layer(made: Made) -> None:
     lines = bertcli("lens", "-m", made(**MASKS), MASKED, "--top-k", "2").out.splitlines()
     assert lines[0] == MASKED
-    assert lines[2].split() == ["Layer", "Prediction", "1", "Prediction", "2", "Rank", "Score", "KL"]
-    assert [line.split()[0] for line in lines[4:7]] == ["0", "1", "2"]
+    assert lines[2].split() == ["State", "Prediction", "1", "Prediction", "2", "Rank", "Score", "KL"]
+    assert [line.split("  ")[0].strip() for line in lines[4:7]] == ["embeddings", "after layer 1", "after layer 2"]
     everything = bertcli("lens", "-m", made(**MASKS), TEXTS[2], "--all").out
     assert "0 [CLS]" in everything
 

@@ -241,7 +241,7 @@ class Folded(NamedTuple):
     layers: str  # "encoder.layers.*" or "encoder.layers.3"; empty outside of layers
     times: int
     steps: tuple[Step, ...]
-    name: str  # "Encoder layer × 12"; where others do something else, "Encoder layers 1 to 2" or "Encoder layer 3"
+    name: str  # "Encoder layer × 12"; where others do something else, "Encoder layers 2 to 3" or "Encoder layer 4"
 
     @property
     def heading(self) -> str:
@@ -272,7 +272,7 @@ def _without_layer(step: Step) -> Step:
 def _joined(layers: list[tuple[Step, ...]], alike: bool) -> Folded:
     """Layers that do the same; `alike`: all layers do."""
     layer, last = (_layer(steps[0].path) for steps in (layers[0], layers[-1]))
-    first, last = layer.rpartition(".")[2], last.rpartition(".")[2]
+    first, last = (str(int(path.rpartition(".")[2] or 0) + 1) for path in (layer, last))  # paths count from 0
     if len(layers) == 1:
         return Folded(layer, 1, layers[0], f"Encoder layer {first}")
     name = f"Encoder layer × {len(layers)}" if alike else f"Encoder layers {first} to {last}"
