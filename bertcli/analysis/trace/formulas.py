@@ -83,7 +83,7 @@ def _seen(behind: int | None, ahead: int | None) -> list[Formula]:
 
 RULES: dict[str, Rule] = {
     "embed": _looked_up,
-    "embed_counted": _looked_up,
+    "embed_counted": lambda x, s: [x[2], "[", str(s["padding"]), "+", "count", "(", x[0], ")", "]"],
     "gather": lambda x, s: [x[0], "[", x[1], "]"],
     "add": _between("+"),
     "add_bias": _between("+"),
@@ -100,7 +100,8 @@ RULES: dict[str, Rule] = {
     "new_norm": _norm,
     "rms_norm": lambda x, s: [
         ("frac", x[0], ("root", [("sub", "mean", "j"), ("sup", ("sub", x[0], "j"), "2"), "+", "ε"])),
-        *(["⊙", "(", "1", "+", "γ", ")"] if s.get("offset") else ["⊙", "γ"]),
+        "⊙",
+        ["(", "1", "+", "γ", ")"] if s.get("offset") else "γ",
     ],
     "scale": lambda x, s: [x[0], "·", f"{s['factor']:.4g}"],
     "drop_masks": lambda x, s: [x[0], "·", ("frac", ["1", "−", str(s["trained"])], ["1", "−", "share of masks"])],
@@ -115,7 +116,7 @@ RULES: dict[str, Rule] = {
     ),
     "repeat_heads": lambda x, s: [x[0], "[", "head", "·", "KV", "/", "A", "]"],
     "concat": lambda x, s: ["concat", "(", x[0], ")"],
-    "within": lambda x, s: [x[0], ",", "−∞", "…", *_seen(s.get("behind"), s.get("ahead"))],
+    "within": lambda x, s: [x[0], "where", _seen(s.get("behind"), s.get("ahead")), "else", "−∞"],
 }
 ONE_IS_ENOUGH = {
     "softmax", "norm", "new_norm", "rms_norm", "scale", "drop_masks", "last_tokens", "mean_tokens", "rotate", "within",

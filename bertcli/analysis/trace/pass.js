@@ -123,7 +123,8 @@ function picture(place) {
 function drawn(place, view, largest, card) {
   const few = passes.length === 1 && view.columns <= FEW && view.rows <= 2 * FEW, found = few ? figures(view, largest) : board(view, largest);
   place.append(found);
-  if (few && found.scrollWidth > found.clientWidth) card.classList.add("whole");
+  const words = view.pass && own(view.pass.record.names, view.step.path) && view.columns > 2 * FEW;
+  if (words || few && found.scrollWidth > found.clientWidth) card.classList.add("whole");
   if (!few && view.pass) place.append(numbers(view));
   place.append(legend(view, largest));
 }
@@ -195,13 +196,14 @@ function board(view, largest) {
   const high = Math.max(rows === 1 ? 24 : 2, Math.min(PER_CELL, 480 / rows)), named = high >= 9;
   const edge = make("div", {className: "board"}, canvas);
   edge.style.height = rows * high + 2 + "px";
-  const on = i => view.ofTokens && view.pass && i === tokenIn(view.pass) ? "on" : "";
+  const isToken = i => view.pass && i === tokenIn(view.pass), on = i => view.ofTokens && isToken(i) ? "on" : "";
   const beside = make("div", {className: "rows"});
   if (named) for (const i of range(rows)) beside.append(make("span", {className: on(i), title: view.rowName(i)}, view.rowName(i)));
   const frame = make("div", {className: "frame"}, beside, edge), below = make("div", {className: "columns"});
-  if (view.square && named) {
+  const words = own(view.pass ? view.pass.record.names : {}, view.step.path) && columns <= MANY;
+  if ((view.square || words) && named) {
     edge.style.width = below.style.width = `min(100%, ${columns * 30}px)`;
-    below.append(...range(columns).map(j => make("span", {className: "word " + on(j), title: view.columnName(j)}, view.columnName(j))));
+    below.append(...range(columns).map(j => make("span", {className: view.square && isToken(j) ? "word on" : "word", title: view.columnName(j)}, view.columnName(j))));
   } else if (view.bands > 1) {
     edge.append(borders(view));
     below.append(...range(view.bands).map(h => make("button", {type: "button", "aria-pressed": String(h === bandOf(view)),
@@ -227,7 +229,7 @@ function board(view, largest) {
   hatch(edge, view);
   return frame;
 }
-const columnsAre = view => own(view.pass ? view.pass.record.names : {}, view.step.path) ? "words or labels" :
+const columnsAre = view => own(view.pass ? view.pass.record.names : {}, view.step.path) ? "words" :
   ({F: "units of the feed-forward layer", D: "numbers of one head", K: "distances"})[symbolsOf(view.step).pop()] || "features";
 // The token that is chosen: in the second text the one that stands for it, if there is one.
 const tokenIn = pass => pass === main ? chosen.token : (data.pairs.find(pair => pair[0] === chosen.token) || [])[1];
