@@ -194,7 +194,7 @@ class Config:
             raise BertcliError(
                 f"position_embedding_type {shown(positions)} is not supported; {cls.title} uses 'absolute'."
             )
-        if data.get("alibi_starting_size") is not None:
+        if cls.absolute and data.get("alibi_starting_size") is not None:
             raise BertcliError(
                 f"alibi_starting_size is {shown(data['alibi_starting_size'])}: attention with ALiBi is not supported; "
                 f"{cls.title} has embeddings of positions."

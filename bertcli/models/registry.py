@@ -27,6 +27,9 @@ ARCHITECTURES = {  # how the names of transformers' classes with a head end
 }  # fmt: skip
 
 
+ALIBI = {"alibi_starting_size", "feed_forward_type"}  # keys by which a file of code of its own is not BERT's
+
+
 class TensorPart(NamedTuple):
     """A tensor's name, without prefix, and which of its equal parts, along the first axis, a parameter is."""
 
@@ -119,6 +122,8 @@ def parse_config(data: Mapping[str, Any]) -> Config:
 def _model_type(data: Mapping[str, Any]) -> Any:
     """What config.json calls its model, or what the names of its classes say; BERT's oldest files have neither."""
     model_type, classes = data.get("model_type"), texts(data, "architectures")
+    if model_type in (None, "bert") and ALIBI & {key for key, value in data.items() if value is not None}:
+        return "jina_bert"
     if model_type is not None or not classes:
         return "bert" if model_type is None else model_type
     starts = {start: model_type for member in families() for model_type, start in member.types.items()}

@@ -152,6 +152,15 @@ def add_bias(x: Array, bias: Array) -> Array:
     return np.add(x, bias, out=x)
 
 
+@op("batch head query key, query, key -> batch head query key", work=2, over="x")
+def add_alibi(x: Array, queries: Integers, keys: Integers, *, slopes: tuple[float, ...]) -> Array:
+    """x_ij - slope_h |i - j| for the positions of queries and keys, written over x (Press et al. 2021)."""
+    rates = -np.array(slopes, np.float32)[:, None]
+    return np.add(
+        x, positions.by_distance(lambda distance: rates * np.abs(distance, dtype=np.float32), queries, keys), out=x
+    )
+
+
 @op("batch head row size, bucket head size -> batch head row bucket", contracts=True, work=1)
 def bucket_scores(x: Array, table: Array, *, terms: int) -> Array:
     """X T_hᵀ / sqrt(terms · D): every query or key with every bucket of relative positions."""

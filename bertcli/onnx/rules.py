@@ -151,6 +151,13 @@ def relative_bias(graph: Graph, table: Tensor, queries: Tensor, keys: Tensor) ->
     return graph.node("Transpose", graph.rows(table.name, rows), perm=(2, 0, 1))
 
 
+def add_alibi(graph: Graph, x: Tensor, queries: Tensor, keys: Tensor, *, slopes: tuple[float, ...]) -> str:
+    """x - slope · |distance|"""
+    distance = graph.node("Cast", graph.node("Abs", _distances(graph, queries, keys)), to=FLOAT)
+    rates = graph.constant(-np.array(slopes, np.float32)[:, None, None])
+    return graph.node("Add", x.name, graph.node("Mul", rates, distance))
+
+
 def add_bias(graph: Graph, x: Tensor, bias: Tensor) -> str:
     return graph.node("Add", x.name, bias.name)
 

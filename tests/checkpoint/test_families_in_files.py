@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from helpers.family_checkpoints import FAMILIES, architecture, make_family
+from helpers.terminal import bertcli as command
 
 import bertcli
 from bertcli.checkpoint.folder import Folder
@@ -26,6 +27,7 @@ GEMMA = {"model_type": "gemma3_text", **OLD, "num_key_value_heads": 1, "use_bidi
 QWEN = {"model_type": "qwen3", **OLD, "num_key_value_heads": 1, "head_dim": 4}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 LONGROPE = {"rope_type": "longrope", "factor": 2.0, "short_factor": [1.0, 1.0], "long_factor": [2.0, 2]}
+JINA = {"model_type": "bert", **OLD, "position_embedding_type": "alibi", "feed_forward_type": "reglu"}
 ESM = {"model_type": "esm", **OLD, "position_embedding_type": "rotary"}
 
 
@@ -35,6 +37,9 @@ def edited(folder: Path, **changes: Any) -> Path:
     kept = {key: value for key, value in config.items() if value is not None}
     (folder / "config.json").write_text(json.dumps(kept), encoding="utf-8")
     return folder
+
+
+AUTO_MAP = {"AutoModel": "jinaai/jina-bert-v2-qk-post-norm--modeling_bert.JinaBertModel"}
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -97,6 +102,10 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
         ({**GTE, "logn_attention_scale": True}, "logn_attention_scale is true; bertcli runs GTE with false"),
         ({**GTE, "rope_scaling": {"type": "ntk"}}, "rope_scaling has rope_type 'ntk' without factor"),
         ({**GTE, "partial_rotary_factor": 0.5}, "rope_parameters has a partial_rotary_factor"),
+        ({**JINA, "feed_forward_type": "original"}, "feed_forward_type is 'original'; .* with geglu, reglu"),
+        ({**JINA, "position_embedding_type": None}, "position_embedding_type is 'absolute'; .* JinaBERT or MosaicBERT"),
+        ({**JINA, "emb_pooler": "cls"}, "emb_pooler is 'cls'; bertcli runs JinaBERT or MosaicBERT with mean"),
+        ({**JINA, "feed_forward_type": None}, "position_embedding_type 'alibi' is not supported; BERT uses 'absolute'"),
         ({**EUROBERT, "num_key_value_heads": 3}, "num_attention_heads 2 is not a multiple of num_key_value_heads 3"),
         ({**EUROBERT, "mlp_bias": True}, "mlp_bias is true"),
         (
@@ -170,6 +179,29 @@ def test_families_in_files_older_keys_say_the_same_as_newer_ones() -> None:
     gte = parse_config({"model_type": "new", **scaled})
     assert isinstance(gte, GteConfig)
     assert gte.rates[0] == pytest.approx((0.25, 0.25 / 8000**0.5))  # (θ·f)^(-2j/D) / f^(2/D) for D = 4
+
+
+def test_families_in_files_code_of_their_own_is_told_by_its_keys(tmp_path: Path) -> None:
+    """A config.json that says "bert" is not counted as BERT where keys tell that it is not."""
+    sizes = {"vocab_size": 4096, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+             "intermediate_size": 3072, "model_type": "bert", "architectures": ["BertModel"]}  # fmt: skip
+    for keys, params in (
+        ({}, 89_187_072),
+        ({"alibi_starting_size": 512}, 117_068_544),
+        ({"position_embedding_type": "alibi", "feed_forward_type": "geglu"}, 117_068_544),
+        ({"position_embedding_type": "alibi", "feed_forward_type": "geglu", "auto_map": AUTO_MAP}, 117_123_840),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(sizes | keys), encoding="utf-8")
+        out = command("params", "--config", tmp_path / "config.json").out
+        assert f"Total params: {params:,}" in out
+    slopes = parse_config({**JINA, "hidden_size": 24, "num_attention_heads": 12}).slopes  # type: ignore[attr-defined]
+    halves = [0.5**n for n in range(1, 9)]
+    assert slopes[0] == pytest.approx([*halves, *(0.5 ** (n + 0.5) for n in range(4))])
+
+
+def test_families_in_files_texts_without_positions_are_as_long_as_you_like(tmp_path: Path) -> None:
+    model = bertcli.load(make_family(tmp_path, "jina_bert", "model"))  # max_position_embeddings 64
+    assert model.forward([[7] * 3000]).shape == (1, 3000, 32)
 
 
 def test_families_in_files_capacity_and_segments() -> None:

@@ -77,7 +77,10 @@ def test_configurations_of_other_models_are_not_counted_as_bert(tmp_path: Path) 
     keys = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
     sizes = dict(zip(keys, (50, 8, 1, 2, 16), strict=True))
     for changed, message in (
-        ({"alibi_starting_size": 512}, "alibi_starting_size is 512: attention with ALiBi is not supported"),
+        (
+            {"alibi_starting_size": 512, "model_type": "roberta"},
+            "alibi_starting_size is 512: attention with ALiBi is not supported",
+        ),
         ({"auto_map": {"AutoModel": "modeling.Own"}}, "is not of a plain BERT model: it has code of its own"),
     ):
         file = tmp_path / "config.json"

@@ -325,6 +325,32 @@ tensor cls.predictions.bias V
 {fine_tuned("linear .pooler.dense H H")}
 """
 
+JINA = f"""
+tensor .embeddings.word_embeddings.weight V H
+tensor .embeddings.token_type_embeddings.weight 2 H
+norm .embeddings.LayerNorm H
+{ATTENTION}
+linear .encoder.layer.N.attention.output.dense H H
+norm .encoder.layer.N.attention.output.LayerNorm H
+tensor .encoder.layer.N.mlp.gated_layers.weight 2F H
+linear .encoder.layer.N.mlp.wo H F
+norm .encoder.layer.N.mlp.layernorm H
+[model]
+linear .pooler.dense H H
+[mlm]
+linear cls.predictions.transform.dense H H
+norm cls.predictions.transform.LayerNorm H
+tensor cls.predictions.bias V
+{NOMIC_HEADS}
+"""
+DIALECTS = {  # other names, and what else there is
+    "code": JINA.replace("gated_layers", "up_gated_layer").replace("mlp.wo", "mlp.down_layer").replace(
+        "norm .encoder.layer.N.mlp.layernorm H",
+        "norm .encoder.layer.N.{attention.self.layer_norm_q,attention.self.layer_norm_k,layer_norm_1,layer_norm_2} H",
+    ),
+    "mosaic": JINA.replace(ATTENTION, "linear .encoder.layer.N.attention.self.Wqkv 3H H"),
+}  # fmt: skip
+
 BERT_SIZES = {"hidden_size": "H", "num_hidden_layers": "L", "num_attention_heads": "A", "intermediate_size": "F",
               "vocab_size": "V", "max_position_embeddings": "P"}  # fmt: skip
 ELECTRA_SIZES = BERT_SIZES | {"embedding_size": "E"}
@@ -401,6 +427,12 @@ FAMILIES = {
          "mask_token_id": 3},
         heads=NEW_HEADS, old=ESM.replace(".rotary_embeddings", ".encoder.layer.N.attention.self.rotary_embeddings"),
     ),
+    "jina_bert": Family(
+        JINA, "bert.", "JinaBert",
+        {"layer_norm_eps": 1e-12, "pad_token_id": 0, "type_vocab_size": 2, "hidden_act": "gelu",
+         "position_embedding_type": "alibi", "feed_forward_type": "geglu", "emb_pooler": "mean"},
+        heads=NEW_HEADS,
+    ),
     "ernie": Family(
         ERNIE, "ernie.", "Ernie",
         {"layer_norm_eps": 1e-12, "pad_token_id": 0, "type_vocab_size": 2, "use_task_id": True},
@@ -450,13 +482,14 @@ def make_family(
     config: Mapping[str, Any] | None = None,
     dtype: str = "F32",
     bare: bool = False,
-    old: bool = False,
+    old: bool | str = False,
     seed: int = 0,
 ) -> Path:
     """A checkpoint folder with config.json and model.safetensors, made if need be; returns its path.
 
     sizes: over SIZES, by axis. config: keys put over config.json's, or taken out where the value is None.
-    bare: without the family's prefix, as a base model that is saved alone. old: with the names of older files.
+    bare: without the family's prefix, as a base model that is saved alone. old: with
+    the names of older files, or of one of DIALECTS.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -467,7 +500,7 @@ def make_family(
     written |= {key: all_sizes[axis] for key, axis in of.keys.items()} | dict(of.config)
     written = {key: value for key, value in (written | dict(config or {})).items() if value is not None}
     (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    of = of._replace(tensors=of.old) if old else of
+    of = of._replace(tensors=DIALECTS[old] if isinstance(old, str) else of.old) if old else of
     shapes = dict(tensors(of, head, all_sizes, written))
     made = {name: values - of.norms * name.endswith("norm.weight") for name, values in weights(shapes, seed).items()}
     stored = {name.removeprefix(of.prefix) if bare else name: (dtype, narrow(values, dtype))

@@ -78,6 +78,9 @@ ROPES: tuple[dict[str, Any], ...] = (
     },
 )  # fmt: skip
 KINDS = ("full_attention", "sliding_attention")
+MOSAIC = {  # which says nothing of the form of its layers
+    "model_type": "bert", "alibi_starting_size": 16, "position_embedding_type": "absolute", "emb_pooler": None,
+}  # fmt: skip
 CAUSAL = {"use_bidirectional_attention": False}
 WINDOWS = {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}
 CASES: dict[str, Case] = {
@@ -200,6 +203,17 @@ CASES: dict[str, Case] = {
     "gemma3_text.linear": Case(
         "gemma3_text", "model", {"seed": 146, "config": {"rope_scaling": {"rope_type": "linear", "factor": 8.0}}}
     ),
+    **every_head("jina_bert", segments=True),
+    "jina_bert.three-heads": Case(
+        "jina_bert",
+        "model",
+        {"seed": 150, "sizes": {"H": 24, "A": 3}, "config": {"model_type": "bert", "feed_forward_type": "reglu"}},
+    ),
+    "jina_bert.far": Case("jina_bert", "model", {"seed": 151, "sizes": {"A": 4}}, lengths=(290, 9, 150)),
+    "jina_bert.code": Case("jina_bert", "mlm", {"seed": 152, "old": "code", "config": {"model_type": "bert"}}),
+    "jina_bert.code-classifier": Case("jina_bert", "classifier", {"seed": 153, "old": "code"}, segments=True),
+    "jina_bert.mosaic": Case("jina_bert", "mlm", {"seed": 154, "old": "mosaic", "config": MOSAIC}),
+    "jina_bert.mosaic-classifier": Case("jina_bert", "classifier", {"seed": 155, "old": "mosaic"}),
     **every_head("esm", masks=((0, 3), (2, 0), (2, 4), (2, 11))),
     "esm.no-dropout": Case("esm", "mlm", {"seed": 115, "config": {"token_dropout": False}}, masks=((0, 3),)),
     "esm.old-names": Case("esm", "model", {"seed": 116, "old": True}, lengths=(64, 3)),

@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
 from helpers.family_checkpoints import FAMILIES, architecture  # noqa: E402
+from reference import alibi_oracle  # noqa: E402
 
 from bertcli.models.registry import variants  # noqa: E402
 
@@ -49,6 +50,8 @@ def counted(config: Any, head: str, batch: int, sequence: int) -> dict[str, int]
     keys |= {"num_labels": 2, "attn_implementation": "eager"}
     if config.model_type == "deberta-v2":
         keys["pad_token_id"] = None  # else it looks for padding in ids that have no numbers here
+    if config.model_type == "jina_bert":
+        return oracle_counted(config, head, batch, sequence)
     settings = transformers.AutoConfig.for_model(**keys)
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         model = getattr(transformers, architecture(config.model_type, head))(settings).eval()
@@ -59,6 +62,15 @@ def counted(config: Any, head: str, batch: int, sequence: int) -> dict[str, int]
     # ModernBERT's angles, an outer product of positions and rates, are written as a matrix product there.
     angles = [sum(ops.values()) for name, ops in counter.get_flop_counts().items() if name.endswith("rotary_emb")]
     return {"params": params, "matmul_flops": int(counter.get_total_flops() - sum(angles))}
+
+
+def oracle_counted(config: Any, head: str, batch: int, sequence: int) -> dict[str, int]:
+    """The same of the models that transformers lacks."""
+    with torch.device("meta"), FlopCounterMode(display=False) as counter, torch.no_grad():
+        model = alibi_oracle.Model(config, head, "code" if config.qk_norm else "jina")
+        model(torch.zeros((batch, sequence), dtype=torch.long))
+    params = sum(parameter.numel() for parameter in model.parameters())
+    return {"params": params, "matmul_flops": int(counter.get_total_flops())}
 
 
 def main() -> None:

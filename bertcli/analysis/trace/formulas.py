@@ -87,6 +87,7 @@ RULES: dict[str, Rule] = {
     "gather": lambda x, s: [x[0], "[", x[1], "]"],
     "add": _between("+"),
     "add_bias": _between("+"),
+    "add_alibi": lambda x, s: [x[0], "−", ("sub", "slope", "head"), "·", "|", "i", "−", "j", "|"],
     "add_row": lambda x, s: [x[0], "+", x[1], "[", "0", "]"],
     "multiply": _between("⊙"),
     "linear": _affine,

@@ -1,0 +1,188 @@
+"""BERT without positions (JinaBERT v2, Günther et al. 2023; MosaicBERT, Portes et al. 2023; DNABERT-2): the farther two
+tokens are apart, the lower their scores ("ALiBi", Press et al. 2021), and feed-forward layers are gated.
+
+Their config.json says "bert", and names code of its own, which is not run; what it says is here, of three dialects.
+There is no longest text but the tokenizer's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import log2
+from typing import Any, ClassVar, Self
+
+from bertcli.engine.packing import AttentionBlock, Packed
+from bertcli.engine.seam import Array, Integers
+from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM, POOLER, BertConfig
+from bertcli.models.config import choice
+from bertcli.models.nomic_bert import Embeddings
+from bertcli.models.registry import Family
+from bertcli.models.static import LONGEST
+from bertcli.network import encoder, rotary
+from bertcli.network.encoder import LayerNorm, Linear, aligned
+from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
+from bertcli.network.module import part, parts, setting
+from bertcli.network.ops import add, add_alibi
+
+Positions = tuple[Integers, Integers]  # of queries and of keys
+
+
+class Projection(Linear):
+    """y = x Wᵀ + b; JinaBERT for code has LayerNorm(x Wᵀ + b)"""
+
+    norm: LayerNorm | None = part(when="qk_norm", features="H")
+
+    def forward(self, x: Array, activation: str | None = None) -> Array:
+        """[token, hidden] -> [token, hidden]"""
+        y = super().forward(x, activation)
+        return y if self.norm is None else self.norm(y)
+
+
+class SelfAttention(encoder.SelfAttention[Positions]):
+    """Z = concat_h(softmax(Q_h K_hᵀ / sqrt(D) - slope_h |i - j|) V_h) W_Oᵀ + b_O"""
+
+    query: Projection = part(outputs="H", inputs="H")
+    key: Projection = part(outputs="H", inputs="H")
+    slopes: tuple[float, ...] = setting("slopes")
+
+    def scores(self, block: AttentionBlock, q: Array, k: Array, positions: Positions) -> Array:
+        """BERT's scores, less for tokens that are far apart: [batch, head, query, key]"""
+        x = super().scores(block, q, k, positions)
+        return add_alibi(x, *block.group.positions(*positions), slopes=self.slopes[block.heads])
+
+
+class Gated(rotary.Gated):
+    """(act(x W_1ᵀ) · x W_gᵀ) W_2ᵀ + b_2"""
+
+    activation: str = setting("gate_activation")
+
+
+class EncoderLayer(encoder.EncoderLayer[Positions]):
+    """BERT's layer; JinaBERT for code adds what attention read once more, and norms the sum, before the feed-forward"""
+
+    attention: SelfAttention = part()
+    again_norm: LayerNorm | None = part(when="qk_norm", features="H")
+    feed_forward: Gated = part()
+
+    def forward(self, x: Array, context: Array, batch: Packed, shared: Positions) -> Array:
+        """x [query, hidden], context [key, hidden] -> [query, hidden]"""
+        attended = self.attention_norm(add(x, self.attention(x, context, batch, shared)))
+        if self.again_norm is not None:
+            attended = self.again_norm(add(x, attended))
+        return self.feed_forward_norm(add(attended, self.feed_forward(attended)))
+
+
+class Encoder(encoder.Layers[Positions]):
+    """L encoder layers, one after the other"""
+
+    layers: tuple[EncoderLayer, ...] = parts("L")
+
+    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Positions]:
+        """The batch, and the positions of queries and keys."""
+        batch, queries = aligned(batch, rows)
+        return batch, (queries, batch.positions)
+
+
+class JinaBert(Network):
+    """Token ids to hidden states, with heads to apply to them"""
+
+    embeddings: Embeddings = part()
+    encoder: Encoder = part()
+    pooler: Pooler | None = part()
+    mlm: MaskedLM | None = part(features="H")
+    classifier: Classifier | None = part()
+    token_classifier: TokenClassifier | None = part()
+
+    pooled: ClassVar = frozenset({"classifier"})
+
+
+class JinaBertConfig(BertConfig):
+    """A configuration of JinaBERT or MosaicBERT with config.json's own keys."""
+
+    position_embedding_type: str = choice("alibi")
+    feed_forward_type: str = choice("geglu", "reglu")
+    emb_pooler: str = choice("mean")
+    qk_norm: bool = False  # of JinaBERT for code: seen in the tensors, and before in what auto_map names
+    model_type: str = "jina_bert"
+
+    absolute: ClassVar[bool] = False
+    title: ClassVar[str] = "JinaBERT or MosaicBERT"
+
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With the defaults of JinaBERT's code; MosaicBERT has no keys for what is the same in all of its models."""
+        alike = {"position_embedding_type": "alibi", "feed_forward_type": "geglu"}
+        older = {"position_embedding_type": "absolute", "feed_forward_type": "original"}
+        stated = {key: value for key, value in data.items() if value is not None}
+        qk_norm = "qk-post-norm" in str(data.get("auto_map"))
+        return {**older, **stated, **(alike if "alibi_starting_size" in data else {}), "qk_norm": qk_norm}
+
+    def with_stored(self, stored: Mapping[str, Any]) -> Self:
+        return replace(self, qk_norm=any(name.endswith("self.layer_norm_q.weight") for name in stored))
+
+    @property
+    def gate_activation(self) -> str:
+        """The activation of the gated feed-forward layers, whatever that of the other layers."""
+        return {"geglu": "gelu", "reglu": "relu"}[self.feed_forward_type]
+
+    @property
+    def slopes(self) -> tuple[tuple[float, ...], ...]:
+        """Of every layer, by how much a score falls with each token between, by head.
+
+        2^(-8k/n), k = 1, 2 ... n, for n heads; if n is no power of two, those of the power before it, then every second
+        of those of the power after it.
+        """
+        heads = self.num_attention_heads
+        power = 1 << int(log2(heads))
+        between = [2 ** (-4 * k / power) for k in range(1, 2 * power, 2)]
+        slopes = [2 ** (-8 * k / power) for k in range(1, power + 1)] + between[: heads - power]
+        return (tuple(slopes),) * self.num_hidden_layers
+
+    @property
+    def max_tokens(self) -> int:
+        return LONGEST
+
+
+STEM = r"encoder\.layers\.(\d+)\."
+WORDS = """
+1 Multi-head attention
+  Projection.norm norm of Query (Q) | layer normalization      | Query norm
+  Projection.norm norm of Key (K)   | layer normalization      | Key norm
+  SelfAttention.value add_alibi     | b) less by distance      | Biased scores
+2 Add & norm
+  EncoderLayer.attention_norm add   | c) residual once more    | Second sum
+  EncoderLayer.again_norm norm      | d) layer normalization   | Norm 2 output
+"""
+FAMILY = Family(
+    types={"jina_bert": "JinaBert"},
+    config=JinaBertConfig,
+    network=JinaBert,
+    prefixes=("bert.",),
+    own_code=True,
+    names=(
+        *EMBEDDINGS,
+        (STEM + r"attention\.(q|k)\w+\.norm\.(\w+)", r"encoder.layer.\1.attention.self.layer_norm_\2.\3"),
+        (STEM + r"attention\.query\.(\w+)", r"encoder.layer.\1.attention.self.query.\2",
+         r"encoder.layer.\1.attention.self.Wqkv.\2[0/3]"),
+        (STEM + r"attention\.key\.(\w+)", r"encoder.layer.\1.attention.self.key.\2",
+         r"encoder.layer.\1.attention.self.Wqkv.\2[1/3]"),
+        (STEM + r"attention\.value\.(\w+)", r"encoder.layer.\1.attention.self.value.\2",
+         r"encoder.layer.\1.attention.self.Wqkv.\2[2/3]"),
+        (STEM + r"again_norm\.(\w+)", r"encoder.layer.\1.layer_norm_1.\2"),
+        (STEM + r"feed_forward\.intermediate\.(\w+)", r"encoder.layer.\1.mlp.gated_layers.\2[0/2]",
+         r"encoder.layer.\1.mlp.up_gated_layer.\2[1/2]"),
+        (STEM + r"feed_forward\.gate\.(\w+)", r"encoder.layer.\1.mlp.gated_layers.\2[1/2]",
+         r"encoder.layer.\1.mlp.up_gated_layer.\2[0/2]"),
+        (STEM + r"feed_forward\.output\.(\w+)", r"encoder.layer.\1.mlp.wo.\2", r"encoder.layer.\1.mlp.down_layer.\2"),
+        (STEM + r"feed_forward_norm\.(\w+)", r"encoder.layer.\1.mlp.layernorm.\2", r"encoder.layer.\1.layer_norm_2.\2"),
+        *LAYER,
+        *POOLER,
+        *MLM,
+        *FINE_TUNED,
+    ),
+    variants={
+        "jina-embeddings-v2-small-en": JinaBertConfig.sized(4, 512, vocab_size=30528),
+        "jina-embeddings-v2-base-en": JinaBertConfig.sized(12, 768, vocab_size=30528),
+        "jina-embeddings-v2-base-code": JinaBertConfig.sized(12, 768, vocab_size=61056, qk_norm=True),
+        "dnabert-2": JinaBertConfig.sized(12, 768, vocab_size=4096),
+    },
+)  # fmt: skip
