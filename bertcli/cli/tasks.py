@@ -15,6 +15,10 @@ def groups_of(page: Page) -> dict[str, Any]:
         from bertcli.cli.vectors import StorageOptions
 
         more = StorageOptions
+    if page.compares:
+        from bertcli.cli.pairs import PairOptions
+
+        more = PairOptions
     return {"job": JOBS[page.reads], "wanted": page.options, "more": more}
 
 

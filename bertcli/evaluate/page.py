@@ -40,14 +40,14 @@ def evaluation_page(evaluation: Evaluation) -> str:
 def _figures(caption: str, models: Sequence[tuple[str, dict[str, Figure]]]) -> Markup:
     """Figures down, under each the models, so that their intervals can be compared."""
     rows = [
-        [metric, name, value(figures[metric]), interval(figures[metric]), _strip(figures[metric])]
+        [metric, name, value(figures[metric]), interval(figures[metric]), strip(figures[metric])]
         for metric in models[0][1]
         for name, figures in models
     ]
     return table(caption, [*COLUMNS, Column("from 0 to 1")], rows)
 
 
-def _strip(figure: Figure) -> Markup | str:
+def strip(figure: Figure) -> Markup | str:
     """An interval on a line from 0 to 1, with the figure in it; nothing for figures that go beyond."""
     low, high = figure.interval
     if not 0 <= low <= high <= 1:

@@ -64,6 +64,7 @@ class Page:
     panel: str = "Run"  # of --help; "" for one without a command of its own
     place: int = 0  # in the panel
     vectors: bool = False  # a text gives a vector, for which there are files of arrays
+    compares: bool = False  # two texts can be compared, which is summed up at the end
 
     @property
     def module(self) -> str:

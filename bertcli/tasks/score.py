@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs
 from bertcli.report.tables import Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, Page
+
+Metric = Literal["pll", "within-word", "shared"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,17 +23,43 @@ class ScoreOptions(Reading):
     bertcli score -i sentences.txt --format jsonl
     bertcli score -i sentences.txt -o scores.jsonl --resume
     bertcli score "The cat [MASK] on the mat." --target "The cat sat on the mat."
+    bertcli score -i pairs.csv --column better --pair-column worse --pairs --by kind
 
     Each token is masked in turn. The loss is the mean negative log-probability,
     the pseudo-perplexity is exp(loss): the lower, the more likely the text.
+
+    With --pairs: which of two texts that differ a little is likelier, by sums of
+    log-probabilities (which favor a shorter text); how often it is the first one
+    is said at the end. It is about two wordings, not about what a model built on
+    this one will do.
     """
 
     pairs: Pairs = None
     target: str | None = option(None, "TEXT", "The true sentence: score only the tokens that the text has masked.")
+    within_word: bool = option(False, "", "Predict a piece with the later pieces of its word masked, too.")
+    compare: bool = option(
+        False, "", "Which of two texts that differ a little does the model find likelier? (--pair-column)", "--pairs"
+    )
+    metric: Metric = option(
+        "pll", "NAME",
+        "With --pairs: pll (default), all tokens; within-word, as --within-word; shared, only pieces that both have.",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.metric != "pll" and not self.compare:
+            raise BertcliError("A metric (--metric) is for pairs of texts: add --pairs (compare), or leave it out.")
+        if (self.compare or self.within_word) and self.target is not None:
+            raise BertcliError("A target (--target) is scored by itself: no --pairs, no --within-word.")
+        if self.compare and self.within_word:
+            raise BertcliError("Pairs have a metric of that name: --metric within-word in place of --within-word.")
 
 
 def record(wanted: ScoreOptions) -> Fields:
-    """Of a text without tokens: none, and null twice."""
+    """Of a text without tokens: none, and null twice. Of a pair: sums of log-probabilities, and null where equal."""
+    if wanted.compare:
+        texts: Fields = {"index": int, "id?": (int, str), "text": str, "text_pair": str}
+        return {**texts, "score": float, "pair_score": float, "preferred": (str, None)}
     return {
         "index": int,
         "text": str,
@@ -57,11 +86,27 @@ def rows(record: Mapping[str, Any]) -> Iterator[Row]:
     yield record["index"], "(all)", None, record["loss"], record["pseudo_perplexity"]
 
 
+OF_PAIRS = (
+    Column("index", number=int, varying=True),
+    Column("text"),
+    Column("text pair"),
+    Column("score", number=float),
+    Column("pair score", number=float),
+    Column("preferred"),
+)
+
+
+def pair_rows(record: Mapping[str, Any]) -> Iterator[Row]:
+    """One for every pair."""
+    yield tuple(record[column.name.replace(" ", "_")] for column in OF_PAIRS)
+
+
 PAGE = Page(
     ScoreOptions,
     reads=TEXTS,
     needs=lambda wanted: Needs("score", "mlm", MASKED_SAMPLE),
     record=record,
-    table=lambda wanted: Table(COLUMNS, rows, in_files=False),
+    table=lambda wanted: Table(OF_PAIRS, pair_rows) if wanted.compare else Table(COLUMNS, rows, in_files=False),
+    compares=True,
     place=4,
 )

@@ -6,7 +6,7 @@ Source: Salazar et al. 2020, "Masked Language Model Scoring".
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,25 +17,59 @@ from bertcli.tasks.compute.batches import MaskedSentence, check_needs, log_proba
 from bertcli.tasks.compute.fill_mask import own_masks
 from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tasks.score import PAGE, ScoreOptions
+from bertcli.tokens import Tokens
 
 
 def plan(model: Opened, wanted: ScoreOptions) -> RecordTask:
     """What gives the records; BertcliError for a model without the head."""
     check_needs(model, PAGE.needs(wanted))
-    return _Score(model, wanted.reading, wanted.target)
+    if wanted.compare:
+        from bertcli.tasks.compute.pairs import PairsTask
+
+        return PairsTask(model, wanted.reading, wanted.metric)
+    return _Score(model, wanted.reading, wanted.target, wanted.within_word)
 
 
-class _Guess(NamedTuple):
+class Guess(NamedTuple):
     """A sentence to compute, and the true ids at its positions to be predicted."""
 
     sentence: MaskedSentence
     truth: list[int]
 
 
+def guesses(model: Opened, tokens: Tokens, within_word: bool = False) -> list[Guess]:
+    """The text once for each of its tokens but [CLS] and [SEP], with that token masked.
+
+    within_word: the later pieces of its word are masked, too, so that they do not give it away.
+    Source: Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model Scoring".
+    """
+    tokenizer, words = model.tokenizer, list(zip(tokens.sides, tokens.words, strict=True)) if within_word else []
+    skipped = {tokenizer.special_id("cls"), tokenizer.special_id("sep")}
+    found = []
+    for at, id in enumerate(tokens.ids):
+        if id not in skipped:
+            ids = [*tokens.ids[:at], tokenizer.mask_id, *tokens.ids[at + 1 :]]
+            for later in range(at + 1, len(words)):
+                if words[later] == words[at] and words[at][1] is not None:
+                    ids[later] = tokenizer.mask_id
+            found.append(Guess(MaskedSentence(ids, tokens.segments, (at,)), [id]))
+    return found
+
+
+def scored(model: Opened, some: Sequence[Guess], batch_tokens: int | None) -> list[list[float]]:
+    """Of each guess the log-probabilities of what is true."""
+    sentences, truths = [guess.sentence for guess in some], [guess.truth for guess in some]
+    found = log_probabilities(model, sentences, truths, batch_tokens)
+    return [
+        [by_id[id] for id, by_id in zip(truth, rows, strict=True)] for truth, rows in zip(truths, found, strict=True)
+    ]
+
+
 @dataclass(frozen=True, eq=False)
 class _Score(RecordTask):
     batches_per_window = 1  # each token of a text makes another sentence to compute
     target: str | None
+    within_word: bool
 
     def check(self, item: Item) -> None:
         if self.target is not None:
@@ -43,22 +77,18 @@ class _Score(RecordTask):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self._guesses(item) for item in items]
-        every = [guess for guesses in of_items for guess in guesses]
-        sentences, truths = [guess.sentence for guess in every], [guess.truth for guess in every]
-        rows = iter(log_probabilities(self.model, sentences, truths, self.reading.batch_tokens))
-        for item, guesses in zip(items, of_items, strict=True):
-            scored = [(id, by_id[id]) for guess in guesses for id, by_id in zip(guess.truth, next(rows), strict=True)]
-            yield _record(self.model, item, scored)
+        every = [guess for some in of_items for guess in some]
+        log_probs = iter(scored(self.model, every, self.reading.batch_tokens))
+        for item, some in zip(items, of_items, strict=True):
+            pairs = [pair for guess in some for pair in zip(guess.truth, next(log_probs), strict=True)]
+            yield _record(self.model, item, pairs)
 
-    def _guesses(self, item: Item) -> list[_Guess]:
+    def _guesses(self, item: Item) -> list[Guess]:
         """The text once for each of its tokens, with that token masked; or, with a target, with its own masks."""
-        tokenizer, ids = self.model.tokenizer, item.tokens.ids
-        if self.target is not None:
-            sentence, truth = own_masks(self.model, item), _true_ids(self.model, item, self.target)
-            return [_Guess(sentence, [truth[at] for at in sentence.positions])]
-        whole, mask = MaskedSentence(ids, item.tokens.segments, ()), [tokenizer.mask_id]
-        skipped = {tokenizer.special_id("cls"), tokenizer.special_id("sep")}
-        return [_Guess(whole.replaced(at, mask, (at,)), [id]) for at, id in enumerate(ids) if id not in skipped]
+        if self.target is None:
+            return guesses(self.model, item.tokens, self.within_word)
+        sentence, truth = own_masks(self.model, item), _true_ids(self.model, item, self.target)
+        return [Guess(sentence, [truth[at] for at in sentence.positions])]
 
 
 def _record(model: Opened, item: Item, scored: list[tuple[int, float]]) -> Record:

@@ -1,0 +1,56 @@
+"""`score` of pairs, and of words whose pieces are masked together: minicons and CrowS-Pairs (record_pairs.py)."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from conftest import Made
+
+import bertcli
+from bertcli import BertcliError
+
+RECORDED = json.loads((Path(__file__).parent.parent / "reference" / "pairs.json").read_text(encoding="utf-8"))
+FIRST, SECOND = zip(*RECORDED["pairs"], strict=True)
+
+
+@pytest.mark.parametrize("metric", ["pll", "within-word", "shared"])
+def test_pairs_have_the_sums_of_minicons_and_of_crows_pairs(
+    made: Made, metric: Literal["pll", "within-word", "shared"]
+) -> None:
+    model = bertcli.load(made(head="mlm"))
+    records = model.score(FIRST, pairs=SECOND, compare=True, metric=metric)
+    for record, (score, pair_score) in zip(records, RECORDED[metric], strict=True):
+        assert record["score"] == pytest.approx(score, abs=2e-5)
+        assert record["pair_score"] == pytest.approx(pair_score, abs=2e-5)
+        expected = None if record["text"] == record["text_pair"] else "text" if score > pair_score else "text_pair"
+        assert record["preferred"] == expected
+    assert [*records[0]] == ["index", "text", "text_pair", "score", "pair_score", "preferred"]
+
+
+def test_within_word_masks_the_later_pieces_of_a_word(made: Made) -> None:
+    model = bertcli.load(made(head="mlm"))
+    plain, within = model.score(FIRST), model.score(FIRST, within_word=True)
+    sums = [sum(token["log_prob"] for token in record["tokens"]) for record in within]
+    assert sums == pytest.approx([score for score, _ in RECORDED["within-word"]], abs=2e-5)
+    words = [token["token"] for token in within[1]["tokens"]]
+    differ = [
+        word
+        for word, one, other in zip(words, plain[1]["tokens"], within[1]["tokens"], strict=True)
+        if abs(one["log_prob"] - other["log_prob"]) > 1e-6
+    ]
+    assert differ == [word for word, after in pairwise(words) if after.startswith("##")]
+    assert len(differ) > 5
+
+
+def test_what_cannot_be_compared_is_refused(made: Made) -> None:
+    model = bertcli.load(made(head="mlm"))
+    with pytest.raises(BertcliError, match=r"no second text to compare it with \(--text-pair or --pair-column\)"):
+        model.score(["The cat."], compare=True)
+    with pytest.raises(BertcliError, match=r"has more than 4 tokens, and cut it says nothing"):
+        model.score(["The cat."], pairs=["The cat sat on it."], compare=True, max_length=4)
+    with pytest.raises(BertcliError, match="add --pairs"):
+        model.score(["The cat."], metric="shared")
+    with pytest.raises(BertcliError, match="no --pairs, no --within-word"):
+        model.score(["The [MASK]."], within_word=True, target="The cat.")
