@@ -50,6 +50,9 @@ class PairOptions(More):
             for block in results(task, texts, progress):
                 records.extend(block.records)
                 yield block
+            for one in preferences(records):
+                logger.info("%s", one.sentence)
+            logger.info(CAUTION)
 
         if run.job.ending == PAGE:
             from bertcli.files.shards import save
@@ -61,6 +64,3 @@ class PairOptions(More):
             run.raise_if_failed(progress, "they are left out")
         else:
             run.write(kept, table)
-        for one in preferences(records):
-            logger.info("%s", one.sentence)
-        logger.info(CAUTION)

@@ -1,7 +1,8 @@
 """Pairs of texts that differ a little, summed up: how often the first one is likelier, for all and for each group."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,8 @@ CAUTION = "The figures say which of two wordings is likelier; not what a model b
 COLUMNS = [Column("Group"), *(Column(name, number=True) for name in ("Pairs", "Preferred", "95 % interval", "Mean"))]
 
 
-class Preference(NamedTuple):
+@dataclass(frozen=True)
+class Preference:
     """Of some pairs: how often the first text is likelier (equal ones half), and by how much in the mean."""
 
     group: str
@@ -54,14 +56,24 @@ def preferences(records: Sequence[dict[str, Any]]) -> Iterator[Preference]:
 def pairs_page(records: Sequence[dict[str, Any]], model: str) -> str:
     """Figures with their intervals, and the pairs with the largest differences."""
     rows = [
-        [one.group or "all", f"{one.count:,}", f"{one.share.value:.1%}", interval(one.share), f"{one.mean.value:+.3f}", strip(one.share)]
+        [
+            one.group or "all",
+            f"{one.count:,}",
+            f"{one.share.value:.1%}",
+            interval(one.share),
+            f"{one.mean.value:+.3f}",
+            strip(one.share),
+        ]
         for one in preferences(records)
     ]
     shares = table("How often the first text is likelier, and by how much", [*COLUMNS, Column("from 0 to 1")], rows)
     scored = [record for record in records if "error" not in record]
     scored.sort(key=lambda record: -abs(record["score"] - record["pair_score"]))
     decisive = [
-        [record["text"], record["text_pair"], f"{record['score'] - record['pair_score']:+.3f}"] for record in scored[:DECISIVE]
+        [record["text"], record["text_pair"], f"{record['score'] - record['pair_score']:+.3f}"]
+        for record in scored[:DECISIVE]
     ]
     columns = [Column("First"), Column("Second"), Column("Difference", number=True)]
-    return page("Pairs", shares, table("The pairs that decide", columns, decisive), lead=CAUTION, model=model, style=STYLE)
+    return page(
+        "Pairs", shares, table("The pairs that decide", columns, decisive), lead=CAUTION, model=model, style=STYLE
+    )

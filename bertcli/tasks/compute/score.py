@@ -6,63 +6,26 @@ Source: Salazar et al. 2020, "Masked Language Model Scoring".
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from bertcli.errors import BertcliError, damaged, shown
 from bertcli.files.texts import Item
 from bertcli.opened import Opened
-from bertcli.tasks.compute.batches import MaskedSentence, check_needs, log_probabilities
+from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.fill_mask import own_masks
+from bertcli.tasks.compute.guesses import Guess, guesses, scored
+from bertcli.tasks.compute.pairs import PairsTask
 from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tasks.score import PAGE, ScoreOptions
-from bertcli.tokens import Tokens
 
 
 def plan(model: Opened, wanted: ScoreOptions) -> RecordTask:
     """What gives the records; BertcliError for a model without the head."""
     check_needs(model, PAGE.needs(wanted))
     if wanted.compare:
-        from bertcli.tasks.compute.pairs import PairsTask
-
         return PairsTask(model, wanted.reading, wanted.metric)
     return _Score(model, wanted.reading, wanted.target, wanted.within_word)
-
-
-class Guess(NamedTuple):
-    """A sentence to compute, and the true ids at its positions to be predicted."""
-
-    sentence: MaskedSentence
-    truth: list[int]
-
-
-def guesses(model: Opened, tokens: Tokens, within_word: bool = False) -> list[Guess]:
-    """The text once for each of its tokens but [CLS] and [SEP], with that token masked.
-
-    within_word: the later pieces of its word are masked, too, so that they do not give it away.
-    Source: Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model Scoring".
-    """
-    tokenizer, words = model.tokenizer, list(zip(tokens.sides, tokens.words, strict=True)) if within_word else []
-    skipped = {tokenizer.special_id("cls"), tokenizer.special_id("sep")}
-    found = []
-    for at, id in enumerate(tokens.ids):
-        if id not in skipped:
-            ids = [*tokens.ids[:at], tokenizer.mask_id, *tokens.ids[at + 1 :]]
-            for later in range(at + 1, len(words)):
-                if words[later] == words[at] and words[at][1] is not None:
-                    ids[later] = tokenizer.mask_id
-            found.append(Guess(MaskedSentence(ids, tokens.segments, (at,)), [id]))
-    return found
-
-
-def scored(model: Opened, some: Sequence[Guess], batch_tokens: int | None) -> list[list[float]]:
-    """Of each guess the log-probabilities of what is true."""
-    sentences, truths = [guess.sentence for guess in some], [guess.truth for guess in some]
-    found = log_probabilities(model, sentences, truths, batch_tokens)
-    return [
-        [by_id[id] for id, by_id in zip(truth, rows, strict=True)] for truth, rows in zip(truths, found, strict=True)
-    ]
 
 
 @dataclass(frozen=True, eq=False)
