@@ -85,6 +85,18 @@ def test_search_gives_equal_rows_in_the_order_of_the_file(ties: list[int], count
     assert found.rows[0].tolist() == sorted(range(len(ties)), key=lambda i: (ties[i], i))[:count]
 
 
+@pytest.mark.parametrize("together", [1, 2, 3])
+def test_search_gives_rows_that_are_equal_up_to_rounding_in_the_order_of_the_file(
+    together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What counts as equal depends on the best score, which may come in a later block."""
+    monkeypatch.setattr("bertcli.files.search.NUMBERS", 2 * together)
+    cosines = np.array([0.1, 0.1 + 5e-7, 0.1 - 2e-5, 1.0, 0.1 + 8e-7])
+    rows = np.stack([cosines, np.sqrt(1 - cosines**2)], 1).astype(np.float32) * np.array([[1], [3], [1], [7], [1 / 3]])
+    found = nearest(np.array([[1.0, 0.0]]), stored(rows.astype(np.float32)), 4)
+    assert found.rows.tolist() == [[3, 0, 1, 4]]
+
+
 def test_search_gives_no_cosine_beyond_one() -> None:
     both = np.concatenate([VECTORS, -VECTORS])
     found = nearest(VECTORS, stored(both), len(both))

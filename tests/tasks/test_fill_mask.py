@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from helpers.checkpoints import make
 from helpers.family_checkpoints import make_family
 from helpers.forward import log_probabilities
 from helpers.tokenizer_kinds import write_kind
+from helpers.vocabulary import pieces
 
 import bertcli
 from bertcli.errors import BertcliError
@@ -140,6 +142,33 @@ def test_fill_mask_joint_fillings_against_every_combination(mlm: Model) -> None:
     found = {a["sequence"]: a["score"] for a in one}
     assert found == pytest.approx(expected, rel=1e-4)
     assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+SMALL_WORDS = [piece for piece in pieces() if re.fullmatch("[a-z]{2,}", piece)][:40]
+
+
+def beam_by_hand(model: Model, text: str, width: int) -> list[tuple[float, str]]:
+    """The `width` best fillings after each mask, from the left: scores and texts, best first."""
+    beam = [(1.0, text)]
+    for _ in range(text.count("[MASK]")):
+        grown = []
+        for score, begun in beam:
+            (record,) = model.fill_mask([begun], targets=SMALL_WORDS, top_k=width)
+            grown += [(score * word["score"], word["sequence"]) for word in record["masks"][0]["predictions"]]
+        beam = sorted(grown, key=lambda filling: -filling[0])[:width]
+    return beam
+
+
+def test_fill_mask_joint_fillings_are_those_of_a_beam(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A beam of four misses the best filling here, whose beginning is unlikely; one that holds all words finds it."""
+    model, text = bertcli.load(made(head="mlm", seed=5)), "[MASK] mat [MASK] tea"
+    for width, expected in ((4, "at mat your tea"), (40, "your mat your tea")):
+        monkeypatch.setattr("bertcli.tasks.compute.fill_mask.BEAM", width)
+        (record,) = model.fill_mask([text], targets=SMALL_WORDS, joint=True, top_k=1)
+        ((score, sequence), *_) = beam_by_hand(model, text, width)
+        (best,) = record["masks"][0]["predictions"]
+        assert (best["sequence"], best["score"]) == (sequence, pytest.approx(score, rel=1e-4))
+        assert sequence == expected
 
 
 def test_fill_mask_joint_fillings_have_a_limit(mlm: Model) -> None:

@@ -1,6 +1,7 @@
 """One side cut alone, windows over long texts, and words: as the tokenizers library itself does it."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from helpers.vocabulary import pieces, write_tokenizer_json
@@ -66,6 +67,21 @@ def test_the_side_that_is_named_is_cut(folder: Path, text: str, pair: str, size:
     (tokens,) = tokenizer.encode([text], [pair], size, cut)  # type: ignore[arg-type]
     assert told(tokens) == expected(backend.encode(text, pair))
     assert tokens.lost == max(0, sum(lengths) + 3 - size)
+
+
+@pytest.mark.parametrize("cut", ["text", "pair"])
+def test_a_side_is_never_cut_to_no_token(cut: Literal["text", "pair"], folder: Path) -> None:
+    tokenizer = Tokenizer.open(Folder(folder))
+    sides = {"text": "hello world", "pair": "hello world"} | {cut: "tea coffee water milk"}
+    one, other = [sides["text"]], [sides["pair"]]
+    (tokens,) = tokenizer.encode(one, other, 6, cut)
+    assert [piece for piece in tokens.pieces if piece[0] != "["] == (
+        ["tea", "hello", "world"] if cut == "text" else ["hello", "world", "tea"]
+    )
+    assert (len(tokens.ids), tokens.lost) == (6, 3)
+    for size in (5, 4):
+        with pytest.raises(BertcliError, match=f"no room for the {'first' if cut == 'text' else 'second'} text"):
+            tokenizer.encode(one, other, size, cut)
 
 
 @pytest.mark.parametrize(("size", "overlap", "room"), [(6, 1, 1), (4, 0, 0), (9, 4, 4)])
