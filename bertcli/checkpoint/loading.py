@@ -168,7 +168,7 @@ class _Loader:
         return array
 
     def _load(self, request: Request) -> Array:
-        name, number, parts = self._place(request.path)
+        name, number, parts, of_head = self._place(request.path)
         names = self._find(name)
         expected = self.prefix + name if request.path.partition(".")[0] in BASE else name
         shape = (request.shape[0] * parts, *request.shape[1:])
@@ -193,7 +193,11 @@ class _Loader:
             return tensor.float32()
         if names[0] not in self.whole:
             self.whole[names[0]] = tensor.float32()
-        return np.split(self.whole[names[0]], parts)[number]
+        whole = self.whole[names[0]]
+        if not of_head:
+            return np.split(whole, parts)[number]
+        by_head = whole.reshape(self.config.num_attention_heads, parts, -1, *whole.shape[1:])
+        return by_head[:, number].reshape(request.shape)
 
     def _place(self, path: str) -> TensorPart:
         """Where the parameter at a path is: under the first of its names that the file has, or would be."""

@@ -31,11 +31,15 @@ ALIBI = {"alibi_starting_size", "feed_forward_type"}  # keys by which a file of 
 
 
 class TensorPart(NamedTuple):
-    """A tensor's name, without prefix, and which of its equal parts, along the first axis, a parameter is."""
+    """A tensor's name, without prefix, and which of its equal parts, along the first axis, a parameter is.
+
+    `of_head`: the parts are those of each head, which lie one after the other.
+    """
 
     name: str
     number: int = 0
     parts: int = 1
+    of_head: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,9 @@ class Family:
     config: type[Config]
     network: type[Network]
     prefixes: tuple[str, ...]  # of the tensors of the base model; one that is saved alone lacks it
-    names: tuple[tuple[str, ...], ...]  # pattern of our path, names in files (`[1/3]`: the second third of it)
+    names: tuple[
+        tuple[str, ...], ...
+    ]  # pattern of our path, names in files (`[1/3]`: the second third of it; `[1/3 of a head]`)
     variants: Mapping[str, Config]
     base_pooler: bool = True  # whether a model that is built without a head has the pooler, if there is one
     unread: tuple[str, ...] = ()  # how names of tensors begin that nothing here reads
@@ -92,7 +98,11 @@ def layer_names(table: str, *stems: str) -> tuple[tuple[str, ...], ...]:
 
 def _place(name: str) -> TensorPart:
     name, _, part = name.removesuffix("]").partition("[")
-    return TensorPart(name, *map(int, part.split("/"))) if part else TensorPart(name)
+    if not part:
+        return TensorPart(name)
+    numbers, _, of_head = part.partition(" of a ")
+    number, parts = map(int, numbers.split("/"))
+    return TensorPart(name, number, parts, bool(of_head))
 
 
 def families(likely: str = "bert") -> Iterator[Family]:

@@ -62,8 +62,8 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
     ("config", "message"),
     [
         (
-            {"model_type": "deberta"},
-            "type 'deberta'; it runs bert, albert, deberta-v2, ",
+            {"model_type": "longformer"},
+            "type 'longformer'; it runs bert, albert, deberta-v2, deberta, ",
         ),
         ({"model_type": "longformer"}, "type 'longformer'; it runs"),
         ({"architectures": ["T5Model"]}, "type 'T5Model'; it runs"),
@@ -86,6 +86,11 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
         ({**MODERN, "classifier_pooling": "last"}, "classifier_pooling is 'last'"),
         ({**MODERN, "position_embedding_type": "sans_pos"}, None),
         ({**DEBERTA, "pos_att_type": "p2c|p2p"}, "pos_att_type has 'p2p'; known are c2p, p2c"),
+        (
+            {**DEBERTA, "model_type": "deberta", "talking_head": True},
+            "talking_head is true; bertcli runs DeBERTa with f",
+        ),
+        ({**DEBERTA, "model_type": "deberta", "legacy": False}, "legacy is false; bertcli runs DeBERTa with true"),
         ({**DEBERTA, "relative_attention": None}, "relative_attention is false"),
         ({**DEBERTA, "norm_rel_ebd": "rms"}, "norm_rel_ebd is 'rms'"),
         ({**DEBERTA, "position_buckets": 1100}, "position_buckets is 1100"),

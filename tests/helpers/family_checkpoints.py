@@ -170,6 +170,24 @@ norm mask_predictions.LayerNorm H
 linear mask_predictions.classifier 1 H
 {fine_tuned("linear pooler.dense H H")}
 """
+DEBERTA_V1 = f"""
+tensor .embeddings.word_embeddings.weight V E
+tensor .embeddings.position_embeddings.weight P E if position_biased_input
+tensor .embeddings.token_type_embeddings.weight 2 E if type_vocab_size
+tensor .embeddings.embed_proj.weight H E if projected
+norm .embeddings.LayerNorm H
+tensor .encoder.rel_embeddings.weight 2R H
+tensor .encoder.layer.N.attention.self.in_proj.weight 3H H
+tensor .encoder.layer.N.attention.self.{{q_bias,v_bias}} H
+tensor .encoder.layer.N.attention.self.pos_proj.weight H H if own_key
+linear .encoder.layer.N.attention.self.pos_q_proj H H if own_query
+{LAYER}
+[mlm]
+linear cls.predictions.transform.dense E H
+norm cls.predictions.transform.LayerNorm E
+tensor cls.predictions.bias V
+{fine_tuned("linear pooler.dense H H").partition("[multiple_choice]")[0]}
+"""
 ALBERT = f"""
 {NARROW_EMBEDDINGS}
 linear .encoder.embedding_hidden_mapping_in H E
@@ -396,6 +414,13 @@ FAMILIES = {
          "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": "p2c|c2p", "conv_kernel_size": 0},
         ELECTRA_SIZES,
     ),
+    "deberta": Family(
+        DEBERTA_V1, "deberta.", "Deberta",
+        {"layer_norm_eps": 1e-7, "pad_token_id": 0, "hidden_act": "gelu", "relative_attention": True,
+         "position_biased_input": False, "type_vocab_size": 0, "max_relative_positions": -1,
+         "pos_att_type": "c2p|p2c"},
+        ELECTRA_SIZES, ("model", "mlm", "classifier", "token_classifier", "qa"),
+    ),
     "albert": Family(
         ALBERT, "albert.", "Albert",
         {"layer_norm_eps": 1e-12, "pad_token_id": 0, "hidden_act": "gelu_new", "type_vocab_size": 2},
@@ -455,6 +480,7 @@ SIZES = {
     "E": 32,
     "G": 1,
     "K": 16,
+    "R": 64,
     "H": 32,
     "L": 2,
     "A": 2,
@@ -531,7 +557,9 @@ def tensors(of: Family, head: str, sizes: Sizes, config: Mapping[str, Any]) -> I
 
 def conditions(config: Mapping[str, Any]) -> dict[str, Any]:
     """What `if` may ask for."""
-    own = {} if config.get("share_att_key") else {f"own_{at}" for at in config.get("pos_att_type", "")}
+    terms = config.get("pos_att_type", [])
+    listed = terms.split("|") if isinstance(terms, str) else terms
+    own = {} if config.get("share_att_key") else {f"own_{at}" for at in listed}
     return dict(config) | {
         "projected": config.get("embedding_size", config.get("hidden_size")) != config.get("hidden_size"),
         "unbucketed": config.get("position_buckets") == 0,

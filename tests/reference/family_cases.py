@@ -117,6 +117,20 @@ CASES: dict[str, Case] = {
         "deberta-v2", "model", {"seed": 73, "config": {"pos_att_type": ["p2c"], "share_att_key": False}}
     ),
     "deberta-v2.far": Case("deberta-v2", "model", {"seed": 74, "sizes": {"P": 200}}, lengths=(190, 9, 70, 9)),
+    **every_head("deberta"),
+    "deberta.all-embeddings": Case(
+        "deberta",
+        "mlm",
+        {"seed": 160, "sizes": {"E": 16}, "config": {"position_biased_input": True, "type_vocab_size": 2}},
+        segments=True,
+    ),
+    "deberta.one-term": Case("deberta", "model", {"seed": 161, "config": {"pos_att_type": ["p2c"]}}),
+    "deberta.clipped": Case(
+        "deberta",
+        "classifier",
+        {"seed": 162, "sizes": {"R": 20}, "config": {"max_relative_positions": 20}},
+        lengths=(60, 9, 33),
+    ),
     **every_head("albert", segments=True),
     "albert.two-groups": Case(
         "albert", "classifier", {"seed": 80, "sizes": {"G": 2, "L": 5, "E": 16}, "config": {"hidden_act": "gelu"}}

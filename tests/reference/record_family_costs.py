@@ -48,16 +48,16 @@ def counted(config: Any, head: str, batch: int, sequence: int) -> dict[str, int]
     keys = {key: value for key, value in vars(config).items() if key not in left_out and value not in (None, ())}
     keys = {key: list(value) if isinstance(value, tuple) else value for key, value in keys.items()}
     keys |= {"num_labels": 2, "attn_implementation": "eager"}
-    if config.model_type == "deberta-v2":
+    if config.model_type.startswith("deberta"):
         keys["pad_token_id"] = None  # else it looks for padding in ids that have no numbers here
     if config.model_type == "jina_bert":
         return oracle_counted(config, head, batch, sequence)
     settings = transformers.AutoConfig.for_model(**keys)
-    with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        model = getattr(transformers, architecture(config.model_type, head))(settings).eval()
+    device = "cpu" if config.model_type == "deberta" else "meta"  # its code looks at numbers
+    with torch.device(device), torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model = getattr(transformers, architecture(config.model_type, head))(settings).eval().requires_grad_(False)
         ids = torch.zeros((batch, sequence), dtype=torch.long)
-        with torch.no_grad():
-            model(ids[:, None] if head == "multiple_choice" else ids)
+        model(ids[:, None] if head == "multiple_choice" else ids)
     params = sum(parameter.numel() for parameter in model.parameters())
     # ModernBERT's angles, an outer product of positions and rates, are written as a matrix product there.
     angles = [sum(ops.values()) for name, ops in counter.get_flop_counts().items() if name.endswith("rotary_emb")]
