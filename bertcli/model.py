@@ -30,7 +30,7 @@ from bertcli.tasks.tag import TagOptions
 
 if TYPE_CHECKING:
     from bertcli.tasks.compute.encode import Block
-    from bertcli.tasks.compute.encode_sparse import SparseVector
+    from bertcli.tasks.compute.sparse_vectors import SparseVector
     from bertcli.tasks.compute.task import Record
 
 DEFAULT_MODEL = "bert-mini-mlm"

@@ -23,6 +23,7 @@ from bertcli.opened import Opened
 from bertcli.tasks.answer import AnswerOptions
 from bertcli.tasks.classify import ClassifyOptions
 from bertcli.tasks.compute import answer, classify, encode, encode_sparse, export, fill_mask, rank, score, tag
+from bertcli.tasks.compute.sparse_queries import has_table, plan_queries
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
@@ -222,6 +223,7 @@ def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], Callable[[], 
     layers = bool(model.config.num_hidden_layers)
     choices, candidates = ["She ate.", "It rained."], "sports,politics"
 
+    queries = EncodeSparseOptions(prompt_name="query")
     sparse, of_tokens = EncodeSparseOptions(), EncodeOptions(pooling="none")
     yield "encode", [CAT], lambda: encode.plan(model, EncodeOptions()).limit
     yield (
@@ -229,6 +231,8 @@ def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], Callable[[], 
         [CAT],
         lambda: _if(model.sentence.sparse) and encode_sparse.plan(model, sparse).limit,
     )
+    routed = "encode --sparse --prompt-name query"
+    yield routed, [QUESTION], lambda: _if(has_table(model, "query")) and plan_queries(model, queries).limit
     yield "encode --pooling none", [CAT], lambda: _if(late) and encode.plan(model, of_tokens).limit
     yield "classify", classified, lambda: classify.plan(model, ClassifyOptions()).limit
     zero_shot = ClassifyOptions(candidates=candidates)

@@ -28,7 +28,7 @@ from bertcli.errors import BertcliError, first_line, shown
 ETAG = re.compile(r"[\w-]{1,128}", re.ASCII)  # becomes the name of a file below blobs/
 MODULE = r"(\w*\d_\w+/|)"  # the folder of a module of sentence-transformers, or none
 SMALL_FILES = re.compile(
-    MODULE + r"(config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|sentence_[\w-]+_config)\.json"
+    MODULE + r"(config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|idf|sentence_[\w-]+_config)\.json"
     r"|(modules|config_sentence_transformers|router_config)\.json|artifact\.metadata",
     re.ASCII,
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.modules import missing_files, network_place
+from bertcli.checkpoint.modules import is_routed, missing_files, network_place
 from bertcli.checkpoint.tensors import INDEX_ENDING, SINGLE_FILE, WEIGHT_FILES, shard_names, weights_file
 from bertcli.checkpoint.untrusted import read_whole
 from bertcli.errors import BertcliError
@@ -130,6 +130,10 @@ def missing(folder: Folder, weights: bool = True) -> list[str]:
     try:
         place, static = network_place(folder)
         modules = missing_files(folder)
+        if is_routed(folder):
+            from bertcli.checkpoint.routes import missing_tables  # few models are Routers
+
+            modules += missing_tables(folder)
     except BertcliError:  # a damaged file is not missing: reading it later raises the error
         place, static, modules = folder, False, []
     needed = [] if static else ["config.json"]

@@ -68,7 +68,7 @@ def missing_files(folder: Folder) -> list[str]:
             names.append(f"{module.path}/config.json")
         if module.kind in ("Dense", "LayerNorm") and weights_file(folder.within(module.path)) is None:
             names.append(f"{module.path}/{SINGLE_FILE}")
-    return [name for name in names if not (folder.file(name)).is_file()]
+    return [name for name in names if not folder.file(name).is_file()]
 
 
 def entries_in(folder: Folder) -> list[Any]:

@@ -72,8 +72,9 @@ class SentenceConfig(NamedTuple):
     `prompt` is prepended to every text unless another of `prompts` is asked for; without `include_prompt` its tokens
     are left out of the pooling.
     A cross-encoder made of modules has `scores` in place of `dense`: the layers from the pooled vector of a pair to its
-    logits. `routed`: it is the route for documents of a Router. `late` is set for a late-interaction model, of which
-    `dense` and `normalize` are for the vectors of tokens, and `prompt` is that of documents.
+    logits. `routed`: it is the route for documents of a Router. `similarity` is what compares sparse vectors. `late` is
+    set for a late-interaction model, of which `dense` and `normalize` are for the vectors of tokens, and `prompt` is
+    that of documents.
     """
 
     pooling: tuple[str, ...] = ()
@@ -87,6 +88,7 @@ class SentenceConfig(NamedTuple):
     sparse: SparsePooling | None = None
     scores: tuple[Dense | LayerNorm, ...] = ()
     routed: bool = False
+    similarity: str = "dot"
     late: "LateInteraction | None" = None
 
 
@@ -137,6 +139,9 @@ def read_sentence_config(folder: Folder) -> SentenceConfig:
         elif module.kind == "Normalize":
             _one_of(at.optional("config.json"), "module_input_name", (input_name,), file)
             sentence = sentence._replace(normalize=True)
+    if sentence.sparse is not None:
+        similarity = folder.optional(MODEL_FILE).get("similarity_fn_name")
+        sentence = sentence._replace(similarity="dot" if similarity is None else shown(similarity).strip("'"))
     if task in ("feature-extraction", "fill-mask") and (task == "fill-mask") != (sentence.sparse is not None):
         raise unusable(
             folder.file(MODULES_FILE), f"lists modules that do not go with the transformer_task {shown(task)}"

@@ -26,8 +26,9 @@ class RankOptions(Reading):
     .parquet file has the rows of the table.
 
     A cross-encoder with one output is needed, or a model of late interaction
-    (ColBERT). Of a pair that is too long a cross-encoder cuts the longer side
-    first; the other cuts queries and documents each at a length of its own.
+    (ColBERT) or of sparse vectors (SPLADE). Of a pair that is too long a
+    cross-encoder cuts the longer side first; the others cut queries and documents
+    each at a length of its own.
     """
 
     documents: Iterable[str] | None = None

@@ -119,7 +119,11 @@ def test_info_of_models_that_are_no_plain_heads(tmp_path: Path, kind: str) -> No
         "reranker": ("cross-encoder", ALWAYS | {"rank", "classify"}, set()),
         "nli": ("text classifier", ALWAYS | {"classify", "classify --candidates"}, set()),
     }
-    sparse = ("sparse vectors (SPLADE)", ALWAYS | {"encode --sparse", "fill-mask", "score", "lens"}, VECTORS)
+    sparse = (
+        "sparse vectors (SPLADE)",
+        ALWAYS | {"encode --sparse", "encode --sparse --prompt-name query", "rank", "fill-mask", "score", "lens"},
+        VECTORS,
+    )
     title, some, never = expected.get(kind, sparse)
     assert record["kind"] == title
     assert commands(record) == some - never

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from helpers.checkpoint_files import write_safetensors
 from helpers.checkpoints import bell, make
+from numpy.typing import NDArray
 
 BASE = "sentence_transformers.base.modules."
 HIDDEN = 32
+QUERIES = ("a tea shop", "tea, tea and hot tea", "unbelievable [SEP] rain [MASK]", "")
 QUERY, DOCUMENTS = "a tea shop", ("we sell tea", "it rained on the mat", "")
 
 
@@ -48,6 +50,11 @@ def write_cross_encoder(folder: Path) -> Path:
     return folder
 
 
+def query_weights(vocabulary: int) -> NDArray[np.float64]:
+    """What a query's pieces weigh; every fifth nothing."""
+    return np.where(np.arange(vocabulary) % 5, bell("idf", (vocabulary,)), 0.0)
+
+
 def write_router(folder: Path, path: str = "document_0_Transformer") -> Path:
     """A Router whose documents go through a masked language model and SpladePooling; `path` is where that model is."""
     make(folder / path, head="mlm", tokenizer="json")
@@ -57,7 +64,7 @@ def write_router(folder: Path, path: str = "document_0_Transformer") -> Path:
     _write(folder / "document_1_SpladePooling", {"pooling_strategy": "max", "activation_function": "log1p_relu"})
     vocabulary = len(json.loads((folder / path / "tokenizer.json").read_text())["model"]["vocab"])
     static = folder / "query_0_SparseStaticEmbedding"
-    _write(static, {"frozen": False}, weight=np.ones(vocabulary))
+    _write(static, {"frozen": False}, weight=query_weights(vocabulary))
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(folder / path / name, static / name)
     modules = [{"idx": 0, "name": "0", "path": "", "type": BASE + "router.Router"}]

@@ -2,18 +2,21 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers.bin_files import convert
+from helpers.checkpoint_files import write_safetensors
 from helpers.checkpoints import make
-from helpers.modular import DOCUMENTS, QUERY, write_cross_encoder, write_router
+from helpers.modular import DOCUMENTS, QUERIES, QUERY, query_weights, write_cross_encoder, write_router
 from helpers.terminal import bertcli as run
 
 import bertcli
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import missing
 from bertcli.errors import BertcliError
+from bertcli.tasks.compute.sparse_vectors import SparseVector
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "modules.json").read_text())
 
@@ -42,12 +45,107 @@ def test_a_router_encodes_documents(tmp_path: Path, path: str) -> None:
     assert "; the route for documents." in run("encode", "--sparse", "-m", folder, "tea").err
 
 
-def test_a_routers_queries_do_not_take_the_route_of_documents(tmp_path: Path) -> None:
+def assert_vectors(found: list[SparseVector], recorded: list[dict[str, float]]) -> None:
+    for (indices, values), wanted in zip(found, recorded, strict=True):
+        assert indices.tolist() == [int(index) for index in wanted]
+        np.testing.assert_allclose(values, [*wanted.values()], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("layout", ["weights", "bin", "json"])
+def test_a_routers_queries_take_no_pass(tmp_path: Path, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_router(tmp_path / "model")
-    result = run("encode", "--sparse", "-m", folder, "--prompt-name", "query", "tea")
-    assert (result.status, result.out) == (1, "")
-    assert "reads queries by a route of their own, which bertcli does not run" in result.err
-    assert bertcli.load(folder).encode_sparse(["tea"], prompt_name="document")
+    table = folder / "query_0_SparseStaticEmbedding"
+    if layout == "bin":
+        convert(table)
+    if layout == "json":
+        vocabulary = json.loads((table / "tokenizer.json").read_text())["model"]["vocab"]
+        weights = query_weights(len(vocabulary))
+        (table / "idf.json").write_text(json.dumps({piece: weights[id] for piece, id in vocabulary.items()}))
+        (table / "config.json").write_text('{"frozen": true, "path": "idf.json"}')
+        (table / "model.safetensors").unlink()
+    model = bertcli.load(folder)
+    assert_vectors(model.encode_sparse(QUERIES, prompt_name="query"), RECORDED["queries"])
+    result = run("encode", "--sparse", "-m", folder, "--prompt-name", "query", "--format", "jsonl", *QUERIES[:3])
+    assert "query_0_SparseStaticEmbedding; no pass of the network." in result.err
+    for record, wanted in zip(result.records, RECORDED["queries"], strict=False):
+        assert record["indices"] == [int(index) for index in wanted]
+        assert record["tokens"] >= len(wanted)
+    monkeypatch.setattr(type(model.network), "__call__", None)
+    assert model.encode_sparse(["tea"], prompt_name="query")
+    assert (
+        model.encode_sparse(["a " * 40 + "tea"], prompt_name="query", max_length=3, truncation="silent")[0][0].size < 3
+    )
+    with pytest.raises(BertcliError, match="A query has one vector: leave out chunk"):
+        model.encode_sparse(["tea"], prompt_name="query", chunk=8)
+    with pytest.raises(BertcliError, match="A query has no second text"):
+        model.encode_sparse(["tea"], pairs=["hot"], prompt_name="query")
+    with pytest.raises(BertcliError, match="reads queries by a route of their own, which gives no such vectors here"):
+        model.encode(["tea"], prompt_name="query", pooling="mean")
+
+
+def test_a_router_ranks_with_its_query_route(tmp_path: Path) -> None:
+    folder = write_router(tmp_path / "model")
+    model = bertcli.load(folder)
+    for query, wanted in zip(QUERIES, RECORDED["products"], strict=True):
+        records = sorted(model.rank(query, DOCUMENTS), key=lambda record: int(record["corpus_id"]))
+        np.testing.assert_allclose([record["score"] for record in records], wanted, rtol=0, atol=1e-5)
+    result = run("rank", "-m", folder, QUERY, *DOCUMENTS)
+    assert "queries: the weights of a query's pieces, from query_0_SparseStaticEmbedding; no pass" in result.err
+    settings = {"prompts": {"query": "hot ", "document": ""}, "max_active_dims": 3, "similarity_fn_name": "cosine"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    prompted = bertcli.load(folder).encode_sparse(QUERIES, prompt_name="query")
+    assert_vectors(prompted, RECORDED["prompted queries"])
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({**settings, "max_active_dims": None}))
+    model = bertcli.load(folder)
+    for query, wanted in zip(QUERIES, RECORDED["cosines"], strict=True):
+        records = sorted(model.rank(query, DOCUMENTS), key=lambda record: int(record["corpus_id"]))
+        np.testing.assert_allclose([record["score"] for record in records], wanted, rtol=0, atol=1e-6)
+    (folder / "config_sentence_transformers.json").write_text('{"similarity_fn_name": "manhattan"}')
+    with pytest.raises(BertcliError, match="There is no similarity 'manhattan'; choose from dot, cosine"):
+        bertcli.load(folder).rank("tea", DOCUMENTS)
+
+
+def test_a_sparse_model_without_a_router_ranks_by_its_products(tmp_path: Path) -> None:
+    folder = write_router(tmp_path / "model", "")
+    (folder / "router_config.json").unlink()
+    kinds = {"": "transformer.Transformer", "document_1_SpladePooling": "splade_pooling.SpladePooling"}
+    modules = [{"idx": 0, "name": "0", "path": path, "type": f"sentence_transformers.models.{kind}"}
+               for path, kind in kinds.items()]  # fmt: skip
+    (folder / "modules.json").write_text(json.dumps(modules))
+    model = bertcli.load(folder)
+    (query, *documents) = [dict(zip(*map(np.ndarray.tolist, one), strict=True)) for one in
+                           model.encode_sparse([QUERY, *DOCUMENTS])]  # fmt: skip
+    records = sorted(model.rank(QUERY, DOCUMENTS), key=lambda record: int(record["corpus_id"]))
+    wanted = [sum(query[i] * weight for i, weight in one.items() if i in query) for one in documents]
+    np.testing.assert_allclose([record["score"] for record in records], wanted, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("router_config.json", {"parameters": {"route_mappings": {"a": "b"}}}, "has the route_mappings {'a': 'b'}"),
+        ("query_0_SparseStaticEmbedding/config.json", {"path": "../idf.json"}, "which is no file next to it"),
+        ("query_0_SparseStaticEmbedding/config.json", {"path": "idf.json"}, "idf.json is missing"),
+    ],
+)
+def test_tables_for_queries_that_are_refused(tmp_path: Path, file: str, content: Any, message: str) -> None:
+    folder = write_router(tmp_path / "model")
+    (folder / file).write_text(json.dumps(json.loads((folder / file).read_text()) | content))
+    with pytest.raises(BertcliError, match=message):
+        bertcli.load(folder).encode_sparse(["tea"], prompt_name="query")
+
+
+def test_a_table_that_is_missing_or_too_short(tmp_path: Path) -> None:
+    folder = write_router(tmp_path / "model")
+    table = folder / "query_0_SparseStaticEmbedding"
+    write_safetensors(table / "model.safetensors", {"weight": ("F32", np.ones(20, np.float32))})
+    with pytest.raises(BertcliError, match="The table for queries has no weight of 'tea'"):
+        bertcli.load(folder).encode_sparse(["tea"], prompt_name="query")
+    write_safetensors(table / "model.safetensors", {"weight": ("F32", np.full(400, np.nan, np.float32))})
+    with pytest.raises(BertcliError, match="NaN or infinite numbers"):
+        bertcli.load(folder).encode_sparse(["tea"], prompt_name="query")
+    (table / "model.safetensors").unlink()
+    assert missing(Folder(folder)) == ["query_0_SparseStaticEmbedding/model.safetensors"]
 
 
 def test_modules_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from reference.encode_cases import SPARSE, TEXTS, sparse
 from bertcli.errors import BertcliError
 from bertcli.files.texts import from_values
 from bertcli.model import load
-from bertcli.tasks.compute.encode_sparse import SparseVector, plan
+from bertcli.tasks.compute.encode_sparse import plan
 from bertcli.tasks.compute.run import results
+from bertcli.tasks.compute.sparse_vectors import SparseVector
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 
 with np.load(Path(__file__).parents[1] / "reference" / "encode.npz") as file:

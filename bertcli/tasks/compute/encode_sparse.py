@@ -9,47 +9,29 @@ Source: Formal et al. 2021, "SPLADE v2: Sparse Lexical and Expansion Model for I
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertcli.checkpoint.sentence import SparsePooling
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.opened import Opened
-from bertcli.order import best_first
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, check_finite, check_needs, hidden_states, in_packed_batches
-from bertcli.tasks.compute.encode import PreparedBlock, PreparedTask
+from bertcli.tasks.compute.encode import PreparedTask
 from bertcli.tasks.compute.prepared import prepare
-from bertcli.tasks.compute.task import Record, Window
+from bertcli.tasks.compute.sparse_vectors import SparseBlock, SparseVector, largest
+from bertcli.tasks.compute.task import Window
 from bertcli.tasks.encode_sparse import PAGE, EncodeSparseOptions
 
 
-class SparseVector(NamedTuple):
-    """The entries that are not 0: ids of the vocabulary, ascending, and their weights."""
-
-    indices: NDArray[np.int32]
-    values: NDArray[np.float32]
-
-
-@dataclass(frozen=True, eq=False)
-class SparseBlock(PreparedBlock):
-    """Consecutive texts with their vectors, and if asked for the pieces of each one's entries."""
-
-    vectors: list[SparseVector]
-    words: list[list[str]] | None = None
-
-    def values(self) -> Iterator[Record]:
-        """{indices, values}, and if asked for `words`."""
-        for number, vector in enumerate(self.vectors):
-            words = {} if self.words is None else {"words": self.words[number]}
-            yield {"indices": vector.indices.tolist(), "values": vector.values.tolist(), **words}
-
-
-def plan(model: Opened, wanted: EncodeSparseOptions) -> "SparseTask":
+def plan(model: Opened, wanted: EncodeSparseOptions) -> PreparedTask[SparseBlock]:
     """What gives the blocks; BertcliError for a model without the head, and for options as in encode."""
     check_needs(model, PAGE.needs(wanted))
+    if model.folder is not None and wanted.prompt_name is not None and model.sentence.routed:
+        from bertcli.tasks.compute.sparse_queries import has_table, plan_queries  # few models have a table for queries
+
+        if has_table(model, wanted.prompt_name):
+            return plan_queries(model, wanted)
     preparation, reading = prepare(model, wanted)
     pooling = model.sentence.sparse or SparsePooling()
     return SparseTask(model, reading, replace(preparation, left_out=0), pooling, wanted.words)
@@ -86,9 +68,7 @@ class SparseTask(PreparedTask[SparseBlock]):
         for first, last in pairwise(packed.offsets.tolist()):
             weights = self._weights(hidden[first:last], packed)
             (indices,) = np.nonzero(weights)
-            if self.pooling.most:
-                indices = np.sort(indices[best_first(weights[indices], self.pooling.most)])
-            yield SparseVector(indices.astype(np.int32), weights[indices])
+            yield largest(indices, weights[indices], self.pooling.most)
 
     def _weights(self, hidden: Array, packed: Packed) -> Array:
         """The weight of each entry [vocabulary] from the hidden states of one text [token, hidden]."""

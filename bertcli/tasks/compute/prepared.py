@@ -54,8 +54,8 @@ def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
     chunking = None if wanted.chunk is None else Chunking(*wanted.chunk_sizes)
     if own.routed and prompt_name == "query":
         raise BertcliError(
-            f"{model.name} reads queries by a route of their own, which "
-            "bertcli does not run: leave out prompt_name (--prompt-name) to encode documents."
+            f"{model.name} reads queries by a route of their own, which gives no such vectors here: leave out "
+            "prompt_name (--prompt-name) to encode documents."
         )
     if prompt_name is not None and prompt_name not in own.prompts:
         names = f"it has {', '.join(map(shown, own.prompts))}"

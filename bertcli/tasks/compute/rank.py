@@ -1,6 +1,7 @@
-"""rank: documents in the order in which a cross-encoder, or late interaction, finds them relevant to a query.
+"""rank: documents in the order in which a model finds them relevant to a query.
 
-score = activation(logit of the classifier for the pair of query and document), or that of `bertcli.tasks.compute.late`
+score = activation(logit of the classifier for the pair of query and document), or that of `bertcli.tasks.compute.late`,
+or the product of their sparse vectors
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -9,13 +10,14 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import groupby
 from logging import getLogger
+from typing import Any, Literal
 
 import numpy as np
 
 from bertcli.checkpoint.late import LateInteraction
 from bertcli.checkpoint.sentence import SentenceConfig, read_cross_encoder
 from bertcli.engine.packing import Packed, Sentence
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, check_choice, shown
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
 from bertcli.opened import Opened
 from bertcli.order import best_first
@@ -29,14 +31,16 @@ from bertcli.tasks.compute.batches import (
     in_packed_batches,
     logits_of_each,
 )
-from bertcli.tasks.compute.encode import EncodeTask, pool
+from bertcli.tasks.compute.encode import EncodeTask, PreparedTask, pool
 from bertcli.tasks.compute.late import Matching, matching
 from bertcli.tasks.compute.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
 from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.options import Reading
 from bertcli.tasks.rank import PAGE, RankOptions
 
 logger = getLogger("bertcli")
+DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # names of the prompt of documents, the first that there is
 LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal scores differ by less than rounding
 
 
@@ -57,6 +61,8 @@ def plan(model: Opened, wanted: RankOptions) -> "RankTask":
     own = SentenceConfig() if model.path is None else model.sentence
     if own.late is not None:
         return LateRankTask.of(model, wanted, own.late)
+    if own.sparse is not None:
+        return SparseRankTask.of(model, wanted)
     if not own.scores:
         check_needs(model, PAGE.needs(wanted))
     outputs = len(own.scores[-1].weight) if own.scores else model.config.num_labels
@@ -188,21 +194,11 @@ class RankTask(RecordTask):
 
 
 @dataclass(frozen=True, eq=False)
-class LateRankTask(RankTask):
-    """Documents by late interaction with their query; a document is cut, and so is a query, each by itself."""
+class ApartRankTask(RankTask):
+    """Documents by their vectors and their query's; a document is cut, and so is a query, each by itself."""
 
-    queries: EncodeTask
-    documents: EncodeTask
-    mean: bool
-
-    @classmethod
-    def of(cls, model: Opened, wanted: RankOptions, late: LateInteraction) -> "LateRankTask":
-        """How a model ranks that has these settings."""
-        options = {item.name: getattr(wanted, item.name) for item in fields(Reading)}
-        documents = encode.plan(model, EncodeOptions(pooling="none", **options))
-        options |= {"max_length": None, "keep_going": False, "truncation": "silent"}  # `check` and `matching` say it
-        queries = encode.plan(model, EncodeOptions(pooling="none", prompt_name="query", **options))
-        return cls(model, documents.reading, "identity", wanted.top_k, "", queries, documents, late.mean)
+    queries: PreparedTask[Any]
+    documents: PreparedTask[Any]
 
     @cached_property
     def _warned(self) -> set[str]:
@@ -225,14 +221,8 @@ class LateRankTask(RankTask):
                 "let it be cut (--truncation warn)."
             )
 
-    def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
-        """Each document's score, twice."""
-        for match in self.matching(items):
-            score = sum(match.products)
-            yield score, score
-
-    def matching(self, items: list[Item]) -> Iterator[Matching]:
-        """What the tokens of each document's query find in it."""
+    def compared(self, items: list[Item]) -> Iterator[tuple[Any, Any, Item]]:
+        """What is compared of each document's query and of the document, and the document."""
         texts = list(dict.fromkeys(item.text.text for item in items))
         queries = self.queries.window([Text(text) for text in texts], 0)
         for text, item in zip(texts, queries.items, strict=True):
@@ -243,7 +233,73 @@ class LateRankTask(RankTask):
         query_of = dict(zip(texts, self.queries.compute(queries).vectors, strict=True))
         documents = self.documents.compute(Window(items, [], START))
         for item, vectors in zip(documents.items, documents.vectors, strict=True):
-            yield matching(query_of[item.text.text], vectors, item.tokens.pieces, self.mean)
+            yield query_of[item.text.text], vectors, item
+
+
+def _of_queries(wanted: RankOptions) -> dict[str, Any]:
+    """How queries are read: how long they may be is their own, and what is cut is said by `check` and `compared`."""
+    options = {item.name: getattr(wanted, item.name) for item in fields(Reading)}
+    return {**options, "max_length": None, "keep_going": False, "truncation": "silent"}
+
+
+@dataclass(frozen=True, eq=False)
+class LateRankTask(ApartRankTask):
+    """Documents by late interaction with their query."""
+
+    queries: EncodeTask
+    documents: EncodeTask
+    mean: bool
+
+    @classmethod
+    def of(cls, model: Opened, wanted: RankOptions, late: LateInteraction) -> "LateRankTask":
+        """How a model ranks that has these settings."""
+        options = {item.name: getattr(wanted, item.name) for item in fields(Reading)}
+        documents = encode.plan(model, EncodeOptions(pooling="none", **options))
+        queries = encode.plan(model, EncodeOptions(pooling="none", prompt_name="query", **_of_queries(wanted)))
+        return cls(model, documents.reading, "identity", wanted.top_k, "", queries, documents, late.mean)
+
+    def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
+        """Each document's score, twice."""
+        for match in self.matching(items):
+            score = sum(match.products)
+            yield score, score
+
+    def matching(self, items: list[Item]) -> Iterator[Matching]:
+        """What the tokens of each document's query find in it."""
+        for query, vectors, item in self.compared(items):
+            yield matching(query, vectors, item.tokens.pieces, self.mean)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRankTask(ApartRankTask):
+    """Documents by the product of their sparse vector and their query's; by the cosine, where the model says so."""
+
+    cosine: bool
+
+    @classmethod
+    def of(cls, model: Opened, wanted: RankOptions) -> "SparseRankTask":
+        """How a model of sparse vectors ranks: queries and documents have the prompts and the route of that name."""
+        from bertcli.tasks.compute import encode_sparse
+
+        own, options = model.sentence, {item.name: getattr(wanted, item.name) for item in fields(Reading)}
+        of_query = "query" if own.routed or "query" in own.prompts else None
+        of_document = next((name for name in DOCUMENT_PROMPTS if name in own.prompts), None)
+        documents = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_document, **options))
+        queries = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_query, **_of_queries(wanted)))
+        check_choice("similarity", own.similarity, Literal["dot", "cosine"])
+        cosine = own.similarity == "cosine"
+        logger.info("queries: %s; documents: %s.", queries.summary, documents.summary)
+        return cls(model, documents.reading, "identity", wanted.top_k, "", queries, documents, cosine)
+
+    def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
+        """Each document's score, twice."""
+        for query, document, _ in self.compared(items):
+            _, of_query, of_document = np.intersect1d(query.indices, document.indices, True, return_indices=True)
+            x, y = (vector.values.astype(np.float64) for vector in (query, document))
+            score = float(x[of_query] @ y[of_document])
+            lengths = float(np.linalg.norm(x) * np.linalg.norm(y)) if self.cosine else 1.0
+            score = score / lengths if lengths else 0.0
+            yield score, score
 
 
 def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:

@@ -103,6 +103,11 @@ class Task(Generic[R]):
         """The results as they are given out, from those of windows; `start` is where the run begins."""
         return computed
 
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether a text may have no tokens: a network needs one."""
+        return not self.model.config.contextual
+
     def first_text(self, text: Text) -> str:
         """The text, or the first of a pair, as the tokenizer is given it."""
         return text.text
@@ -153,7 +158,7 @@ class Task(Generic[R]):
                 refuse_long(side, text.place or f"Text {index}")
         items = self.items(numbered)
         for item in items:
-            if not item.tokens.ids and self.model.config.contextual:
+            if not item.tokens.ids and not self.may_be_empty:
                 raise BertcliError(
                     f"The tokenizer produces no tokens for {item.place}, so there is nothing to compute."
                 )

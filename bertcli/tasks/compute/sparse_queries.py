@@ -1,0 +1,117 @@
+"""encode --sparse of queries where a model has a table for them: no pass of its network is run.
+
+w_v = table_v if piece v occurs in the query, else 0; special tokens do not count
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from bertcli.checkpoint.folder import Folder
+from bertcli.checkpoint.routes import read_table, tables
+from bertcli.engine.seam import Array
+from bertcli.errors import BertcliError, check_count
+from bertcli.files.texts import Item, Text
+from bertcli.opened import Opened
+from bertcli.tasks.compute.batches import check_finite
+from bertcli.tasks.compute.encode import PreparedTask
+from bertcli.tasks.compute.prepared import Preparation
+from bertcli.tasks.compute.sparse_vectors import SparseBlock, SparseVector, largest
+from bertcli.tasks.compute.task import Window
+from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tokens import Tokenizer, Tokens
+
+LONGEST = 1 << 20  # tokens of a query, where its tokenizer sets no limit
+
+
+def has_table(model: Opened, name: str | None) -> bool:
+    """Whether a prompt's name is that of a route that is a table."""
+    return name is not None and model.sentence.routed and model.folder is not None and name in tables(model.folder)
+
+
+def plan_queries(model: Opened, wanted: EncodeSparseOptions) -> "SparseQueries":
+    """What gives the blocks, by the route that `prompt_name` names."""
+    assert wanted.prompt_name is not None
+    if wanted.chunk is not None:
+        raise BertcliError("A query has one vector: leave out chunk (--chunk).")
+    own = model.sentence
+    assert own.sparse is not None
+    preparation = Preparation(own.prompts.get(wanted.prompt_name, own.prompt))
+    return SparseQueries(model, wanted.reading, preparation, own.sparse.most, wanted.words, wanted.prompt_name)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseQueries(PreparedTask[SparseBlock]):
+    """Sparse vectors of queries, the `most` largest weights, from the table of the route of this name."""
+
+    most: int | None
+    words: bool
+    route: str
+
+    @property
+    def width(self) -> int:
+        return self.model.config.vocab_size
+
+    @property
+    def summary(self) -> str:
+        place = tables(self._folder)[self.route].path.name
+        return f"the weights of a query's pieces, from {place}; no pass of the network{self.preparation.summary}"
+
+    @property
+    def _folder(self) -> Folder:
+        assert self.model.folder is not None
+        return self.model.folder
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The table's own."""
+        return Tokenizer.open(tables(self._folder)[self.route])
+
+    @cached_property
+    def weights(self) -> Array:
+        """Of every id [vocabulary]."""
+        table = read_table(tables(self._folder)[self.route])
+        pieces = table.weights if isinstance(table.weights, dict) else ()
+        weights = table.by_id({piece: self.tokenizer.id_of(piece) for piece in pieces})
+        check_finite(weights)
+        return weights
+
+    @cached_property
+    def limit(self) -> int:
+        own = self.reading.max_length or self.tokenizer.model_max_length or LONGEST
+        check_count("max_length (--max-length)", own)
+        _ = self.weights  # an error now, not at the first query
+        return int(own)
+
+    @property
+    def may_be_empty(self) -> bool:
+        return True
+
+    def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
+        if any(text.pair is not None for _, text in numbered):
+            raise BertcliError("A query has no second text: leave it out (--text-pair).")
+        prepared = [self.preparation.prepared(text.text) for _, text in numbered]
+        whole = self.tokenizer.encode(prepared, None, self.limit + self.tokenizer.special_count(False))
+        return [Item(index, text, _bare(tokens)) for (index, text), tokens in zip(numbered, whole, strict=True)]
+
+    def compute(self, window: Window) -> SparseBlock:
+        vectors = [self._vector(item.tokens) for item in window.items]
+        piece = self.tokenizer.piece
+        words = [list(map(piece, vector.indices.tolist())) for vector in vectors] if self.words else None
+        return SparseBlock(window.progress, window.items, window.failures, vectors, words)
+
+    def _vector(self, tokens: Tokens) -> SparseVector:
+        ids = np.unique(np.array(tokens.ids, np.int64))
+        if len(ids) and ids[-1] >= len(self.weights):
+            piece = self.tokenizer.piece(int(ids[-1]))
+            raise BertcliError(f"The table for queries has no weight of {piece!r}: fetch the model again.")
+        values = self.weights[ids]
+        return largest(ids[values != 0], values[values != 0], self.most)
+
+
+def _bare(tokens: Tokens) -> Tokens:
+    """The tokens of a text without those put around it."""
+    own = [i for i, side in enumerate(tokens.sides) if side is not None]
+    return replace(tokens, ids=[tokens.ids[i] for i in own], segments=[tokens.segments[i] for i in own])
