@@ -354,6 +354,7 @@ function remedy(stop, head) {
 }
 function asked(changes) {
   const url = new URL(data.ask, location.href), box = byId("ask");
+  for (const [name, value] of new URLSearchParams(location.search)) url.searchParams.set(name, value);  // a second text, too
   const all = {text: box ? box.elements.text.value : "", layer: chosen.stop, head: chosen.head, token: chosen.token, ...changes};
   for (const [name, value] of Object.entries(all)) url.searchParams.set(name, value);
   return url.href.split("#")[0] + hash();
@@ -514,5 +515,7 @@ addEventListener("keydown", event => {
 addEventListener("hashchange", follow);
 dark.addEventListener("change", draw);
 document.body.classList.add("live");
+// What stays at the top is as high as the texts and results in it: what stays below it begins there.
+new ResizeObserver(() => document.documentElement.style.setProperty("--top", byId("top").offsetHeight + "px")).observe(byId("top"));
 draw();
 follow();
