@@ -1,28 +1,18 @@
 """A model to work with: from a folder or Hub id (`load`), or without weights from a variant's name (`variant`)."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from functools import wraps
-from inspect import signature
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from bertcli.engine.seam import Array, shape_only
-from bertcli.errors import PATH, BertcliError, check_choice, check_count, check_kind, shown, shown_object
+from bertcli.engine.seam import Array
 from bertcli.files.texts import Values, from_values
-from bertcli.models.config import Config, renamed
-from bertcli.models.registry import family, named_heads, parse_heads, variant_config
-from bertcli.network.module import Request, build
-from bertcli.opened import Engine, EngineName, Opened, Precision
+from bertcli.opened import Opened
 from bertcli.tasks.answer import AnswerOptions
 from bertcli.tasks.classify import ClassifyOptions
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.fill_mask import FillMaskOptions
-from bertcli.tasks.options import Reading
+from bertcli.tasks.options import Reading, takes
 from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.registry import compute, page_of
 from bertcli.tasks.score import ScoreOptions
@@ -32,36 +22,6 @@ if TYPE_CHECKING:
     from bertcli.tasks.compute.encode import Block
     from bertcli.tasks.compute.sparse_vectors import SparseVector
     from bertcli.tasks.compute.task import Record
-
-DEFAULT_MODEL = "bert-mini-mlm"
-
-
-P = ParamSpec("P")
-M = TypeVar("M")
-T = TypeVar("T")
-W = TypeVar("W")
-R = TypeVar("R")
-
-
-def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callable[Concatenate[M, T, P], R]]:
-    """A method of texts and a task's options, as one that takes these options by name."""
-
-    def decorate(method: Callable[[M, T, W], R]) -> Callable[Concatenate[M, T, P], R]:
-        own, of_options = signature(method), signature(options).parameters.values()
-        leading = list(own.parameters.values())[:2]
-        whole = own.replace(parameters=[*leading, *of_options])
-        make: Callable[..., W] = options
-
-        @wraps(method)
-        def taking(*values: Any, **named: Any) -> R:
-            arguments = whole.bind(*values, **named).arguments
-            model, texts = (arguments.pop(parameter.name) for parameter in leading)
-            return method(model, texts, make(**arguments))
-
-        taking.__signature__ = whole  # type: ignore[attr-defined]  # what help() and notebooks show
-        return taking
-
-    return decorate
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,139 +125,4 @@ class Model(Opened):
         return results(compute(page).plan(self, wanted), from_values(texts, second))
 
 
-def expect_model(value: object) -> None:
-    """Raise BertcliError for anything but a Model, such as a name that has not been loaded."""
-    if not isinstance(value, Model):
-        raise BertcliError(f"{shown_object(value)} is not a model; create one: bertcli.load(…) or bertcli.variant(…).")
-
-
-def load(
-    model: str | Path | None = None,
-    *,
-    revision: str | None = None,
-    cache_dir: str | Path | None = None,
-    offline: bool = False,
-    progress: bool = False,
-    heads: str | None = None,
-    text: bool = True,
-    engine: EngineName = "numpy",
-    precision: Precision = "float32",
-    device: str = "cpu",
-) -> Model:
-    """A model from a folder or Hub id (cache first, then download); without either, the bundled sample.
-
-    `heads` keeps only these, as in "mlm,nsp". With `text` the tokenizer, if there is one, is opened too, so that one
-    that does not fit the weights is an error now, not in the middle of a run. With engine "onnx", ONNX Runtime runs the
-    encoder, in float32 or with int8 matrices, on a device of `bertcli doctor`'s list. Errors: BertcliError.
-    """
-    from bertcli.checkpoint.folder import Folder
-    from bertcli.checkpoint.hub import find_model, sample
-
-    check_kind("heads", heads, Iterable)
-    check_choice("engine", engine, EngineName)
-    check_choice("precision", precision, Precision)
-    if engine == "numpy" and (precision, device) != ("float32", "cpu"):
-        raise BertcliError("NumPy computes in float32 on the processor: for others use ONNX Runtime (--engine onnx).")
-    if model is None:
-        folder = Folder(sample(DEFAULT_MODEL))
-    else:
-        folder = find_model(str(model), revision=revision, cache_dir=cache_dir, offline=offline, progress=progress)
-    name = str(model or DEFAULT_MODEL)
-    return Model.at(folder, name, heads=heads, engine=Engine(engine, precision, device), text=text)
-
-
-def variant(
-    name: str = "base",
-    *,
-    config: str | Path | Config | None = None,
-    heads: str | Iterable[str] | None = None,
-    vocab_size: int | None = None,
-    num_labels: int | None = None,
-    sizes: Mapping[str, int] | None = None,
-    weights: Mapping[str, ArrayLike] | int | None = None,
-) -> Model:
-    """A model from a variant's name or a config.json; without `weights` it can be counted and traced, but not run.
-
-    config: the path of a config.json, or a configuration such as BertConfig, instead of a name. heads: any that
-    models of the family have, as a list or as "mlm,nsp"; or "none" (default: those of the classes that config.json
-    names, else the pooler). vocab_size, num_labels: override the configuration's; sizes: any others, by their keys in
-    config.json. weights: a mapping from the paths that `bertcli.params` lists to arrays, or a seed for random ones.
-    Errors: BertcliError for an unknown name or head, an impossible configuration, and weights of wrong shapes or paths.
-    """
-    check_kind("name", name, str)
-    check_kind("heads", heads, Iterable)
-    check_kind("sizes", sizes, Mapping)
-    if config is None:
-        settings = variant_config(name)
-    elif isinstance(config, Config):
-        settings, name = config, config.model_type
-    else:
-        check_kind("config", config, PATH)
-        file = Path(config) / "config.json" if Path(config).is_dir() else Path(config)
-        if not file.exists():
-            raise BertcliError(f"{file} is missing: give the path of an existing config.json.")
-        from bertcli.checkpoint.loading import read_config
-
-        settings, name = read_config(file), str(config)
-    changed: dict[str, Any] = renamed(sizes or {}, settings.names)
-    counted = [item.name for item in fields(settings) if isinstance(getattr(settings, item.name), int)]
-    for key in changed:
-        if key not in counted:
-            kind = settings.model_type
-            keys = ", ".join(map(settings.key, counted))
-            raise BertcliError(f"{shown(settings.key(key))} is no size of a {kind} model: choose from {keys}.")
-    if vocab_size is not None:
-        changed["vocab_size"] = vocab_size
-    if num_labels is not None:
-        changed |= {"num_labels": num_labels, "id2label": {}}
-    settings = replace(settings, **changed)
-    source = MadeWeights(weights)
-    member = family(settings.model_type)
-    if heads is None:
-        has_pooler = member.base_pooler and "pooler" in member.head_names
-        heads = named_heads(settings, member) or (["pooler"] if has_pooler else [])
-    chosen = parse_heads(heads if isinstance(heads, str) else tuple(heads), member)
-    network = build(member.network, settings, source, chosen)
-    source.check_used()
-    return Model(settings, chosen, network, name, has_weights=weights is not None)
-
-
-class MadeWeights:
-    """The source of arrays for `build`: without `weights` shapes that need no memory, with a seed random numbers.
-
-    Else those of a mapping from path to array; a tied one that is not given is the one that it is tied to.
-    """
-
-    def __init__(self, weights: Mapping[str, ArrayLike] | int | None) -> None:
-        if not isinstance(weights, Mapping):
-            check_count("The seed (weights)", weights, least=0)
-        self.weights = weights
-        self.made: dict[str, Array] = {}
-        self._random = np.random.default_rng(weights) if isinstance(weights, int | np.integer) else None
-
-    def __call__(self, request: Request) -> Array:
-        has_own = isinstance(self.weights, Mapping) and request.path in self.weights
-        array = self.made[request.tied] if request.tied and not has_own else self._make(request)
-        array.flags.writeable = False
-        self.made[request.path] = array
-        return array
-
-    def check_used(self) -> None:
-        """Raise BertcliError for a path in the mapping that the network has not asked for."""
-        for path in self.weights if isinstance(self.weights, Mapping) else ():
-            if path not in self.made:
-                raise BertcliError(
-                    f"The weights have {shown(path)}, which this model does not have: see bertcli.params."
-                )
-
-    def _make(self, request: Request) -> Array:
-        if self._random is not None:
-            return self._random.normal(0, 0.02, request.shape).astype(np.float32)
-        if not isinstance(self.weights, Mapping):
-            return shape_only(request.shape)
-        if request.path not in self.weights:
-            raise BertcliError(f"The weights lack '{request.path}' of shape {request.shape}.")
-        array = np.array(self.weights[request.path], dtype=np.float32)
-        if array.shape != request.shape:
-            raise BertcliError(f"The weight '{request.path}' has shape {array.shape}; it should be {request.shape}.")
-        return array
+load, variant = Model.load, Model.variant

@@ -1,6 +1,7 @@
 """An opened model: a network with its configuration, its tokenizer and its sentence settings, ready to compute."""
 
 import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from bertcli.engine.kernels import scatter_rows
 from bertcli.engine.packing import MicroBatch, Packed, Padded
 from bertcli.engine.seam import Array, Integers, is_shape_only, watched
 from bertcli.engine.threads import each_or_whole
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, check_choice, check_kind, shown_object
 from bertcli.models.config import Config
 from bertcli.network.heads import OF_TOKENS, Network, Outputs, outputs
 from bertcli.network.module import parameters
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from bertcli.tokens import Tokenizer
 
 logger = logging.getLogger("bertcli")
+DEFAULT_MODEL = "bert-mini-mlm"
 EngineName = Literal["numpy", "onnx"]
 Precision = Literal["float32", "int8"]
 
@@ -69,6 +71,71 @@ class Opened:
     engine: Engine = NUMPY
     session: "Session | None" = field(default=None, repr=False)  # of ONNX Runtime, for the network that `stored` has
     stored: Stored | None = field(default=None, repr=False)
+
+    @classmethod
+    def load(
+        cls,
+        model: str | Path | None = None,
+        *,
+        revision: str | None = None,
+        cache_dir: str | Path | None = None,
+        offline: bool = False,
+        progress: bool = False,
+        heads: str | None = None,
+        text: bool = True,
+        engine: EngineName = "numpy",
+        precision: Precision = "float32",
+        device: str = "cpu",
+    ) -> Self:
+        """A model from a folder or Hub id (cache first, then download); without either, the bundled sample.
+
+        `heads` keeps only these, as in "mlm,nsp". With `text` the tokenizer, if there is one, is opened too, so that
+        one that does not fit the weights is an error now, not in the middle of a run. With engine "onnx", ONNX Runtime
+        runs the encoder, in float32 or with int8 matrices, on a device of `bertcli doctor`'s list. Errors:
+        BertcliError.
+        """
+        from bertcli.checkpoint.folder import Folder
+        from bertcli.checkpoint.hub import find_model, sample
+
+        check_kind("heads", heads, Iterable)
+        check_choice("engine", engine, EngineName)
+        check_choice("precision", precision, Precision)
+        if engine == "numpy" and (precision, device) != ("float32", "cpu"):
+            raise BertcliError(
+                "NumPy computes in float32 on the processor: for others use ONNX Runtime (--engine onnx)."
+            )
+        if model is None:
+            folder = Folder(sample(DEFAULT_MODEL))
+        else:
+            folder = find_model(str(model), revision=revision, cache_dir=cache_dir, offline=offline, progress=progress)
+        name = str(model or DEFAULT_MODEL)
+        return cls.at(folder, name, heads=heads, engine=Engine(engine, precision, device), text=text)
+
+    @classmethod
+    def variant(
+        cls,
+        name: str = "base",
+        *,
+        config: str | Path | Config | None = None,
+        heads: str | Iterable[str] | None = None,
+        vocab_size: int | None = None,
+        num_labels: int | None = None,
+        sizes: Mapping[str, int] | None = None,
+        weights: Mapping[str, ArrayLike] | int | None = None,
+    ) -> Self:
+        """A model from a variant's name or a config.json; without `weights` it can be counted and traced, but not run.
+
+        config: the path of a config.json, or a configuration such as BertConfig, instead of a name. heads: any that
+        models of the family have, as a list or as "mlm,nsp"; or "none" (default: those of the classes that config.json
+        names, else the pooler). vocab_size, num_labels: override the configuration's; sizes: any others, by their keys
+        in config.json. weights: a mapping from the paths that `bertcli.params` lists to arrays, or a seed for random
+        ones. Errors: BertcliError for an unknown name or head, an impossible configuration, and weights of wrong shapes
+        or paths.
+        """
+        from bertcli.variants import build_variant  # what a checkpoint does not need
+
+        built = build_variant(name, config, heads, vocab_size, num_labels, sizes, weights)
+        return cls(*built, has_weights=weights is not None)
 
     @classmethod
     def at(
@@ -202,3 +269,9 @@ class Opened:
             raise TypeError("a model pickles as its path, which does not work for a variant or a modified model")
         heads = ",".join(self.heads) or "none"
         return partial(type(self).at, heads=heads, engine=self.engine), (self.folder, self.name)
+
+
+def expect_model(value: object) -> None:
+    """Raise BertcliError for anything but an opened model, such as a name that has not been loaded."""
+    if not isinstance(value, Opened):
+        raise BertcliError(f"{shown_object(value)} is not a model; create one: bertcli.load(…) or bertcli.variant(…).")

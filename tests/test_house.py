@@ -28,7 +28,7 @@ ORDER = [
         "checkpoint",
         "tokens",
     ),
-    *("opened", "files", "doctor", "tasks", "model", "mapped", "analysis", "evaluate", "serve", "cli"),
+    *("variants", "opened", "files", "doctor", "tasks", "model", "mapped", "analysis", "evaluate", "serve", "cli"),
 ]
 ALONE: dict[str, set[str]] = {
     "rich": {"report"},

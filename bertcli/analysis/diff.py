@@ -28,8 +28,8 @@ from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, first_line, shown, shown_object
 from bertcli.files.formats import SEVERAL, ending_of
 from bertcli.files.texts import from_values
-from bertcli.model import Model, expect_model
 from bertcli.network.module import parameters
+from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import document_table, element, page, table
 from bertcli.report.terminal import Column
@@ -186,8 +186,8 @@ class Weights(View):
 
 
 def diff(
-    model: Model,
-    other: Model | str | Path | Mapping[str, NDArray[Any]],
+    model: Opened,
+    other: Opened | str | Path | Mapping[str, NDArray[Any]],
     texts: str | Iterable[str] | None = None,
     *,
     tolerance: float = TOLERANCE,
@@ -204,7 +204,7 @@ def diff(
     if not isinstance(tolerance, Real) or not tolerance >= 0:
         raise BertcliError(f"A tolerance of {shown_object(tolerance)} is not possible: it must be 0 or more.")
     limit = length_limit(model, max_length)
-    if not isinstance(other, Model):
+    if not isinstance(other, Opened):
         values = [] if texts is None else list(from_values(texts))
         if texts is not None and len(values) != 1:
             raise BertcliError("Stored arrays are those of one text: give that one.")
@@ -234,7 +234,7 @@ def diff(
 # ------------------------------------------------------------------------------------------------ the same steps
 
 
-def _same_tokens(model: Model, other: Model, text: str, limit: int) -> tuple[Tokens, Tokens]:
+def _same_tokens(model: Opened, other: Opened, text: str, limit: int) -> tuple[Tokens, Tokens]:
     """The text as either reads it; BertcliError if their tokens are not the same."""
     readings = tokens_of(model, text, limit=limit), tokens_of(other, text, limit=limit)
     for at, pieces in enumerate(zip_longest(*(tokens.pieces for tokens in readings))):
@@ -247,7 +247,7 @@ def _same_tokens(model: Model, other: Model, text: str, limit: int) -> tuple[Tok
     return readings
 
 
-def _pass(model: Model, ids: Any, segments: Any) -> Trace:
+def _pass(model: Opened, ids: Any, segments: Any) -> Trace:
     """A pass with every head, and the output of each step."""
     with trace(model, keep=lambda path: True) as recorded, np.errstate(all="ignore"):
         model.outputs(np.array(ids), np.array(segments))
@@ -279,7 +279,7 @@ def _joined(path: str, steps: Sequence[StepDiff]) -> StepDiff:
     return StepDiff(path, float(numbers[:, 0].max()), float(numbers[:, 1].max()), float(numbers[:, 2].mean()))
 
 
-def weight_diffs(model: Model, other: Model) -> tuple[WeightDiff, ...]:
+def weight_diffs(model: Opened, other: Opened) -> tuple[WeightDiff, ...]:
     """The parameters both have whose values differ, most first."""
     other_arrays = {parameter.path: parameter.array for parameter in parameters(other.network)}
     differing: dict[int, WeightDiff] = {}
@@ -296,7 +296,7 @@ def weight_diffs(model: Model, other: Model) -> tuple[WeightDiff, ...]:
     return tuple(sorted(differing.values(), key=lambda diff: -np.inf if diff.max_abs is None else -diff.max_abs))
 
 
-def _weights(model: Model, other: Model, tolerance: float) -> Weights:
+def _weights(model: Opened, other: Opened, tolerance: float) -> Weights:
     """The weights alone."""
     both = [{parameter.path: parameter.array for parameter in parameters(either.network)} for either in (model, other)]
     differing = weight_diffs(model, other)
@@ -337,7 +337,7 @@ def read_arrays(file: str) -> dict[str, NDArray[Any]]:
 
 
 def _inputs(
-    model: Model, arrays: Mapping[str, NDArray[Any]], name: str, given: Sequence[Tokens]
+    model: Opened, arrays: Mapping[str, NDArray[Any]], name: str, given: Sequence[Tokens]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Ids and segments [sentence, token] of the text, or those stored; OtherText where these are not the same."""
     ids = arrays.get("input_ids")
@@ -351,7 +351,7 @@ def _inputs(
 
 
 def _with_arrays(
-    model: Model,
+    model: Opened,
     arrays: Mapping[str, NDArray[Any]],
     name: str,
     ids: NDArray[Any],

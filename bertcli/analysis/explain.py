@@ -14,7 +14,7 @@ from bertcli.analysis.options import Explain
 from bertcli.analysis.results import Result, Sentence, preparing, result_of, sentence_of, tokens_of
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Text, Texts, Values, from_values
-from bertcli.model import Model, expect_model, takes
+from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import Markup, document_table, element, marked, page, shaded
 from bertcli.report.tables import cell
@@ -22,6 +22,7 @@ from bertcli.report.terminal import Column, Mark
 from bertcli.tasks.compute.batches import in_micro_batches
 from bertcli.tasks.compute.rank import LateRankTask
 from bertcli.tasks.compute.task import length_limit
+from bertcli.tasks.options import takes
 from bertcli.tasks.rank import RankOptions
 from bertcli.tokens import Tokens
 
@@ -114,7 +115,7 @@ class Explanation(View):
 
 
 @takes(Explain)
-def explain(model: Model, texts: Values, wanted: Explain) -> list[Explanation]:
+def explain(model: Opened, texts: Values, wanted: Explain) -> list[Explanation]:
     """What each word of each text contributes to a result: `explanation.words`, `.value`, `.target`, `.record`.
 
     The result is the log-odds of `label` (default: the label predicted), the log-probability of `word` (default: the
@@ -126,7 +127,7 @@ def explain(model: Model, texts: Values, wanted: Explain) -> list[Explanation]:
     return list(explanations(model, from_values(texts, wanted.pairs), wanted))
 
 
-def explanations(model: Model, texts: Texts, wanted: Explain) -> Iterator[Explanation]:
+def explanations(model: Opened, texts: Texts, wanted: Explain) -> Iterator[Explanation]:
     """The same, computed a text at a time."""
     expect_model(model)
     late = None if model.path is None else model.sentence.late
@@ -177,7 +178,7 @@ def _matched(task: LateRankTask, texts: Texts, wanted: Explain) -> Iterator[Expl
         yield Explanation(index, text.text, text.pair, "score", "the score", sum(matching.products), tuple(words))
 
 
-def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> list[tuple[Contribution, list[int]]]:
+def _words(model: Opened, tokens: Tokens, texts: Sequence[str], prompt: int) -> list[tuple[Contribution, list[int]]]:
     """The words of a text and its pair, as the pre-tokenizer cuts them, in order, each with its tokens' positions.
 
     Special tokens belong to no word, and what words contribute is not known yet. Where the pre-tokenizer cuts nothing
@@ -203,7 +204,7 @@ def _words(model: Model, tokens: Tokens, texts: Sequence[str], prompt: int) -> l
     return words
 
 
-def _without(model: Model, sentence: Sentence, positions: list[int], masked: bool) -> Sentence:
+def _without(model: Opened, sentence: Sentence, positions: list[int], masked: bool) -> Sentence:
     """The sentence with a word's tokens replaced by the mask token, or left out."""
     if masked:
         mask = model.tokenizer.special_id("mask")

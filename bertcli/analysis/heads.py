@@ -23,13 +23,14 @@ from bertcli.engine.packing import pack
 from bertcli.engine.seam import Array, Integers, Module, Op, watching
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Values, from_values
-from bertcli.model import Model, expect_model, takes
 from bertcli.network.module import walk
+from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import COLORS, Markup, document_table, element, page, shaded, table
 from bertcli.report.terminal import Column, visible
 from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.compute.task import length_limit
+from bertcli.tasks.options import takes
 
 MOST_TOKENS = 128  # of a text, in pictures of its weights
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
@@ -101,7 +102,7 @@ class Heads(View):
 
 
 @takes(options.Heads)
-def heads(model: Model, texts: Values, wanted: options.Heads) -> Heads:
+def heads(model: Opened, texts: Values, wanted: options.Heads) -> Heads:
     """Every attention head's entropy, distance and shares over texts; `ablate` adds the change of a result without it.
 
     The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. Heads are in
@@ -207,7 +208,7 @@ class Silenced(LayerWatcher):
 class _WeightWatcher(LayerWatcher):
     """Sums up what each layer's attention weights say, of the only sentence of a pass: [layer, head, measure]."""
 
-    def __init__(self, model: Model, special: NDArray[np.bool_]) -> None:
+    def __init__(self, model: Opened, special: NDArray[np.bool_]) -> None:
         super().__init__(model.network)
         self._special = special
         self.weights: list[Array] = []  # of each layer [head, query, key], of the first tokens
@@ -231,7 +232,7 @@ def measures(weights: Array, special: NDArray[np.bool_]) -> Numbers:
     return np.stack([entropy, np.einsum("hqk,qk->h", a, far), a[:, :, special].sum(axis=(1, 2)), *neighbors])
 
 
-def changes_without(model: Model, result: Result, sentence: Sentence, batch_tokens: int) -> Numbers:
+def changes_without(model: Opened, result: Result, sentence: Sentence, batch_tokens: int) -> Numbers:
     """f(text, head's output zero) - f(text) for every head: [layer, head].
 
     The layers before are computed once; from its layer on, each head's pass is one of several copies in a batch.

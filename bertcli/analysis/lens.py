@@ -17,13 +17,14 @@ from bertcli.analysis.results import mlm_log_probabilities, spelled, state_name,
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Texts, Values, from_values
-from bertcli.model import Model, expect_model, takes
+from bertcli.opened import Opened, expect_model
 from bertcli.order import best_first
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import Markup, document_table, element, page, shaded, table
 from bertcli.report.terminal import Column
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.compute.task import length_limit
+from bertcli.tasks.options import takes
 
 STYLE = "td:has(> mark) { padding: 1px !important; } td > mark { display: block; margin: 0; padding: .3em .4em; }"
 MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predictions is readable
@@ -112,7 +113,7 @@ class Lens(View):
 
 
 @takes(options.Lens)
-def lens(model: Model, texts: Values, wanted: options.Lens) -> list[Lens]:
+def lens(model: Opened, texts: Values, wanted: options.Lens) -> list[Lens]:
     """What each layer would predict for each mask of each text, or for every token of it (`all_tokens`).
 
     Errors: BertcliError for a model without a masked-language-model head, and for a text without a mask.
@@ -120,7 +121,7 @@ def lens(model: Model, texts: Values, wanted: options.Lens) -> list[Lens]:
     return list(lenses(model, from_values(texts, wanted.pairs), wanted))
 
 
-def lenses(model: Model, texts: Texts, wanted: options.Lens) -> Iterator[Lens]:
+def lenses(model: Opened, texts: Texts, wanted: options.Lens) -> Iterator[Lens]:
     """The same, computed a text at a time."""
     expect_model(model)
     check_head(model, "mlm", "lens")
@@ -139,7 +140,7 @@ def lenses(model: Model, texts: Texts, wanted: options.Lens) -> Iterator[Lens]:
         )
 
 
-def _views(model: Model, batch: Packed, rows: list[int], top_k: int) -> list[list[LayerView]]:
+def _views(model: Opened, batch: Packed, rows: list[int], top_k: int) -> list[list[LayerView]]:
     """For each row, what every layer predicts there."""
     with np.errstate(all="ignore"):  # damaged weights overflow; the result is checked
         *states, last_state = [state[rows] for state in model.network.states(batch)]
@@ -157,7 +158,7 @@ def _views(model: Model, batch: Packed, rows: list[int], top_k: int) -> list[lis
     return views
 
 
-def _layer_views(model: Model, current: Numbers, last: Numbers, layer: int, top_k: int) -> Iterator[LayerView]:
+def _layer_views(model: Opened, current: Numbers, last: Numbers, layer: int, top_k: int) -> Iterator[LayerView]:
     """One layer's view of each row."""
     answers = last.argmax(axis=1)
     divergence = (np.exp(last) * (last - current)).sum(axis=1)

@@ -25,7 +25,7 @@ from bertcli.tasks.encode import EncodeOptions
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:
-    from bertcli.model import Model
+    from bertcli.opened import Opened
 
 logger = logging.getLogger("bertcli")
 
@@ -51,7 +51,7 @@ class Result(NamedTuple):
     probability: Callable[[float], float] | None = None
 
 
-def preparing(model: "Model", asked: Asked) -> Callable[[str], str]:
+def preparing(model: "Opened", asked: Asked) -> Callable[[str], str]:
     """What gives a text as the tokenizer gets it: with a sentence model's prompt for a cosine, or a cross-encoder's."""
     if asked.other is not None:
         return prepare(model, EncodeOptions())[0].prepared
@@ -59,7 +59,7 @@ def preparing(model: "Model", asked: Asked) -> Callable[[str], str]:
     return lambda text: prompt + text
 
 
-def tokens_of(model: "Model", text: str, pair: str | None = None, limit: int | None = None) -> Tokens:
+def tokens_of(model: "Opened", text: str, pair: str | None = None, limit: int | None = None) -> Tokens:
     """A text's tokens; one that is too long is cut, with a warning. BertcliError if there are none."""
     limit = length_limit(model, None) if limit is None else limit
     (tokens,) = model.tokenizer.encode([text], None if pair is None else [pair], limit)
@@ -70,12 +70,12 @@ def tokens_of(model: "Model", text: str, pair: str | None = None, limit: int | N
     return tokens
 
 
-def spelled(model: "Model", id: int) -> str:
+def spelled(model: "Opened", id: int) -> str:
     """A piece of the vocabulary as it reads by itself, and as `fill-mask` shows it."""
     return model.tokenizer.spelling([model.tokenizer.piece(id)]).alone
 
 
-def sentence_of(model: "Model", tokens: Tokens, text: str, asked: Asked) -> Sentence:
+def sentence_of(model: "Opened", tokens: Tokens, text: str, asked: Asked) -> Sentence:
     """Tokens as a sentence whose result is asked about.
 
     Errors: BertcliError for several masks, or none where a word is asked about.
@@ -89,14 +89,14 @@ def sentence_of(model: "Model", tokens: Tokens, text: str, asked: Asked) -> Sent
     return Sentence(tokens.ids, tokens.segments, positions[0])
 
 
-def _asks_for_word(model: "Model", tokens: Tokens, asked: Asked) -> bool:
+def _asks_for_word(model: "Opened", tokens: Tokens, asked: Asked) -> bool:
     """Whether the result is that of a mask: a word is asked for, or nothing is and the text has a mask."""
     if asked.word is not None or asked.label is not None or asked.other is not None:
         return asked.word is not None
     return "mlm" in model.heads and model.tokenizer.mask_id in tokens.ids
 
 
-def result_of(model: "Model", sentence: Sentence, asked: Asked) -> Result:
+def result_of(model: "Opened", sentence: Sentence, asked: Asked) -> Result:
     """The result that is asked about; the label or word that is not named is the one the model predicts here.
 
     Errors: BertcliError for a missing head, and an unknown label or word.
@@ -108,7 +108,7 @@ def result_of(model: "Model", sentence: Sentence, asked: Asked) -> Result:
     return _log_odds(model, sentence, asked.label)
 
 
-def _log_odds(model: "Model", sentence: Sentence, label: str | None) -> Result:
+def _log_odds(model: "Opened", sentence: Sentence, label: str | None) -> Result:
     """x_label - ln Σ exp(x_other), the log-odds of a softmax; with a sigmoid, and for regression, x_label itself."""
     head = chosen_head(model, None)
     check_head(model, head, "Explaining a label")
@@ -128,7 +128,7 @@ def _log_odds(model: "Model", sentence: Sentence, label: str | None) -> Result:
     return Result(labels[best], f"the log-odds of {labels[best]}", of, lambda odds: float(sigmoid(np.array(odds))))
 
 
-def _log_probability(model: "Model", sentence: Sentence, word: str | None) -> Result:
+def _log_probability(model: "Opened", sentence: Sentence, word: str | None) -> Result:
     """x_word - ln Σ exp(x), where x = MLM(hidden state of the mask)."""
     check_head(model, "mlm", "Explaining a mask")
 
@@ -155,7 +155,7 @@ def state_name(number: int) -> str:
     return f"after layer {number}" if number else "embeddings"
 
 
-def mlm_log_probabilities(model: "Model", states: Array, batch: Packed) -> Numbers:
+def mlm_log_probabilities(model: "Opened", states: Array, batch: Packed) -> Numbers:
     """ln p over the vocabulary [row, vocabulary], from rows of states that the masked-language-model head reads."""
     with np.errstate(all="ignore"):
         values: Numbers = model.network.predict("mlm", states, batch).astype(np.float64)
@@ -164,7 +164,7 @@ def mlm_log_probabilities(model: "Model", states: Array, batch: Packed) -> Numbe
     return values
 
 
-def _cosine(model: "Model", other: str) -> Result:
+def _cosine(model: "Opened", other: str) -> Result:
     """cos(v, w), where w is the vector of the other text."""
     task = plan(model, EncodeOptions())
 

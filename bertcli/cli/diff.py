@@ -67,12 +67,12 @@ def diff(
     if wanted.common and not wanted.check:
         raise wrong("--common", "this is for --check.")
     from bertcli.analysis.diff import OtherText, diff, diff_page
-    from bertcli.model import load
+    from bertcli.opened import Opened
     from bertcli.report.progress import counted
 
-    model = load(models.model, revision=models.revision, **models.fetching)
+    model = Opened.load(models.model, revision=models.revision, **models.fetching)
     are_arrays = ending_of(models.other) in SEVERAL and not Path(models.other).is_dir()
-    other = models.other if are_arrays else load(models.other, **models.fetching)
+    other = models.other if are_arrays else Opened.load(models.other, **models.fetching)
     for either in (model, other):
         if not isinstance(either, str):
             either.note_layers_after("compared")

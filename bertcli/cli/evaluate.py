@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bertcli.cli.job import open_model, set_threads
+from bertcli.cli.job import open_as, set_threads
 from bertcli.cli.options import (
     MASKED_SAMPLE,
     SENTENCE_SAMPLE,
@@ -92,6 +92,8 @@ def evaluate(
 
 def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model]":
     """The models one after the other, so that only one is in memory."""
+    from bertcli.model import Model
+
     given: list[str | None] = [*(models.model or ())] or [os.environ.get("BERTCLI_MODEL") or None]
     if given == [None] and task not in SAMPLES:
         found = page(task)
@@ -99,7 +101,7 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
         raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {fitting}.")
     for name in given:
         one = ModelOptions(name, models.revision, models.cache_dir, models.offline)
-        yield open_model(one, SAMPLES.get(task, MASKED_SAMPLE), engine)
+        yield open_as(Model, one, SAMPLES.get(task, MASKED_SAMPLE), engine)
 
 
 def _show(evaluation: "Evaluation", report: ReportOptions) -> None:

@@ -49,10 +49,10 @@ def export(model: ModelOptions, target: FileOptions, wanted: ExportOptions) -> N
         raise wrong("--output", f"this is a folder; for a file leave it out: bertcli export {target.output}.")
     if target.int8 and target.dtype != "float32":
         raise wrong(f"--int8 and --dtype {target.dtype}", "what is computed in int8 is stored so.")
-    from bertcli.model import load
+    from bertcli.opened import Opened
     from bertcli.tasks.compute.export import export_file, export_folder
 
-    opened = load(**model.wanted(MASKED_SAMPLE), text=False)
+    opened = Opened.load(**model.wanted(MASKED_SAMPLE), text=False)
     stored: Precision = "int8-stored" if target.dtype == "int8" else target.dtype
     wanted = replace(wanted, precision="int8" if target.int8 else stored)
     if target.file:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from bertcli.files.shards import Fingerprint
     from bertcli.files.texts import Texts
     from bertcli.files.vectors import VectorForm
-    from bertcli.model import Model
     from bertcli.opened import Opened
     from bertcli.report.tables import Table
     from bertcli.tasks.compute.task import Progress, Records, Result
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("bertcli")
 B = TypeVar("B", bound="Result")
 W = TypeVar("W", bound=Reading)
+K = TypeVar("K", bound="Opened")
 ResultsFrom = Callable[["Texts", "Progress"], Generator[B, None, None]]
 
 
@@ -270,13 +270,18 @@ def set_threads(work: ThreadOptions) -> None:
         set_thread_count(work.threads)
 
 
-def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> "Model":
+def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> "Opened":
     """The model asked for, or the bundled sample, with a note on stderr. Wrong usage is a typer.BadParameter."""
+    from bertcli.opened import Opened
+
+    return open_as(Opened, options, sample, engine)
+
+
+def open_as(kind: type[K], options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> K:
+    """The same, as a `Model`, which has the tasks as methods, or another kind of Opened."""
     if engine and engine.engine == "numpy":
         refuse(engine, ("--precision", "--device"), "NumPy computes in float32 on the processor: add --engine onnx.")
-    from bertcli.model import load
-
-    model = load(**options.wanted(sample), **(asdict(engine) if engine else {}))
+    model = kind.load(**options.wanted(sample), **(asdict(engine) if engine else {}))
     for note in model.notes:
         logger.info("%s", note)
     return model

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from bertcli.cli.job import Job, Run
 from bertcli.cli.options import by_name, id_column_option, wrong
 from bertcli.files.formats import PAGE, RECORDS, TABLES
-from bertcli.report.marked import MarkedTable
 from bertcli.report.tables import Table
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import Page
@@ -30,7 +29,7 @@ class More:
 
     def endings(self, table: Table, wanted: Any) -> tuple[str, ...]:
         """How the names of files may end that hold the results."""
-        return (*(TABLES if table.in_files else RECORDS), *((PAGE,) if isinstance(table, MarkedTable) else ()))
+        return (*(TABLES if table.in_files else RECORDS), *((PAGE,) if table.on_page else ()))
 
     def write(self, run: "Run[Any]", task: "Task[Any]", table: Table) -> None:
         """Write what a task makes of the texts."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bertcli.files.search import Nearest
     from bertcli.files.stored import StoredVectors
     from bertcli.files.texts import Text, Texts
-    from bertcli.model import Model
+    from bertcli.opened import Opened
 
 OF_CHUNKS = tuple(Column(name, number=int, optional=True) for name in ("index", "chunk", "start", "end"))
 COLUMNS = (
@@ -130,7 +130,7 @@ def search(
             write({"query": query, "nearest": best})
 
 
-def _settings(model: "Model", stored: "StoredVectors") -> dict[str, Any] | None:
+def _settings(model: "Opened", stored: "StoredVectors") -> dict[str, Any] | None:
     """How the vectors were made; those of another model are refused, and it is noted where the file does not say it."""
     from bertcli.files.arrays import MODEL
     from bertcli.files.shards import signature

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Literal
 
-from bertcli.cli.job import open_model, set_threads
+from bertcli.cli.job import open_as, set_threads
 from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, ThreadOptions
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
@@ -65,6 +65,7 @@ def serve(models: ServedModels, wanted: ServeOptions, threads: ThreadOptions, en
         raise BertcliError("bertcli serve needs two more packages: pip install 'bertcli[serve]'.")
     set_threads(threads)
     from bertcli.engine.threads import thread_count
+    from bertcli.model import Model
     from bertcli.serve.ask import Limits
     from bertcli.serve.run import serve as run
     from bertcli.serve.served import Served
@@ -75,7 +76,7 @@ def serve(models: ServedModels, wanted: ServeOptions, threads: ThreadOptions, en
         one = replace(
             ModelOptions(), model=name, revision=models.revision, cache_dir=models.cache_dir, offline=models.offline
         )
-        opened.append(Served(open_model(one, SENTENCE_SAMPLE, engine), name or SENTENCE_SAMPLE))
+        opened.append(Served(open_as(Model, one, SENTENCE_SAMPLE, engine), name or SENTENCE_SAMPLE))
     limits = Limits(
         wanted.truncation, wanted.max_inputs, wanted.max_body, wanted.max_queue_tokens,
         wanted.batch_tokens or BATCH_TOKENS * thread_count(), wanted.timeout, wanted.api_key, tuple(wanted.cors or ()),

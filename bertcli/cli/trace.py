@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bertcli.analysis.attention import Choice
     from bertcli.analysis.trace import Trace
     from bertcli.analysis.trace.passes import Pass
-    from bertcli.model import Model
+    from bertcli.opened import Opened
 
 logger = logging.getLogger("bertcli")
 OF_STEPS = ("--time", "--stats", "--all-layers", "--formulas")  # what the table of steps has
@@ -143,7 +143,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     _show(shapes, wanted)
 
 
-def _run(model: "Model", size: tuple[int, int], wanted: TraceOptions) -> None:
+def _run(model: "Opened", size: tuple[int, int], wanted: TraceOptions) -> None:
     """Run a pass with real numbers, of the text or of so many random sentences and tokens; show what is asked for."""
     from bertcli.analysis.attention import keeps_attention, parse_choice
     from bertcli.analysis.trace import trace as traced

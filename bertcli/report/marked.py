@@ -43,6 +43,7 @@ def apart(marks: Iterable[Mark]) -> list[Mark]:
 class MarkedTable(Table):
     """A table that shows the texts themselves, with marks, where standard output shows colors; and on a page."""
 
+    on_page = True
     passages: list[Passage] = field(default_factory=list)
     passage_of: Callable[[Mapping[str, Any]], Passage] = field(kw_only=True)
     title: str = field(kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from bertcli.report.terminal import Column, print_table
 
@@ -22,6 +22,7 @@ class Table:
     columns: tuple[Column, ...]
     rows_of: Callable[[Record], Iterable[Row]]
     rows: list[tuple[str, ...]] = field(default_factory=list)
+    on_page: ClassVar[bool] = False  # there is a web page of it
     in_files: bool = True  # a .csv or .parquet file may hold the rows
 
     def add(self, record: Record) -> None:
@@ -59,7 +60,7 @@ class Table:
         print_table(*self.shown())
 
     def page(self, model: str) -> str:
-        """A web page of what a model gave; for a table that can be one."""
+        """A web page of what a model gave."""
         raise NotImplementedError
 
 

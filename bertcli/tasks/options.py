@@ -8,13 +8,20 @@ from its input. Nothing here loads NumPy, since `--help` reads it. The classes h
 
 from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, field, fields
+from functools import wraps
+from inspect import signature
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole
 
 Truncation = Literal["warn", "error", "silent"]
 Workers = int | Literal["auto"] | None
+P = ParamSpec("P")
+M = TypeVar("M")
+T = TypeVar("T")
+W = TypeVar("W")
+R = TypeVar("R")
 
 
 def option(
@@ -77,6 +84,27 @@ def _check(name: str, value: object, kinds: Sequence[Any], least: int | None) ->
         check_choice(name, value, words)  # type: ignore[arg-type]
     else:
         check_kind(name, value, get_origin(kinds[0]) or kinds[0])
+
+
+def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callable[Concatenate[M, T, P], R]]:
+    """A method of texts and a task's options, as one that takes these options by name."""
+
+    def decorate(method: Callable[[M, T, W], R]) -> Callable[Concatenate[M, T, P], R]:
+        own, of_options = signature(method), signature(options).parameters.values()
+        leading = list(own.parameters.values())[:2]
+        whole = own.replace(parameters=[*leading, *of_options])
+        make: Callable[..., W] = options
+
+        @wraps(method)
+        def taking(*values: Any, **named: Any) -> R:
+            arguments = whole.bind(*values, **named).arguments
+            model, texts = (arguments.pop(parameter.name) for parameter in leading)
+            return method(model, texts, make(**arguments))
+
+        taking.__signature__ = whole  # type: ignore[attr-defined]  # what help() and notebooks show
+        return taking
+
+    return decorate
 
 
 # --------------------------------------------------------------------------------------------- options of several tasks

@@ -5,12 +5,12 @@ from math import prod
 
 from bertcli.analysis.params.summary import Row
 from bertcli.checkpoint.loading import UNREAD
-from bertcli.model import Model
 from bertcli.models.registry import family
 from bertcli.network.module import parameters
+from bertcli.opened import Opened
 
 
-def rows_beside(model: Model) -> Iterator[Row]:
+def rows_beside(model: Opened) -> Iterator[Row]:
     """A row for each layer after the pooling, and for each part of the base model that bertcli does not run."""
     before: tuple[str, ...] = ()
     for number, layer in enumerate(model.layers_after()):

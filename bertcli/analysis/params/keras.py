@@ -5,8 +5,8 @@ Only words: counts come from the parameters at that place, shapes from its outpu
 
 from bertcli.analysis.params.summary import IDS, Flow, RowPlan, Shape, nearest
 from bertcli.errors import BertcliError
-from bertcli.model import Model
 from bertcli.network.module import parameters
+from bertcli.opened import Opened
 
 # Name, type, place, connected to. A row exists if its place is in the tree, and of rows with one name the first that
 # does; behind `=` is what it owns the parameters of, by itself the place. A layer's names are appended to `Encoder-1`;
@@ -51,7 +51,7 @@ HEADS = """
 FORMULAS = {".attention.output=.attention": "A·H·(H/A)·3 + H·3 + H·H + H", "=.feed_forward": "(H·F + F) + (F·H + H)"}
 
 
-def keras_plans(model: Model) -> list[RowPlan]:
+def keras_plans(model: Opened) -> list[RowPlan]:
     """The rows of the Keras summary for a model, in its order; a textbook model has fewer.
 
     Errors: BertcliError for a model with parameters that the summary, which is BERT's, has no row for.
@@ -78,7 +78,7 @@ def keras_plans(model: Model) -> list[RowPlan]:
 class _Writer:
     """Turns tables of words into plans, by their names."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Opened) -> None:
         self.outputs = Flow(model, ()).shapes
         self.tables = {parameter.path: parameter.array.shape for parameter in parameters(model.network)}
         self.plans: dict[str, RowPlan] = {}

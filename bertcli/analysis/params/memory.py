@@ -9,9 +9,9 @@ from bertcli.engine.packing import MOST_SCORES
 from bertcli.engine.seam import watching
 from bertcli.engine.threads import thread_count
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
-from bertcli.model import Model
 from bertcli.network.heads import outputs
 from bertcli.network.module import parameters, twins
+from bertcli.opened import Opened
 
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}  # bytes of a number
 ATTENTION_NDIM = 4  # axes of what attention computes for each head of each sentence
@@ -46,7 +46,7 @@ class Memory(NamedTuple):
         return {**self.ours.record, "padded": self.padded.record}
 
 
-def memory(model: Model, batch: int, sequence: int, dtype: str) -> Memory:
+def memory(model: Opened, batch: int, sequence: int, dtype: str) -> Memory:
     """The memory of a pass of `batch` sentences with `sequence` tokens each, every number stored in this type."""
     sizes = {id(parameter.array): parameter.array.size for parameter in parameters(model.network)}
     weights = SIZES[dtype] * sum(sizes.values())
@@ -62,7 +62,7 @@ def memory(model: Model, batch: int, sequence: int, dtype: str) -> Memory:
 class _Alive(Tracer):
     """Counts the bytes of the values that are alive, from op to op."""
 
-    def __init__(self, model: Model, size: int, *, padded: bool) -> None:
+    def __init__(self, model: Opened, size: int, *, padded: bool) -> None:
         super().__init__(model.name, dry=True)
         self.take_in(twins(model.network))
         self.now = self.peak = 0

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bertcli.analysis.params.formula import expanded, factored, sum_of, with_numbers
 from bertcli.engine.seam import Axes, Module, Traced, Weight, extent, watching
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
-from bertcli.model import Model
 from bertcli.network.heads import TITLES, outputs
 from bertcli.network.module import Parameter, parameters, twins, walk
+from bertcli.opened import Opened
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.terminal import Column
 
@@ -105,7 +105,7 @@ class RowPlan(NamedTuple):
     formula: str | None = None  # hand-written formula, where it is clearer than the one derived from the axes
 
 
-def module_plans(model: Model, depth: int) -> list[RowPlan]:
+def module_plans(model: Opened, depth: int) -> list[RowPlan]:
     """A plan for every module at most `depth` levels below the whole model; the whole itself only for depth 0."""
     modules = [(path, item) for path, item in walk(model.network) if isinstance(item, Module)]
     types = {path: TITLES.get(path, type(item).__name__) for path, item in modules}
@@ -127,7 +127,7 @@ class CountedParameter(NamedTuple):
     tied_to: str | None
 
 
-def entries(model: Model) -> Iterator[CountedParameter]:
+def entries(model: Opened) -> Iterator[CountedParameter]:
     """Every parameter of a model's tree; one that is tied to an earlier one counts as 0."""
     stored = {path: use.bytes // len(use.paths) for use in model.uses for path in use.paths}
     first: dict[int, str] = {}
@@ -141,7 +141,7 @@ def entries(model: Model) -> Iterator[CountedParameter]:
 
 
 def rows(
-    plans: Sequence[RowPlan], model: Model, inputs: Mapping[str, int | None], *, collapse: bool, powers: bool
+    plans: Sequence[RowPlan], model: Opened, inputs: Mapping[str, int | None], *, collapse: bool, powers: bool
 ) -> tuple[Row, ...]:
     """The row of each plan with its parameters, for an input of this size: B sentences (None: any number), S tokens.
 
@@ -239,7 +239,7 @@ class Flow(Tracer):
     shown module around it.
     """
 
-    def __init__(self, model: Model, shown: Collection[str]) -> None:
+    def __init__(self, model: Opened, shown: Collection[str]) -> None:
         super().__init__(model.name, dry=True)
         self.take_in(twins(model.network))
         self._shown = frozenset(shown)

@@ -26,7 +26,7 @@ from bertcli.report.page import COLORS, Markup, element, page
 from bertcli.report.terminal import visible
 
 if TYPE_CHECKING:
-    from bertcli.model import Model
+    from bertcli.opened import Opened
 
 BOUND = 8_000_000  # bytes of a page, by default; FULL_BOUND with every number
 NOTE = 500  # of them for the note that says which numbers they are
@@ -59,7 +59,7 @@ DEFAULT = PageOptions()
 
 
 def page_of_text(
-    model: "Model", text: str, pair: str | None = None, versus: str | None = None, options: PageOptions = DEFAULT
+    model: "Opened", text: str, pair: str | None = None, versus: str | None = None, options: PageOptions = DEFAULT
 ) -> str:
     """The page of a text, or of a pair, and beside it of another text. Errors: as in pass_page."""
     beside = None if versus is None else run_pass(model, inputs_of_text(model, versus))

@@ -15,10 +15,10 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers, Module, Op, Origins, Traced, Weight, named_axes, watched, watching
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.errors import BertcliError
-from bertcli.model import Model, expect_model
 from bertcli.network.after_pooling import Dense
 from bertcli.network.heads import outputs
 from bertcli.network.module import twins
+from bertcli.opened import Opened, expect_model
 from bertcli.report.terminal import terminal_width
 
 Keep = Callable[[str], bool]
@@ -27,7 +27,7 @@ ENCODER = ("embeddings", "encoder")
 
 
 @contextmanager
-def trace(model: Model, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> "Iterator[Trace]":
+def trace(model: Opened, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> "Iterator[Trace]":
     """`with bertcli.trace(model) as trace: model.forward(ids)`, then `trace.steps`, `trace.totals`.
 
     Watches only this thread. Results are bit-identical to those without a trace; only a `forward` of so many tokens
@@ -49,7 +49,7 @@ class Trace(Tracer, Account):
 
     def __init__(
         self,
-        model: Model,
+        model: Opened,
         *,
         time: bool = False,
         stats: bool = False,
@@ -229,7 +229,7 @@ class Inputs(NamedTuple):
 NO_INPUTS = Inputs(np.empty((1, 0), int), np.empty((1, 0), int), [])  # of a pass by shapes
 
 
-def inputs_of_text(model: Model, text: str, pair: str | None = None) -> Inputs:
+def inputs_of_text(model: Opened, text: str, pair: str | None = None) -> Inputs:
     """A text as the model reads it; one that is too long is cut, with a warning."""
     from bertcli.analysis.results import spelled, tokens_of  # imports the tokenizer, which random ids do not need
 
@@ -239,14 +239,14 @@ def inputs_of_text(model: Model, text: str, pair: str | None = None) -> Inputs:
     return Inputs(ids, segments, list(tokens.pieces), mask, partial(spelled, model), pair is not None)
 
 
-def random_inputs(model: Model, batch: int, sequence: int) -> Inputs:
+def random_inputs(model: Opened, batch: int, sequence: int) -> Inputs:
     """Random token ids, the same every time; BertcliError for a size that is not possible."""
     model.config.check_input(batch, sequence)
     ids = np.random.default_rng(0).integers(0, model.config.vocab_size, (batch, sequence))
     return Inputs(ids, np.zeros_like(ids), [f"#{id}" for id in ids[0]])
 
 
-def run_shapes(model: Model, batch: int, sequence: int) -> Trace:
+def run_shapes(model: Opened, batch: int, sequence: int) -> Trace:
     """The trace of a pass through every head, by its shapes: no memory, no time, whatever the sizes, and no weights."""
     model.config.check_input(batch, sequence)
     recorder = Trace(model, shapes_only=True)

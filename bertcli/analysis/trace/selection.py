@@ -30,7 +30,7 @@ from bertcli.network.module import parameters
 
 if TYPE_CHECKING:
     from bertcli.analysis.trace.recorder import Trace
-    from bertcli.model import Model
+    from bertcli.opened import Opened
 
 FULL_BOUND = 64_000_000  # bytes of numbers, at most
 FEWEST = 8  # features of a result that is not whole
@@ -87,7 +87,7 @@ class Selection:
     """The numbers that fit into a page: results and products by the path of their step, parameters by their own."""
 
     def __init__(
-        self, trace: "Trace", model: "Model", room: int, chosen: Chosen, given: Mapping[str, Numbers] | None = None
+        self, trace: "Trace", model: "Opened", room: int, chosen: Chosen, given: Mapping[str, Numbers] | None = None
     ) -> None:
         self.arrays: dict[str, Numbers] = {}
         self.parameters: dict[str, Numbers] = {}
@@ -251,7 +251,7 @@ def _rows(table: Array, rows: Sequence[int] | None) -> Numbers:
 
 
 def choose(
-    trace: "Trace", model: "Model", chosen: Chosen, room: int, full: bool, given: Mapping[str, Numbers] | None = None
+    trace: "Trace", model: "Opened", chosen: Chosen, room: int, full: bool, given: Mapping[str, Numbers] | None = None
 ) -> Selection:
     """The numbers that fit into `room` bytes, those of the heads and of the chosen layer first; with `full` all.
 

@@ -1,0 +1,105 @@
+"""A network without files: from the name of a published size or a config.json, its weights given, random or none."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bertcli.engine.seam import Array, shape_only
+from bertcli.errors import PATH, BertcliError, check_count, check_kind, shown
+from bertcli.models.config import Config, renamed
+from bertcli.models.registry import family, named_heads, parse_heads, variant_config
+from bertcli.network.heads import Network
+from bertcli.network.module import Request, build
+
+
+def build_variant(
+    name: str,
+    config: str | Path | Config | None,
+    heads: str | Iterable[str] | None,
+    vocab_size: int | None,
+    num_labels: int | None,
+    sizes: Mapping[str, int] | None,
+    weights: Mapping[str, ArrayLike] | int | None,
+) -> tuple[Config, tuple[str, ...], Network, str]:
+    """The configuration, heads, network and name of `Opened.variant`, whose errors these are."""
+    check_kind("name", name, str)
+    check_kind("heads", heads, Iterable)
+    check_kind("sizes", sizes, Mapping)
+    if config is None:
+        settings = variant_config(name)
+    elif isinstance(config, Config):
+        settings, name = config, config.model_type
+    else:
+        check_kind("config", config, PATH)
+        file = Path(config) / "config.json" if Path(config).is_dir() else Path(config)
+        if not file.exists():
+            raise BertcliError(f"{file} is missing: give the path of an existing config.json.")
+        from bertcli.checkpoint.loading import read_config
+
+        settings, name = read_config(file), str(config)
+    changed: dict[str, Any] = renamed(sizes or {}, settings.names)
+    counted = [item.name for item in fields(settings) if isinstance(getattr(settings, item.name), int)]
+    for key in changed:
+        if key not in counted:
+            kind = settings.model_type
+            keys = ", ".join(map(settings.key, counted))
+            raise BertcliError(f"{shown(settings.key(key))} is no size of a {kind} model: choose from {keys}.")
+    if vocab_size is not None:
+        changed["vocab_size"] = vocab_size
+    if num_labels is not None:
+        changed |= {"num_labels": num_labels, "id2label": {}}
+    settings = replace(settings, **changed)
+    source = MadeWeights(weights)
+    member = family(settings.model_type)
+    if heads is None:
+        has_pooler = member.base_pooler and "pooler" in member.head_names
+        heads = named_heads(settings, member) or (["pooler"] if has_pooler else [])
+    chosen = parse_heads(heads if isinstance(heads, str) else tuple(heads), member)
+    network = build(member.network, settings, source, chosen)
+    source.check_used()
+    return settings, chosen, network, name
+
+
+class MadeWeights:
+    """The source of arrays for `build`: without `weights` shapes that need no memory, with a seed random numbers.
+
+    Else those of a mapping from path to array; a tied one that is not given is the one that it is tied to.
+    """
+
+    def __init__(self, weights: Mapping[str, ArrayLike] | int | None) -> None:
+        if not isinstance(weights, Mapping):
+            check_count("The seed (weights)", weights, least=0)
+        self.weights = weights
+        self.made: dict[str, Array] = {}
+        self._random = np.random.default_rng(weights) if isinstance(weights, int | np.integer) else None
+
+    def __call__(self, request: Request) -> Array:
+        has_own = isinstance(self.weights, Mapping) and request.path in self.weights
+        array = self.made[request.tied] if request.tied and not has_own else self._make(request)
+        array.flags.writeable = False
+        self.made[request.path] = array
+        return array
+
+    def check_used(self) -> None:
+        """Raise BertcliError for a path in the mapping that the network has not asked for."""
+        for path in self.weights if isinstance(self.weights, Mapping) else ():
+            if path not in self.made:
+                raise BertcliError(
+                    f"The weights have {shown(path)}, which this model does not have: see bertcli.params."
+                )
+
+    def _make(self, request: Request) -> Array:
+        if self._random is not None:
+            return self._random.normal(0, 0.02, request.shape).astype(np.float32)
+        if not isinstance(self.weights, Mapping):
+            return shape_only(request.shape)
+        if request.path not in self.weights:
+            raise BertcliError(f"The weights lack '{request.path}' of shape {request.shape}.")
+        array = np.array(self.weights[request.path], dtype=np.float32)
+        if array.shape != request.shape:
+            raise BertcliError(f"The weight '{request.path}' has shape {array.shape}; it should be {request.shape}.")
+        return array
