@@ -1,5 +1,6 @@
 """A network without files: from the name of a published size or a config.json, its weights given, random or none."""
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from bertcli.errors import PATH, BertcliError, check_count, check_kind, shown
 from bertcli.models.config import Config, renamed
 from bertcli.models.registry import family, named_heads, parse_heads, variant_config
 from bertcli.network.heads import Network
-from bertcli.network.module import Request, build
+from bertcli.network.module import Request, build, parameters
 
 
 def build_variant(
@@ -59,9 +60,21 @@ def build_variant(
         has_pooler = member.base_pooler and "pooler" in member.head_names
         heads = named_heads(settings, member) or (["pooler"] if has_pooler else [])
     chosen = parse_heads(heads if isinstance(heads, str) else tuple(heads), member)
+    if isinstance(weights, int):
+        _check_memory(build(member.network, settings, MadeWeights(None), chosen), name)
     network = build(member.network, settings, source, chosen)
     source.check_used()
     return settings, chosen, network, name
+
+
+def _check_memory(network: Network, name: str) -> None:
+    """BertcliError for more weights than this machine has memory for, before any is drawn."""
+    size = 4 * sum({id(parameter.array): parameter.array.size for parameter in parameters(network)}.values())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if size > memory:
+        raise BertcliError(
+            f"The weights of {name} take {size:,} bytes, but this machine has {memory:,}: leave out the seed (--seed)."
+        )
 
 
 class MadeWeights:

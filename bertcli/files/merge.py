@@ -19,6 +19,9 @@ from bertcli.files.shards import BESIDE, ERRORS, Fingerprint, Shards, difference
 NO_SHARDS = (".shard", f".{ERRORS}", f".{BESIDE}")  # end files that lie beside a shard's
 
 
+MANY = 99_999  # shards, whose names have five digits
+
+
 class Note(NamedTuple):
     """Which shard of how many a file is, of which run, and the digest of its content and its list of errors."""
 
@@ -93,6 +96,8 @@ def _note(file: str) -> Note:
         note = read_object(Path(f"{file}.shard"))
     if note.keys() != kinds.keys() or not all(type(note[name]) is kind for name, kind in kinds.items()):
         raise BertcliError(f"{file}.shard is damaged: run this shard again.")
+    if not 0 <= note["shard"] < note["of"] <= MANY:
+        raise BertcliError(f"{file}.shard is damaged ({note['shard']}/{note['of']}): run this shard again.")
     if note["digest"] != _digest(file):
         raise BertcliError(f"{file} or its list of errors has changed: run shard {note['shard']}/{note['of']} again.")
     return Note(**note)

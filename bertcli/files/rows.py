@@ -122,9 +122,18 @@ def json_lines(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
         yield Text("", place=line.place, error=line.error) if line.error else _json_row(line, wanted)
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; ValueError for a key that occurs twice, of which each reader takes another value."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {shown(next(name for name in names if names.count(name) > 1))} occurs twice")
+    return found
+
+
 def _json_row(line: Line, wanted: Wanted) -> Text:
     try:
-        record = json.loads(line.text)
+        record = json.loads(line.text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         return unusable(line.place, f"not valid JSON ({error.msg} at column {error.colno}).")
     except (ValueError, RecursionError) as error:  # a number with thousands of digits, endless nesting

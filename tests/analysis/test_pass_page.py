@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from helpers.checkpoints import damaged
+from helpers.checkpoints import damaged, make
 from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.terminal import bertcli
+from helpers.vocabulary import pieces
 from numpy.typing import NDArray
 
 import bertcli as library
@@ -199,3 +200,15 @@ def test_pass_page_leaves_out_attention_weights_that_do_not_fit(
         found = drawn(tmp_path, "--variant", "mini", "--seed", "0", "--seq-len", "7")
         assert [path for path in found.data["arrays"] if path.endswith("softmax")] == kept
         assert {step["path"] for step in found.data["steps"]} <= found.ids
+
+
+def test_pass_notes_hold_no_markup_of_names_labels_or_pieces(tmp_path: Path) -> None:
+    labels = {0: "<u>one</u>", 1: "<img src=x>"}
+    folder = make(tmp_path / "<i>m", head="classifier", id2label=labels, vocabulary=[*pieces(), "`", "<", ">"])
+    file = tmp_path / "pass.md"
+    assert bertcli("trace", "-m", folder, "a ` <b> cat", "-o", file).status == 0
+    notes = file.read_text(encoding="utf-8")
+    assert "`a` `` ` `` `<` `b` `>` `cat`" in notes
+    assert "&lt;u&gt;one&lt;/u&gt;" in notes
+    for tag in ("<i>", "<u>", "<b>", "<img"):
+        assert tag not in notes

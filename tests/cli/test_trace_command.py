@@ -345,3 +345,16 @@ def test_trace_in_python_prints_as_the_command_does(model: Path, monkeypatch: py
         assert "Attention scores" in str(traced)
         assert f"{traced}\n" == trace("-m", model, "--seq-len", "4", environment={"COLUMNS": columns}).out
     assert traced._repr_markdown_() == trace("-m", model, "--seq-len", "4", "--format", "markdown").out
+
+
+def test_trace_of_absurd_sizes_is_a_line_before_any_work(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 1 << 24, "intermediate_size": 1 << 24, "vocab_size": 1 << 24, "num_attention_heads": 1}
+    config = {"model_type": "bert", "num_hidden_layers": 2, "max_position_embeddings": 1 << 24, **sizes}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    trace = ("trace", "--config", file)
+    assert bertcli(*trace, "--seq-len", "4").status == 0
+    assert "has " in bertcli(*trace, "--seed", "0").error
+    assert "bytes, but this machine has " in bertcli(*trace, "--seed", "0", "-o", tmp_path / "x.html").error
+    message = "1,048,576 sentences of 16,777,216 tokens have more attention weights than can be counted"
+    assert message in bertcli(*trace, "--seq-len", str(1 << 24), "--batch-size", str(1 << 20)).error

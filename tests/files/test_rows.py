@@ -236,3 +236,12 @@ def test_rows_of_fasta_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.M
         None,
     ]
     assert [(row.text, row.id) for row in found[1:]] == [("", "a"), ("", "b"), ("MK", "c")]
+
+
+def test_rows_of_json_with_a_key_twice_cannot_be_used(tmp_path: Path) -> None:
+    lines = '{"text": "a", "text": "b"}\n{"text": "c", "more": {"x": 1, "x": 2}}\n{"text": "d", "more": {"text": 1}}\n'
+    message = "t.jsonl, line 1: not usable JSON (the key 'text' occurs twice)."
+    assert refusal_of(tmp_path, "t.jsonl", lines) == message
+    rows = rows_of(tmp_path, "t.jsonl", lines, keep_going=True)
+    assert [row.text for row in rows] == ["", "", "d"]
+    assert "the key 'x' occurs twice" in (rows[1].error or "")

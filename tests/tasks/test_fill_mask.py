@@ -159,16 +159,24 @@ def beam_by_hand(model: Model, text: str, width: int) -> list[tuple[float, str]]
     return beam
 
 
-def test_fill_mask_joint_fillings_are_those_of_a_beam(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A beam of four misses the best filling here, whose beginning is unlikely; one that holds all words finds it."""
-    model, text = bertcli.load(made(head="mlm", seed=5)), "[MASK] mat [MASK] tea"
-    for width, expected in ((4, "at mat your tea"), (40, "your mat your tea")):
-        monkeypatch.setattr("bertcli.tasks.compute.fill_mask.BEAM", width)
-        (record,) = model.fill_mask([text], targets=SMALL_WORDS, joint=True, top_k=1)
-        ((score, sequence), *_) = beam_by_hand(model, text, width)
-        (best,) = record["masks"][0]["predictions"]
-        assert (best["sequence"], best["score"]) == (sequence, pytest.approx(score, rel=1e-4))
-        assert sequence == expected
+@pytest.mark.parametrize(
+    ("text", "width", "expected"),
+    [
+        ("[MASK] mat [MASK] tea", 4, "at mat your tea"),  # misses the best filling, whose first word is unlikely
+        ("[MASK] mat [MASK] tea", 40, "your mat your tea"),  # has room for all
+        ("on [MASK] [MASK] sat [MASK]", 4, "on from your sat has"),  # of 16 beginnings four are kept
+    ],
+)
+def test_fill_mask_joint_fillings_are_those_of_a_beam(
+    text: str, width: int, expected: str, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = bertcli.load(made(head="mlm", seed=5))
+    monkeypatch.setattr("bertcli.tasks.compute.fill_mask.BEAM", width)
+    (record,) = model.fill_mask([text], targets=SMALL_WORDS, joint=True, top_k=1)
+    ((score, sequence), *_) = beam_by_hand(model, text, width)
+    (best,) = record["masks"][0]["predictions"]
+    assert (best["sequence"], best["score"]) == (sequence, pytest.approx(score, rel=1e-4))
+    assert sequence == expected
 
 
 def test_fill_mask_joint_fillings_have_a_limit(mlm: Model) -> None:

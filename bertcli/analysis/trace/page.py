@@ -5,6 +5,7 @@ into a bound (selection.py). Its script works out how a chosen number came about
 and draws them (pass.js). Two passes can stand side by side.
 """
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
@@ -301,9 +302,16 @@ def _result(run: Pass) -> Iterator[Markup]:
 # ---------------------------------------------------------------------------------------------------------- the notes
 
 
+def _code(text: str) -> str:
+    """A text in Markdown as it is, between more backquotes than stand together in it."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    space = " " if longest else ""
+    return f"{'`' * (longest + 1)}{space}{visible(text)}{space}{'`' * (longest + 1)}"
+
+
 def pass_notes(run: Pass) -> str:
     """The pass as Markdown, without pictures: formulas, shapes, statistics."""
-    parts = [f"# {escape(visible(run.model.name))}", " ".join(f"`{visible(piece)}`" for piece in run.inputs.pieces), ""]
+    parts = [f"# {escape(visible(run.model.name))}", " ".join(map(_code, run.inputs.pieces)), ""]
     parts += [line for result in results_in_words(run) for line in (escape(result), "")]
     last, group = -1, ""
     for step in run.trace.steps:

@@ -22,6 +22,7 @@ from bertcli.opened import Opened, expect_model
 from bertcli.report.terminal import terminal_width
 
 Keep = Callable[[str], bool]
+MOST_NUMBERS = 1 << 60  # of an array that is only a shape: beyond that NumPy cannot count them
 LAYER = re.compile(r"encoder\.layers\.\d+")
 ENCODER = ("embeddings", "encoder")
 
@@ -249,6 +250,11 @@ def random_inputs(model: Opened, batch: int, sequence: int) -> Inputs:
 def run_shapes(model: Opened, batch: int, sequence: int) -> Trace:
     """The trace of a pass through every head, by its shapes: no memory, no time, whatever the sizes, and no weights."""
     model.config.check_input(batch, sequence)
+    if batch * model.config.num_attention_heads * sequence**2 > MOST_NUMBERS:
+        raise BertcliError(
+            f"{batch:,} sentences of {sequence:,} tokens have more attention weights than can be counted: give fewer "
+            "(--batch-size, --seq-len)."
+        )
     recorder = Trace(model, shapes_only=True)
     with watching(recorder):
         outputs(model.network, batch_of_shapes(batch, sequence))
