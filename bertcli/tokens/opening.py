@@ -4,7 +4,6 @@ import json
 import logging
 import math
 import os
-import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,8 +14,9 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, parse_json, read_whole
+from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, read_whole
 from bertcli.errors import BertcliError
+from bertcli.tokens.bounds import check_tokenizer
 from bertcli.tokens.settings import ROLES, Settings
 
 PANIC = "PanicException"  # a Rust panic; pyo3 does not derive it from Exception, and it cannot be imported
@@ -35,9 +35,6 @@ GROWTH_LIMIT = 10_000
 FRAMED = (
     "", "bert", "distilbert", "electra", "mpnet", "roberta", "xlmroberta", "camembert", "albert", "debertav2", "esm",
 )  # fmt: skip
-MERGES = re.compile(rb'"merges"\s*:\s*\[')  # a vocabulary may have the word, but gives it a number
-PREFIX = re.compile(rb'"continuing_subword_prefix"\s*:\s*"(?!")')
-ESCAPED = re.compile(rb"\\(?<!\\\\)(?:u00[2-7]|/)")  # letters that need not be escaped: they may hide a key
 
 logger = logging.getLogger("bertcli")
 
@@ -111,7 +108,7 @@ def library_errors(what: str) -> Iterator[None]:
 
 def _from_json(file: Path) -> Backend:
     data = read_whole(file, VOCABULARY_LIMIT)
-    _refuse_merges(data, file)
+    check_tokenizer(data, file)
     with library_errors(f"{file} cannot be read as a tokenizer"):
         backend = Backend.from_buffer(data)
     _refuse_growth(backend, file)
@@ -175,27 +172,17 @@ def _add(backend: Backend, token: AddedToken) -> None:
     (backend.add_special_tokens if token.special else backend.add_tokens)([token])
 
 
-def _refuse_merges(data: bytes, file: Path) -> None:
-    """Raise BertcliError for a tokenizer.json with both merges and a mark of pieces that continue a word.
-
-    The library cuts the mark off every merge unseen and, in the middle of a character, ends the process.
-    """
-    if ESCAPED.search(data):
-        data = json.dumps(parse_json(data, file)).encode()
-    if MERGES.search(data) and PREFIX.search(data):
-        raise BertcliError(f"{file} merges pieces and has a continuing_subword_prefix, too: use another model.")
-
-
 def _refuse_growth(backend: Backend, file: Path) -> None:
-    """Raise BertcliError for a normalizer that makes texts so long that they fill the memory."""
-    if backend.normalizer is not None and _growth(json.loads(backend.normalizer.__getstate__())) > GROWTH_LIMIT:
-        raise BertcliError(f"{file} makes texts more than {GROWTH_LIMIT:,} times as long: do not use this model.")
+    """Raise BertcliError for a normalizer, or a decoder, that makes texts so long that they fill the memory."""
+    for part in (backend.normalizer, backend.decoder):
+        if part is not None and _growth(json.loads(part.__getstate__())) > GROWTH_LIMIT:
+            raise BertcliError(f"{file} makes texts more than {GROWTH_LIMIT:,} times as long: do not use this model.")
 
 
 def _growth(step: Mapping[str, Any]) -> float:
-    """How many letters a normalizer may turn one into by replacing and prepending: a → aa, 40 times, makes 10¹²."""
+    """How many letters a step of a tokenizer may turn one into: a → aa, 40 times, makes 10¹²."""
     if step["type"] == "Sequence":
-        return math.prod(map(_growth, step["normalizers"]))
+        return math.prod(map(_growth, step.get("normalizers") or step.get("decoders") or ()))
     if step["type"] == "Prepend":
         return 1 + len(step["prepend"])
     if step["type"] == "Replace":

@@ -47,6 +47,8 @@ class Tokenizer:
         self._check_vocabulary()
         unframed = (Slot(0, 0, 0),), (Slot(0, 0, 0), Slot(1, 0, 0))
         self._frames = (self._frame(paired=False), self._frame(paired=True)) if settings.framed else unframed
+        self._segments = config.segment_count if config and self._has_segments else None
+        self._check_segments(self._frames[False])
         for slot in chain(*self._frames):
             self._check_id(slot.id, "around texts")
 
@@ -222,6 +224,8 @@ class Tokenizer:
         seconds = [pair for pair in partners if pair is not None]
         if max_length is not None:
             self.check_length(max_length, paired=bool(seconds))
+        if seconds:
+            self._check_segments(self._frames[True])
         if seconds and self._segments_disputed:
             self._segments_disputed = False  # logged once
             segment, version, other_version = (1, 4, 5) if self._has_segments else (0, 5, 4)
@@ -286,6 +290,13 @@ class Tokenizer:
             raise BertcliError(
                 f"The tokenizer puts the id {id} {where}, but the model has embeddings for ids up to {self._rows - 1} "
                 "only: tokenizer and weights do not belong together."
+            )
+
+    def _check_segments(self, frame: tuple[Slot, ...]) -> None:
+        last = max(slot.segment for slot in frame)
+        if self._segments is not None and last >= self._segments:
+            raise BertcliError(
+                f"The tokenizer gives segment {last}, but the model has {self._segments}: they do not belong together."
             )
 
     def _frame(self, paired: bool) -> tuple[Slot, ...]:

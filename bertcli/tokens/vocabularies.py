@@ -18,6 +18,7 @@ from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import lacks_tokenizer
 from bertcli.checkpoint.untrusted import JSON_LIMIT, VOCABULARY_LIMIT, read_whole
 from bertcli.errors import BertcliError, shown
+from bertcli.tokens.charsmap import check_charsmap
 from bertcli.tokens.settings import Settings
 
 SPACED_MASKS = ("mpnet", "roberta", "xlmroberta", "camembert", "albert")  # whose mask takes the space before it
@@ -225,7 +226,10 @@ def parse_model(data: bytes) -> Model:
         raise ValueError(f"it is not a Unigram model{', but one of byte pairs' if kind == BYTE_PAIRS else ''}")
     if not isinstance(unk_id, int) or unk_id >= len(pieces):
         raise ValueError(f"its unknown piece is number {unk_id!r} of {len(pieces)}")
-    return Model(pieces, unk_id, _bytes(charsmap))
+    charsmap = _bytes(charsmap)
+    if charsmap:
+        check_charsmap(charsmap)
+    return Model(pieces, unk_id, charsmap)
 
 
 def _piece(message: Value) -> Piece:

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import struct
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from helpers.tokenizer_kinds import NO_CHANGES, write_kind
 import bertcli
 from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
+from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer
 from bertcli.tokens.opening import library_errors
 
@@ -118,6 +120,57 @@ def test_tokenizer_file_whose_map_makes_texts_longer(tmp_path: Path) -> None:
         Tokenizer.open(Folder(of_kind(tmp_path, "xlm-roberta", change)))
 
 
+def mapped(charsmap: bytes) -> Callable[[dict[str, Any]], None]:
+    """With another map of characters."""
+
+    def change(document: dict[str, Any]) -> None:
+        document["normalizer"]["normalizers"][0]["precompiled_charsmap"] = b64encode(charsmap).decode()
+
+    return change
+
+
+def unit(at: int, value: int, text: int, texts: bytes = b"a\0") -> bytes:
+    """A map whose unit at a place has this value; `text` is the unit that its own lead to, and says where a text is."""
+    units = [0] * 256
+    units[at], units[(at ^ value >> 10) % 256] = value, text
+    return struct.pack("<I256I", 1024, *units) + texts
+
+
+def added(count: int) -> Callable[[dict[str, Any]], None]:
+    """With so many tokens added to the vocabulary."""
+    token = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    tokens = [{"id": 10_000 + i, "content": f"<{i}>", **token} for i in range(count)]
+    return lambda document: document.update(added_tokens=tokens)
+
+
+def template(count: int, times: int = 1) -> Callable[[dict[str, Any]], None]:
+    """With `count` tokens before a text, `times` times."""
+
+    def change(document: dict[str, Any]) -> None:
+        processor = document["post_processor"]
+        processor["special_tokens"]["[CLS]"].update(ids=[1] * count, tokens=["a"] * count)
+        processor["single"][:1] *= times
+
+    return change
+
+
+def decoded(times: int) -> Callable[[dict[str, Any]], None]:
+    """With a decoder that doubles a letter so many times."""
+    step = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+    return lambda document: document.update(decoder={"type": "Sequence", "decoders": [step] * times})
+
+
+def test_tokenizer_file_with_a_segment_that_the_model_lacks(tmp_path: Path) -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["post_processor"]["pair"][-1]["SpecialToken"]["type_id"] = 7
+
+    folder = of_kind(tmp_path, "deberta-v2", change)
+    tokenizer = Tokenizer.open(Folder(folder), BertConfig(vocab_size=1000))
+    assert len(tokenizer.encode(["tea"])) == 1
+    with pytest.raises(BertcliError, match="gives segment 7, but the model has 2"):
+        tokenizer.encode(["tea"], ["tea"])
+
+
 def damaged_map(document: dict[str, Any]) -> None:
     document["normalizer"]["normalizers"][0]["precompiled_charsmap"] = b64encode(NO_CHANGES[:-9]).decode()
 
@@ -134,8 +187,19 @@ NOTHING = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": ""
 @pytest.mark.parametrize(
     ("kind", "change", "message"),
     [
-        ("xlm-roberta", damaged_map, "tokenizer.json cannot be read as a tokenizer"),
-        ("xlm-roberta", leading_out_of_its_map, "The tokenizer failed"),
+        ("xlm-roberta", damaged_map, "a precompiled_charsmap that is cut off"),
+        ("xlm-roberta", mapped(NO_CHANGES[:-9]), "a precompiled_charsmap that is cut off"),
+        ("xlm-roberta", mapped(b""), "a precompiled_charsmap that is cut off"),
+        ("xlm-roberta", mapped(struct.pack("<I", 2**32 - 4) + bytes(9)), "a precompiled_charsmap that is cut off"),
+        ("xlm-roberta", mapped(NO_CHANGES + b"\xff"), "texts that are not UTF-8"),
+        ("xlm-roberta", mapped(unit(9, 256 | 3 << 10, 0x80000005)), "outside its texts"),
+        ("xlm-roberta", mapped(unit(9, 256 | 3 << 10, 0x80000001, "é\0".encode())), "into the middle of a character"),
+        ("xlm-roberta", mapped(unit(9, 1 << 20 | 3 << 10, 0)), "outside itself"),
+        ("xlm-roberta", leading_out_of_its_map, "outside itself"),
+        ("roberta", added(20_001), "adds more than 20,000 tokens to its vocabulary"),
+        ("deberta-v2", template(1001), "puts more than 1,000 tokens around a text"),
+        ("deberta-v2", template(2, 600), "puts more than 1,000 tokens around a text"),
+        ("deberta-v2", decoded(36), "makes texts more than 10,000 times as long"),
         (
             "deberta-v2",
             lambda data: data["post_processor"]["special_tokens"].pop("[SEP]"),
