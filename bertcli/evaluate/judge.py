@@ -17,6 +17,7 @@ from bertcli.evaluate.outcome import Judged, Task
 from bertcli.files.lines import Line, LineFile
 from bertcli.model import Model
 
+TAGGED = (".conll", ".iob", ".iob2", ".bio")  # files of words and tags, as are others whose lines end in tags
 WORST = 20  # items that are listed
 HOMES = {  # the module of each task
     "classification": "classification",
@@ -110,7 +111,7 @@ def _source(file: str, wanted: Evaluate, left_out: LeftOut) -> tuple[str, str, A
         return "retrieval", "there is a run for it", TREC, read_judgements(file, left_out)
     from bertcli.evaluate.tagging import looks_tagged, read_columns
 
-    if wanted.task == "tag" or (wanted.task is None and looks_tagged(file)):
+    if wanted.task == "tag" or (wanted.task is None and (ending in TAGGED or looks_tagged(file))):
         return "tag", "its lines end in tags", None, read_columns(file, left_out)
     lines = (Row(line.place, (line.text, None, None)) for line in LineFile(file) if not _is_bad(line, left_out))
     return "score", "it has a text a line", None, lines

@@ -1,0 +1,192 @@
+"""Data that cannot be used: one line with file and line number; `--keep-going` leaves it out and counts it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Made
+from helpers.checkpoints import damaged
+from helpers.terminal import bertcli
+
+GOOD = {"text": "I loved it.", "label": "positive"}
+SCORED = {"sentence1": "a", "sentence2": "b", "score": 1.5}
+TRIPLET = {"anchor": "a", "positive": "b", "negative": "c"}
+WORD = {"text": "Hot [MASK].", "word": "tea"}
+RANKED = {"query": "a", "documents": ["b"], "labels": [1]}
+TAGGED = {"tokens": ["Paris"], "tags": ["B-LOC"]}
+BAD: dict[str, tuple[Any, Any, str]] = {
+    "no JSON": (GOOD, "{", "line 2: not usable JSON"),
+    "no object": (GOOD, "[1]", "line 2: not a JSON object but [1]"),
+    "no label": (GOOD, {"text": "x"}, "line 2: there is no 'label'"),
+    "null label": (GOOD, {"text": "x", "label": None}, "line 2: there is no 'label'"),
+    "text": (GOOD, {"text": 7, "label": "positive"}, "line 2: 7 is not a text"),
+    "score": (SCORED, {**SCORED, "score": "high"}, "line 2: the score 'high' is not a number"),
+    "infinite score": (SCORED, {**SCORED, "score": float("inf")}, "line 2: the score inf is not a number"),
+    "NaN": (SCORED, {**SCORED, "score": float("nan")}, "line 2: the score nan is not a number"),
+    "negative": (TRIPLET, {**TRIPLET, "negative": 3}, "line 2: 3 is not a text"),
+    "word": (WORD, {**WORD, "word": []}, "line 2: [] is neither a word nor a list of words"),
+    "lists": (RANKED, {**RANKED, "labels": [1, 0]}, "line 2: documents and labels must be two lists of one length"),
+    "tag": (TAGGED, {**TAGGED, "tags": ["LOC"]}, "line 2: the tag 'LOC' of 'Paris' is neither O nor like B-PER"),
+}
+
+
+def model_for(good: Any, made: Made) -> list[str | Path]:
+    if good is RANKED:
+        return ["-m", made(head="classifier", num_labels=1)]
+    return ["-m", made(head="token_classifier", id2label={0: "O", 1: "B-LOC"})] if good is TAGGED else []
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_row_is_named_and_can_be_left_out(made: Made, tmp_path: Path, name: str) -> None:
+    good, bad, why = BAD[name]
+    file, model = tmp_path / "data.jsonl", model_for(good, made)
+    rows = [json.dumps(good), bad if isinstance(bad, str) else json.dumps(bad), json.dumps(good)]
+    file.write_text("".join(row + "\n" for row in rows))
+    task = ["--task", "sts"] if good is SCORED else []
+    error = bertcli("evaluate", file, *model, *task).error
+    assert f"{file}, {why}" in error
+    assert error.endswith("mend it, or leave such rows out (--keep-going).")
+    left = bertcli("evaluate", file, *model, *task, "--keep-going", "--format", "json")
+    record = json.loads(left.out)
+    assert (record["count"], record["left_out"]) == (2, 1)
+    assert f"1 left out (the first: {file}, {why}" in bertcli("evaluate", file, *model, *task, "--keep-going").out
+
+
+def test_rows_of_csv_are_named_too(tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text("text,label\nGood.,positive\nonly one\nBad.,negative\n")
+    assert f"{file}, line 3: 1 field(s) where the header has 2" in bertcli("evaluate", file).error
+    assert "2 texts; 1 left out" in bertcli("evaluate", file, "--keep-going").out
+
+
+def test_a_text_that_the_model_cannot_use_is_left_out_for_all_models(tmp_path: Path) -> None:
+    file = tmp_path / "data.jsonl"
+    long = {"text": "word " * 400, "label": "positive"}
+    file.write_text("".join(json.dumps(row) + "\n" for row in (GOOD, long)))
+    assert "line 2" in bertcli("evaluate", file, "--truncation", "error").error
+    both = ("-m", "bert-mini-sentiment", "-m", "bert-mini-sentiment")
+    left = bertcli("evaluate", file, "--truncation", "error", "--keep-going", *both, "--format", "json")
+    assert (json.loads(left.out)["count"], json.loads(left.out)["left_out"]) == (1, 1)
+
+
+def test_files_that_say_nothing_are_refused(tmp_path: Path) -> None:
+    empty, none = tmp_path / "empty.csv", tmp_path / "none.jsonl"
+    empty.write_text("text,label\n")
+    none.write_text("")
+    assert "has no texts that can be used, so there is nothing to judge" in bertcli("evaluate", empty).error
+    assert "does not say by its fields what the task is; they are none" in bertcli("evaluate", none).error
+    assert "Cannot read" in bertcli("evaluate", tmp_path / "missing.csv").error
+    assert "does not have the fields of triplets" in bertcli("evaluate", empty, "--task", "triplets").error
+    none.write_text(json.dumps(TAGGED))
+    left = bertcli("evaluate", none)
+    assert left.status == 2
+    assert "there is no bundled model for tag" in " ".join(left.err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--labels", "a"), "give the names in the data with those of the model"),
+        (("--at-least", "accuracy"), "give a figure and the least it may be"),
+        (("--dtype", "int4"), "choose from float32, float16, int8, binary"),
+        (("--k", "0"), "needs whole numbers of 1 or more"),
+        (("--truncate-dim", "x"), "give whole numbers"),
+    ],
+)
+def test_wrong_options_are_wrong_usage(arguments: tuple[str, str], why: str) -> None:
+    left = bertcli("evaluate", "missing.csv", *arguments)
+    assert left.status == 2
+    assert why in " ".join(left.err.replace("│", " ").split())
+
+
+def test_one_class_only_gives_figures_that_say_so(tmp_path: Path) -> None:
+    file = tmp_path / "data.jsonl"
+    rows = [{"sentence1": "a cat", "sentence2": f"a dog {i}", "score": 1} for i in range(5)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    left = bertcli("evaluate", file, "--task", "sts", "--format", "json")
+    undefined = {"value": None, "low": None, "high": None}
+    assert json.loads(left.out)["models"][0]["metrics"] == {"spearman": undefined, "pearson": undefined}
+    assert "–" in bertcli("evaluate", file, "--task", "sts").out
+    assert (
+        bertcli("evaluate", file, "--task", "sts", "--at-least", "spearman=-1", "-o", tmp_path / "x.json").status == 1
+    )
+
+
+def test_damaged_weights_are_no_figure(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "data.jsonl"
+    file.write_text(json.dumps({"text": "It rained.", "text_pair": "She ran inside.", "label": "is_next"}) + "\n")
+    assert "the weights are damaged" in bertcli("evaluate", file, "-m", damaged(tmp_path / "model", float("nan"))).error
+    assert bertcli("evaluate", file, "-m", made(head="pretraining")).status == 0, (
+        "pairs are judged by the next-sentence head"
+    )
+
+
+def test_a_classifier_of_several_labels_at_once_is_refused(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "data.jsonl"
+    file.write_text(json.dumps({"text": "x", "label": "0"}) + "\n")
+    folder = made(head="classifier", num_labels=1)
+    assert "does not choose one label per text" in bertcli("evaluate", file, "-m", folder).error
+
+
+def beir(folder: Path, **files: str) -> Path:
+    contents = {
+        "corpus.jsonl": '{"_id": "d0", "text": "tea"}\n',
+        "queries.jsonl": '{"_id": "q0", "text": "a drink"}\n',
+        "qrels/test.tsv": "query-id\tcorpus-id\tscore\nq0\td0\t1\n",
+    }
+    for name, content in {**contents, **files}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    return folder
+
+
+HEADER = "query-id\tcorpus-id\tscore\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "why"),
+    [
+        ("qrels/test.tsv", f"{HEADER}q0\td9\t1\n", "test.tsv, line 2: corpus.jsonl has no document 'd9'"),
+        ("qrels/test.tsv", f"{HEADER}q9\td0\t1\n", "test.tsv, line 2: queries.jsonl has no query 'q9'"),
+        ("qrels/test.tsv", f"{HEADER}q0\td0\tmuch\n", "test.tsv, line 2: the score 'much' is not a number"),
+        ("qrels/test.tsv", f"{HEADER}q0\td0\n", "test.tsv, line 2: 2 fields where there should be 3"),
+        ("queries.jsonl", '{"_id": 7, "text": "x"}\n', "queries.jsonl, line 1: a query needs an _id and a text"),
+        ("corpus.jsonl", '{"_id": "d0"}\n', "corpus.jsonl, line 1: a document needs an _id and a text"),
+        ("qrels/test.tsv", f"{HEADER}q0\td0\t0\n", "has no texts that can be used"),
+    ],
+)
+def test_collections_that_do_not_fit_together_are_refused(tmp_path: Path, file: str, content: str, why: str) -> None:
+    assert why in bertcli("evaluate", beir(tmp_path / "beir", **{file: content})).error
+
+
+def test_a_collection_s_missing_file_is_named(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "beir")
+    (folder / "queries.jsonl").unlink()
+    assert "Cannot read" in bertcli("evaluate", folder).error
+    assert "queries.jsonl" in bertcli("evaluate", folder).error
+
+
+def test_a_run_with_a_bad_score_is_named(tmp_path: Path) -> None:
+    qrels, run = tmp_path / "qrels.txt", tmp_path / "run.txt"
+    qrels.write_text("a 0 x 1\n")
+    run.write_text("a Q0 x 1 nan me\n")
+    assert "run.txt, line 1: the score 'nan' is not a number" in bertcli("evaluate", qrels, "--run", run).error
+    run.write_text("a Q0 x 1 me\n")
+    assert "run.txt, line 1: 5 fields where there should be 6" in bertcli("evaluate", qrels, "--run", run).error
+
+
+def test_lines_of_words_without_a_tag_are_named(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "data.conll"
+    file.write_text("Paris B-LOC\n\nis\n\nhot O\n")
+    model = ("-m", made(head="token_classifier", id2label={0: "O", 1: "B-LOC"}))
+    assert "line 3: 'is' has no word and a tag such as O or B-PER" in bertcli("evaluate", file, *model).error
+    assert "2 sentences; 1 left out" in bertcli("evaluate", file, *model, "--keep-going").out
+
+
+def test_json_that_is_not_squad_s_is_refused(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "data.json"
+    file.write_text("[1]")
+    assert "no data as SQuAD has it" in bertcli("evaluate", file, "-m", made(head="qa")).error
+    file.write_text('{"data": [{"paragraphs": [{"qas": []}, 3]}]}')
+    assert "article 1: not as SQuAD has it" in bertcli("evaluate", file, "-m", made(head="qa")).error
