@@ -11,10 +11,13 @@ import numpy as np
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate import metrics
 from bertcli.evaluate.data import Item, Labelled, Row, text
-from bertcli.evaluate.metrics import COVERAGES, Figures, Numbers, Whole
+from bertcli.evaluate.metrics import Figures, Numbers, Whole
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Curve, Judged, Outcome, Task, texts_of, usable
 from bertcli.model import Model
+
+COVERAGES = (50, 80, 90)  # percent
+COVERED = [f"accuracy@{percent}%" for percent in COVERAGES]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +54,7 @@ class Labels(Outcome):
             "ece": metrics.ece(self.confidence, right, counts),
             "brier": metrics.mean(metrics.brier(self.probabilities, self.true), counts),
             "log_loss": metrics.mean(metrics.log_loss(self.probabilities, self.true), counts),
-            **{
-                f"accuracy@{percent}%": metrics.covered_accuracy(self.confidence, right, counts, percent)
-                for percent in COVERAGES
-            },
+            **dict(zip(COVERED, metrics.covered_accuracy(self.confidence, right, counts, COVERAGES), strict=True)),
         }
 
     @property

@@ -74,13 +74,15 @@ class Difference:
         return {"metric": self.metric, "a": self.a, "b": self.b, **self.figure.record, "ahead": self.ahead}
 
     def sentence(self, count: int, unit: str) -> str:
-        """Which is better, if the interval leaves out 0."""
-        low, high = self.figure.interval
-        numbers = f"{self.figure.value:+.3f} {self.metric} [{low:+.3f}, {high:+.3f}]"
+        """Which is better, and by how much, if the interval leaves out 0."""
+        value, (low, high) = self.figure.value, self.figure.interval
         if not (low > 0 or high < 0):
-            return f"{self.b} and {self.a}: no difference that {count:,} {unit} can show ({numbers})."
-        better = (low > 0) != (self.metric in LESS_IS_BETTER)
-        return f"{self.b if better else self.a} is better: {self.b} has {numbers} against {self.a}."
+            numbers = f"{value:+.3f} {self.metric} [{low:+.3f}, {high:+.3f}]"
+            return f"{self.a} and {self.b}: no difference that {count:,} {unit} can show ({numbers})."
+        better = self.b
+        if (low > 0) == (self.metric in LESS_IS_BETTER):
+            better, value, low, high = self.a, -value, -high, -low
+        return f"{better} is better: {value:+.3f} {self.metric} [{low:+.3f}, {high:+.3f}]."
 
 
 def differences(a: str, of_a: Mapping[str, Figure], b: str, of_b: Mapping[str, Figure]) -> list[Difference]:

@@ -15,7 +15,6 @@ Whole = NDArray[np.intp]
 Figures = dict[str, Numbers]
 BINS = 15  # of confidence
 SPREAD = 1e-12  # a variance below this share of the squared range is rounding
-COVERAGES = (50, 80, 90)  # percent
 
 
 def ratio(part: Any, whole: Any) -> Numbers:
@@ -167,15 +166,19 @@ def log_loss(probabilities: Numbers, true: Whole) -> Numbers:
     return np.asarray(-np.log(probabilities[np.arange(len(true)), true].clip(least, 1 - least)))
 
 
-def covered_accuracy(confidence: Numbers, right: Numbers, counts: Numbers, percent: int) -> Numbers:
-    """Accuracy on the most confident share of the items; of equally confident ones each counts as their mean.
+def covered_accuracy(confidence: Numbers, right: Numbers, counts: Numbers, percents: Sequence[int]) -> list[Numbers]:
+    """Accuracy on the most confident shares of the items; of equally confident ones each counts as their mean.
 
     El-Yaniv and Wiener 2010 (risk and coverage).
     """
-    _, correct, taken = cut_pairs(confidence, right, counts)
-    wanted = taken[:, -1] * percent / 100
-    found = [np.interp(most, [0, *some], [0, *of]) for most, some, of in zip(wanted, taken, correct, strict=True)]
-    return ratio(np.array(found), wanted)
+    _, correct, taken = (
+        np.pad(values, [(0, 0)] * (values.ndim - 1) + [(1, 0)]) for values in cut_pairs(confidence, right, counts)
+    )
+    wanted = [taken[:, -1] * percent / 100 for percent in percents]
+    return [
+        ratio([np.interp(most, *curve) for most, *curve in zip(some, taken, correct, strict=True)], some)
+        for some in wanted
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------------ rankings

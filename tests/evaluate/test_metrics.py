@@ -10,7 +10,7 @@ import pytest
 from bertcli.evaluate import metrics
 from bertcli.evaluate.answers import exact_match, f1
 from bertcli.evaluate.classification import Labels
-from bertcli.evaluate.intervals import DRAWS, draws, figures_of
+from bertcli.evaluate.intervals import DRAWS, Figure, differences, draws, figures_of
 from bertcli.evaluate.outcome import listed
 from bertcli.evaluate.ranking import in_order
 from bertcli.evaluate.similarity import Told
@@ -112,9 +112,8 @@ def test_calibration_error_is_the_mean_gap_of_fifteen_bins() -> None:
 
 def test_accuracy_at_coverage_takes_the_most_confident_and_shares_ties() -> None:
     confidence, right = np.array([0.9, 0.8, 0.8, 0.7, 0.6]), np.array([1.0, 1.0, 0.0, 0.0, 0.0])
-    close(metrics.covered_accuracy(confidence, right, once(5), 20), 1)
-    close(metrics.covered_accuracy(confidence, right, once(5), 40), (1 + 0.5) / 2)
-    close(metrics.covered_accuracy(confidence, right, once(5), 60), 2 / 3)
+    found = metrics.covered_accuracy(confidence, right, once(5), (20, 40, 60))
+    close(np.concatenate(found), [1, (1 + 0.5) / 2, 2 / 3])
 
 
 def test_a_figure_of_a_draw_is_that_of_its_items_written_out() -> None:
@@ -152,3 +151,21 @@ def test_the_interval_of_a_share_is_that_of_the_binomial_distribution() -> None:
     assert figure.value == 0.3
     assert low == pytest.approx(0.3 - 1.96 * np.sqrt(0.21 / 1000), abs=0.004)
     assert high == pytest.approx(0.3 + 1.96 * np.sqrt(0.21 / 1000), abs=0.004)
+
+
+def test_which_of_two_is_better_is_said_by_the_interval() -> None:
+    a, b = Figure(0.5, np.full(DRAWS, 0.5)), Figure(0.7, np.linspace(0.6, 0.8, DRAWS))
+    for first, second, metric, winner in (
+        ("old", "new", "accuracy", "new"), ("old", "new", "loss", "old"), ("new", "old", "accuracy", "new"),
+    ):  # fmt: skip
+        of = {"old": a, "new": b}
+        (found,) = differences(first, {metric: of[first]}, second, {metric: of[second]})
+        assert found.sentence(9, "texts").startswith(f"{winner} is better: ")
+        assert found.ahead == (winner == second)
+        assert f"{0.2 if metric == 'accuracy' else -0.2:+.3f} {metric}" in found.sentence(9, "texts")
+    (equal,) = differences("old", {"accuracy": a}, "same", {"accuracy": a})
+    assert equal.ahead == 0.5
+    assert equal.sentence(9, "texts") == (
+        "old and same: no difference that 9 texts can show (+0.000 accuracy [+0.000, +0.000])."
+    )
+    assert differences("old", {"best_f1_threshold": a}, "new", {"best_f1_threshold": b}) == []

@@ -103,6 +103,24 @@ def test_triplets_count_how_often_the_positive_is_nearer() -> None:
     assert record["models"][0]["worst"][0]["found"].endswith("with the third text")
 
 
+def test_the_better_of_two_models_is_said_with_its_lead() -> None:
+    models = ["bert-mini-mlm", "bert-mini-sentence"]
+    expected = "bert-mini-sentence is better: +0.100 accuracy [+0.050, +0.150]."
+    for a, b in (models, models[::-1]):
+        left = bertcli("evaluate", DATA / "triplets.jsonl", "-m", a, "-m", b)
+        assert expected in left.out
+    (difference,) = judged(DATA / "triplets.jsonl", "-m", models[1], "-m", models[0])["differences"]
+    assert difference["value"] == pytest.approx(-0.1)
+    assert (difference["a"], difference["b"], difference["ahead"]) == (models[1], models[0], 0)
+
+
+def test_less_loss_is_better(tmp_path: Path) -> None:
+    file = tmp_path / "texts.txt"
+    file.write_text("The cat sat on the mat.\nShe poured a cup of hot tea.\nIt rained all day.\n")
+    left = bertcli("evaluate", file, "-m", "bert-mini-mlm", "-m", "bert-mini-sentence")
+    assert "needs a masked-language-model head" in left.err
+
+
 def test_a_grid_of_widths_and_types_is_judged_in_one_run() -> None:
     record = judged(DATA / "triplets.jsonl", "--truncate-dim", "64,16", "--dtype", "int8,binary")
     shapes = [(model["truncate_dim"], model["dtype"], model["bytes"]) for model in record["models"]]
