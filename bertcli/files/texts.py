@@ -89,8 +89,8 @@ class Texts:
     `files` are those it reads, in order; None if one is a pipe, which a second run could not read again.
     `share()` is how much of them has been read, 0 to 1, or None if unknown; `count` how many texts there are, if known,
     and `read` how many have been read.
-    `shard`: (I, N) for the I-th of N contiguous parts alone, which ends where windows of all texts do, so that results
-    are the same bytes; the texts are then read twice.
+    `shard`: (I, N) for the I-th of N contiguous parts alone, as many texts as in the others; windows are those of all
+    texts, so that results are the same bytes, and the texts are read twice.
     """
 
     rows: Iterable[Text]

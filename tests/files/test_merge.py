@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from itertools import chain
 from pathlib import Path
 
@@ -115,7 +116,22 @@ def test_shards_are_contiguous_and_about_equal(model: Path, source: Path, tmp_pa
         for i in range(3)
     ]
     assert [*chain(*parts)] == list(range(40))
-    assert max(map(len, parts)) - min(map(len, parts)) < 8
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_shards_of_a_small_file_have_as_many_texts_as_each_other(workers: str, model: Path, tmp_path: Path) -> None:
+    choose = random.Random(3)
+    source = tmp_path / "in.txt"
+    source.write_text("".join(f"{' '.join(choose.choices(WORDS[:11], k=choose.randint(1, 40)))}\n" for _ in range(200)))
+    arguments: Arguments = ["encode", "-m", model, "-i", source, "--workers", workers, "--max-length", "12"]
+    same_as_whole(arguments, tmp_path, "jsonl", 3)
+    counts = [(tmp_path / f"v-{i:05}-of-00003.jsonl").read_bytes().count(b"\n") for i in range(3)]
+    assert counts == [67, 67, 66]
+    lost = [bertcli(*arguments, "--shard", f"{i}/3", "--format", "jsonl").err for i in range(3)]
+    whole = bertcli(*arguments, "--format", "jsonl").err
+    told = [[int(number.replace(",", "")) for number in re.findall(r"[\d,]*\d", one)] for one in (*lost, whole)]
+    assert [sum(numbers) for numbers in zip(*(one[:2] for one in told[:3]), strict=True)] == told[3][:2]
 
 
 def test_shard_of_arguments(model: Path) -> None:

@@ -34,7 +34,7 @@ from bertcli.tasks.classify import ClassifyOptions
 from bertcli.tasks.compute import classify, fill_mask, score
 from bertcli.tasks.compute import run as running
 from bertcli.tasks.compute.encode import Block
-from bertcli.tasks.compute.task import Record, Records, RecordTask, Task, Window
+from bertcli.tasks.compute.task import Group, Record, Records, RecordTask, Task, Window
 from bertcli.tasks.fill_mask import FillMaskOptions
 from bertcli.tasks.options import Reading
 from bertcli.tasks.score import ScoreOptions
@@ -201,11 +201,11 @@ def test_workers_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_n
     def fatal(task: Task[Any], count: int) -> Iterator[running.Submit[Any]]:
         with original(task, count) as submit:
 
-            def killing(texts: list[Text], first: int) -> Any:
-                if first > 20:
+            def killing(group: Group) -> Any:
+                if group.first > 20:
                     for process in multiprocessing.active_children():
                         process.kill()
-                return submit(texts, first)
+                return submit(group)
 
             yield killing
 

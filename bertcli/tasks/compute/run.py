@@ -19,7 +19,6 @@ import os
 import pickle
 import signal
 import sys
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
@@ -27,7 +26,6 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
-from operator import itemgetter
 from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,15 +34,15 @@ from bertcli.engine import blas
 from bertcli.engine.seam import watched
 from bertcli.engine.threads import MOST_THREADS, THREAD_VARIABLES, core_count, set_thread_count, thread_count
 from bertcli.errors import BertcliError
-from bertcli.files.texts import Text, Texts
+from bertcli.files.texts import Texts
 from bertcli.tasks.compute.batches import BATCH_TOKENS
-from bertcli.tasks.compute.task import START, Progress, R, Task, warn_of_cuts
+from bertcli.tasks.compute.task import START, Group, Progress, R, Task, Window, warn_of_cuts
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 V = TypeVar("V")
-Submit = Callable[[list[Text], int], Future[V]]  # of consecutive texts and the number of the first
+Submit = Callable[[Group], Future[V]]
 PATIENCE = 2.0  # seconds of work after which enough is likely left to repay the second that starting processes takes
 AHEAD = 2  # windows in progress beyond one for each worker: waiting to begin, or done before their turn
 
@@ -93,64 +91,69 @@ def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Gen
     begun = monotonic()
     patience = PATIENCE if task.reading.workers == "auto" else 0.0
     with closing(_groups(task, texts, start)) as groups:  # an error's traceback would keep the texts' file open
-        for group, first in groups:  # the first one starts no thread and no process
+        for group in groups:  # the first one starts no thread and no process
             if isinstance(group, Exception):
                 raise group
-            yield task.compute(task.window(group, first))
+            yield _result(task, *_read(task, group))
             if workers > 1 and not watched():
                 if monotonic() - begun >= patience:
                     yield from _by_workers(task, groups, texts, workers)
             elif texts.at_hand and thread_count() > 1:
                 with ThreadPoolExecutor(1, thread_name_prefix="bertcli_window") as pool:
-                    windows = _in_order(groups, lambda group, first: pool.submit(task.window, group, first), most=2)
-                    yield from map(task.compute, windows)
+                    for read, window in _in_order(groups, lambda group: pool.submit(_read, task, group), most=2):
+                        yield _result(task, read, window)
 
 
-def _groups(task: Task[R], texts: Texts, start: Progress) -> Generator[tuple[list[Text] | Exception, int], None, None]:
-    """The texts of each window and the number of the first, from where the run is to start.
+def _read(task: Task[R], group: Group) -> tuple[Group, Window]:
+    """A group, and its texts as the task reads them."""
+    return group, task.window(group.texts, group.first)
+
+
+def _result(task: Task[R], group: Group, window: Window) -> R:
+    """What is given out of a window."""
+    result = task.compute(window)
+    if len(group.given_out) < len(group.texts):
+        from bertcli.tasks.compute.shards import within
+
+        return within(result, window, group.given_out)
+    return result
+
+
+def _groups(task: Task[R], texts: Texts, start: Progress) -> Generator[Group | Exception, None, None]:
+    """The texts of each window, from where the run is to start.
 
     Last there may be an error in reading them, which is to be raised at its turn.
     """
     grouped = partial(texts.grouped, task.reading.batch_tokens or BATCH_TOKENS, task.batches_per_window)
-    first = start.texts
     try:
-        begin, end, before = _part_of(texts, grouped(), *texts.shard) if texts.shard else (0, None, 0)
-        first += before
-        for group in islice(grouped(), begin + start.windows, end):
-            yield group, first
+        if texts.shard:
+            from bertcli.tasks.compute.shards import part_of
+
+            yield from islice(part_of(texts, grouped, *texts.shard), start.windows, None)
+            return
+        first = start.texts
+        for group in islice(grouped(), start.windows, None):
+            yield Group(group, first, range(first, first + len(group)))
             first += len(group)
     except Exception as error:
-        yield error, first
-
-
-def _part_of(texts: Texts, groups: Iterator[list[Text]], number: int, count: int) -> tuple[int, int, int]:
-    """The first window of a shard, the one after its last, and the number of its first text."""
-    cuts, windows, before = [], 0, 0  # windows and texts before each place where a shard may begin
-    last: Text | None = None
-    for group in groups:
-        if last is None or texts.may_part(last, group[0]):
-            cuts.append((windows, before))
-        windows, before, last = windows + 1, before + len(group), group[-1]
-    cuts.append((windows, before))
-    first, after = (bisect_left(cuts, -(-before * part // count), key=itemgetter(1)) for part in (number, number + 1))
-    return cuts[first][0], cuts[after][0], cuts[first][1]
+        yield error
 
 
 def _in_order(
-    groups: Iterator[tuple[list[Text] | Exception, int]],
+    groups: Iterator[Group | Exception],
     submit: Submit[V],
     most: int,
     due: Callable[[Future[V]], bool] = lambda oldest: False,
 ) -> Iterator[V]:
     """What is submitted for each group, in order, with at most `most` under way; the oldest at once if it is due."""
     under_way: deque[Future[V]] = deque()
-    for group, first in groups:
+    for group in groups:
         if isinstance(group, Exception):
             failed: Future[V] = Future()
             failed.set_exception(group)
             under_way.append(failed)
         else:
-            under_way.append(submit(group, first))
+            under_way.append(submit(group))
         while len(under_way) >= most or (under_way and due(under_way[0])):
             yield under_way.popleft().result()
     while under_way:
@@ -160,9 +163,7 @@ def _in_order(
 # ----------------------------------------------------------------------------------------------------------- workers
 
 
-def _by_workers(
-    task: Task[R], groups: Iterator[tuple[list[Text] | Exception, int]], texts: Texts, count: int
-) -> Iterator[R]:
+def _by_workers(task: Task[R], groups: Iterator[Group | Exception], texts: Texts, count: int) -> Iterator[R]:
     def due(oldest: Future[R]) -> bool:
         """Whether to give out a result before reading more texts, which might have to be waited for."""
         return not texts.at_hand and (oldest.done() or texts.waiting())
@@ -191,9 +192,9 @@ def worker_processes(task: Task[R], count: int) -> Iterator[Submit[R]]:
         with _started_with(environment):
             pool = ProcessPoolExecutor(count, context, _set_up, setup)
 
-        def submit(texts: list[Text], first: int) -> Future[R]:
+        def submit(group: Group) -> Future[R]:
             with _started_with(environment):  # a process is started when there is a window for it
-                return pool.submit(_compute, texts, first)
+                return pool.submit(_compute, group)
 
         try:
             yield submit
@@ -266,6 +267,6 @@ def _end_with(parent: "Connection") -> None:
         os._exit(0)
 
 
-def _compute(texts: list[Text], first: int) -> Any:
+def _compute(group: Group) -> Any:
     task = _task()
-    return task.compute(task.window(texts, first))
+    return _result(task, *_read(task, group))

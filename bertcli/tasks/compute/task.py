@@ -43,6 +43,14 @@ START = Progress()
 # ------------------------------------------------------------------------------------------- what is read, and results
 
 
+class Group(NamedTuple):
+    """Consecutive texts, which are computed together, the number of the first, and the numbers of those given out."""
+
+    texts: list[Text]
+    first: int
+    given_out: range
+
+
 class Window(NamedTuple):
     """Consecutive texts: what is computed of them, those that failed, and what they add to the run's progress."""
 

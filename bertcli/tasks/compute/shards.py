@@ -1,0 +1,57 @@
+"""One of several parts of all texts (--shard), which have as many texts as each other.
+
+Results are the same bytes as those of a run without shards, because windows are those of all texts: one that lies
+across a border is computed for the shards on both sides, each of which gives out the results of its own texts.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from bertcli.files.texts import Text, Texts
+from bertcli.tasks.compute.task import Group, Progress, Records, Result, Window
+
+R = TypeVar("R", bound=Result)
+
+
+def part_of(texts: Texts, grouped: Callable[[], Iterator[list[Text]]], number: int, count: int) -> Iterator[Group]:
+    """The windows of all texts that a shard has texts of.
+
+    Where texts stand together a shard begins with the first ones that begin there.
+    """
+    total = sum(map(len, grouped()))
+    begin, end = (-(-total * part // count) for part in (number, number + 1))
+    last: Text | None = None
+    first = 0
+    for group in grouped():
+        inside = []
+        for place, text in enumerate(group, first):
+            together = last is not None and not texts.may_part(last, text)
+            begin, end = (border + (together and place == border) for border in (begin, end))
+            if begin <= place < end:
+                inside.append(place)
+            last = text
+        if inside:
+            yield Group(group, first, range(inside[0], inside[-1] + 1))
+        first += len(group)
+        if first > end:
+            return
+
+
+def within(result: R, window: Window, numbers: range) -> R:
+    """What the result of a window has for the texts of these numbers alone."""
+    items = [place for place, item in enumerate(window.items) if item.index in numbers]
+    failures = [failure for failure in window.failures if failure.index in numbers]
+    tokens = [window.items[place].tokens for place in items]
+    cut, lost = sum(one.truncated for one in tokens), sum(one.lost for one in tokens)
+    changed: dict[str, Any] = {"progress": Progress(1, len(numbers), cut, lost, len(failures))}
+    if isinstance(result, Records):
+        every = sorted([*(item.index for item in window.items), *(failure.index for failure in window.failures)])
+        pairs = zip(every, result.records, strict=True)
+        return replace(result, **changed, records=[record for index, record in pairs if index in numbers])
+    changed["failures"] = failures
+    for name in ("items", "vectors", "words"):
+        rows = getattr(result, name, None)  # words: of sparse vectors, if they are wanted
+        if rows is not None:
+            changed[name] = [rows[place] for place in items] if isinstance(rows, list) else rows[items]
+    return replace(result, **changed)
