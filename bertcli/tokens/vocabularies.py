@@ -21,7 +21,7 @@ from bertcli.errors import BertcliError, shown
 from bertcli.tokens.charsmap import check_charsmap
 from bertcli.tokens.settings import Settings
 
-SPACED_MASKS = ("mpnet", "roberta", "xlmroberta", "camembert", "albert")  # whose mask takes the space before it
+SPACED_MASKS = ("deberta", "mpnet", "roberta", "xlmroberta", "camembert", "albert")  # that take the space before
 ONE_SPACE = normalizers.Replace(Regex(" {2,}"), " ")
 SPACES_MARKED = (normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁"))
 
@@ -41,7 +41,7 @@ def open_vocabulary(folder: Folder, settings: Settings) -> Backend:
     if not names.issuperset(files):
         raise lacks_tokenizer(str(folder.path), names, " with ".join(files))
     backend = build(*map(folder.file, files), settings)
-    mask = settings.named.get("mask", "[MASK]" if settings.kind == "albert" else "<mask>")
+    mask = settings.named.get("mask", "[MASK]" if settings.kind in ("albert", "deberta") else "<mask>")
     if settings.kind in SPACED_MASKS and backend.token_to_id(mask) is not None:
         backend.add_special_tokens([AddedToken(mask, lstrip=True, special=True, normalized=False)])
     return backend
@@ -82,14 +82,23 @@ def _lines(file: Path) -> dict[str, int]:
     return {piece: id for id, piece in enumerate(lines)}
 
 
-def _byte_pairs(vocabulary: Path, merges: Path, settings: Settings) -> Backend:
-    """RoBERTa: bytes, merged in the order of merges.txt; a piece carries the space before it."""
+def _deberta(vocabulary: Path, merges: Path, settings: Settings) -> Backend:
+    """DeBERTa: bytes, merged in the order of merges.txt; a piece carries the space before it. BERT's frame.
+
+    transformers 5 puts two [SEP] between the texts of a pair; 4, with which models were trained, one.
+    """
     for file in (vocabulary, merges):
         read_whole(file, VOCABULARY_LIMIT)  # a file that cannot be read, or is too large, is an error that names it
     backend = Backend(BPE.from_file(str(vocabulary), str(merges)))
     prefix = settings.flag("add_prefix_space", False)
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
     backend.decoder = decoders.ByteLevel()
+    return backend
+
+
+def _byte_pairs(vocabulary: Path, merges: Path, settings: Settings) -> Backend:
+    """RoBERTa: the same bytes, in a frame of its own."""
+    backend, prefix = _deberta(vocabulary, merges, settings), settings.flag("add_prefix_space", False)
     first, last = settings.named.get("cls", "<s>"), settings.named.get("sep", "</s>")
     first_id, last_id = backend.token_to_id(first), backend.token_to_id(last)
     if first_id is None or last_id is None:
@@ -174,6 +183,7 @@ KINDS: dict[str, tuple[tuple[str, ...], Callable[..., Backend]]] = {
     "xlmroberta": (("sentencepiece.bpe.model",), _xlm_roberta),
     "camembert": (("sentencepiece.bpe.model",), _camembert),
     "albert": (("spiece.model",), _albert),
+    "deberta": (("vocab.json", "merges.txt"), _deberta),
     "debertav2": (("spm.model",), _deberta_v2),
 }
 

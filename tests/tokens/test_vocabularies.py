@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.tokenizer_kinds import byte_pairs
 from helpers.vocabulary import pieces, write_vocabulary
 from reference.vocabulary_cases import FOLDERS, MODELS, PAIRS, TEXTS, write_folder
+from tokenizers import pre_tokenizers
 
 from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
@@ -249,3 +251,19 @@ def test_vocabularies_give_segments_as_the_version_that_wrote_them(
         json.dumps({"tokenizer_class": tokenizer_class, "model_input_names": ["input_ids", "token_type_ids"]})
     )
     assert Tokenizer.open(Folder(tmp_path)).encode(["tea"], ["hot"])[0].segments == [0, 0, 0, 1, 1]
+
+
+def test_vocabularies_of_deberta_are_byte_pairs_in_berts_frame(tmp_path: Path) -> None:
+    made = byte_pairs(["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"])
+    made.model.save(str(tmp_path))
+    (tmp_path / "config.json").write_text('{"model_type": "deberta"}', encoding="utf-8")
+    tokenizer = Tokenizer.open(Folder(tmp_path))
+    alone, pair, masked = (
+        tokenizer.encode([text], [other])[0] for text, other in (("hot tea", None), ("hot", "tea"), ("a [MASK]", None))
+    )
+    assert alone.pieces == ["[CLS]", "hot", "Ġtea", "[SEP]"]
+    assert (pair.pieces, pair.segments) == (["[CLS]", "hot", "[SEP]", "tea", "[SEP]"], [0, 0, 0, 1, 1])
+    assert masked.pieces == ["[CLS]", "a", "[MASK]", "[SEP]"]  # the mask takes the space before it
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    for text in TEXTS[:11]:
+        assert tokenizer.encode([text])[0].ids[1:-1] == made.encode(text).ids
