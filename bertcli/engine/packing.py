@@ -272,7 +272,7 @@ def _local_blocks(
 ) -> Iterator[AttentionBlock]:
     """Some queries of a sentence, with the keys that they see, given the positions of both: all heads, if they fit."""
     for part in group.cut(1):
-        for rows in _slices(len(queries), LOCAL_QUERIES):
+        for rows in _slices(len(queries), LEAST_QUERIES if behind is None else LOCAL_QUERIES):
             first = 0 if behind is None else np.searchsorted(keys, queries[rows][0] - behind)
             last = len(keys) if ahead is None else np.searchsorted(keys, queries[rows][-1] + ahead, "right")
             near = slice(int(first), int(last))

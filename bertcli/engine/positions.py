@@ -6,6 +6,7 @@ from math import log
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
+from numpy.typing import NDArray
 
 from bertcli.engine import kernels
 from bertcli.engine.kernels import product
@@ -48,14 +49,23 @@ def bucket(distance: Integers) -> Integers:
 
 
 def within(scores: Array, queries: Integers, keys: Integers, behind: int | None, ahead: int | None) -> Array:
-    """Scores [batch, head, query, key], in place -∞ where a key stands too far behind or ahead of a query."""
-    distance = queries - keys[:, None]  # keys first, as scores lie in memory
-    unseen = np.zeros(distance.shape, bool) if behind is None else distance > behind
-    if ahead is not None:
-        unseen |= distance < -ahead
-    if unseen.any():
-        np.add(scores, np.where(unseen, np.float32(-np.inf), np.float32(0)).T, out=scores)
+    """Scores [batch, head, query, key], in place -∞ where a key stands too far behind or ahead of a query.
+
+    Only the first and the last keys can: those that not every query sees.
+    """
+    if len(queries) and behind is not None:
+        some = slice(0, np.searchsorted(keys, queries[-1] - behind))
+        _hide(scores[..., some], queries - keys[some, None] > behind)
+    if len(queries) and ahead is not None:
+        some = slice(np.searchsorted(keys, queries[0] + ahead, "right"), len(keys))
+        _hide(scores[..., some], keys[some, None] - queries > ahead)
     return scores
+
+
+def _hide(scores: Array, unseen: NDArray[np.bool_]) -> None:
+    """-∞ where a mask [key, query], keys first as scores lie in memory, is set."""
+    if unseen.size:
+        np.add(scores, np.where(unseen, np.float32(-np.inf), np.float32(0)).T, out=scores)
 
 
 Rates = tuple[float, ...]  # of every pair of a head, how fast it turns

@@ -98,4 +98,4 @@ def test_packing_computes_half_of_causal_attention() -> None:
     batch, _ = pack_padded(ids, ids, ids == 0)
     blocks = batch.blocks(12, None, 0)
     scores = sum(block.group.score_count * len(range(*block.heads.indices(12))) for block in blocks)
-    assert 12 * 2048 * 2049 / 2 < scores < 12 * 2048 * (2048 + packing.LOCAL_QUERIES) / 2 + 12 * 2048
+    assert 12 * 2048 * 2049 / 2 < scores < 12 * 2048 * (2048 + packing.LEAST_QUERIES) / 2 + 12 * 2048
