@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -121,3 +122,9 @@ def test_nothing_but_its_file_imports_a_family(path: Path) -> None:
     families = {name for name in MODULES if name.startswith("models.")} - {"models.config", "models.registry"}
     allowed = {"": {"models.bert"}}.get(name_of(path), set())
     assert path.parent.name == "models" or ours(path) & families <= allowed
+
+
+def test_no_two_files_of_tests_have_the_same_name() -> None:
+    """pytest knows files by their names alone, and would collect neither."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert {name for name, count in names.items() if count > 1} == set()
