@@ -46,7 +46,6 @@ UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 MODEL_FILES = (".json", ".txt", ".safetensors", ".bin", ".model")
 WEIGHTS = (".safetensors", ".bin")
 BLOCKS, BLOCK = 64, 1 << 14  # bytes of a block
-OLDER = ("state", "state.new", "lock", "part", "errors.jsonl.part", "texts.part", *(f"{i}.part" for i in range(7)))
 
 
 class Kept(NamedTuple):
@@ -187,10 +186,6 @@ class Shards:
 
     def _begin(self) -> None:
         """Count the shards of an earlier run, if this one is to continue it; remove what is left of any other."""
-        for path in (self._path.with_name(f".{self._path.name}.{ending}") for ending in OLDER):
-            if os.path.lexists(path):
-                path.unlink()
-                logger.info("removing %s, which version 0.4.0 left of an unfinished run.", path.name)
         earlier = None
         with suppress(FileNotFoundError, ValueError):
             earlier = json.loads((self._folder / "fingerprint.json").read_bytes())

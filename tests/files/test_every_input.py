@@ -127,3 +127,14 @@ def test_every_input_pipe_is_read(command: str, pipe: str, made: Made) -> None:
     expected = call(command, made, *door.texts)
     for source in ((), ("-i", "-")):
         compare(call(command, made, *source, *how, stdin=piped), expected, pipe)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_input_file_may_hold_queries(form: str, made: Made, tmp_path: Path) -> None:
+    model, vectors, file = made(**MASKED), tmp_path / "v.npy", tmp_path / f"queries{form}"
+    assert bertcli("encode", "-m", model, *WORDS, "-o", vectors).status == 0
+    file.write_bytes(content(form, TEXTS, "text"))
+    search = ("search", "-m", model, "--in", vectors, "--format", "json")
+    found = bertcli(*search, "--query-file", file)
+    assert [record["query"] for record in json.loads(found.out)] == [*TEXTS]
+    assert found.out == bertcli(*search, *TEXTS).out

@@ -21,7 +21,7 @@ from reference.task_cases import RANKER, READER, TAGGER
 from safetensors.numpy import load_file
 
 MASKED = {"head": "pretraining", "seed": 7}
-TEXTS = ("The [MASK] sat, =1 on \x1b[31mthe mat.", 'A "[MASK]" of tea; <b>中国')
+TEXTS = ("=1, the [MASK] sat on \x1b[31mthe mat.", 'A "[MASK]" of tea; <b>中国')
 PLAIN = ("The queen walked to the river.", "Paris is a city.")
 RECORDS = ("table", "json", "jsonl")
 VIEWS = ("table", "json", "csv", "markdown")

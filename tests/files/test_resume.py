@@ -14,7 +14,7 @@ import pytest
 from conftest import Made
 from helpers.crashes import crashing, full_disk
 from helpers.deadlines import started
-from helpers.terminal import Result, bertcli
+from helpers.terminal import bertcli
 
 from bertcli.files import shards
 from bertcli.files.shards import Shards, State
@@ -263,16 +263,6 @@ def test_resume_names_a_shard_whose_numbers_have_changed(model: Path, source: Pa
     assert target.read_bytes() == expected
 
 
-def test_resume_removes_what_version_0_4_left(model: Path, source: Path, tmp_path: Path) -> None:
-    target = tmp_path / "v.npy"
-    for name in (".v.npy.part", ".v.npy.state", ".v.npy.lock", ".v.npy.errors.jsonl.part", ".other.npy.part"):
-        (tmp_path / name).write_bytes(b"old")
-    result = bertcli(*command("npy", model, source, target))
-    assert "Note: removing .v.npy.state, which version 0.4.0 left of an unfinished run." in result.err.splitlines()
-    assert leftovers(tmp_path) == [".other.npy.part"]
-    assert len(np.load(target)) == 24
-
-
 def test_resume_after_a_full_disk(model: Path, source: Path, tmp_path: Path) -> None:
     target = tmp_path / "v.jsonl"
     arguments = ["encode", *command("jsonl", model, source, target)[4:]]
@@ -286,28 +276,6 @@ def test_resume_after_a_full_disk(model: Path, source: Path, tmp_path: Path) -> 
     bertcli(*arguments)
     assert target.read_bytes() == again
     assert len(again.splitlines()) == 24
-
-
-def test_resume_goes_on_with_accuracy(made: Made, tmp_path: Path) -> None:
-    model = made(head="classifier", id2label={0: "bad", 1: "good"})
-    source, target = tmp_path / "in.csv", tmp_path / "v.jsonl"
-    rows = "".join(f"{' '.join(WORDS[i % 7 :])},{i % 2}\n" for i in range(30))
-    source.write_text(f"text,label\n{rows}", encoding="utf-8")
-    arguments: list[str | Path] = [
-        "classify", "-m", model, "-i", source, "-o", target, "--label-column", "label",
-        "--batch-tokens", "20", "--resume",
-    ]  # fmt: skip
-
-    def run() -> Result:
-        return bertcli(*arguments)
-
-    expected = run()
-    whole = target.read_bytes()
-    for last in (16, 19, 26):
-        with crashing(last):
-            run()
-        assert run()[:2] == expected[:2]
-        assert target.read_bytes() == whole
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
