@@ -34,17 +34,18 @@ class EncodeOptions(Prepared):
     "scales". With --chunk a long text has a row for each of its parts; arrays or
     columns index, chunk, start and end say which characters of which text it is.
     With --sparse a .npz file holds data, indices and indptr, as scipy.sparse has
-    them, and .parquet the lists indices and values. All but .npy say which model
-    made the vectors, and bertcli search refuses those of another. In DuckDB:
+    them, and .parquet the lists indices and values. All say which model and
+    options made the vectors (.npy in FILE.npy.settings.json beside it), and
+    bertcli search makes a query the same way. In DuckDB:
 
     SELECT b.text, list_cosine_similarity(a.embedding, b.embedding)
     FROM 'vectors.parquet' a, 'vectors.parquet' b WHERE a.id = 0 ORDER BY 2 DESC
 
     A file appears under its name only when it is complete. A run of ten seconds
     or more keeps its progress after a crash or Ctrl-C: repeat the command with
-    --resume to continue it; the result is the same, byte for byte. With
-    --keep-going a text that cannot be used has zeros for its row, and
-    FILE.errors.jsonl says why.
+    --resume to continue it; the result is the same, byte for byte, and a run that
+    is complete computes nothing. With --keep-going a text that cannot be used has
+    zeros for its row, and FILE.errors.jsonl says why.
     """
 
     pairs: Pairs = None
