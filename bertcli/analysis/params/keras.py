@@ -3,7 +3,9 @@
 Only words: counts come from the parameters at that place, shapes from its output, the number of layers from the tree.
 """
 
-from bertcli.analysis.params.summary import IDS, Flow, RowPlan, Shape, nearest
+from collections.abc import Mapping
+
+from bertcli.analysis.params.summary import IDS, RowPlan, Shape, flow_of, nearest
 from bertcli.errors import BertcliError
 from bertcli.network.module import parameters
 from bertcli.opened import Opened
@@ -59,7 +61,8 @@ def keras_plans(model: Opened) -> list[RowPlan]:
     encoder = getattr(model.network, "encoder", None)
     if encoder is None:
         raise BertcliError(f"The Keras summary is BERT's, and {model.name} has no encoder: leave out --style keras.")
-    writer = _Writer(model)
+    shapes = {parameter.path: parameter.array.shape for parameter in parameters(model.network)}
+    writer = _Writer(flow_of(model, ()).shapes, shapes)
     writer.add(EMBEDDINGS)
     for i in range(len(encoder.layers)):  # which Keras counts from 1, the tree from 0
         writer.add(LAYER, f"Encoder-{i + 1}", f"encoder.layers.{i}")
@@ -78,9 +81,9 @@ def keras_plans(model: Opened) -> list[RowPlan]:
 class _Writer:
     """Turns tables of words into plans, by their names."""
 
-    def __init__(self, model: Opened) -> None:
-        self.outputs = Flow(model, ()).shapes
-        self.tables = {parameter.path: parameter.array.shape for parameter in parameters(model.network)}
+    def __init__(self, outputs: Mapping[str, Shape], tables: Mapping[str, tuple[int, ...]]) -> None:
+        self.outputs = outputs  # of modules
+        self.tables = tables  # shapes of parameters
         self.plans: dict[str, RowPlan] = {}
         self.absent: dict[str, tuple[str, ...]] = {}  # rows that are not there, and what they would be connected to
 

@@ -113,7 +113,7 @@ def module_plans(model: Opened, depth: int) -> list[RowPlan]:
     for path in types:
         levels[path] = levels[nearest(path.rpartition(".")[0], levels)] + 1 if path else 0
     shown = [path for path, level in levels.items() if min(1, depth) <= level <= depth]
-    flow = Flow(model, shown)
+    flow = flow_of(model, shown)
     shapes, inputs = flow.shapes, flow.inputs
     return [RowPlan(path, types[path], (shapes[path],), inputs[path], holds=path) for path in shown]
 
@@ -246,8 +246,6 @@ class Flow(Tracer):
         self._shapes: dict[str, list[Shape]] = {}  # of the results of a module, call by call
         self._arguments: dict[str, Paths] = {}  # sources of a module's arguments
         self._work: dict[str, Paths] = {"": ()}  # sources of what a module's own ops work on
-        with watching(self):
-            outputs(model.network, batch_of_shapes(SENTENCES, min(TOKENS, model.config.max_tokens)))
 
     @property
     def shapes(self) -> dict[str, Shape]:
@@ -292,6 +290,14 @@ class Flow(Tracer):
         origins = [origin for value in values for origin in value.source]
         paths = [nearest(origin.home, self._shown) if isinstance(origin, Weight) else origin for origin in origins]
         return tuple(dict.fromkeys(paths))
+
+
+def flow_of(model: Opened, shown: Collection[str]) -> Flow:
+    """The flow through a model, from a pass of its shapes."""
+    flow = Flow(model, shown)
+    with watching(flow):
+        outputs(model.network, batch_of_shapes(SENTENCES, min(TOKENS, model.config.max_tokens)))
+    return flow
 
 
 def nearest(path: str, shown: Collection[str]) -> str:

@@ -126,10 +126,12 @@ ONE_IS_ENOUGH = {
 
 
 def formula(op: str, inputs: Sequence[str], output: str, settings: Mapping[str, Any]) -> Formula:
-    """`output = …`, with the names of operands and result as symbols; for an op without a rule its operands."""
+    """`output = …`, with the names of operands and result as symbols; RuntimeError for an op without a rule."""
     operands: list[Formula] = [symbol(name) for name in inputs]
-    rule = RULES.get(op)
-    if rule is None or (len(operands) < 2 and op not in ONE_IS_ENOUGH):
+    if op not in RULES:
+        raise RuntimeError(f"The op {op} has no formula.")
+    rule = RULES[op]
+    if len(operands) < 2 and op not in ONE_IS_ENOUGH:
         listed = [part for operand in operands for part in (operand, ",")]
         return [symbol(output), "=", op, "(", *listed[:-1], ")"]
     return [symbol(output), "=", *rule([*operands, "x"], settings)]

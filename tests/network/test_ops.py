@@ -1,0 +1,44 @@
+"""An op has all that belongs to it: its cost, its formula, its ONNX rule; one that lacks any is named."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from bertcli.analysis.trace.formulas import RULES, formula
+from bertcli.engine.seam import Op, Origins, Traced, named_axes, op, watching
+from bertcli.engine.tracer import argument_names
+from bertcli.network import ops
+from bertcli.onnx import rules
+from bertcli.onnx.exporter import Exporter
+from bertcli.onnx.graph import Graph
+
+OPS = {name: one for name, one in vars(ops).items() if isinstance(one, Op)}
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_ops_have_a_formula_and_an_onnx_rule_with_their_arguments(name: str) -> None:
+    one = OPS[name]
+    assert one.name == name in RULES
+    assert one.over is None or one.over in argument_names(one)
+    assert len(one.signature.inputs) <= len(argument_names(one))
+    _, *given = inspect.signature(getattr(rules, name)).parameters
+    assert given == [argument for argument in argument_names(one) if argument != "into"]
+
+
+def test_ops_are_all_that_has_a_formula() -> None:
+    assert RULES.keys() == OPS.keys()
+
+
+def test_ops_without_a_formula_or_an_onnx_rule_are_named() -> None:
+    with pytest.raises(RuntimeError, match="The op double has no formula"):
+        formula("double", ["x", "y"], "z", {})
+
+    @op("token hidden -> token hidden")
+    def double(x: np.ndarray) -> np.ndarray:
+        return 2 * x
+
+    exporter, x = Exporter(Graph({}, 20), ()), np.ones((2, 3), np.float32)
+    exporter.note(x, Traced(x, named_axes(["B", "H"], x.shape), Origins(["x"])))
+    with watching(exporter), pytest.raises(RuntimeError, match="The op double has no ONNX rule"):
+        double(x)
