@@ -1,6 +1,7 @@
 """What each layer would predict: equal to transformers' hidden states through its own head."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -84,4 +85,5 @@ def test_lens_pages_show_tables_or_a_grid(made: Made) -> None:
     text = lens_page(tokens)
     assert text.count("<mark") == 3 * len(tokens[0].masks)
     assert "Rank and score are" not in text
+    assert re.findall(r'scope="row">(?:<wbr>)?([^<]+)<', text) == ["embeddings", "after layer 1", "after layer 2"]
     assert "<script" not in text

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 import bertcli as library
 from bertcli.analysis.trace.formulas import RULES, formula, latex, mathml
-from bertcli.analysis.trace.page import BOUND, NOTE
+from bertcli.analysis.trace.page import BOUND, NOTE, PageOptions, page_of_text
 from bertcli.analysis.trace.selection import encoded_size
 from bertcli.engine.seam import Op
 from bertcli.network import ops
@@ -90,6 +91,9 @@ def test_pass_page_of_each_family(tmp_path: Path, family: str) -> None:
     assert layers >= set(range(1, found.data["layers"] + 1))
     assert found.formulas == len(found.data["steps"])
     assert {step["op"] for step in found.data["steps"]} <= RULES.keys()
+    text = (tmp_path / "pass.html").read_text(encoding="utf-8")
+    assert "NaN or infinite" not in text
+    assert ("masked (−∞)" in text) == any(step["op"] == "within" for step in found.data["steps"])
 
 
 def test_pass_page_every_op_has_a_formula() -> None:
@@ -153,6 +157,32 @@ def test_pass_page_names_numbers_that_are_not_finite(tmp_path: Path, made: Made)
     assert "not finite" in text
 
 
+def test_pass_page_opens_a_head_and_says_what_all_would_need(tmp_path: Path) -> None:
+    found = drawn(tmp_path, "--variant", "mini", "--seed", "0", "--seq-len", "5", "--head", "2", "--layer", "0")
+    assert (found.data["head"], found.data["layer"], found.data["full"]) == (2, 0, True)
+    left = bertcli(
+        "trace", "--variant", "base", "--seed", "0", "--seq-len", "20", "--full", "-o", tmp_path / "all.html"
+    )
+    assert left.status == 1
+    assert re.search(r"The whole pass needs \d\d\.\d MB of numbers, and a page has room for 63\.\d MB", left.err)
+
+
+def test_page_of_text_asks_for_another_text(made: Made) -> None:
+    model = library.load(made(head="pretraining", seed=7))
+    options = PageOptions(layer=1, token=2, full=True, bound=None, ask="/pass?a=1&b=2")
+    text = page_of_text(model, 'The "king"', versus="The queen <b>", options=options)
+    found = Found(text)
+    assert 'id="ask" method="get" action="/pass?a=1&amp;b=2"' in text
+    assert 'name="text" value="The &quot;king&quot;"' in text
+    assert (found.data["layer"], found.data["token"], found.data["ask"]) == (1, 2, "/pass?a=1&b=2")
+    assert found.data["arrays"].keys() == found.data["versus"]["arrays"].keys() == {
+        step["path"] for step in found.data["steps"]
+    }  # fmt: skip
+    ids = [found.data["tokens"], found.data["versus"]["tokens"]]
+    assert all(ids[0][i] == ids[1][j] for i, j in found.data["pairs"] if ids[0][i] in ids[1])
+    assert [0, 0] in found.data["pairs"]
+
+
 def test_pass_notes_have_every_step(tmp_path: Path, made: Made) -> None:
     file = tmp_path / "pass.md"
     assert bertcli("trace", TEXT, "-o", file, "--layer", "1").status == 2  # notes have no numbers to choose
@@ -162,6 +192,10 @@ def test_pass_notes_have_every_step(tmp_path: Path, made: Made) -> None:
     assert text.count("\n$$") == len(record["steps"])
     assert "## Layer 1" in text
     assert r"= \frac{Q \cdot K^{T}}{\sqrt{D}}$$" in text
+    labels = made(head="classifier", id2label={0: "<b>", 1: "</b>"})
+    assert bertcli("trace", "The king", "-m", labels, "-o", file).status == 0
+    assert "Label: &lt;" in file.read_text()
+    assert "<" not in file.read_text()
 
 
 def test_trace_shows_formulas_and_predictions(made: Made) -> None:

@@ -38,6 +38,7 @@ BEST = 5  # entries of the vocabulary kept of a prediction
 BESIDE = 60  # bytes of a record for its names, quotes and commas
 TERMS = (12, 8, 6, 4, 3)  # kept of each number of a product whose matrix is not on the page: as many as fit
 SHARE = 0.75  # of the room, for the products of the chosen layer: the other layers are to be seen, too
+STAYS = ("add", "norm", "new_norm", "rms_norm")  # residuals and norms: whole, also where not everything fits
 LAYER = re.compile(r"\blayers\.(\d+)\b")
 
 
@@ -100,10 +101,9 @@ class Selection:
 
     def _take(self, kept: dict[str, Numbers], more: Mapping[str, Numbers]) -> bool:
         """Whether all of these still fit; if so they are kept."""
-        new = {
-            path: numbers for path, numbers in more.items()
-            if path not in self._given and (path not in kept or kept[path].rows is not None)
-        }  # fmt: skip
+        there = self._given if kept is self.parameters else set[str]()
+        whole = {path for path, numbers in kept.items() if numbers.rows is None}
+        new = {path: numbers for path, numbers in more.items() if path not in there | whole}
         needed = sum(len(path) + numbers.bytes for path, numbers in new.items())
         if needed > self.room:
             return False
@@ -273,9 +273,9 @@ def choose(
     for step in logits:
         kept.keep_best(step)
     kept.keep(step for step in here if step.output.symbols.endswith("S × S"))
-    read = {source for step in [*here, *ends, *logits] for source in step.sources}
-    kept.keep([*ends, *(step for step in steps if step.index in read)])
-    kept.keep(here)
+    for some in ([step for step in here if step.op in STAYS], [*ends, *logits, *here]):
+        read = {source for step in some for source in step.sources}
+        kept.keep(step for step in steps if step in some or step.index in read)
     kept.keep_origins([*logits, *ends, *here], SHARE)
     kept.keep(step for step in steps if step.op == "softmax")
     kept.keep(steps)
