@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,23 +76,24 @@ def test_worked_out_layer_that_is_asked_for(tmp_path: Path, layer: str) -> None:
     check([step for step in steps if step.stop == {"1": 1, "-2": 3}[layer]])
 
 
-def kinds() -> Iterator[Any]:
-    for family, of in FAMILIES.items():
-        for head in of.heads:
-            yield pytest.param(family, head, {}, id=f"{family}-{head}")
-    for name, family, head, config in (
-        ("convolution", "deberta-v2", "classifier", {"conv_kernel_size": 3, "conv_act": "tanh"}),
-        ("distances without buckets", "deberta-v2", "mlm", {"position_buckets": 0, "norm_rel_ebd": "none"}),
-        ("distances without a norm", "deberta-v2", "mlm", {"norm_rel_ebd": "none"}),
-        ("rates of the length", "nomic_bert", "mlm", {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}),
-    ):
-        yield pytest.param(family, head, config, id=name)
+SEVERAL_QUERIES = {"A": 4, "Q": 64, "M": 32, "D": 16}  # heads for each key head
+KINDS: dict[str, tuple[str, str, dict[str, Any], dict[str, int], int]] = {
+    "convolution": ("deberta-v2", "classifier", {"conv_kernel_size": 3, "conv_act": "tanh"}, {}, 20),
+    "distances without buckets": ("deberta-v2", "mlm", {"position_buckets": 0, "norm_rel_ebd": "none"}, {}, 20),
+    "distances without a norm": ("deberta-v2", "mlm", {"norm_rel_ebd": "none"}, {}, 20),
+    "few distances": ("deberta-v2", "mlm", {}, {}, 4),
+    "rates of the length": ("nomic_bert", "mlm", {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, {}, 20),
+    "masks": ("esm", "mlm", {"mask_token_id": 102}, {}, 20),  # the first of the random ids
+    "shared keys": ("gemma3_text", "classifier", {"num_key_value_heads": 2}, SEVERAL_QUERIES, 20),
+}
+KINDS |= {f"{family} {head}": (family, head, {}, {}, 20) for family, of in FAMILIES.items() for head in of.heads}
 
 
-@pytest.mark.parametrize(("family", "head", "config"), [*kinds()])
-def test_worked_out_every_step_of_every_family(tmp_path: Path, family: str, head: str, config: dict[str, Any]) -> None:
-    folder = make_family(tmp_path / "model", family, head, config=config)
-    steps = told(trace(tmp_path / "page.html", "-m", folder, "--seq-len", "20"), 300)
+@pytest.mark.parametrize("kind", KINDS)
+def test_worked_out_every_step_of_every_family(tmp_path: Path, kind: str) -> None:
+    family, head, config, sizes, tokens = KINDS[kind]
+    folder = make_family(tmp_path / "model", family, head, config=config, sizes=sizes)
+    steps = told(trace(tmp_path / "page.html", "-m", folder, "--seq-len", str(tokens)), 300)
     check(steps)
 
 

@@ -44,7 +44,7 @@ def operand_of(step: Step, steps: Sequence[Step], results: Mapping[str, Array], 
     """What a product multiplies its matrix by: [row, input]."""
     source = step.sources[0]
     if isinstance(source, str):
-        return weights[source][middle(weights[source], by_rows(results[step.path]).shape[0])]
+        return weights[source]
     x = by_rows(results[steps[source].path])
     if step.op != "convolve":
         return x
@@ -101,10 +101,4 @@ def rows_of_tables(step: Step, weights: Mapping[str, Array]) -> dict[str, Sequen
         }
         return {path: rows[step.op]}
     source = step.sources[0] if step.sources else None
-    return {source: middle(weights[source], step.output.shape[0])} if isinstance(source, str) else {}
-
-
-def middle(table: Array, rows: int) -> range:
-    """The rows in the middle of a table, such as those of the distances that a text has."""
-    first = (len(table) - rows) // 2
-    return range(first, first + rows)
+    return {source: range(len(weights[source]))} if isinstance(source, str) else {}

@@ -52,7 +52,7 @@ class Pass {
       const values = decoded(record.base64), size = values.length / record.shape[0];
       const places = record.rows && new Map(record.rows.map((row, i) => [row, i]));
       const place = i => places ? places.get(i) : i;
-      return {size, rows: record.rows, count: record.shape[0], at: i => {
+      return {at: i => {
         const found = place(i);
         return found === undefined || found >= record.shape[0] ? null : values.subarray(found * size, (found + 1) * size);
       }};
@@ -112,18 +112,12 @@ class Cell {
   // A whole row of an operand, with heads side by side.
   whole(i, row = this.row) {
     const source = this.source(i);
-    if (typeof source === "string") return this.parameter(source, row);
+    if (typeof source === "string") return this.looked(source, row);
     const result = this.resultOf(i), r = result.rows === 1 ? 0 : row;
     if (result.features) throw new Missing("result", source, source.output.name);
     if (result.heads === 1) return result.values.subarray(r * result.columns, (r + 1) * result.columns);
     return this.pass.remembered(`row ${r} of ${source.path}`, () => Float32Array.from(range(result.heads).flatMap(h =>
       [...result.values.subarray((h * result.rows + r) * result.columns, (h * result.rows + r + 1) * result.columns)])));
-  }
-  // A parameter that is an operand itself; of a longer table the rows in the middle are read.
-  parameter(path, row) {
-    const table = this.pass.table(path);
-    if (!table) throw new Missing("weights", this.step, path);
-    return table.at((table.rows ? table.rows[0] : 0) + row);
   }
   // One head's numbers in a row of a query, key or value, whether heads lie side by side or one after the other.
   ofHead(i, row, head = this.head) {
@@ -244,6 +238,10 @@ const RULES = {
   add_row: cell => made([cell.number(0), cell.looked(cell.parameterFromEnd(0), 0)[cell.feature]], i => i ? `${cell.name(1)}, row 0` : cell.name(0)),
   add_by_query: cell => byDistance(cell, cell.row),
   add_by_key: cell => byDistance(cell, cell.column),
+  add_alibi: cell => {
+    const distance = Math.abs(cell.row - cell.column), slope = cell.settings.slopes[cell.head];
+    return made([cell.number(0), -slope * distance], i => i ? `−${number(slope)} · distance ${distance}` : cell.name(0));
+  },
   multiply: cell => lines([[cell.name(0), cell.number(0)], [cell.name(1), cell.number(1)], ["product", cell.number(0) * cell.number(1)]]),
   linear: cell => { const x = cell.whole(0); return multiplied(cell, i => x[i], x.length); },
   project: cell => RULES.linear(cell),
