@@ -47,7 +47,7 @@ def f1(answer: str, truth: str) -> float:
 
 def best_of(answer: str, truths: Sequence[str]) -> tuple[float, float]:
     """Exact match and F1, each with the answer of people that suits it best; without any the empty one is right."""
-    known = [truth for truth in truths if normalized(truth)] or [""]
+    known = truths or [""]
     return max(exact_match(answer, truth) for truth in known), max(f1(answer, truth) for truth in known)
 
 

@@ -114,11 +114,10 @@ def test_the_better_of_two_models_is_said_with_its_lead() -> None:
     assert (difference["a"], difference["b"], difference["ahead"]) == (models[1], models[0], 0)
 
 
-def test_less_loss_is_better(tmp_path: Path) -> None:
+def test_a_model_without_the_head_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "texts.txt"
-    file.write_text("The cat sat on the mat.\nShe poured a cup of hot tea.\nIt rained all day.\n")
-    left = bertcli("evaluate", file, "-m", "bert-mini-mlm", "-m", "bert-mini-sentence")
-    assert "needs a masked-language-model head" in left.err
+    file.write_text("The cat sat on the mat.\n")
+    assert "needs a masked-language-model head" in bertcli("evaluate", file, "-m", "bert-mini-sentence").error
 
 
 def test_a_grid_of_widths_and_types_is_judged_in_one_run() -> None:

@@ -1,0 +1,79 @@
+"""What is made of models' answers, with models that answer as the test wants."""
+
+from typing import Any
+
+import pytest
+
+from bertcli.evaluate.answers import best_of
+from bertcli.evaluate.data import Item, Labelled, LeftOut
+from bertcli.evaluate.judge import evaluate
+from bertcli.evaluate.options import Evaluate
+
+
+class Answering:
+    """A model that gives these records, whatever it is asked."""
+
+    def __init__(self, name: str, records: list[dict[str, Any]]) -> None:
+        self.name, self.asked = name, {}  # type: ignore[var-annotated]
+        self._records = records
+
+    def __getattr__(self, task: str) -> Any:
+        def answer(texts: Any, **options: Any) -> list[dict[str, Any]]:
+            self.asked = options
+            assert len([*texts]) == len(self._records)
+            return self._records
+
+        return answer
+
+
+def filled(*words: str) -> dict[str, Any]:
+    return {"masks": [{"predictions": [{"token_str": word} for word in words]}]}
+
+
+def labelled(task: str, *items: Item) -> Labelled:
+    return Labelled("data.jsonl", task, "", list(items), LeftOut(keep_going=True))
+
+
+BLANKS = [Item(f"line {i}", (f"{i} [MASK]",), ("Tea", "coffee")) for i in range(3)]
+
+
+def test_words_are_compared_without_case_and_spaces() -> None:
+    model: Any = Answering("m", [filled(" TEA"), filled("milk", "Coffee "), filled("milk")])
+    found = evaluate(labelled("fill-mask", *BLANKS), [model], Evaluate(k=[1, 2]))
+    values = {name: figure.value for name, figure in found.models[0].figures.items()}
+    assert values == pytest.approx({"accuracy@1": 1 / 3, "accuracy@2": 2 / 3, "mrr": 1 / 2})
+    assert [one["place"] for one in found.models[0].worst] == ["line 2", "line 1"]
+
+
+def test_what_one_model_could_not_use_is_left_out_for_both() -> None:
+    bad = {"error": "too long"}
+    models: Any = [
+        Answering("a", [bad, filled("tea"), filled("tea")]),
+        Answering("b", [filled("tea"), bad, filled("milk")]),
+    ]
+    found = evaluate(labelled("fill-mask", *BLANKS), models, Evaluate())
+    assert (found.count, found.left_out) == (1, 2)
+    assert [verdict.figures["accuracy@1"].value for verdict in found.models] == [1, 0]
+
+
+def test_no_answer_competes_only_where_some_question_has_none() -> None:
+    answered = [{"answers": [{"answer": "The king"}]}, {"answers": [{"answer": ""}]}]
+    for truths, has_none in (((("the king",), ()), True), ((("the king",), ("tea",)), False)):
+        items = [Item(f"question {i}", ("Who?", "The king."), truth) for i, truth in enumerate(truths)]
+        model: Any = Answering("m", answered)
+        found = evaluate(labelled("answer", *items), [model], Evaluate())
+        assert model.asked["no_answer"] is has_none
+        assert found.models[0].figures["exact_match"].value == (1 if has_none else 0.5)
+
+
+def test_the_answer_that_suits_best_counts() -> None:
+    assert best_of("hot tea", ["tea", "a hot tea"]) == (1, 1)
+    assert best_of("hot tea", ["milk", "tea"]) == pytest.approx((0, 2 / 3))
+    assert best_of("", []) == (1, 1)
+    assert best_of("tea", []) == (0, 0)
+
+
+def test_a_text_with_several_masks_is_refused() -> None:
+    several: Any = Answering("m", [{"masks": [{"predictions": []}] * 2}])
+    with pytest.raises(Exception, match=r"line 0: there are 2 masks; leave one"):
+        evaluate(labelled("fill-mask", BLANKS[0]), [several], Evaluate())
