@@ -1,0 +1,39 @@
+"""How fast pairs turn, as transformers' ROPE_INIT_FUNCTIONS have it (see reference/record_rope.py)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bertcli.models.registry import parse_config
+from bertcli.models.rope import RotaryConfig
+
+CASES = json.loads((Path(__file__).parents[1] / "reference" / "rope.json").read_text(encoding="utf-8"))
+QWEN = {
+    "model_type": "qwen3", "vocab_size": 100, "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "intermediate_size": 16, "num_key_value_heads": 1, "head_dim": 64, "max_position_embeddings": 40960,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ["rope_parameters", "rope_scaling"])
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_rope_turns_as_the_reference_does(number: int, key: str) -> None:
+    case: dict[str, Any] = CASES[number]
+    config = parse_config({**QWEN, key: case["parameters"]})
+    assert isinstance(config, RotaryConfig)
+    rope = config.ropes[1]
+    np.testing.assert_allclose(rope.rates(64, 40960, case["tokens"]), case["rates"], rtol=2e-6)
+    np.testing.assert_allclose(config.rope_scaling, [case["scaling"]] * 2, rtol=1e-7)
+    by_length = case["parameters"]["rope_type"] in ("dynamic", "longrope")
+    assert [stretched is not None for stretched in config.stretched] == [by_length] * 2
+
+
+def test_rope_stretches_how_long_a_text_may_be() -> None:
+    lengths = {
+        rope["rope_type"]: parse_config({**QWEN, "rope_parameters": rope}).max_tokens
+        for rope in (case["parameters"] for case in CASES)
+        if rope.get("factor")
+    }
+    assert lengths == {"linear": 40960, "dynamic": 81920, "yarn": 131072, "longrope": 40960, "llama3": 40960}
