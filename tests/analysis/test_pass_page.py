@@ -17,6 +17,7 @@ from helpers.vocabulary import pieces
 from numpy.typing import NDArray
 
 import bertcli as library
+from bertcli.analysis.trace import page
 from bertcli.analysis.trace.formulas import RULES, formula, latex, mathml
 from bertcli.analysis.trace.page import BOUND, NOTE, PageOptions, page_of_text
 from bertcli.analysis.trace.selection import encoded_size
@@ -98,6 +99,12 @@ def test_pass_page_of_each_family(tmp_path: Path, family: str) -> None:
 
 def test_pass_page_every_op_has_a_formula() -> None:
     assert {one.name for one in vars(ops).values() if isinstance(one, Op)} <= RULES.keys()
+
+
+def test_pass_page_every_op_can_be_worked_out() -> None:
+    script = Path(page.__file__).with_name("worked.js").read_text(encoding="utf-8")
+    rules = script.partition("const RULES = {")[2].partition("\n};")[0]
+    assert {one.name for one in vars(ops).values() if isinstance(one, Op)} <= set(re.findall(r"\n  (\w+): ", rules))
 
 
 def test_pass_page_formulas_in_mathml_and_latex() -> None:
