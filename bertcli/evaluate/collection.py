@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,43 +55,49 @@ class Corpus:
 # ------------------------------------------------------------------------------------------------------------- reading
 
 
+class Columns(NamedTuple):
+    """Where lines have a query, a document and a number, of how many fields; `header`: after a first line of names."""
+
+    query: int
+    document: int
+    number: int
+    width: int
+    header: bool = False
+
+
+BEIR, TREC, RUN = Columns(0, 1, 2, 3, header=True), Columns(0, 2, 3, 4), Columns(0, 2, 4, 6)
+
+
 def read_folder(folder: str, wanted: Evaluate, left_out: LeftOut) -> tuple[Corpus, list[Row]]:
     """The corpus of a folder, and the queries that have a relevant document, each with the gains of its documents."""
     corpus = Corpus(f"{folder}/corpus.jsonl")
-    qrels = read_qrels(f"{folder}/qrels/{wanted.split}.tsv", left_out, header=True)
     known, queries = {*corpus.ids}, {}
     for place, value in objects(f"{folder}/queries.jsonl", left_out):
         if isinstance(value.get("_id"), str) and isinstance(value.get("text"), str):
             queries[value["_id"]] = (place, value["text"], value.get(wanted.by or "", ""))
         else:
             left_out.add(f"{place}: a query needs an _id and a text, both texts.")
+    gains: dict[str, dict[str, float]] = {}
+    for place, query, document, gain in numbers_in(f"{folder}/qrels/{wanted.split}.tsv", BEIR, left_out):
+        if query not in queries:
+            left_out.add(f"{place}: queries.jsonl has no query {shown(query)}.")
+        elif document not in known:
+            left_out.add(f"{place}: corpus.jsonl has no document {shown(document)}.")
+        else:
+            gains.setdefault(query, {})[document] = gain
     rows = []
-    for id, (place, gains) in qrels.items():
-        unknown = [] if id in queries else [id]
-        unknown += [document for document in gains if document not in known]
-        if unknown:
-            what = f"queries.jsonl has no query {shown(id)}" if id not in queries else "corpus.jsonl has no document"
-            left_out.add(f"{place}: {what if id not in queries else f'{what} {shown(unknown[0])}'}.")
-            continue
-        at, text, group = queries[id]
-        rows.append(Row(at, (id, gains, text), None if wanted.by is None else str(group)))
+    for id, of_query in gains.items():
+        place, text, group = queries[id]
+        rows.append(Row(place, (id, of_query, text), None if wanted.by is None else str(group)))
     return corpus, relevant(rows, left_out)
-
-
-class _NoTexts:
-    """In place of a corpus where only ids are known."""
-
-    def tell(self, worst: Iterable[dict[str, Any]]) -> None:
-        """Ids say all there is."""
-
-
-TREC = _NoTexts()
 
 
 def read_judgements(file: str, left_out: LeftOut) -> list[Row]:
     """The queries of TREC's qrels, whose texts are not known."""
-    qrels = read_qrels(file, left_out, header=False)
-    return relevant([Row(place, (id, gains, id)) for id, (place, gains) in qrels.items()], left_out)
+    rows: dict[str, Row] = {}
+    for place, query, document, gain in numbers_in(file, TREC, left_out):
+        rows.setdefault(query, Row(place, (query, {}, query))).values[1][document] = gain
+    return relevant(rows.values(), left_out)
 
 
 def relevant(rows: Iterable[Row], left_out: LeftOut) -> list[Row]:
@@ -105,39 +111,29 @@ def relevant(rows: Iterable[Row], left_out: LeftOut) -> list[Row]:
     return kept
 
 
-def read_qrels(file: str, left_out: LeftOut, header: bool) -> dict[str, tuple[str, dict[str, float]]]:
-    """Of each query the place of its first line, and the gains of documents; TREC has a field before the document."""
-    found: dict[str, tuple[str, dict[str, float]]] = {}
-    for place, cells in _cells(file, (3,) if header else (4,), left_out, header):
-        try:
-            gain = number(place, cells[-1])
-        except BertcliError as error:
-            left_out.add(str(error))
-            continue
-        found.setdefault(cells[0], (place, {}))[1][cells[-2]] = gain
-    return found
-
-
 def read_run(file: str, left_out: LeftOut) -> dict[str, dict[str, float]]:
-    """Of each query the scores of documents: lines of query, Q0, document, rank, score, name."""
+    """Of each query the scores of documents."""
     found: dict[str, dict[str, float]] = {}
-    for place, cells in _cells(file, (6,), left_out, header=False):
-        try:
-            found.setdefault(cells[0], {})[cells[2]] = number(place, cells[4])
-        except BertcliError as error:
-            left_out.add(str(error))
+    for _, query, document, score in numbers_in(file, RUN, left_out):
+        found.setdefault(query, {})[document] = score
     return found
 
 
-def _cells(file: str, counts: Sequence[int], left_out: LeftOut, header: bool) -> Iterator[tuple[str, list[str]]]:
+def numbers_in(file: str, columns: Columns, left_out: LeftOut) -> Iterator[tuple[str, str, str, float]]:
+    """The place, query, document and number of each line that can be used."""
     for i, line in enumerate(LineFile(file)):
-        cells = line.text.split("\t") if header else line.text.split()
-        if (i == 0 and header) or not cells or cells == [""]:
+        cells = line.text.split("\t" if columns.header else None)
+        if (i == 0 and columns.header) or not line.text.strip():
             continue
-        if line.error or len(cells) not in counts:
-            left_out.add(line.error or f"{line.place}: {len(cells)} fields where there should be {counts[0]}.")
-        else:
-            yield line.place, cells
+        try:
+            if line.error or len(cells) != columns.width:
+                why = f"{line.place}: {len(cells)} fields where there should be {columns.width}."
+                raise BertcliError(line.error or why)
+            gain = number(line.place, cells[columns.number])
+        except BertcliError as error:
+            left_out.add(str(error))
+            continue
+        yield line.place, cells[columns.query], cells[columns.document], gain
 
 
 def run_lines(ids: Sequence[str], found: Iterable[Sequence[tuple[str, float]]], name: str) -> bytes:

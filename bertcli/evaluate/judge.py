@@ -106,9 +106,9 @@ def _source(file: str, wanted: Evaluate, left_out: LeftOut) -> tuple[str, str, A
     if ending in data.TABLES and (ending != ".tsv" or wanted.task != "tag"):
         return _table(file, wanted, left_out)
     if wanted.run is not None:
-        from bertcli.evaluate.collection import TREC, read_judgements
+        from bertcli.evaluate.collection import read_judgements
 
-        return "retrieval", "there is a run for it", TREC, read_judgements(file, left_out)
+        return "retrieval", "there is a run for it", None, read_judgements(file, left_out)
     from bertcli.evaluate.tagging import looks_tagged, read_columns
 
     if wanted.task == "tag" or (wanted.task is None and (ending in TAGGED or looks_tagged(file))):

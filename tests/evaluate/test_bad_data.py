@@ -160,6 +160,14 @@ def test_collections_that_do_not_fit_together_are_refused(tmp_path: Path, file: 
     assert why in bertcli("evaluate", beir(tmp_path / "beir", **{file: content})).error
 
 
+def test_a_bad_line_of_qrels_is_left_out_alone(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "beir", **{"qrels/test.tsv": f"{HEADER}q0\td0\t1\nq0\td9\t1\n"})
+    assert "test.tsv, line 3: corpus.jsonl has no document 'd9'" in bertcli("evaluate", folder).error
+    record = json.loads(bertcli("evaluate", folder, "--keep-going", "--format", "json").out)
+    assert (record["count"], record["left_out"]) == (1, 1)
+    assert record["models"][0]["metrics"]["recall@1"]["value"] == 1
+
+
 def test_a_collection_s_missing_file_is_named(tmp_path: Path) -> None:
     folder = beir(tmp_path / "beir")
     (folder / "queries.jsonl").unlink()
