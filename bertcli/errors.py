@@ -2,7 +2,7 @@
 
 import reprlib
 from collections.abc import Iterable, Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any, get_args
 
@@ -72,13 +72,28 @@ def check_choice(what: str, value: str | None, kind: Any) -> None:
 
 
 PATH: Any = str | PathLike
-KINDS: dict[Any, str] = {str: "a text", bool: "True or False", PATH: "a path", Iterable: "a list", Mapping: "a dict"}
+KINDS: dict[Any, str] = {
+    str: "a text",
+    bool: "True or False",
+    Real: "a number",
+    PATH: "a path",
+    Iterable: "a list",
+    Mapping: "a dict",
+}
 
 
 def check_kind(what: str, value: object, kind: Any) -> None:
     """Refuse a value of another type; None leaves the choice to the model."""
     if value is not None and not isinstance(value, kind):
         raise BertcliError(f"{what} is {shown_object(value)}, which is not {KINDS.get(kind, kind)}.")
+
+
+def check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse options that there are not. Errors: TypeError naming the one that is meant."""
+    choices = [*known]
+    for name in given:
+        if name not in choices:
+            raise TypeError(f"{what} has no option {name!r}. {nearest(name, choices)}")
 
 
 def check_count(what: str, value: int | str | None, least: int = 1) -> None:

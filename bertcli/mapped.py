@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bertcli.engine.threads import use_granted_threads
-from bertcli.errors import PATH, BertcliError, check_kind, shown, shown_object
+from bertcli.errors import PATH, BertcliError, check_kind, check_names, shown, shown_object
 from bertcli.files.parquet import value_of
 from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import Texts
@@ -78,6 +78,7 @@ class Mapped:
         **more: Any,
     ) -> None:
         check_kind("model", model, PATH)
+        check_names(type(self).__name__, more, {*signature(self.page.options).parameters} | OPENING)
         for name in sorted(more):
             if name in UNFIT or (name == "pooling" and more[name] == "none"):
                 raise BertcliError(f"Rows of batches cannot have {name} {shown_object(more[name])}: leave it out.")

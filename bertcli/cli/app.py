@@ -13,7 +13,8 @@ from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 
 import bertcli
 from bertcli.cli.options import DebugOptions, name_of, wrong
@@ -39,6 +40,7 @@ def application(command: str = "") -> typer.Typer:
     """The application with this command alone, so that it begins sooner; with all if there is none of that name."""
     app = typer.Typer(
         name="bertcli",
+        cls=Commands,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -88,6 +90,29 @@ def bert(
 
 
 # ------------------------------------------------------------------------------------------------------ one command
+
+
+@contextmanager
+def _printable() -> Iterator[None]:
+    """What somebody typed wrongly is shown without its control characters."""
+    try:
+        yield
+    except TyperException as error:
+        if isinstance(message := getattr(error, "message", None), str):
+            error.message = visible(message)
+        raise
+
+
+class Commands(TyperGroup):
+    """All commands."""
+
+    def make_context(self, *values: Any, **named: Any) -> Any:
+        with _printable():
+            return super().make_context(*values, **named)
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        with _printable():
+            return super().invoke(ctx)
 
 
 class Command(TyperCommand):

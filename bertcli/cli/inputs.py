@@ -1,10 +1,10 @@
 """How a command line says what a task reads: texts, questions with contexts, a query with documents."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bertcli.cli.job import Job, read_texts
-from bertcli.cli.options import InputOptions, argument, wrong
+from bertcli.cli.options import InputOptions, OutputOptions, argument, wrong
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import DOCUMENTS, QUESTIONS, SINGLE_TEXTS, TEXTS, TEXTS_OR_CHOICES, Inputs
 
@@ -21,8 +21,20 @@ class _Single(InputOptions):
 
 
 @dataclass(frozen=True)
+class _LinesOutput(OutputOptions):
+    """Where results go, of which each may be a text."""
+
+    format: Literal["table", "json", "jsonl", "text"] = option(  # type: ignore[assignment]
+        "table", "FORMAT",
+        "table (default), json: one array, jsonl: one object per line, text: one text per line (with --redact).",
+        panel="Output",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class _SingleJob(Job):
     texts: _Single
+    output: _LinesOutput
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ class Run(Generic[W]):
         """
         output, count = self.job.output, self.texts.count
         with closing(blocks):
-            streams_to_terminal = output.output is None and output.format == "jsonl" and sys.stdout.isatty()
+            streams_to_terminal = output.output is None and output.format in ("jsonl", "text") and sys.stdout.isatty()
             if streams_to_terminal or not sys.stderr.isatty():
                 yield blocks
                 return

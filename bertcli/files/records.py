@@ -13,12 +13,15 @@ IN_MEMORY = 1 << 24  # bytes of a JSON array kept in memory before a temporary f
 
 @contextmanager
 def printed(format: str, table: Table) -> Iterator[Callable[[Record], object]]:
-    """`with printed(…) as write:` — call `write(record)` for each; `format` is "table", "json" or "jsonl".
+    """`with printed(…) as write:` — call `write(record)` for each; `format` is "table", "json", "jsonl" or "text".
 
-    After an error nothing has been printed, except for the lines of "jsonl".
+    After an error nothing has been printed, except for the lines of "jsonl" and "text".
     """
     if format == "jsonl":
-        yield _at_once
+        yield lambda record: _at_once(as_json(record))
+    elif format == "text" and table.line_of:
+        line_of = table.line_of
+        yield lambda record: _at_once(line_of(record).encode("utf-8", "backslashreplace"))
     elif format == "json":
         from tempfile import SpooledTemporaryFile
 
@@ -31,9 +34,9 @@ def printed(format: str, table: Table) -> Iterator[Callable[[Record], object]]:
         table.print()
 
 
-def _at_once(record: Record) -> None:
-    """Print a record as a line that a reader at the end of the pipe has now, not when a buffer is full."""
-    sys.stdout.buffer.write(as_json(record) + b"\n")
+def _at_once(line: bytes) -> None:
+    """Print a line that a reader at the end of the pipe has now, not when a buffer is full."""
+    sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
 
 

@@ -24,6 +24,7 @@ class Table:
     rows: list[tuple[str, ...]] = field(default_factory=list)
     on_page: ClassVar[bool] = False  # there is a web page of it
     in_files: bool = True  # a .csv or .parquet file may hold the rows
+    line_of: Callable[[Record], str] | None = None  # what is printed of a record that is a line of text
 
     def add(self, record: Record) -> None:
         """Append the rows of a record."""

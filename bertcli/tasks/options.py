@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, field, fields
 from functools import wraps
 from inspect import signature
+from numbers import Real
 from types import UnionType
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
-from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_whole
+from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_names, check_whole
 
 Truncation = Literal["warn", "error", "silent"]
 Workers = int | Literal["auto"] | None
@@ -83,7 +84,7 @@ def _check(name: str, value: object, kinds: Sequence[Any], least: int | None) ->
     elif words:
         check_choice(name, value, words)  # type: ignore[arg-type]
     else:
-        check_kind(name, value, get_origin(kinds[0]) or kinds[0])
+        check_kind(name, value, Real if kinds[0] is float else get_origin(kinds[0]) or kinds[0])
 
 
 def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callable[Concatenate[M, T, P], R]]:
@@ -97,6 +98,7 @@ def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callabl
 
         @wraps(method)
         def taking(*values: Any, **named: Any) -> R:
+            check_names(f"{method.__name__}()", named, whole.parameters)
             arguments = whole.bind(*values, **named).arguments
             model, texts = (arguments.pop(parameter.name) for parameter in leading)
             return method(model, texts, make(**arguments))

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from bertcli.errors import BertcliError
 from bertcli.report.marked import MarkedTable, Passage, mark
-from bertcli.report.tables import Row
+from bertcli.report.tables import Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Windows, option, separated
 from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, Page
@@ -21,9 +22,14 @@ class TagOptions(Windows):
     bertcli tag -m dslim/bert-base-NER -i letters.txt -o entities.jsonl
     bertcli tag -m my-model -i news.csv --column body -o news.html
     bertcli tag -m my-pos-model --aggregation none --ignore "" "Dogs bark."
+    bertcli tag -m my-model --redact --only PER,LOC "Ann Lee went to Rome."
+    bertcli tag -m my-model --redact -i letters.txt --format text > redacted.txt
 
     Shows each text with its entities marked; in a pipe, and without color, a
-    table of them. start and end count characters of the text.
+    table of them. start and end count characters of the text. With --redact
+    entities are replaced in the text, which each record then has as "redacted"
+    and --format text gives alone, a line a text; what the model does not find
+    stays in it (--aggregation first takes no part of a word alone).
 
     A model that labels tokens is needed (-m). Texts beyond its limit are read
     in overlapping windows, so nothing is cut. A .csv, .tsv or .parquet file has
@@ -35,6 +41,22 @@ class TagOptions(Windows):
         "How tokens become entities: simple (default); first, max or average, which keep words whole; none.",
     )  # fmt: skip
     ignore: Iterable[str] = option(("O",), "A,B,C", "Labels to leave out. (default: O)", read=separated)
+    redact: bool = option(False, "", "Give the text with each entity replaced by its label, as in [PER].")
+    redact_with: str | None = option(None, "TEXT", "With --redact: replace entities by this.")
+    only: Iterable[str] | None = option(
+        None, "A,B,C", "With --redact: replace entities of these labels alone.", read=separated
+    )
+    threshold: float | None = option(None, "P", "With --redact: replace entities of at least this score alone.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.redact and (self.redact_with, self.only, self.threshold) != (None, None, None):
+            raise BertcliError(
+                "redact_with, only and threshold are about what is replaced: add redact (--redact), or leave out "
+                "--redact-with, --only, --threshold."
+            )
+        if self.threshold is not None and not 0 <= self.threshold <= 1:
+            raise BertcliError(f"threshold (--threshold) is {self.threshold}; scores are 0 to 1.")
 
 
 def record(wanted: TagOptions) -> Fields:
@@ -43,7 +65,8 @@ def record(wanted: TagOptions) -> Fields:
         entity: Fields = {"entity": str, "score": float, "index": int, "word": str, "start": int, "end": int}
     else:
         entity = {"entity_group": str, "score": float, "word": str, "start": int, "end": int}
-    return {"index": int, "text": str, "truncated": bool, "entities": [entity]}
+    redacted: Fields = {"redacted": str} if wanted.redact else {}
+    return {"index": int, "text": str, "truncated": bool, "entities": [entity], **redacted}
 
 
 COLUMNS = (
@@ -54,6 +77,7 @@ COLUMNS = (
     Column("start", number=int),
     Column("end", number=int),
 )
+REDACTED_COLUMNS = (Column("index", number=int, varying=True), Column("redacted"))
 LEAD = (
     "Each text with what the model found in it. The stronger a mark, the higher its score: the mean probability of its "
     "label over the tokens, which says how sure the model is, not that it is right."
@@ -73,6 +97,23 @@ def passage(record: Mapping[str, Any]) -> Passage:
     return Passage("", record["text"] or "", marks)
 
 
+def redacted_rows(record: Mapping[str, Any]) -> Iterator[Row]:
+    """One, with the text as it is without its entities."""
+    yield record["index"], record["redacted"]
+
+
+def redacted_line(record: Mapping[str, Any]) -> str:
+    """That text as a line; of one that could not be used, nothing."""
+    return " ".join(record.get("redacted", "").splitlines())
+
+
+def table(wanted: TagOptions) -> Table:
+    """Entities, or redacted texts."""
+    if wanted.redact:
+        return Table(REDACTED_COLUMNS, redacted_rows, line_of=redacted_line)
+    return MarkedTable(COLUMNS, rows, passage_of=passage, title="Entities", lead=LEAD)
+
+
 def _label(entity: Mapping[str, Any]) -> str:
     return str(entity.get("entity_group", entity.get("entity")))
 
@@ -82,6 +123,6 @@ PAGE = Page(
     reads=SINGLE_TEXTS,
     needs=lambda wanted: Needs("tag", "token_classifier", None, "-m dslim/bert-base-NER"),
     record=record,
-    table=lambda wanted: MarkedTable(COLUMNS, rows, passage_of=passage, title="Entities", lead=LEAD),
+    table=table,
     place=5,
 )

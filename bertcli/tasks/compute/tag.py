@@ -16,6 +16,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each, softmax
+from bertcli.tasks.compute.redact import Found, Redaction
 from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tasks.tag import PAGE, Aggregation, TagOptions
 from bertcli.tokens import Tokens
@@ -27,7 +28,11 @@ def plan(model: Opened, wanted: TagOptions) -> RecordTask:
     """The task that gives the records; BertcliError for a model without the head, and for windows that cannot be."""
     check_needs(model, PAGE.needs(wanted))
     ignored = (wanted.ignore,) if isinstance(wanted.ignore, str) else tuple(wanted.ignore)
-    return _Tag(model, wanted.reading, wanted.aggregation or "simple", ignored, wanted.stride)
+    redaction = None
+    if wanted.redact:
+        only = (wanted.only,) if isinstance(wanted.only, str) else wanted.only
+        redaction = Redaction(wanted.redact_with, None if only is None else frozenset(only), wanted.threshold)
+    return _Tag(model, wanted.reading, wanted.aggregation or "simple", ignored, wanted.stride, redaction)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +40,7 @@ class _Tag(RecordTask):
     aggregation: Aggregation
     ignore: tuple[str, ...]
     stride: int | None
+    redaction: Redaction | None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -68,12 +74,16 @@ class _Tag(RecordTask):
         by_piece = self.aggregation == "none"
         for item, parts in zip(items, of_items, strict=True):
             windows = [self._entities(item.text.text, part, softmax(next(logits))) for part in parts]
-            yield {
+            found = merged_pieces(windows) if by_piece else merged(windows)
+            record = {
                 "index": item.index,
                 "text": item.text.text,
                 "truncated": item.tokens.truncated,
-                "entities": list(map(_piece, merged_pieces(windows)) if by_piece else map(_group, merged(windows))),
+                "entities": list(map(_piece if by_piece else _group, found)),
             }
+            if self.redaction is not None:
+                record["redacted"] = self.redaction.of(item.text.text, map(_found, found))
+            yield record
 
     def _entities(self, text: str, part: Tokens, probabilities: Numbers) -> "list[Entity]":
         tokenizer, pieces = self.model.tokenizer, []
@@ -92,6 +102,11 @@ class _Tag(RecordTask):
 def _piece(entity: "Entity") -> Record:
     label, score, word, start, end, position = entity
     return {"entity": label, "score": score, "index": position, "word": word, "start": start, "end": end}
+
+
+def _found(entity: "Entity") -> Found:
+    label = entity.label.split("-", 1)[-1]
+    return Found(entity.start, entity.end, label, entity.score, entity.label.startswith("I-"))
 
 
 def _group(entity: "Entity") -> Record:

@@ -1,0 +1,149 @@
+"""tag --redact: entities are replaced in their texts, and nothing else is changed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Made
+from helpers.terminal import bertcli
+from reference import task_cases as cases
+
+import bertcli as library
+from bertcli.tasks.compute.redact import Found, Redaction
+
+TEXTS = ["The king of France saw the river;  she walked into the city.", "", "tea"]
+
+
+@pytest.fixture
+def tagger(made: Made) -> Path:
+    return made(**cases.TAGGER)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([Found(0, 3, "PER", 0.9)], "[PER] Lee met Bo."),
+        ([Found(0, 3, "PER", 0.9), Found(4, 7, "PER", 0.9)], "[PER] [PER] met Bo."),
+        ([Found(0, 3, "PER", 0.9), Found(4, 7, "PER", 0.9, True)], "[PER] met Bo."),
+        ([Found(0, 3, "PER", 0.9), Found(4, 7, "LOC", 0.9, True)], "[PER] [LOC] met Bo."),
+        ([Found(4, 6, "PER", 0.9), Found(6, 7, "PER", 0.9)], "Ann [PER] met Bo."),
+        ([Found(4, 6, "PER", 0.9), Found(6, 7, "LOC", 0.9)], "Ann [PER][LOC] met Bo."),
+        ([Found(4, 7, "LOC", 0.9), Found(0, 7, "PER", 0.9)], "[PER] met Bo."),
+        ([Found(0, 5, "LOC", 0.9), Found(4, 11, "PER", 0.9)], "[PER] Bo."),
+        ([Found(3, 8, "PER", 0.9)], "Ann [PER] met Bo."),
+        ([Found(3, 4, "PER", 0.9)], "Ann Lee met Bo."),
+        ([Found(0, 3, "O", 0.9)], "Ann Lee met Bo."),
+        ([], "Ann Lee met Bo."),
+    ],
+)
+def test_redact_replaces_what_is_one_entity_once(found: list[Found], expected: str) -> None:
+    assert Redaction().of("Ann Lee met Bo.", found) == expected
+    assert Redaction().of("Ann Lee met Bo.", found[::-1]) == expected
+
+
+def test_redact_takes_only_certain_labels_of_a_score() -> None:
+    found = [Found(0, 3, "PER", 0.9), Found(4, 7, "LOC", 0.5)]
+    assert Redaction(only={"LOC"}).of("Ann Lee", found) == "Ann [LOC]"
+    assert Redaction(threshold=0.6).of("Ann Lee", found) == "[PER] Lee"
+    assert Redaction("███", threshold=0.5).of("Ann Lee", found) == "███ ███"
+    assert Redaction(only={"O"}).of("Ann Lee", [Found(0, 3, "O", 0.9)]) == "[O] Lee"
+
+
+@pytest.mark.parametrize("aggregation", ["simple", "first", "none"])
+def test_redact_replaces_the_entities_of_the_record(aggregation: str, tagger: Path) -> None:
+    arguments: list[str | Path] = ["tag", "-m", tagger, "--aggregation", aggregation, "--redact", *TEXTS]
+    every = bertcli(*arguments, "--format", "jsonl").records
+    only = sorted({_label(one) for one in every[0]["entities"]})[:1]
+    assert {_label(one) for one in every[0]["entities"]} != {*only}
+    arguments += ["--only", *only]
+    records = bertcli(*arguments, "--format", "jsonl").records
+    assert [list(record)[-2:] for record in records] == [["entities", "redacted"]] * 3
+    kept = 0
+    for text, record in zip(TEXTS, records, strict=True):
+        inside = {
+            place for one in record["entities"] if _label(one) in only for place in range(one["start"], one["end"])
+        }
+        outside = "".join(letter for place, letter in enumerate(text) if place not in inside and letter != " ")
+        kept += len(outside)
+        rest = record["redacted"]
+        assert rest.replace(f"[{only[0]}]", "").replace(" ", "") == outside
+    assert records[0]["redacted"] != TEXTS[0]
+    assert f"[{only[0]}]" in records[0]["redacted"]
+    assert records[1]["redacted"] == ""
+    assert kept
+    text = bertcli(*arguments, "--format", "text")
+    assert text.out.splitlines() == [record["redacted"] for record in records]
+    table = bertcli(*arguments).out
+    assert records[0]["redacted"].split()[0] in table
+    again = library.load(tagger).tag(TEXTS, redact=True, only=only, aggregation=aggregation)  # type: ignore[arg-type]
+    assert [record["redacted"] for record in again] == [record["redacted"] for record in records]
+
+
+def _label(entity: dict[str, Any]) -> str:
+    return str(entity.get("entity_group", entity.get("entity"))).split("-", 1)[-1]
+
+
+def test_redact_in_files_and_of_what_cannot_be_used(tagger: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.csv"
+    source.write_text('{"text": "The king\\nof France"}\n{"text": 3}\n{"text": "tea"}\n', encoding="utf-8")
+    arguments: list[str | Path] = [
+        "tag",
+        "-m",
+        tagger,
+        "-i",
+        source,
+        "--keep-going",
+        "--redact",
+        "--redact-with",
+        "███",
+    ]
+    done = bertcli(*arguments, "--format", "text")
+    assert done.status == 1
+    first, second, third = done.out.splitlines()
+    assert ("███" in first, "king" in first, second) == (True, False, "")
+    assert third in ("███", "tea")
+    assert bertcli(*arguments, "-o", target).status == 1
+    assert target.read_text(encoding="utf-8").startswith("index,redacted,error\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "PER"], "add redact (--redact)"),
+        (["--redact-with", "x"], "add redact (--redact)"),
+        (["--threshold", "0.5"], "add redact (--redact)"),
+        (["--redact", "--threshold", "1.5"], "scores are 0 to 1"),
+        (["--redact", "--threshold", "much"], "--threshold"),
+        (["--format", "text"], "add --redact"),
+    ],
+)
+def test_redact_wrong_usage(arguments: list[str], message: str, tagger: Path) -> None:
+    result = bertcli("tag", "-m", tagger, "king", *arguments)
+    assert (result.status, result.out) == (2, "")
+    assert message in " ".join(result.err.replace("│", " ").split())
+
+
+def test_options_that_do_not_exist_name_the_method_and_what_is_meant(tagger: Path) -> None:
+    with pytest.raises(TypeError, match=r"classify\(\) has no option 'topk'. Did you mean top_k\?"):
+        library.load().classify(["a"], topk=2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"Tag has no option 'agregation'. Did you mean aggregation\?"):
+        library.Tag(str(tagger), agregation="none")
+    with pytest.raises(library.BertcliError, match="threshold is 'x', which is not a number"):
+        library.load(tagger).tag(["a"], redact=True, threshold="x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["encode", "--\x1b[31mx"],
+        ["a\x1bb"],
+        ["encode", "x", "--pooling", "m\x1b[31m"],
+        ["params", "l\x07"],
+        ["rank", "--top-k", "\x1b"],
+    ],
+)
+def test_wrong_usage_shows_no_control_characters(arguments: list[str]) -> None:
+    result = bertcli(*arguments)
+    assert result.status == 2
+    assert not {"\x1b", "\x07"} & {*result.err}
+    assert "\\x" in result.err
