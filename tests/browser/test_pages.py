@@ -11,7 +11,7 @@ from helpers.family_checkpoints import make_family
 from helpers.terminal import bertcli
 
 DATA, SENTIMENT = Path(__file__).parents[1] / "data", "bert-mini-sentiment"
-WIDTHS = (360, 800, 1400)
+WIDTHS = (360, 800, 1600)
 TEXT = "She poured a cup of hot [MASK] </script><b>."
 LONG = "The dog and the cat sat on the mat by the old house, and the sun was hot. " * 6
 
