@@ -68,8 +68,18 @@ def evaluate(
     """Say how good a model is on labelled texts, and which of two is better.
 
     bertcli evaluate reviews.csv -m my-classifier
-    bertcli evaluate reviews.csv -m old -m new --by source -o report.md
-    bertcli evaluate reviews.csv -m new --at-least accuracy=0.9
+    bertcli evaluate reviews.csv -m old -m new --by source -o report.html
+    bertcli evaluate beir/ --truncate-dim 256,64 --dtype int8,binary
+    bertcli evaluate qrels.txt --run bm25.trec
+    bertcli evaluate test.conll -m dslim/bert-base-NER --at-least f1=0.9
+
+    DATA says what the task is: a table (.csv, .tsv, .jsonl, .parquet) by its
+    fields: a text (or two) and a label; two texts and a score (sts), or 0 and 1
+    (pairs); anchor, positive, negative (triplets); a text with [MASK] and a word
+    (fill-mask); in .jsonl tokens and tags (tag), question, context, answers
+    (answer), query, documents, labels (rank). A folder with corpus.jsonl,
+    queries.jsonl and qrels/test.tsv, or TREC's qrels with --run, is retrieval (by
+    cosine); CoNLL's columns are tag, SQuAD's json is answer, plain lines score.
 
     Every figure has a 95 % interval: what other texts of the same kind would
     have given. It does not show whether your texts are like those that the

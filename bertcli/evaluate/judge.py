@@ -105,6 +105,8 @@ def _source(file: str, wanted: Evaluate, left_out: LeftOut) -> tuple[str, str, A
         return "answer", "it is a file as SQuAD's", None, read_squad(file, wanted.by, left_out)
     if ending in data.TABLES and (ending != ".tsv" or wanted.task != "tag"):
         return _table(file, wanted, left_out)
+    if wanted.by is not None:
+        raise BertcliError(f"{file} has no named fields, of which one could say the group: leave out --by.")
     if wanted.run is not None:
         from bertcli.evaluate.collection import read_judgements
 
@@ -124,7 +126,10 @@ def _is_bad(line: Line, left_out: LeftOut) -> bool:
 
 
 def _table(file: str, wanted: Evaluate, left_out: LeftOut) -> tuple[str, str, Any, Iterable[Row]]:
-    task, fields = data.told(file, data.field_names(file), wanted)
+    names = data.field_names(file)
+    task, fields = data.told(file, names, wanted)
+    if wanted.by is not None and wanted.by not in names:
+        raise BertcliError(f"{file} has no field {shown(wanted.by)} (--by); choose from {', '.join(names)}.")
     rows = list(data.rows(file, fields, wanted.by, left_out))
     if wanted.task is None and task == "fill-mask" and not any("mask" in str(row.values[0]).lower() for row in rows):
         task = "classification"

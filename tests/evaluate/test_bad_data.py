@@ -70,6 +70,14 @@ def test_a_text_that_the_model_cannot_use_is_left_out_for_all_models(tmp_path: P
     assert (json.loads(left.out)["count"], json.loads(left.out)["left_out"]) == (1, 1)
 
 
+def test_groups_need_a_field(made: Made, tmp_path: Path) -> None:
+    file, text = tmp_path / "data.csv", tmp_path / "data.txt"
+    file.write_text("text,label\nGood.,positive\n")
+    text.write_text("It rained.\n")
+    assert "has no field 'about' (--by); choose from text, label" in bertcli("evaluate", file, "--by", "about").error
+    assert "has no named fields" in bertcli("evaluate", text, "--by", "about").error
+
+
 def test_files_that_say_nothing_are_refused(tmp_path: Path) -> None:
     empty, none = tmp_path / "empty.csv", tmp_path / "none.jsonl"
     empty.write_text("text,label\n")
