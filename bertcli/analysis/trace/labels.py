@@ -123,7 +123,7 @@ Classifier
 Token classifier
   TokenClassifier.output linear      | linear                 | Label logits      | W_c
 """,
-    "sentence": """
+    "after_pooling": """
 Dense
   Dense.weight linear | linear + {act} | Sentence vector | W
 """,
