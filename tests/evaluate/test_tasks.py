@@ -11,6 +11,8 @@ from helpers.terminal import bertcli
 
 import bertcli as library
 from bertcli.evaluate import metrics
+from bertcli.evaluate.judge import read
+from bertcli.evaluate.options import Evaluate
 
 DATA = Path(__file__).parent.parent / "data"
 SENTENCES = [
@@ -270,3 +272,21 @@ def test_questions_without_an_answer_are_judged_apart(made: Made, tmp_path: Path
     assert found["f1"] == pytest.approx((2 * found["f1:answer"] + found["f1:no_answer"]) / 3)
     flat = {"question": "Who?", "context": "The king drinks.", "answers": {"text": ["king"], "answer_start": [4]}}
     assert judged(lines(tmp_path / "flat.jsonl", [flat]), "-m", made(head="qa"))["task"] == "answer"
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "task"),
+    [
+        ("label", [0, 1], "pairs"),
+        ("score", [0, 1, 1], "pairs"),
+        ("label", [0, 1, 2], "classification"),
+        ("label", ["entailment", "neutral"], "classification"),
+        ("score", [0, 3, 5], "sts"),
+        ("label", [0.5, 1], "sts"),
+    ],
+)
+def test_pairs_of_texts_say_their_task_by_their_labels(tmp_path: Path, name: str, labels: list[Any], task: str) -> None:
+    rows = [{"sentence1": "a", "sentence2": "b", name: label} for label in labels]
+    assert read(str(lines(tmp_path / "data.jsonl", rows)), Evaluate()).task == task
+    rows = [{"text": "a", name: label} for label in labels]
+    assert read(str(lines(tmp_path / "data.jsonl", rows)), Evaluate()).task == "classification"
