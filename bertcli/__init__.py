@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bertcli.analysis.params import params as params
     from bertcli.analysis.trace import trace as trace
     from bertcli.errors import BertcliError as BertcliError
+    from bertcli.files.merge import merge as merge
     from bertcli.mapped import Answer as Answer
     from bertcli.mapped import Classify as Classify
     from bertcli.mapped import Encode as Encode
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from bertcli.model import load as load
     from bertcli.model import variant as variant
     from bertcli.models.bert import BertConfig as BertConfig
+    from bertcli.tasks.compute.search import search as search
 
 # before anything here imports NumPy
 choose_kernel()
@@ -47,14 +49,16 @@ _HOMES = {
     "heads": "bertcli.analysis.heads",
     "lens": "bertcli.analysis.lens",
     "load": "bertcli.model",
+    "merge": "bertcli.files.merge",
     "params": "bertcli.analysis.params",
+    "search": "bertcli.tasks.compute.search",
     "trace": "bertcli.analysis.trace",
     "variant": "bertcli.model",
 }
 __all__ = [
     *("BertConfig", "BertcliError", "Model"),
     *_TASKS,
-    *("diff", "explain", "functional", "heads", "lens", "load", "params", "trace", "variant"),
+    *("diff", "explain", "functional", "heads", "lens", "load", "merge", "params", "search", "trace", "variant"),
 ]
 
 

@@ -100,6 +100,10 @@ class Mapped:
             raise BertcliError(f"There is no bundled model for {needs.task}: give one that fits, such as {fitting}.")
         self._model = Path(model).resolve() if model and Path(model).is_dir() else model
 
+    def __repr__(self) -> str:
+        column = ", ".join(repr(field.name) for field in self._row.fields)
+        return f"{type(self).__name__}({str(self._model)!r}, column={column}, output={self._output!r})"
+
     def __call__(self, batch: Any) -> Any:
         """The batch with columns more: a dict of arrays, a pandas DataFrame, an Arrow table or record batch.
 

@@ -2,15 +2,17 @@
 
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertcli.engine.seam import Array
-from bertcli.files.texts import Values, from_values
+from bertcli.files.texts import Pairs, Values, from_values
 from bertcli.opened import Opened
 from bertcli.tasks.answer import AnswerOptions
 from bertcli.tasks.classify import ClassifyOptions
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.export import ExportOptions
 from bertcli.tasks.fill_mask import FillMaskOptions
 from bertcli.tasks.options import Reading, takes
 from bertcli.tasks.rank import RankOptions
@@ -20,6 +22,7 @@ from bertcli.tasks.tag import TagOptions
 
 if TYPE_CHECKING:
     from bertcli.tasks.compute.encode import Block
+    from bertcli.tasks.compute.export import Exported
     from bertcli.tasks.compute.sparse_vectors import SparseVector
     from bertcli.tasks.compute.task import Record
 
@@ -112,6 +115,26 @@ class Model(Opened):
         from bertcli.tasks.compute.rank import pairs_of
 
         return self._records(pairs_of(query, wanted.documents), wanted)
+
+    def tokenize(self, texts: Values, pairs: Pairs = None, *, max_length: int | None = None) -> "list[Record]":
+        """Records {index, text, tokens, ids, segments, offsets}: what the network sees of each text."""
+        from bertcli.tasks.compute.tokenize import tokenize
+
+        return list(tokenize(self.tokenizer, from_values(texts, pairs), max_length))
+
+    def neighbors(self, words: str | Iterable[str], *, top_k: int = 10) -> "list[Record]":
+        """Records {token, neighbors: [{token, id, cosine}, …]}: the pieces nearest to each in the embedding space."""
+        from bertcli.tasks.compute.neighbors import neighbors
+
+        return list(neighbors(self, [words] if isinstance(words, str) else words, top_k=top_k))
+
+    @takes(ExportOptions)
+    def export(self, target: str | Path, wanted: ExportOptions) -> "Exported":
+        """Write an ONNX file (.onnx), or a folder that other libraries can open; what was written, and how exactly."""
+        from bertcli.tasks.compute.export import export_file, export_folder
+
+        write = export_file if Path(target).suffix.lower() == ".onnx" else export_folder
+        return write(self, target, wanted)
 
     def _records(self, texts: Values, wanted: Reading) -> "list[Record]":
         return [record for block in self._results(texts, wanted) for record in block.records]

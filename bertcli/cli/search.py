@@ -1,7 +1,7 @@
 """bertcli search: the texts nearest to a query, among the vectors in a file."""
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from bertcli.cli.options import (
     id_column_option,
     wrong,
 )
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError
 from bertcli.files.formats import TABLES, check_output
 from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import NARROWEST, Column, folded, terminal_width, visible
@@ -26,10 +26,8 @@ from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
-    from bertcli.files.search import Nearest
     from bertcli.files.stored import StoredVectors
-    from bertcli.files.texts import Text, Texts
-    from bertcli.opened import Opened
+    from bertcli.files.texts import Texts
 
 OF_CHUNKS = tuple(Column(name, number=int, optional=True) for name in ("index", "chunk", "start", "end"))
 COLUMNS = (
@@ -106,7 +104,7 @@ def search(
         check_output(output.output, TABLES)
     from bertcli.files.forms import record_output
     from bertcli.files.inputs import from_files
-    from bertcli.files.search import nearest, open_vectors
+    from bertcli.files.search import open_vectors
 
     stored = open_vectors(where.vectors)
     source = _source(stored, where, output)
@@ -115,40 +113,20 @@ def search(
         queries += [text.text for text in from_files([where.query_file])]
     if not queries:
         raise BertcliError(f"{where.query_file} holds no text to look for.")
-    from bertcli.tasks.compute.encode import as_stored, encode
+    from bertcli.tasks.compute.search import found
 
     opened = open_model(model, SENTENCE_SAMPLE, engine)
-    settings = _settings(opened, stored)
-    wanted = wanted if settings is None else as_stored(opened, wanted, settings)
-    neighbors = nearest(encode(opened, queries, wanted), stored, where.top_k)
-    hits = _hits(neighbors, stored, source, whole=bool(where.texts))
+    records = found(opened, queries, stored, source, wanted, where.top_k, whole=bool(where.texts))
     columns = [column for column in COLUMNS if column not in OF_CHUNKS or column.name in stored.arrays]
     table = _Hits(tuple(columns), lambda record: _cells(record, columns))
     with record_output(output.format, output.output, table, TABLES) as write:
-        for query, rows, scores in zip(queries, neighbors.rows.tolist(), neighbors.scores.tolist(), strict=True):
-            best = [{"row": row, "score": score, **hits[row]} for row, score in zip(rows, scores, strict=True)]
-            write({"query": query, "nearest": best})
-
-
-def _settings(model: "Opened", stored: "StoredVectors") -> dict[str, Any] | None:
-    """How the vectors were made; those of another model are refused, and it is noted where the file does not say it."""
-    from bertcli.files.arrays import MODEL
-    from bertcli.files.shards import signature
-
-    own, other, settings = signature(model.name, model.path), stored.notes.get(MODEL), stored.settings
-    if other is not None and own.split()[-1] != other.split()[-1]:
-        raise BertcliError(
-            f"{stored.file} was made by another model, {shown(other)}, not by {shown(own)}: give that one (-m), or "
-            "encode the texts again."
-        )
-    if other is None or settings is None:
-        logger.warning("%s does not say which model and options made its vectors; they must be these.", stored.file)
-    return settings
+        for record in records:
+            write(record)
 
 
 def _source(stored: "StoredVectors", where: SearchOptions, output: OutputOptions) -> "Texts | None":
     """The texts of the rows: those of --texts, else those stored with the vectors in a Parquet file."""
-    from bertcli.files.inputs import from_files
+    from bertcli.tasks.compute.search import stored_texts
 
     if where.texts:
         texts = _Texts(None, where.texts, column=where.column)
@@ -156,40 +134,7 @@ def _source(stored: "StoredVectors", where: SearchOptions, output: OutputOptions
     for name in ("--column", "--id-column"):
         if name in changed(where):
             raise wrong(name, "this is about the texts of the rows: give their file with --texts.")
-    if "text" not in stored.arrays:
-        return None
-    return from_files([str(stored.file)], id_column="id" if "id" in stored.arrays else None, keep_going=True)
-
-
-def _hits(
-    neighbors: "Nearest", stored: "StoredVectors", source: "Texts | None", whole: bool
-) -> dict[int, dict[str, Any]]:
-    """What is known of rows: which chunk of a text each is, if it is one, then id and text; `whole`: of whole texts."""
-    rows = sorted({*neighbors.rows.reshape(-1).tolist()})
-    *origins, last = stored.origins([*rows, neighbors.of - 1], neighbors.of) or [{}] * (len(rows) + 1)
-    numbers = [origin.get("index", row) if whole else row for row, origin in zip(rows, origins, strict=True)]
-    count = last.get("index", neighbors.of - 1) + 1 if whole else neighbors.of
-    contents = f"{stored.file} has {neighbors.of:,} rows{f' of {count:,} texts' if count != neighbors.of else ''}"
-    texts = _texts(source, set(numbers), count, contents) if source else {}
-    hits: dict[int, dict[str, Any]] = {}
-    for row, number, origin in zip(rows, numbers, origins, strict=True):
-        hits[row] = {**origin}
-        if number in texts:
-            text, id = texts[number].text, texts[number].id
-            part = slice(origin.get("start"), origin.get("end")) if whole else slice(None)
-            hits[row] |= {**({} if id is None else {"id": id}), "text": text[part]}
-    return hits
-
-
-def _texts(source: "Texts", numbers: Collection[int], count: int, contents: str) -> "dict[int, Text]":
-    """The texts of these numbers; BertcliError when there are not as many as the file was made from."""
-    texts, number = {}, 0
-    for number, text in enumerate(source, 1):
-        if number - 1 in numbers:
-            texts[number - 1] = text
-    if number != count:
-        raise BertcliError(f"{contents} and --texts {number:,} texts: give the file it was made from.")
-    return texts
+    return stored_texts(stored)
 
 
 def _cells(record: Mapping[str, Any], columns: Sequence[Column]) -> Iterator[tuple[Cell, ...]]:

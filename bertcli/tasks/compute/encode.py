@@ -66,12 +66,16 @@ def plan(model: Opened, wanted: EncodeOptions) -> "EncodeTask":
 # -------------------------------------------------------------------------------------------- of any kind of vector
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PreparedBlock(Result):
     """Consecutive texts: `items`, which are computed, and (only with keep_going) `failures` among them."""
 
     items: list[Item]
     failures: Sequence[Failure]
+
+    def __repr__(self) -> str:
+        first = f" from {self.items[0].index}" if self.items else ""
+        return f"<{type(self).__name__} of {len(self.items)} texts{first}, {len(self.failures)} failures>"
 
     def values(self) -> Iterable[Record]:
         """What the record of each item has beside its text."""
@@ -153,7 +157,7 @@ class PreparedTask(Task[B]):
 # ------------------------------------------------------------------------------------------------------ dense vectors
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Block(PreparedBlock):
     """Consecutive texts with their vectors: an array [text, width], or (pooling none) one [token, width] per text."""
 

@@ -1,0 +1,127 @@
+"""search: the texts nearest to a query, among the vectors in a file."""
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bertcli.errors import BertcliError, check_count, check_names, shown
+from bertcli.files.arrays import MODEL
+from bertcli.files.inputs import from_files
+from bertcli.files.search import Nearest, nearest, open_vectors
+from bertcli.files.shards import signature
+from bertcli.files.stored import StoredVectors
+from bertcli.files.texts import Text, Texts
+from bertcli.opened import Opened
+from bertcli.tasks.compute.encode import as_stored, encode
+from bertcli.tasks.compute.task import Record
+from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.options import declared
+from bertcli.tasks.registry import SENTENCE_SAMPLE
+
+logger = logging.getLogger("bertcli")
+
+
+def search(
+    queries: str | Iterable[str],
+    vectors: str | Path,
+    *,
+    model: Opened | str | Path | None = None,
+    texts: str | Path | None = None,
+    column: str | None = None,
+    id_column: str | None = None,
+    top_k: int = 10,
+    **options: Any,
+) -> list[Record]:
+    """Records {query, nearest: [{row, score, id, text}, …]}: the rows of a file of vectors nearest to each query.
+
+    vectors: a file that encode has written. model: what made them, opened or to be opened (default: the bundled one).
+    texts: a file of the texts that they were made of, with the names of its fields; a Parquet file of vectors may hold
+    them itself. `id` and `text` are absent where they are not known; of a part of a text there are index, chunk, start
+    and end. options: as of `Model.encode`; what the file says of its vectors need not be repeated.
+
+    Errors: BertcliError for vectors that were made otherwise.
+    """
+    check_names("search()", options, [item.name for item in declared(EncodeOptions)])
+    check_count("top_k", top_k)
+    stored = open_vectors(str(vectors))
+    source = stored_texts(stored)
+    if texts is not None:
+        source = from_files([str(texts)], column, id_column=id_column, keep_going=True)
+    opened = model if isinstance(model, Opened) else Opened.load(model or SENTENCE_SAMPLE)
+    asked = [queries] if isinstance(queries, str) else [*queries]
+    return found(opened, asked, stored, source, EncodeOptions(**options), top_k, whole=texts is not None)
+
+
+def found(
+    model: Opened,
+    queries: Sequence[str],
+    stored: StoredVectors,
+    source: Texts | None,
+    wanted: EncodeOptions,
+    top_k: int,
+    *,
+    whole: bool,
+) -> list[Record]:
+    """The records of `search`; `source` holds the texts of the rows, or (whole) those that rows may be parts of."""
+    settings = _settings(model, stored)
+    wanted = wanted if settings is None else as_stored(model, wanted, settings)
+    neighbors = nearest(encode(model, queries, wanted), stored, top_k)
+    hits = _hits(neighbors, stored, source, whole)
+    every = zip(queries, neighbors.rows.tolist(), neighbors.scores.tolist(), strict=True)
+    return [
+        {
+            "query": query,
+            "nearest": [{"row": row, "score": score, **hits[row]} for row, score in zip(rows, scores, strict=True)],
+        }
+        for query, rows, scores in every
+    ]
+
+
+def stored_texts(stored: StoredVectors) -> Texts | None:
+    """The texts that stand with vectors in a Parquet file."""
+    if "text" not in stored.arrays:
+        return None
+    return from_files([str(stored.file)], id_column="id" if "id" in stored.arrays else None, keep_going=True)
+
+
+def _settings(model: Opened, stored: StoredVectors) -> dict[str, Any] | None:
+    """How the vectors were made; those of another model are refused, and it is noted where the file does not say it."""
+    own, other, settings = signature(model.name, model.path), stored.notes.get(MODEL), stored.settings
+    if other is not None and own.split()[-1] != other.split()[-1]:
+        raise BertcliError(
+            f"{stored.file} was made by another model, {shown(other)}, not by {shown(own)}: give that one (-m), or "
+            "encode the texts again."
+        )
+    if other is None or settings is None:
+        logger.warning("%s does not say which model and options made its vectors; they must be these.", stored.file)
+    return settings
+
+
+def _hits(neighbors: Nearest, stored: StoredVectors, source: Texts | None, whole: bool) -> dict[int, dict[str, Any]]:
+    """What is known of rows: which chunk of a text each is, if it is one, then id and text; `whole`: of whole texts."""
+    rows = sorted({*neighbors.rows.reshape(-1).tolist()})
+    *origins, last = stored.origins([*rows, neighbors.of - 1], neighbors.of) or [{}] * (len(rows) + 1)
+    numbers = [origin.get("index", row) if whole else row for row, origin in zip(rows, origins, strict=True)]
+    count = last.get("index", neighbors.of - 1) + 1 if whole else neighbors.of
+    contents = f"{stored.file} has {neighbors.of:,} rows{f' of {count:,} texts' if count != neighbors.of else ''}"
+    texts = _texts(source, set(numbers), count, contents) if source else {}
+    hits: dict[int, dict[str, Any]] = {}
+    for row, number, origin in zip(rows, numbers, origins, strict=True):
+        hits[row] = {**origin}
+        if number in texts:
+            text, id = texts[number].text, texts[number].id
+            part = slice(origin.get("start"), origin.get("end")) if whole else slice(None)
+            hits[row] |= {**({} if id is None else {"id": id}), "text": text[part]}
+    return hits
+
+
+def _texts(source: Texts, numbers: Collection[int], count: int, contents: str) -> dict[int, Text]:
+    """The texts of these numbers; BertcliError when there are not as many as the file was made from."""
+    texts, number = {}, 0
+    for number, text in enumerate(source, 1):
+        if number - 1 in numbers:
+            texts[number - 1] = text
+    if number != count:
+        raise BertcliError(f"{contents} and --texts {number:,} texts: give the file it was made from.")
+    return texts

@@ -1,0 +1,92 @@
+"""What the commands do, from Python: search, merge, tokenize, neighbors, export; and how objects show themselves."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Made
+from helpers.terminal import bertcli
+
+import bertcli as library
+
+TEXTS = ["a cup of tea", "the dog", "Paris is a city.", "the dog and the cat"]
+
+
+@pytest.fixture
+def vectors(made: Made, tmp_path: Path) -> Path:
+    file = tmp_path / "v.npz"
+    assert bertcli("encode", "-m", made(seed=7), *TEXTS, "-o", file).status == 0
+    return file
+
+
+def test_library_searches_as_the_command(made: Made, vectors: Path, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text("".join(json.dumps({"body": text, "id": f"n{i}"}) + "\n" for i, text in enumerate(TEXTS)))
+    folder = made(seed=7)
+    command = ["search", "-m", str(folder), "dog", "tea", "--in", str(vectors), "--format", "jsonl", "--top-k", "2"]
+    plain = library.search(["dog", "tea"], vectors, model=folder, top_k=2)
+    assert plain == bertcli(*command).records
+    assert [record["query"] for record in plain] == ["dog", "tea"]
+    assert [list(hit) for hit in plain[0]["nearest"]] == [["row", "score"]] * 2
+    fields = ["--texts", str(texts), "--column", "body", "--id-column", "id"]
+    model = library.load(folder)
+    told = library.search(["dog", "tea"], vectors, model=model, texts=texts, column="body", id_column="id", top_k=2)
+    assert told == bertcli(*command, *fields).records
+    assert told[0]["nearest"][0]["id"].startswith("n")
+    (alone,) = library.search("dog", vectors, model=model, top_k=1)
+    assert alone["nearest"][0]["row"] == plain[0]["nearest"][0]["row"]
+
+
+def test_library_search_refuses_in_a_line(made: Made, vectors: Path) -> None:
+    with pytest.raises(library.BertcliError, match="made by another model"):
+        library.search("dog", vectors, model=made(seed=8))
+    with pytest.raises(library.BertcliError, match="--pooling"):
+        library.search("dog", vectors, model=made(seed=7), pooling="cls")
+    with pytest.raises(TypeError, match=r"search\(\) has no option 'poling'. Did you mean pooling\?"):
+        library.search("dog", vectors, poling="cls")
+    with pytest.raises(library.BertcliError, match="top_k is 0"):
+        library.search("dog", vectors, top_k=0)
+
+
+def test_library_merges_shards(made: Made, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("".join(f"{text}\n" for text in TEXTS * 9))
+    command = ["encode", "-m", str(made()), "-i", str(source), "--batch-tokens", "40", "-o"]
+    for shard in ("0/2", "1/2"):
+        assert bertcli(*command, tmp_path / "v.npy", "--shard", shard).status == 0
+    assert bertcli(*command, tmp_path / "whole.npy").status == 0
+    assert library.merge([str(tmp_path / "v-*-of-00002.npy")], str(tmp_path / "merged.npy")) == 2
+    assert (tmp_path / "merged.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+
+
+def test_library_tokenizes_and_finds_neighbors_as_the_commands(made: Made) -> None:
+    folder = made()
+    model = library.load(folder)
+    arguments = ["-m", str(folder), "--format", "jsonl"]
+    assert model.tokenize(TEXTS) == bertcli("tokenize", *arguments, *TEXTS).records
+    paired = bertcli("tokenize", *arguments, "tea", "--text-pair", "milk", "--max-length", "4").records
+    assert model.tokenize("tea", "milk", max_length=4) == paired
+    assert model.neighbors("king", top_k=3) == bertcli("neighbors", *arguments, "king", "--top-k", "3").records
+    assert [record["token"] for record in model.neighbors(["king", "queen"])] == ["king", "queen"]
+
+
+def test_library_exports_a_file_or_a_folder(made: Made, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    model = library.load(made(head="classifier"))
+    file = model.export(tmp_path / "m.onnx", opset=21, check=False)
+    assert (file.file, file.outputs, file.difference) == (tmp_path / "m.onnx", ("logits",), None)
+    folder = model.export(tmp_path / "web", head="none", check=False)
+    assert folder.file == tmp_path / "web" / "onnx" / "model.onnx"
+    assert "last_hidden_state" in folder.outputs
+    with pytest.raises(TypeError, match=r"export\(\) has no option 'ops'"):
+        model.export(tmp_path / "m.onnx", ops=21)  # type: ignore[call-arg]
+
+
+def test_library_objects_show_themselves_in_a_line(made: Made) -> None:
+    folder = made(seed=7)
+    assert repr(library.Encode(str(folder), output="v")) == f"Encode({str(folder)!r}, column='text', output='v')"
+    assert repr(library.FillMask()) == "FillMask('bert-mini-mlm', column='text', output='fill_mask')"
+    (block,) = library.load(folder).encode_blocks(TEXTS)
+    assert repr(block) == "<Block of 4 texts from 0, 0 failures>"
+    assert np.asarray(block.vectors).shape[0] == 4
