@@ -24,6 +24,7 @@ def groups(
     from bench.machine import machine
     from bench.passes import passes, where_time_goes
     from bench.processes import processes
+    from bench.served import served
     from bench.stream import alike, growth, shared, stream
 
     return {
@@ -38,6 +39,7 @@ def groups(
         "engines": lambda: engines(folder, quick),
         "engines-stream": lambda: engines_stream(folder, 100 if quick else 500),
         "first-results": lambda: first_results(folder, 1 if quick else 3),
+        "served": lambda: served(Path(models[0]) if models else folder, 100 if quick else 600),
         "int8": lambda: int8_accuracy(200, texts, labeled, models),
     }
 
@@ -48,14 +50,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and texts")
     parser.add_argument("--texts", type=Path, metavar="FILE", help="real texts for the stream, one a line")
     parser.add_argument("--labeled", type=Path, metavar="FILE", help="a .tsv of 0 or 1 and a text, for int8")
-    parser.add_argument("--model", nargs="+", default=[], metavar="NAME", help="more models, for int8")
+    parser.add_argument("--model", nargs="+", default=[], metavar="NAME", help="more models, for int8 and served")
     parser.add_argument("--beside", type=Path, metavar="FOLDER", help="another checkout, to measure as a peer")
     parser.add_argument(
         "--only",
         nargs="+",
         default=[],
         help="machine, passes, time, stream, alike, workers, growth, processes, engines, engines-stream, "
-        "first-results, int8",
+        "first-results, served, int8",
     )
     chosen = parser.parse_args()
     import bertcli  # the checkout beside this file, installed or not; before NumPy, for its choice of kernel

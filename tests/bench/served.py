@@ -1,0 +1,129 @@
+"""The server beside a plain one (sentence-transformers under FastAPI, one worker), and beside `encode`, in one run."""
+
+import json
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from importlib.util import find_spec
+from pathlib import Path
+from socket import create_server
+from time import perf_counter, sleep
+from typing import Any
+
+import bertcli
+
+Record = dict[str, Any]
+CLIENTS = (1, 8, 32)
+PLAIN = """
+import sys, uvicorn
+from fastapi import FastAPI
+from sentence_transformers import SentenceTransformer
+model, app = SentenceTransformer(sys.argv[1]), FastAPI()
+@app.get("/ready")
+def ready(): return {}
+@app.post("/v1/embeddings")
+def embeddings(body: dict):
+    texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
+    return {"data": [{"embedding": vector.tolist()} for vector in model.encode(texts)]}
+uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
+"""
+OURS = "import sys; from bertcli.cli import main; sys.exit(main())"
+
+
+def served(model: Path, count: int) -> Iterator[Record]:
+    """Requests a second, and how long 95 % of them take at most, with 1, 8 and 32 clients; texts of mixed length."""
+    drawn = random.Random(0)
+    words = [
+        "the",
+        "a",
+        "dog",
+        "cat",
+        "house",
+        "rates",
+        "rose",
+        "run",
+        "over",
+        "lazy",
+        "river",
+        "moon",
+        "sun",
+        "quick",
+        "brown",
+        "interest",
+        "market",
+        "film",
+    ]
+    texts = [" ".join(drawn.choices(words, k=drawn.choice((4, 8, 16, 32, 64, 120)))) for _ in range(count)]
+    loaded = bertcli.load(model)
+    loaded.encode(texts[:32])
+    begun = perf_counter()
+    loaded.encode(texts)
+    encoded = count / (perf_counter() - begun)
+    yield {"what": "encode", "texts/s": round(encoded)}
+    servers = {"bertcli serve": ["-c", OURS, "serve", "-m", str(model), "--quiet", "--port"]}
+    if find_spec("fastapi") and find_spec("sentence_transformers"):
+        servers["sentence-transformers under FastAPI"] = ["-c", PLAIN, str(model)]
+    for clients in CLIENTS:
+        for name, arguments in servers.items():
+            with running(arguments) as port:
+                asked(port, texts[: 8 * clients], clients)  # warm
+                rate, slow = asked(port, texts, clients)
+            record = {"what": name, "clients": clients, "requests/s": round(rate), "p95 ms": round(1000 * slow, 1)}
+            yield {**record, "of encode": round(rate / encoded, 2)}
+
+
+@contextmanager
+def running(arguments: list[str]) -> Iterator[int]:
+    """A server, started with a free port as its last argument; gives the port once it answers."""
+    with create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    process = subprocess.Popen([sys.executable, *arguments, str(port)], stderr=subprocess.DEVNULL)
+    try:
+        while not answers(port):
+            sleep(0.1)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def answers(port: int) -> bool:
+    try:
+        connection = HTTPConnection("127.0.0.1", port)
+        connection.request("GET", "/ready")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+
+
+def asked(port: int, texts: list[str], clients: int) -> tuple[float, float]:
+    """Requests a second, and the 95th percentile of their seconds."""
+    waiting, lock, seconds = iter(texts), threading.Lock(), list[float]()
+
+    def client() -> None:
+        connection = HTTPConnection("127.0.0.1", port)
+        while True:
+            with lock:
+                text = next(waiting, None)
+            if text is None:
+                break
+            begun = perf_counter()
+            body = json.dumps({"input": text, "encoding_format": "float"})
+            connection.request("POST", "/v1/embeddings", body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            answer.read()
+            assert answer.status == 200
+            seconds.append(perf_counter() - begun)
+        connection.close()
+
+    threads = [threading.Thread(target=client) for _ in range(clients)]
+    begun = perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return len(texts) / (perf_counter() - begun), sorted(seconds)[int(0.95 * len(seconds))]
