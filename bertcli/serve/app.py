@@ -28,7 +28,8 @@ from bertcli.serve.fields import Refused, parsed, read
 from bertcli.serve.metrics import Metrics
 from bertcli.serve.openapi import description
 from bertcli.serve.page import people_page
-from bertcli.serve.routes import ANYTHING, PIPELINES, ROUTES, Route, as_pipeline, pipeline_of, route_at
+from bertcli.serve.pipelines import PIPELINES, as_pipeline, pipeline_of
+from bertcli.serve.routes import ANYTHING, ROUTES, Route, route_at
 from bertcli.serve.served import ROUTES as ROUTE_OF
 from bertcli.serve.served import Served
 from bertcli.serve.stream import Stream
@@ -134,7 +135,10 @@ class Server:
     def _answering(self, route: Route) -> Handler:
         async def handler(request: Request, ask: Ask) -> Response:
             body = await self._body(request)
-            return await self._answer(ask, route, body, body.get("model"))
+            asked = route
+            if "/rerank" in route.paths and "documents" in body:  # Jina's clients ask there, too
+                asked = route_at("/v1/rerank")
+            return await self._answer(ask, asked, body, body.get("model"))
 
         return handler
 
