@@ -86,10 +86,12 @@ class Opened:
         engine: EngineName = "numpy",
         precision: Precision = "float32",
         device: str = "cpu",
+        adapter: str | Path | None = None,
     ) -> Self:
         """A model from a folder or Hub id (cache first, then download); without either, the bundled sample.
 
-        `heads` keeps only these, as in "mlm,nsp". With `text` the tokenizer, if there is one, is opened too, so that
+        `adapter` is a folder or Hub id of one (LoRA) that changes the model. `heads` keeps only these, as in "mlm,nsp".
+        With `text` the tokenizer, if there is one, is opened too, so that
         one that does not fit the weights is an error now, not in the middle of a run. With engine "onnx", ONNX Runtime
         runs the encoder, in float32 or with int8 matrices, on a device of `bertcli doctor`'s list. Errors:
         BertcliError.
@@ -104,10 +106,11 @@ class Opened:
             raise BertcliError(
                 "NumPy computes in float32 on the processor: for others use ONNX Runtime (--engine onnx)."
             )
-        if model is None:
+        if model is None and adapter is None:
             folder = Folder(sample(DEFAULT_MODEL))
         else:
-            folder = find_model(str(model), revision=revision, cache_dir=cache_dir, offline=offline, progress=progress)
+            fetching: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress}
+            folder = find_model(str(model or DEFAULT_MODEL), revision=revision, adapter=adapter, **fetching)
         name = str(model or DEFAULT_MODEL)
         return cls.at(folder, name, heads=heads, engine=Engine(engine, precision, device), text=text)
 
@@ -165,6 +168,11 @@ class Opened:
     def path(self) -> Path | None:
         """The folder's absolute path."""
         return None if self.folder is None else self.folder.path
+
+    @property
+    def other_paths(self) -> list[Path]:
+        """The folders of an adapter and its base, besides `path`."""
+        return [] if self.folder is None else self.folder.paths[1:]
 
     @property
     def as_stored(self) -> bool:

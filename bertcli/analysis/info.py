@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from bertcli.checkpoint.adapter import open_adapter
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import cache_folder, cached, missing
 from bertcli.checkpoint.hub import SAMPLES, sample
@@ -101,6 +102,14 @@ def _network(model: Opened) -> dict[str, Any]:
         "files": _files(model.folder),
         "notes": list(model.notes),
     }
+    if model.folder is not None and model.folder.adapter is not None:
+        adapter = open_adapter(model.folder.adapter)
+        found["adapter"] = {
+            "folder": str(adapter.folder.path),
+            "changes": len(adapter.factors),
+            "ranks": sorted({len(one.a) for one in adapter.factors.values()}),
+            "whole": sorted(adapter.whole),
+        }
     decoder = next((weight.array for weight in assigned if weight.path == "mlm.decoder"), None)
     if decoder is not None:
         found["tied"] = any(weight.array is decoder for weight in assigned if weight.path != "mlm.decoder")
@@ -338,11 +347,20 @@ def table(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         "Prompts": ", ".join(f"{name} {shown(text)}" for name, text in found.get("prompts", {}).items() if text),
         "Prepended": shown(found["prompt"]) if found.get("prompt") else None,
         "Lower case": "every text, before it is tokenized" if found.get("do_lower_case") else None,
+        "Adapter": _adapter(found.get("adapter")),
         "Folder": found["folder"],
         "Note": " ".join(found.get("notes", ())),
         "Wrong" if found["runs"] else "Does not run": " ".join(found["problems"]),
     }
     return [(name, str(text)) for name, text in lines.items() if text]
+
+
+def _adapter(found: Mapping[str, Any] | None) -> str | None:
+    if found is None:
+        return None
+    whole = f"; {len(found['whole'])} tensors are its own" if found["whole"] else ""
+    ranks = ", ".join(map(str, found["ranks"]))
+    return f"LoRA of rank {ranks} changes {found['changes']} weights{whole} ({found['folder']})"
 
 
 def _joined(*names: str | None) -> str:

@@ -29,7 +29,7 @@ ETAG = re.compile(r"[\w-]{1,128}", re.ASCII)  # becomes the name of a file below
 MODULE = r"(\w*\d_\w+/|)"  # the folder of a module of sentence-transformers, or none
 SMALL_FILES = re.compile(
     MODULE + r"(config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|idf|sentence_[\w-]+_config)\.json"
-    r"|(modules|config_sentence_transformers|router_config)\.json|artifact\.metadata",
+    r"|(modules|config_sentence_transformers|router_config|adapter_config)\.json|artifact\.metadata",
     re.ASCII,
 )
 VOCABULARY = re.compile(MODULE + f"({'|'.join(map(re.escape, chain(*folders.TOKENIZER_FILES[1:])))})", re.ASCII)
@@ -91,6 +91,8 @@ def _download(repos: list[str], revision: str | None, cache: Path, weights: bool
 def _check(repo: str, names: Collection[str], weights: bool) -> None:
     """Refuse a repository that is of no use, before anything is fetched."""
     where, files = f"{repo} on the Hub", {name.rpartition("/")[2] for name in names}
+    if "adapter_config.json" in names:
+        return
     if not {"config.json", "modules.json"}.intersection(names):
         raise folders.lacks_weights(where, names, "no config.json")
     if weights and not files.intersection(WEIGHT_FILES):
@@ -103,6 +105,8 @@ def _offered(repo: str, name: str, names: Collection[str]) -> str:
     """The file to fetch for one that is missing: for weights, the best of their forms."""
     folder = name.removesuffix(SINGLE_FILE)
     forms = [folder + form for form in WEIGHT_FILES] if name.endswith(SINGLE_FILE) else [name]
+    if name == "adapter_model.safetensors":
+        forms.append("adapter_model.bin")
     for form in forms:
         if form in names:
             return form

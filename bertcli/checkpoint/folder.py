@@ -10,30 +10,38 @@ from bertcli.checkpoint.untrusted import as_object, read_json
 class Folder:
     """The folder of a model, or of one of its modules. `path` is as the user gave it: errors name files below it.
 
-    What was read stays as it was, whatever happens to the files. It pickles as its path.
+    What was read stays as it was, whatever happens to the files. It pickles as its path. `adapter` is the folder of an
+    adapter (LoRA) that changes the network; `base` has configuration and weights, where they are not here.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, base: "Folder | None" = None, adapter: "Folder | None" = None) -> None:
+        self.path, self.base, self.adapter = path, base, adapter
         self._inner = ""
         self._read: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"Folder({str(self.path)!r})"
 
-    def __reduce__(self) -> tuple[type["Folder"], tuple[Path]]:
-        return Folder, (self.path,)
+    def __reduce__(self) -> tuple[type["Folder"], tuple[Any, ...]]:
+        return Folder, (self.path, self.base, self.adapter)
 
     def resolved(self) -> "Folder":
         """The same folder by its absolute path, with what was read of it."""
-        return self._at(self.path.resolve(), self._inner)
+        whole = self._at(self.path.resolve(), self._inner)
+        whole.base, whole.adapter = self.base and self.base.resolved(), self.adapter and self.adapter.resolved()
+        return whole
+
+    @property
+    def paths(self) -> list[Path]:
+        """Every folder that the model consists of."""
+        return [folder.path for folder in (self, self.base, self.adapter) if folder is not None]
 
     def within(self, name: str) -> "Folder":
         """The folder of a module; with an empty name this one."""
         return self._at(self.path / name, f"{self._inner}{name}/") if name else self
 
     def _at(self, path: Path, inner: str) -> "Folder":
-        other = Folder(path)
+        other = Folder(path, self.base)
         other._inner, other._read = inner, self._read
         return other
 
@@ -43,8 +51,11 @@ class Folder:
         return [file.name for file in self.path.glob("*") if file.is_file()]
 
     def file(self, name: str) -> Path:
-        """The path of a file in it."""
-        return self.path / name
+        """The path of a file in it; of a configuration that is not in it, in its base."""
+        own = self.path / name
+        if name == "config.json" and self.base is not None and not os.path.lexists(own):
+            return self.base.file(name)
+        return own
 
     def has(self, name: str) -> bool:
         """Whether there is such a file, or a link that should lead to one: that it leads nowhere is an error later."""

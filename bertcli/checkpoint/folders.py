@@ -25,7 +25,6 @@ MERGE = "load both with it, merge the adapter into the model, and save that whol
 OTHER_KINDS = (
     ("gliner_config.json", "is a model of GLiNER", "use its own library"),
     ("pytorch_adapter.bin", "is an adapter of the adapters library, not a whole model", MERGE),
-    ("adapter_config.json", "is an adapter of peft, not a whole model", MERGE),
     ("router_config.json", "is a Router of sentence-transformers without a route for documents", "use another model"),
 )
 OTHER_FORMATS = (
@@ -136,6 +135,9 @@ def missing(folder: Folder, weights: bool = True) -> list[str]:
             modules += missing_tables(folder)
     except BertcliError:  # a damaged file is not missing: reading it later raises the error
         place, static, modules = folder, False, []
+    if place.has("adapter_config.json"):
+        forms = ("adapter_model.safetensors", "adapter_model.bin")
+        return [] if not weights or any(place.has(name) for name in forms) else [*forms[:1]]
     needed = [] if static else ["config.json"]
     if static or not has_tokenizer(place.names):
         needed.append("tokenizer.json")

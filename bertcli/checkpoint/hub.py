@@ -5,12 +5,15 @@ import os
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 from bertcli.checkpoint.folder import Folder
+from bertcli.checkpoint.untrusted import is_plain
 from bertcli.errors import BertcliError, nearest, shown
 
 logger = logging.getLogger("bertcli")
 
+ADAPTER_FILE = "adapter_config.json"
 SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence")
 
 # The Hub's own rule for names: words, dots and dashes, beginning and ending with a word, without "--", ".." or ".git".
@@ -19,6 +22,47 @@ REVISION = re.compile(r"(?!.*(?:\.\.|//))\w[\w./+-]{0,254}(?<![/.])", re.ASCII) 
 
 
 def find_model(
+    model: str,
+    *,
+    revision: str | None = None,
+    cache_dir: str | Path | None = None,
+    offline: bool = False,
+    progress: bool = False,
+    weights: bool = True,
+    adapter: str | Path | None = None,
+) -> Folder:
+    """The folder of a model, with the base of an adapter, and with the `adapter` that is to change it.
+
+    Other arguments and errors are those of `find_folder`.
+    """
+    options: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress, "weights": weights}
+    folder = find_folder(model, revision=revision, **options)
+    if adapter is None and not folder.has(ADAPTER_FILE):
+        return folder
+    from bertcli.checkpoint.adapter import base_of, has_adapter
+
+    if adapter is not None:
+        other = find_folder(str(adapter), **options)
+        if not has_adapter(other):
+            raise BertcliError(f"{adapter} has no {ADAPTER_FILE}: it is no adapter of peft.")
+        if has_adapter(folder):
+            raise BertcliError(f"{model} is an adapter itself: give the model that it changes, or this adapter alone.")
+        return Folder(folder.path, adapter=other)
+    name, of_base = base_of(folder)
+    inside = folder.path / name
+    if is_plain(name) and inside.is_dir():
+        name = str(inside)
+    logger.info("%s is an adapter (LoRA) of %s.", model, name)
+    try:
+        base = find_folder(name, revision=of_base, **options)
+    except BertcliError as error:
+        raise BertcliError(f"{model} is an adapter. {error} Or give its base: -m BASE --adapter {model}.") from None
+    if has_adapter(base):
+        raise BertcliError(f"{model} is an adapter of {name}, which is an adapter itself: give the model below them.")
+    return Folder(folder.path, base, folder) if folder.has("modules.json") else Folder(base.path, adapter=folder)
+
+
+def find_folder(
     model: str,
     *,
     revision: str | None = None,

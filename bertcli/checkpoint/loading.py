@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from bertcli.models.config import Config
 from bertcli.models.registry import Family, TensorPart, family, named_heads, parse_config, parse_heads
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
+
+if TYPE_CHECKING:
+    from bertcli.checkpoint.adapter import Adapter
 
 UNUSED = "not part of this model"
 UNREAD = "for what bertcli does not do"
@@ -85,18 +88,29 @@ def open_checkpoint(folder: Folder, heads: str | None = None, *, partial: bool =
     Weights stored as float32 are used in place, memory-mapped and read-only; other types are converted to float32.
     A missing tensor is an error; with `partial` it is only listed as missing, and the network cannot be run.
     """
-    config, stored = _open(folder)
+    config, stored = _open(folder.base or folder)
     model_family = family(config.model_type)
+    adapter = None
+    if folder.adapter is not None:
+        from bertcli.checkpoint.adapter import open_adapter  # most models have none
+
+        adapter = open_adapter(folder.adapter)
+        stored = adapter.in_place(stored, model_family, OTHER_NAMES)
+        config = replace(config, architectures=adapter.architectures or config.architectures)
     stored_heads = _heads_in(stored, config, model_family)
+    if adapter is not None:
+        stored_heads = adapter.heads(stored_heads, named_heads(config, model_family))
     wanted = stored_heads if heads is None else parse_heads(heads, model_family)
     missing = [head for head in wanted if head not in stored_heads]
     if missing:
         raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(stored_heads) or 'none'}.")
     config = _with_stored_labels(config, stored, stored_heads).with_stored(stored)
-    settings = network_place(folder).folder.optional("config.json")
+    settings = network_place(folder.base or folder).folder.optional("config.json")
     advice = OWN_CODE if settings.get("auto_map") else "fetch the model again"
-    loader = _Loader(stored, config, model_family, partial, advice)
+    loader = _Loader(stored, config, model_family, partial, advice, adapter)
     network = build(model_family.network, config, loader, wanted)
+    if adapter is not None:
+        adapter.check(model_family)
     return Checkpoint(config, wanted, network, loader.account())
 
 
@@ -148,6 +162,7 @@ class _Loader:
     family: Family
     partial: bool
     advice: str  # where tensors and configuration do not fit
+    adapter: "Adapter | None" = None
     taken: dict[str, TensorUse] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
     whole: dict[str, Array] = field(default_factory=dict)  # tensors of which several parameters are parts
@@ -164,8 +179,10 @@ class _Loader:
                 self._take(self.stored[name], "ignored", None, f"tied to {request.tied}")
         else:
             array = self._load(request)
-        self.arrays[request.path] = array
-        return array
+        self.arrays[request.path] = array  # without what an adapter adds: it changes one of two tied uses
+        if self.adapter is None:
+            return array
+        return self.adapter.changed(self.family, self.config.stored_path(request.path), array)
 
     def _load(self, request: Request) -> Array:
         name, number, parts, of_head = self._place(request.path)

@@ -20,6 +20,7 @@ class BothModels(ModelOptions):
     model: str = argument(..., "MODEL", "A folder, or a name on the Hugging Face Hub.")
     other: str = argument(..., "OTHER", "Another model, or a .npz or .safetensors file of arrays (trace --save).")
     revision: str | None = option(None, "NAME", "Branch, tag or commit of MODEL on the Hub.", panel="Model")
+    adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes OTHER.", panel="Model")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def diff(
 
     model = Opened.load(models.model, revision=models.revision, **models.fetching)
     are_arrays = ending_of(models.other) in SEVERAL and not Path(models.other).is_dir()
-    other = models.other if are_arrays else Opened.load(models.other, **models.fetching)
+    other = models.other if are_arrays else Opened.load(models.other, adapter=models.adapter, **models.fetching)
     for either in (model, other):
         if not isinstance(either, str):
             either.note_layers_after("compared")

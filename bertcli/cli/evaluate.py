@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bertcli.cli.job import open_as, set_threads
@@ -46,6 +46,7 @@ class Models(ModelOptions):
         None, "DIR|HUB_ID", "A model; give it again for more, which are compared with the first. "
         "(default: a bundled model, if one fits)", "-m", "--model", panel="Model",
     )  # type: ignore[assignment]  # fmt: skip
+    adapter: None = field(default=None, init=False)
 
 
 @dataclass(frozen=True)

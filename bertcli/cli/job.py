@@ -233,7 +233,7 @@ class Run(Generic[W]):
         from bertcli.engine.threads import thread_count
         from bertcli.files.shards import digest, model_files
 
-        assert self.model.path is not None
+        assert self.model.folder is not None
         job = self.job
         return {
             **by_name(job.texts),
@@ -242,7 +242,7 @@ class Run(Generic[W]):
             "--shard": self.texts.shard and "{}/{}".format(*self.texts.shard),
             "--input": None,  # files may be renamed
             "input": digest(files),
-            "model": digest(model_files(self.model.path)),
+            "model": digest([file for path in self.model.folder.paths for file in model_files(path)]),
             "the command": self.command,
             "bertcli": bertcli.__version__,
             "numpy": numpy.__version__,

@@ -85,12 +85,18 @@ class ModelOptions:
     revision: str | None = option(None, "NAME", "Branch, tag or commit on the Hub.", panel="Model")
     cache_dir: str | None = option(None, "DIR", "Where downloaded models are kept.", panel="Model")
     offline: bool = option(False, "", "Never use the network: folder or cache only.", panel="Model")
+    adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes the model.", panel="Model")
 
     def wanted(self, sample: str, note: str = "no model given (-m); using the bundled %s.") -> dict[str, Any]:
         """Arguments for `load` and `find_model`; if the bundled sample is used, `note` is logged to say so."""
         if self.model is None:
             logger.info(note, sample)
-        return {"model": sample if self.model is None else self.model, "revision": self.revision, **self.fetching}
+        return {
+            "model": sample if self.model is None else self.model,
+            "revision": self.revision,
+            "adapter": self.adapter,
+            **self.fetching,
+        }
 
     @property
     def fetching(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """bertcli serve"""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Literal
 
@@ -18,6 +18,7 @@ class ServedModels(ModelOptions):
         None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub; repeat for more. (default: the bundled "
         "sentence model)", "-m", "--model", panel="Model", envvar="BERTCLI_MODEL", show_envvar=True,
     )  # fmt: skip
+    adapter: None = field(default=None, init=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ import logging
 import os
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -366,10 +366,13 @@ def model_files(folder: Path) -> list[Path]:
     return sorted(path for path in paths if path.suffix in MODEL_FILES and path.is_file())
 
 
-def signature(name: str, folder: Path | None) -> str:
-    """A model's name, and a digest of its weights: the size of each file and BLOCKS evenly spread parts of it."""
+def signature(name: str, folder: Path | None, others: Sequence[Path] = ()) -> str:
+    """A model's name, and a digest of its weights: the size of each file and BLOCKS evenly spread parts of it.
+
+    others: the folders of an adapter and its base.
+    """
     weights = hashlib.blake2b(digest_size=8)
-    for path in model_files(folder) if folder else ():
+    for path in [file for one in (folder, *others) if one for file in model_files(one)]:
         if path.suffix in WEIGHTS:
             with path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tokenizers import Tokenizer as Backend
 
 from bertcli.checkpoint.folder import Folder
+from bertcli.checkpoint.folders import has_tokenizer
 from bertcli.checkpoint.modules import is_late, network_place
 from bertcli.checkpoint.transformer import read_transformer
 from bertcli.checkpoint.untrusted import read_optional
@@ -61,6 +62,8 @@ class Tokenizer:
         embedding matrix.
         """
         transformer, (place, static) = read_transformer(folder), network_place(folder)
+        own = next((one for one in (folder.adapter, place, folder.base) if one and has_tokenizer(one.names)), place)
+        place = place if static else own
         settings = Settings(framed=False) if static else read_settings(place, transformer.tokenizer)
         markers: tuple[str, ...] = ()
         if is_late(folder):

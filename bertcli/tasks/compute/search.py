@@ -87,7 +87,11 @@ def stored_texts(stored: StoredVectors) -> Texts | None:
 
 def _settings(model: Opened, stored: StoredVectors) -> dict[str, Any] | None:
     """How the vectors were made; those of another model are refused, and it is noted where the file does not say it."""
-    own, other, settings = signature(model.name, model.path), stored.notes.get(MODEL), stored.settings
+    own, other, settings = (
+        signature(model.name, model.path, model.other_paths),
+        stored.notes.get(MODEL),
+        stored.settings,
+    )
     if other is not None and own.split()[-1] != other.split()[-1]:
         raise BertcliError(
             f"{stored.file} was made by another model, {shown(other)}, not by {shown(own)}: give that one (-m), or "

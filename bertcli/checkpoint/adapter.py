@@ -1,0 +1,216 @@
+"""LoRA adapters of peft: W + s · B A in place of W, and whole tensors in place of others.
+
+    s = lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora;   A [r, in], B [out, r];   of embeddings (B A)ᵀ
+
+The names of an adapter's tensors are those of transformers' modules, which the families' tables know. A setting that
+changes numbers is heeded here or refused by name. Source: Hu et al. 2021, "LoRA"; the files' meaning: peft 0.21.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bertcli.checkpoint.folder import Folder
+from bertcli.checkpoint.tensors import StoredTensor, open_file
+from bertcli.checkpoint.untrusted import flag, unusable
+from bertcli.engine.seam import Array
+from bertcli.errors import BertcliError, shown
+from bertcli.models.registry import Family
+
+CONFIG_FILE, WEIGHT_FILES = "adapter_config.json", ("adapter_model.safetensors", "adapter_model.bin")
+PREFIX = "base_model.model."
+FACTORS = re.compile(r"(.+)\.(lora_A|lora_B)\.weight|(.+)\.(lora_embedding_A|lora_embedding_B)")
+HEEDED = {"peft_type", "task_type", "auto_mapping", "base_model_name_or_path", "revision", "r", "lora_alpha"}
+HEEDED |= {"use_rslora", "alpha_pattern", "target_modules", "exclude_modules", "layers_to_transform"}
+# These change nothing once an adapter is trained: its tensors say which modules there are, of which rank. All families
+# have linear layers, whose weights peft never takes the other way around (fan_in_fan_out).
+HARMLESS = {"rank_pattern", "modules_to_save", "bias", "fan_in_fan_out", "lora_dropout", "inference_mode"}
+HARMLESS |= {"layers_pattern", "megatron_core", "qalora_group_size", "runtime_config", "peft_version"}
+HARMLESS |= {"init_lora_weights", "eva_config"}
+KEEPING = (True, False, None, "gaussian", "eva", "orthogonal")  # ways to begin that leave the base as it is
+TASKS = {
+    "SEQ_CLS": "ForSequenceClassification", "TOKEN_CLS": "ForTokenClassification",
+    "QUESTION_ANS": "ForQuestionAnswering", "FEATURE_EXTRACTION": "Model", "CAUSAL_LM": "ForCausalLM",
+}  # fmt: skip
+
+
+class Factors(NamedTuple):
+    """What is added to a weight: the product of two thin matrices, scaled."""
+
+    a: Array
+    b: Array
+    scale: float
+    transposed: bool
+
+    def product(self) -> Array:
+        """[out, in], or of embeddings [vocabulary, features]"""
+        whole = (self.b @ self.a) * np.float32(self.scale)
+        return np.ascontiguousarray(whole.T) if self.transposed else whole
+
+
+@dataclass(frozen=True, eq=False)
+class Adapter:
+    """What an adapter's folder holds, by the names of transformers' modules; `architectures`: the class, if it is said.
+
+    `used` are the weights that were changed.
+    """
+
+    folder: Folder
+    factors: Mapping[str, Factors]  # by the name of the weight
+    whole: Mapping[str, StoredTensor]
+    architectures: tuple[str, ...] = ()
+    used: set[str] = field(default_factory=set)
+
+    def in_place(
+        self, stored: Mapping[str, StoredTensor], family: Family, other_names: Mapping[str, str]
+    ) -> dict[str, StoredTensor]:
+        """The tensors of the base, with the adapter's whole ones in place of those of the same name, or another one."""
+        result, prefix = dict(stored), family.prefix_in(stored)
+        for name, tensor in self.whole.items():
+            bare = _bare(name, family)
+            others = [bare.removesuffix(end) + other for end, other in other_names.items() if bare.endswith(end)]
+            same = [one + each for each in (bare, *others) for one in ("", prefix)]
+            name = next((key for key in same if key in result), name)
+            for key in same:
+                result.pop(key, None)
+            result[name] = tensor._replace(name=name)
+        return result
+
+    def heads(self, heads: tuple[str, ...], named: tuple[str, ...]) -> tuple[str, ...]:
+        """Of the heads that there are those of the adapter's class: the base's others were not trained with it."""
+        return tuple(head for head in heads if head in (*named, "pooler")) if self.architectures else heads
+
+    def changed(self, family: Family, path: str, array: Array) -> Array:
+        """The parameter at a path with what the adapter adds to it."""
+        for name, number, parts, of_head in family.places(path):
+            for key in (name, *(prefix + name for prefix in family.prefixes)):
+                if key in self.factors:
+                    self.used.add(key)
+                    added = self.factors[key].product()
+                    if of_head or added.shape != (array.shape[0] * parts, *array.shape[1:]):
+                        raise BertcliError(
+                            f"{self.folder.path} changes '{key}' by a matrix of shape {added.shape}, which does not "
+                            "fit the base: give the base that it was trained on."
+                        )
+                    array = array + np.split(added, parts)[number]
+                    array.setflags(write=False)
+        return array
+
+    def check(self, family: Family) -> None:
+        """Raise BertcliError for weights that the adapter changes, and the network does not have."""
+        begins = tuple(family.begins(head) or " " for head in family.head_names)
+        for key in self.factors.keys() - self.used:
+            if not _bare(key, family).startswith(begins):  # those of a head that is left out do not matter
+                raise BertcliError(
+                    f"{self.folder.path} changes {shown(key)}, which its base does not have: give the right base."
+                )
+
+
+def _bare(name: str, family: Family) -> str:
+    """A tensor's name without the prefix of the base model."""
+    return next((name.removeprefix(one) for one in family.prefixes if one and name.startswith(one)), name)
+
+
+def has_adapter(folder: Folder) -> bool:
+    return folder.has(CONFIG_FILE)
+
+
+def base_of(folder: Folder) -> tuple[str, str | None]:
+    """The name of the model that an adapter was trained on, and its revision."""
+    config, file = _settings(folder), folder.file(CONFIG_FILE)
+    base, revision = config.get("base_model_name_or_path"), config.get("revision")
+    if not isinstance(base, str) or not base or not isinstance(revision, str | None):
+        raise BertcliError(f"{file} has the base_model_name_or_path {shown(base)}: give the base with -m.")
+    return base, revision
+
+
+def _settings(folder: Folder) -> dict[str, Any]:
+    """adapter_config.json; BertcliError for what is not applied."""
+    config, file = folder.object(CONFIG_FILE), folder.file(CONFIG_FILE)
+    if config.get("peft_type") != "LORA":
+        raise unusable(file, f"has the peft_type {shown(config.get('peft_type'))}; bertcli applies LORA")
+    if config.get("init_lora_weights") not in KEEPING:
+        raise unusable(file, f"has the init_lora_weights {shown(config['init_lora_weights'])}, which change the base")
+    for key, value in config.items():
+        if key not in HEEDED | HARMLESS and value not in (None, False, [], {}):
+            raise unusable(file, f"has the {key} {shown(value)}, which bertcli does not apply")
+    return config
+
+
+def open_adapter(folder: Folder) -> Adapter:
+    """The adapter in a folder. Errors: BertcliError naming file and tensor or setting."""
+    config, file = _settings(folder), folder.file(CONFIG_FILE)
+    weights = next((folder.file(name) for name in WEIGHT_FILES if folder.has(name)), None)
+    if weights is None:
+        raise BertcliError(f"{folder.path} has an adapter_config.json, but no {' or '.join(WEIGHT_FILES)}.")
+    pairs: dict[str, dict[str, StoredTensor]] = {}
+    whole: dict[str, StoredTensor] = {}
+    for stored, tensor in open_file(weights).items():
+        name = stored.removeprefix(PREFIX)
+        match = FACTORS.fullmatch(name)
+        if not stored.startswith(PREFIX) or (match is None and "lora_" in name):
+            raise BertcliError(f"{weights} has the tensor {shown(stored)}, which is none of LoRA: use another adapter.")
+        if match is None:
+            whole[name.replace(".base_layer.", ".")] = tensor
+        else:
+            pairs.setdefault(match[1] or match[3], {})[match[2] or match[4]] = tensor
+    _check_targets(config, pairs, folder)
+    alpha = config.get("lora_alpha", 8)
+    patterns = config.get("alpha_pattern") or {}
+    root = flag(config, "use_rslora", False, file)
+    factors = {}
+    for module, pair in pairs.items():
+        transposed = any("embedding" in name for name in pair)
+        names = ("lora_embedding_A", "lora_embedding_B") if transposed else ("lora_A", "lora_B")
+        if pair.keys() != {*names}:
+            raise BertcliError(f"{weights} lacks one of the two matrices of {shown(module)}: fetch it again.")
+        a, b = (pair[name] for name in names)
+        if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[1] or not a.shape[0]:
+            raise BertcliError(f"{weights} has matrices of shapes {a.shape} and {b.shape} for {shown(module)}.")
+        own = _of_pattern(patterns, module, alpha, folder)
+        if type(own) not in (int, float) or not math.isfinite(own):
+            raise unusable(file, f"has the lora_alpha {shown(own)}")
+        rank = a.shape[0]
+        scale = own / (math.sqrt(rank) if root else rank)
+        factors[f"{module}.weight"] = Factors(a.float32(), b.float32(), scale, transposed)
+    mapping = config.get("auto_mapping")
+    named = mapping.get("base_model_class") if isinstance(mapping, dict) else None
+    task = config.get("task_type")
+    own_class = TASKS.get(str(task)) or (named if isinstance(named, str) else None)
+    return Adapter(folder, factors, whole, (own_class,) if own_class else ())
+
+
+def _of_pattern(patterns: Any, module: str, default: Any, folder: Folder) -> Any:
+    """The value of the first pattern that a module's name ends with; regular expressions are refused, not run."""
+    if not isinstance(patterns, dict) or not all(re.fullmatch(r"\^?[\w.]+", key) for key in patterns):
+        raise unusable(folder.file(CONFIG_FILE), f"has the alpha_pattern {shown(patterns)}")
+    for key, value in patterns.items():
+        bare = key.removeprefix("^")
+        if module == bare or (bare == key and module.endswith(f".{key}")):
+            return value
+    return default
+
+
+def _check_targets(config: Mapping[str, Any], modules: Iterable[str], folder: Folder) -> None:
+    """Refuse tensors of modules that the settings leave out: peft does not load them."""
+    file, targets, excluded = folder.file(CONFIG_FILE), config.get("target_modules"), config.get("exclude_modules")
+    layers = config.get("layers_to_transform")
+    numbers = [layers] if isinstance(layers, int) else layers
+    for module in modules:
+        if isinstance(targets, list) and not _named(module, targets):
+            raise unusable(file, f"has the target_modules {shown(targets)}, but there are tensors of {shown(module)}")
+        if isinstance(excluded, list) and _named(module, excluded):
+            raise unusable(file, f"has the exclude_modules {shown(excluded)}, but there are tensors of {shown(module)}")
+        number = re.search(r"\.(\d+)\.", module)
+        if numbers and (number is None or not isinstance(numbers, list) or int(number[1]) not in numbers):
+            raise unusable(
+                file, f"has the layers_to_transform {shown(layers)}, but there are tensors of {shown(module)}"
+            )
+
+
+def _named(module: str, names: Iterable[Any]) -> bool:
+    return any(isinstance(name, str) and (module == name or module.endswith(f".{name}")) for name in names)

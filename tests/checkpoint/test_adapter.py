@@ -1,0 +1,140 @@
+"""LoRA adapters: the numbers of peft, and what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.adapters import CASES, IDS, write_lora
+from helpers.bin_files import convert
+from helpers.checkpoint_files import write_safetensors
+from helpers.terminal import bertcli as run
+from safetensors.numpy import load_file
+
+import bertcli
+from bertcli.errors import BertcliError
+from bertcli.model import Model
+
+RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "adapters.json").read_text())
+
+
+def computed(model: Model, name: str) -> Any:
+    outputs = model.outputs(IDS)
+    task = CASES[name].task
+    if task == "FEATURE_EXTRACTION":
+        return outputs.hidden
+    return outputs.classifier if task == "SEQ_CLS" else outputs.token_classifier
+
+
+@pytest.mark.parametrize("form", ["folder", "bin", "option"])
+@pytest.mark.parametrize("name", CASES)
+def test_an_adapter_gives_the_numbers_of_peft(tmp_path: Path, name: str, form: str) -> None:
+    base, adapter = write_lora(tmp_path, name)
+    if form == "bin":
+        (adapter / "adapter_model.safetensors").rename(adapter / "model.safetensors")
+        (convert(adapter) / "pytorch_model.bin").rename(adapter / "adapter_model.bin")
+        (adapter / "model.safetensors").unlink(missing_ok=True)
+    model = bertcli.load(base, adapter=adapter) if form == "option" else bertcli.load(adapter)
+    np.testing.assert_allclose(computed(model, name), RECORDED[name], rtol=0, atol=1e-5)
+
+
+def test_commands_take_an_adapter_and_say_its_base(tmp_path: Path) -> None:
+    base, adapter = write_lora(tmp_path, "bert")
+    result = run("classify", "-m", adapter, "tea", "--format", "json")
+    assert result.status == 0
+    assert f"Note: {adapter} is an adapter (LoRA) of {base}." in result.err
+    assert run("classify", "-m", base, "--adapter", adapter, "tea", "--format", "json").out == result.out
+    differing = run("diff", base, adapter, "tea", "--format", "json").out
+    assert "encoder.layers.0.attention.query.weight" in differing
+    assert run("tokenize", "-m", adapter, "tea").out == run("tokenize", "-m", base, "tea").out
+    record = json.loads(run("info", adapter, "--format", "json").out)
+    assert record["adapter"]["changes"] == 4
+    assert record["adapter"]["whole"] == ["classifier.bias", "classifier.weight"]
+    assert "classify" in {use["command"] for use in record["commands"]}
+
+
+def test_an_interrupted_run_is_not_resumed_with_another_adapter(tmp_path: Path) -> None:
+    base, adapter = write_lora(tmp_path, "bert vectors")
+    (tmp_path / "in.txt").write_text("tea\n" * 5)
+    output = tmp_path / "v.jsonl"
+    arguments: list[str | Path] = ["encode", "-m", base, "-i", tmp_path / "in.txt", "-o", output, "--resume"]
+    assert run(*arguments, "--adapter", adapter).status == 0
+    first = (tmp_path / "v.jsonl").read_bytes()
+    (tmp_path / "v.jsonl").unlink()
+    assert run(*arguments).status == 0
+    assert (tmp_path / "v.jsonl").read_bytes() != first
+
+
+def test_an_adapter_in_a_folder_of_sentence_transformers(tmp_path: Path) -> None:
+    base, adapter = write_lora(tmp_path, "bert vectors")
+    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+    modules = [{"idx": 0, "name": "0", "path": path, "type": f"sentence_transformers.models.{kind}"}
+               for path, kind in kinds.items()]  # fmt: skip
+    (adapter / "modules.json").write_text(json.dumps(modules))
+    (adapter / "1_Pooling").mkdir()
+    (adapter / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
+    model = bertcli.load(adapter)
+    assert model.sentence.pooling == ("cls",)
+    plain = bertcli.load(base, adapter=adapter).encode(["hot tea"], pooling="cls")
+    np.testing.assert_array_equal(model.encode(["hot tea"]), plain)
+    assert np.abs(plain - bertcli.load(base).encode(["hot tea"], pooling="cls")).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"peft_type": "LOHA"}, "has the peft_type 'LOHA'; bertcli applies LORA"),
+        ({"use_dora": True}, "has the use_dora true, which bertcli does not apply"),
+        ({"lora_bias": True}, "has the lora_bias true"),
+        ({"trainable_token_indices": [1]}, "has the trainable_token_indices"),
+        ({"layer_replication": [[0, 1]]}, "has the layer_replication"),
+        ({"something_new": 3}, "has the something_new 3, which bertcli does not apply"),
+        ({"init_lora_weights": "pissa"}, "has the init_lora_weights 'pissa', which change the base"),
+        ({"alpha_pattern": {"(a+)+": 3}}, "has the alpha_pattern"),
+        ({"layers_to_transform": [0]}, r"has the layers_to_transform \[0\], but there are tensors of"),
+        ({"target_modules": ["query"]}, r"has the target_modules \['query'\], but there are tensors of"),
+        ({"exclude_modules": ["value"]}, "has the exclude_modules"),
+        ({"lora_alpha": "much"}, "has the lora_alpha 'much'"),
+        ({"base_model_name_or_path": None}, "base_model_name_or_path null: give the base with -m"),
+        ({"base_model_name_or_path": "./nowhere"}, "There is no folder './nowhere'. Or give its base: -m BASE"),
+    ],
+)
+def test_adapters_that_are_not_applied_are_refused_by_name(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    _, adapter = write_lora(tmp_path, "bert", **changes)
+    with pytest.raises(BertcliError, match=message):
+        bertcli.load(adapter)
+
+
+def test_tensors_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    base, adapter = write_lora(tmp_path, "bert")
+    file = adapter / "adapter_model.safetensors"
+    stored = {name: ("F32", values) for name, values in load_file(file).items()}
+    name = "base_model.model.bert.encoder.layer.0.attention.self.query.lora_A.weight"
+    for changed, message in (
+        (
+            {name: ("F32", np.ones((2, 31), np.float32))},
+            r"by a matrix of shape \(32, 31\), which does not fit",
+        ),
+        ({name: ("F32", np.ones((3, 32), np.float32))}, r"matrices of shapes \(3, 32\) and \(32, 2\)"),
+        ({name.replace("layer.0", "layer.7"): stored[name]}, "lacks one of the two matrices"),
+        ({"base_model.model.x.lora_magnitude_vector": stored[name]}, "which is none of LoRA"),
+    ):
+        write_safetensors(file, stored | changed)
+        with pytest.raises(BertcliError, match=message):
+            bertcli.load(adapter)
+    elsewhere = {one.replace("layer.0", "layer.7"): tensor for one, tensor in stored.items()}
+    write_safetensors(file, elsewhere)
+    with pytest.raises(BertcliError, match="which its base does not have: give the right base"):
+        bertcli.load(adapter)
+    file.unlink()
+    with pytest.raises(BertcliError, match=r"has an adapter_config.json, but no adapter_model.safetensors or"):
+        bertcli.load(adapter)
+    with pytest.raises(BertcliError, match=r"has no adapter_config.json: it is no adapter of peft"):
+        bertcli.load(base, adapter=base)
+    shutil.copy(adapter / "adapter_config.json", base)
+    with pytest.raises(BertcliError, match="which is an adapter itself"):
+        bertcli.load(adapter)
