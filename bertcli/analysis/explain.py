@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from logging import getLogger
 from typing import Any
 
-from bertcli.analysis.options import Explain
+from bertcli.analysis.options import ExplainOptions
 from bertcli.analysis.results import Result, Sentence, preparing, result_of, sentence_of, tokens_of
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Text, Texts, Values, from_values
@@ -114,8 +114,8 @@ class Explanation(View):
         return [(text, [pair for pair in words if pair[0].side == side]) for side, text in enumerate(texts)]
 
 
-@takes(Explain)
-def explain(model: Opened, texts: Values, wanted: Explain) -> list[Explanation]:
+@takes(ExplainOptions)
+def explain(model: Opened, texts: Values, wanted: ExplainOptions) -> list[Explanation]:
     """What each word of each text contributes to a result: `explanation.words`, `.value`, `.target`, `.record`.
 
     The result is the log-odds of `label` (default: the label predicted), the log-probability of `word` (default: the
@@ -127,7 +127,7 @@ def explain(model: Opened, texts: Values, wanted: Explain) -> list[Explanation]:
     return list(explanations(model, from_values(texts, wanted.pairs), wanted))
 
 
-def explanations(model: Opened, texts: Texts, wanted: Explain) -> Iterator[Explanation]:
+def explanations(model: Opened, texts: Texts, wanted: ExplainOptions) -> Iterator[Explanation]:
     """The same, computed a text at a time."""
     expect_model(model)
     late = None if model.path is None else model.sentence.late
@@ -152,7 +152,7 @@ def explanations(model: Opened, texts: Texts, wanted: Explain) -> Iterator[Expla
         yield Explanation(index, text, pair, result.target, result.meaning, value, contributions, probability)
 
 
-def _matched(task: LateRankTask, texts: Texts, wanted: Explain) -> Iterator[Explanation]:
+def _matched(task: LateRankTask, texts: Texts, wanted: ExplainOptions) -> Iterator[Explanation]:
     """A ranking by late interaction: its score is the sum of what each token of the query finds in the document."""
     if (wanted.label, wanted.word, wanted.other, wanted.by) != (None, None, None, "mask"):
         raise BertcliError(

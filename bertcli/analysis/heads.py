@@ -101,8 +101,8 @@ class Heads(View):
         return Document(columns, rows, below, self.record, self.record["heads"])
 
 
-@takes(options.Heads)
-def heads(model: Opened, texts: Values, wanted: options.Heads) -> Heads:
+@takes(options.HeadsOptions)
+def heads(model: Opened, texts: Values, wanted: options.HeadsOptions) -> Heads:
     """Every attention head's entropy, distance and shares over texts; `ablate` adds the change of a result without it.
 
     The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. Heads are in

@@ -112,8 +112,8 @@ class Lens(View):
         return Document(columns, rows, below, self.record, lines, shades)
 
 
-@takes(options.Lens)
-def lens(model: Opened, texts: Values, wanted: options.Lens) -> list[Lens]:
+@takes(options.LensOptions)
+def lens(model: Opened, texts: Values, wanted: options.LensOptions) -> list[Lens]:
     """What each layer would predict for each mask of each text, or for every token of it (`all_tokens`).
 
     Errors: BertcliError for a model without a masked-language-model head, and for a text without a mask.
@@ -121,7 +121,7 @@ def lens(model: Opened, texts: Values, wanted: options.Lens) -> list[Lens]:
     return list(lenses(model, from_values(texts, wanted.pairs), wanted))
 
 
-def lenses(model: Opened, texts: Texts, wanted: options.Lens) -> Iterator[Lens]:
+def lenses(model: Opened, texts: Texts, wanted: options.LensOptions) -> Iterator[Lens]:
     """The same, computed a text at a time."""
     expect_model(model)
     check_head(model, "mlm", "lens")

@@ -36,7 +36,7 @@ class Asked(Cut):
 
 
 @dataclass(frozen=True)
-class Explain(Asked):
+class ExplainOptions(Asked):
     """How words are left out."""
 
     pairs: Pairs = None
@@ -47,7 +47,7 @@ class Explain(Asked):
 
 
 @dataclass(frozen=True)
-class Lens(Cut):
+class LensOptions(Cut):
     """What is looked at, and how much of it is shown."""
 
     pairs: Pairs = None
@@ -57,7 +57,7 @@ class Lens(Cut):
 
 
 @dataclass(frozen=True)
-class Heads(Asked):
+class HeadsOptions(Asked):
     """What is measured. Errors: BertcliError for a result that is asked about without `ablate`."""
 
     pairs: Pairs = None

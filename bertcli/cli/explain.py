@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bertcli.analysis.options import Explain
+from bertcli.analysis.options import ExplainOptions
 from bertcli.cli.job import open_model
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, ThreadOptions
 from bertcli.cli.views import begin, sample_for, show_each
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def explain(
-    texts: InputOptions, model: ModelOptions, output: OutputOptions, threads: ThreadOptions, wanted: Explain
+    texts: InputOptions, model: ModelOptions, output: OutputOptions, threads: ThreadOptions, wanted: ExplainOptions
 ) -> None:
     """Show which words of a text speak for a result, and which against it.
 

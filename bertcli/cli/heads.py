@@ -8,7 +8,11 @@ from bertcli.files.formats import PAGE
 
 
 def heads(
-    texts: InputOptions, model: ModelOptions, threads: ThreadOptions, wanted: options.Heads, shown: DocumentOptions
+    texts: InputOptions,
+    model: ModelOptions,
+    threads: ThreadOptions,
+    wanted: options.HeadsOptions,
+    shown: DocumentOptions,
 ) -> None:
     """Show where each attention head looks, and what the result loses without it.
 

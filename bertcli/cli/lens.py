@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def lens(
-    texts: InputOptions, model: ModelOptions, output: OutputOptions, threads: ThreadOptions, wanted: options.Lens
+    texts: InputOptions, model: ModelOptions, output: OutputOptions, threads: ThreadOptions, wanted: options.LensOptions
 ) -> None:
     """Show what each layer would predict for a mask: when does the answer appear?
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bertcli.order import ROUNDING
 from bertcli.tasks.answer import AnswerOptions
-from bertcli.tasks.compute.answer import Answer, ContextToken, ContextWindow, answers
+from bertcli.tasks.compute.answer import ContextToken, ContextWindow, Span, answers
 
 CONTEXT = "a b c d e f g h"
 LOGITS = st.floats(-5, 5)
@@ -55,7 +55,7 @@ def test_no_answer_competes_with_its_smallest_score() -> None:
     sure, unsure = window([9.0, 0.0], [9.0, 0.0]), window([1.0, 0.0], [1.0, 0.0], first=1)
     p = np.exp(1.0) / (np.exp(1.0) + 1)
     found = answers([sure, unsure], CONTEXT, AnswerOptions(top_k=3, no_answer=True))
-    assert found[0]._replace(score=0.0) == Answer(0.0, 0, 0, "")
+    assert found[0]._replace(score=0.0) == Span(0.0, 0, 0, "")
     assert found[0].score == pytest.approx(p * p)
     assert answers([sure, unsure], CONTEXT, AnswerOptions(no_answer=False))[0].answer == "b"
     by_logits = answers([sure, unsure], CONTEXT, AnswerOptions(top_k=3, no_answer=True, score="logits"))

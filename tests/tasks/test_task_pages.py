@@ -164,3 +164,13 @@ def test_pages_load_no_numpy() -> None:
     code = "import sys; from bertcli.tasks.registry import pages; print(len(pages()), 'numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(len(pages())), "False"]
+
+
+def test_pages_options_and_the_library_share_no_name() -> None:
+    import bertcli as library
+
+    public = {name for name in library.__all__ if isinstance(getattr(library, name), type)}
+    options = {one.options.__name__ for one in pages()}
+    records = {name for one in pages() for name, value in vars(compute(one)).items() if isinstance(value, type)}
+    assert "Encode" in public
+    assert not public & (options | records - {"BertcliError"})

@@ -122,7 +122,7 @@ class ContextWindow(NamedTuple):
     places: Sequence[ContextToken]
 
 
-class Answer(NamedTuple):
+class Span(NamedTuple):
     """A range of the context, or no answer: an empty text."""
 
     score: float
@@ -131,18 +131,18 @@ class Answer(NamedTuple):
     answer: str
 
 
-def answers(windows: Sequence[ContextWindow], context: str, wanted: AnswerOptions) -> list[Answer]:
+def answers(windows: Sequence[ContextWindow], context: str, wanted: AnswerOptions) -> list[Span]:
     """The best answers in all windows, best first.
 
     A span is widened to whole words. Where several spans, perhaps of several windows, give the same text (ignoring
     case), their probabilities are added and the place is that of the first; of logits the best one counts.
     """
-    by_text: dict[str, Answer] = {}
+    by_text: dict[str, Span] = {}
     scores = [_scores(window, wanted.score) for window in windows]
     for window, of_window in zip(windows, scores, strict=True):
         for first, last in _best_spans(of_window[1:, 1:], wanted):
             start, end = _widened(window.places[first], window.places[last])
-            candidate = Answer(float(of_window[1 + first, 1 + last]), start, end, context[start:end])
+            candidate = Span(float(of_window[1 + first, 1 + last]), start, end, context[start:end])
             earlier = by_text.setdefault(candidate.answer.lower(), candidate)
             if earlier is not candidate and wanted.score != "logits":
                 by_text[candidate.answer.lower()] = earlier._replace(score=earlier.score + candidate.score)
@@ -150,7 +150,7 @@ def answers(windows: Sequence[ContextWindow], context: str, wanted: AnswerOption
                 by_text[candidate.answer.lower()] = candidate
     every = list(by_text.values())
     if wanted.no_answer:
-        every.append(Answer(min(float(of_window[0, 0]) for of_window in scores), 0, 0, ""))
+        every.append(Span(min(float(of_window[0, 0]) for of_window in scores), 0, 0, ""))
     return [every[i] for i in best_first(np.array([candidate.score for candidate in every]), wanted.top_k or 1)]
 
 
