@@ -55,16 +55,19 @@ def test_commands_take_an_adapter_and_say_its_base(tmp_path: Path) -> None:
     assert "classify" in {use["command"] for use in record["commands"]}
 
 
-def test_an_interrupted_run_is_not_resumed_with_another_adapter(tmp_path: Path) -> None:
+def test_a_run_knows_its_adapter(tmp_path: Path) -> None:
     base, adapter = write_lora(tmp_path, "bert vectors")
     (tmp_path / "in.txt").write_text("tea\n" * 5)
-    output = tmp_path / "v.jsonl"
-    arguments: list[str | Path] = ["encode", "-m", base, "-i", tmp_path / "in.txt", "-o", output, "--resume"]
-    assert run(*arguments, "--adapter", adapter).status == 0
-    first = (tmp_path / "v.jsonl").read_bytes()
-    (tmp_path / "v.jsonl").unlink()
-    assert run(*arguments).status == 0
-    assert (tmp_path / "v.jsonl").read_bytes() != first
+    for number, adapted in enumerate((("--adapter", adapter), ())):
+        words: list[Any] = ["encode", "-m", base, *adapted, "-i", tmp_path / "in.txt", "-o", tmp_path / "v.npy"]
+        assert run(*words, "--shard", f"{number}/2").status == 0
+    shards = sorted(tmp_path.glob("v*.npy"))
+    assert len(shards) == 2
+    assert "the model has changed" in run("merge", *shards, "-o", tmp_path / "all.npy").error
+    file = tmp_path / "vectors.npz"
+    assert run("encode", "-m", base, "--adapter", adapter, "tea", "-o", file).status == 0
+    assert run("search", "-m", base, "--adapter", adapter, "tea", "--in", file).status == 0
+    assert "was made by another model" in run("search", "-m", base, "tea", "--in", file).error
 
 
 def test_an_adapter_in_a_folder_of_sentence_transformers(tmp_path: Path) -> None:
