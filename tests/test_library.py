@@ -90,3 +90,13 @@ def test_library_objects_show_themselves_in_a_line(made: Made) -> None:
     (block,) = library.load(folder).encode_blocks(TEXTS)
     assert repr(block) == "<Block of 4 texts from 0, 0 failures>"
     assert np.asarray(block.vectors).shape[0] == 4
+
+
+def test_library_search_shows_the_parts_of_texts(made: Made, tmp_path: Path) -> None:
+    texts, vectors, folder = tmp_path / "in.txt", tmp_path / "v.npz", made(seed=7)
+    texts.write_text("the dog and the cat sat on the mat. a cup of tea. Paris is a city.\n")
+    assert bertcli("encode", "-m", folder, "-i", texts, "--chunk", "8", "-o", vectors).status == 0
+    (record,) = library.search("a cup of tea", vectors, model=folder, texts=texts, top_k=1)
+    (hit,) = record["nearest"]
+    assert hit["text"] == texts.read_text()[hit["start"] : hit["end"]]
+    assert (hit["index"], len(hit["text"]) < 40) == (0, True)
