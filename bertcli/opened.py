@@ -110,7 +110,9 @@ class Opened:
             folder = Folder(sample(DEFAULT_MODEL))
         else:
             fetching: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress}
-            folder = find_model(str(model or DEFAULT_MODEL), revision=revision, adapter=adapter, **fetching)
+            folder = find_model(
+                str(DEFAULT_MODEL if model is None else model), revision=revision, adapter=adapter, **fetching
+            )
         name = str(model or DEFAULT_MODEL)
         return cls.at(folder, name, heads=heads, engine=Engine(engine, precision, device), text=text)
 

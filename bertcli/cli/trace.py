@@ -106,7 +106,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     bertcli trace "The cat sat on the mat." --time --stats
     bertcli trace "The cat sat on the mat." --attention 0.1
     bertcli trace "A cup of hot [MASK]." -o pass.html
-    bertcli trace "A cup of hot [MASK]." --versus "A cup of cold [MASK]." -o pass.html
+    bertcli trace "A hot [MASK]." --versus "A cold [MASK]." -o pass.html
     bertcli trace --variant textbook --seed 0 --seq-len 5 -o pass.html
     bertcli trace --variant base --seq-len 128 --estimate --gflops 900 --gbps 80
     bertcli trace -m my-model --seq-len 64 --save outputs.npz

@@ -35,8 +35,8 @@ class EncodeOptions(Prepared):
     columns index, chunk, start and end say which characters of which text it is.
     With --sparse a .npz file holds data, indices and indptr, as scipy.sparse has
     them, and .parquet the lists indices and values. All say which model and
-    options made the vectors (.npy in FILE.npy.settings.json beside it), and
-    bertcli search makes a query the same way. In DuckDB:
+    options made the vectors (.npy in FILE.npy.settings.json beside it), so that
+    "bertcli search" makes a query the same way. In DuckDB:
 
     SELECT b.text, list_cosine_similarity(a.embedding, b.embedding)
     FROM 'vectors.parquet' a, 'vectors.parquet' b WHERE a.id = 0 ORDER BY 2 DESC

@@ -23,7 +23,7 @@ class ScoreOptions(Reading):
     bertcli score -i sentences.txt --format jsonl
     bertcli score -i sentences.txt -o scores.jsonl --resume
     bertcli score "The cat [MASK] on the mat." --target "The cat sat on the mat."
-    bertcli score -i pairs.csv --column better --pair-column worse --pairs --by kind
+    bertcli score -i pairs.csv --column better --pair-column worse --pairs
 
     Each token is masked in turn. The loss is the mean negative log-probability,
     the pseudo-perplexity is exp(loss): the lower, the more likely the text.

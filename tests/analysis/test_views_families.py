@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.tokenizer_kinds import KINDS, write_kind
-from helpers.vocabulary import pieces, write_vocabulary
+from helpers.vocabulary import pieces, write_tokenizer_json, write_vocabulary
 
 import bertcli
 from bertcli.analysis.diff import Diff
@@ -32,6 +32,7 @@ def opened(folder: Path, family: str, head: str) -> Model:
         size = write_kind(folder, family)
     else:
         write_vocabulary(folder, pieces())
+        write_tokenizer_json(folder, pieces())
         size = len(pieces())
     return bertcli.load(make_family(folder, family, head, sizes={"V": size}, seed=5))
 

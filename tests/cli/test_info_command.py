@@ -16,7 +16,7 @@ from helpers.static_models import write_static
 from helpers.terminal import Result
 from helpers.terminal import bertcli as run
 from helpers.tokenizer_kinds import KINDS, write_kind
-from helpers.vocabulary import pieces, write_vocabulary
+from helpers.vocabulary import pieces, write_tokenizer_json, write_vocabulary
 
 from bertcli.cli.options import models_here
 
@@ -78,6 +78,7 @@ def test_info_names_the_commands_that_can_use_a_model(tmp_path: Path, family: st
         size = write_kind(folder, family) if family in KINDS else len(pieces())
         if family not in KINDS:
             write_vocabulary(folder, pieces())
+            write_tokenizer_json(folder, pieces())
         make_family(folder, family, head, sizes={"V": size})
     record = asked(folder)
     assert record["runs"]
