@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bertcli.analysis.heads import heads as heads
     from bertcli.analysis.lens import lens as lens
     from bertcli.analysis.params import params as params
+    from bertcli.analysis.patch import patch as patch
     from bertcli.analysis.trace import trace as trace
     from bertcli.errors import BertcliError as BertcliError
     from bertcli.files.merge import merge as merge
@@ -51,6 +52,7 @@ _HOMES = {
     "load": "bertcli.model",
     "merge": "bertcli.files.merge",
     "params": "bertcli.analysis.params",
+    "patch": "bertcli.analysis.patch",
     "search": "bertcli.tasks.compute.search",
     "trace": "bertcli.analysis.trace",
     "variant": "bertcli.model",

@@ -71,3 +71,18 @@ class HeadsOptions(Asked):
             raise BertcliError(
                 "A label, a word or another text (--label, --word, --with) is only asked about with ablate (--ablate)."
             )
+
+
+@dataclass(frozen=True)
+class Patch(Asked):
+    """What is put from one text's pass into the other's, which is `b`."""
+
+    b: str = ""
+    _: KW_ONLY
+    text_pair: str | None = option(None, "TEXT", "A second text to pair with both texts.", panel="Input")
+    of: Literal["layers", "attention", "feed-forward", "heads"] = option(
+        "layers", "KIND", "What is patched: layers (default: states), attention, feed-forward, or heads."
+    )
+    direction: Literal["denoise", "noise", "both"] = option(
+        "denoise", "WAY", "denoise (default): B with what A has; noise: A with what B has; both."
+    )

@@ -27,7 +27,7 @@ from bertcli.tasks.registry import Page, page, pages
 PANELS: dict[str, tuple[str, ...]] = {  # of --help: the commands in each that are no task's, modules of this package
     "Run": (),
     "Find": ("search", "similarity"),
-    "Analyze": ("params", "trace", "neighbors", "explain", "lens", "heads", "diff"),
+    "Analyze": ("params", "trace", "neighbors", "explain", "lens", "heads", "patch", "diff"),
     "Judge": ("evaluate",),
     "Look": ("info", "tokenize", "doctor"),
     "Make": ("export", "merge"),

@@ -128,6 +128,12 @@ def steps(record: Any) -> Iterator[Row]:
         yield {name: step[name] for name in ("path", "group", "operation", "params", "macs", "flops", "bytes")}
 
 
+def patched(record: Any) -> Iterator[Row]:
+    for layer, row in enumerate(record["effects"]["layers"]):
+        for position, effect in enumerate(row):
+            yield {"of": "layers", "direction": "denoise", "layer": layer, "position": position, "effect": effect}
+
+
 SCORED = {"score": four}
 DOORS = [
     Door(
@@ -154,6 +160,8 @@ DOORS = [
     Door("lens", TEXTS, read_off, {"best": str}, endings=(".json", ".jsonl", ".html")),
     Door("heads", PLAIN, parts("heads"), {"layer": str, "head": str, "entropy": "{:.3f}".format, "distance":
          "{:.2f}".format, "special": "{:.1%}".format, "self": "{:.1%}".format}, VIEWS, (".html", ".json")),
+    Door("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+.3f}".format}, VIEWS,
+         (".html", ".json")),
     Door("diff", ("OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":
          "{:.2e}".format, "cosine": "{:.6f}".format}, VIEWS, (".html", ".json")),
     Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, VIEWS, (".html", ".md")),

@@ -1,0 +1,373 @@
+"""Activation patching: where in the network two texts begin to be treated differently.
+
+Text B is run again, but in one place (the state after a layer at one token, what its attention or its feed-forward
+gives there, or one attention head) with what text A has there:
+
+    effect = (m_patched - m_B) / (m_A - m_B)        0: nothing of the difference, 1: all of it
+
+m is the result that `explain` asks about, too. "noise" runs A with what B has: how much of the result that one place
+can spoil. Vig et al. 2020 (arXiv 2004.12265), Meng et al. 2022 (arXiv 2202.05262), Zhang and Nanda 2024 (arXiv
+2309.16042).
+"""
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bertcli.analysis import options
+from bertcli.analysis.heads import LAYER, LayerWatcher
+from bertcli.analysis.results import (
+    Result,
+    Sentence,
+    preparing,
+    result_of,
+    sentence_of,
+    state_name,
+    tokens_of,
+)
+from bertcli.engine.seam import Array, Module, Op, watching
+from bertcli.errors import BertcliError
+from bertcli.network.module import walk
+from bertcli.opened import Opened, expect_model
+from bertcli.report.documents import Document, View
+from bertcli.report.page import COLORS, Markup, element, page, shaded, table
+from bertcli.report.terminal import Column
+from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
+from bertcli.tasks.compute.task import length_limit
+from bertcli.tasks.options import takes
+from bertcli.tokens import Tokens
+
+LAYERS, ATTENTION, FEED_FORWARD, HEADS = KINDS = ("layers", "attention", "feed-forward", "heads")
+TITLES = {
+    LAYERS: "States after each layer",
+    ATTENTION: "Outputs of attention, before they are added",
+    FEED_FORWARD: "Outputs of feed-forward layers, before they are added",
+    HEADS: "Outputs of attention heads, at all tokens",
+}
+DIRECTIONS = {"denoise": "B with what A has there", "noise": "A with what B has there"}
+LEAST_DIFFERENCE = 1e-3  # of the two results: below, an effect would be rounding
+MEANING = (
+    "Effect is the share of the difference between the two results that comes with one place: 0 is nothing of it, 1 "
+    "all of it; below and above happen. Where an effect is large, what makes the difference is carried there; where it "
+    "is 0, the place may still matter together with others."
+)
+logger = logging.getLogger("bertcli")
+Pairs = Sequence[tuple[int, int]]  # positions, in the text that is run and in the one that gives
+
+
+# ----------------------------------------------------------------------------------------------- one place of a pass
+
+
+class PartWatcher(LayerWatcher):
+    """Shows `see` every part of a pass with its kind and layer; what it writes into the array, the pass goes on with.
+
+    Kinds are those of KINDS: of "layers" 0 is the embeddings' output, as in `encode --layer`; of "heads" an array is
+    [batch, head, token, size], of the others [token, hidden]. Every token is computed in the last layer, too. With a
+    `state` [token, hidden], the pass begins with it at layer `first`.
+    """
+
+    def __init__(
+        self, network: Module, see: Callable[[str, int, Array], None], first: int = 0, state: Array | None = None
+    ) -> None:
+        super().__init__(network)
+        self._encoder: Module = network.encoder  # type: ignore[attr-defined]
+        self._see, self._first, self._state = see, first, state
+        parts = re.compile(rf"{LAYER.pattern}\.(attention|feed_forward)")
+        found = ((parts.fullmatch(path), item) for path, item in walk(network))
+        self._parts = {id(item): match[1].replace("_", "-") for match, item in found if match}
+
+    def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
+        if module is self._encoder:
+            x, batch, *rows = arguments
+            x = x if self._state is None else self._state
+            self._see(LAYERS, self._first, x)
+            hidden: Array = module.forward(x, batch)
+            return hidden if not rows or rows[0] is None else hidden[rows[0]]
+        result = super().module(module, arguments, keywords)
+        if self.layer is not None and id(module) in self._parts:
+            self._see(self._parts[id(module)], self.layer, result)
+        return result
+
+    def run_layer(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
+        assert self.layer is not None
+        if self.layer < self._first:
+            state: Array = arguments[0]
+            return state
+        result = super().run_layer(module, arguments, keywords)
+        self._see(LAYERS, self.layer + 1, result)
+        return result
+
+    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
+        result = super().op(op, arguments, keywords)
+        if op.name == "attend" and self.layer is not None:
+            self._see(HEADS, self.layer, result)
+        return result
+
+
+class Seen(NamedTuple):
+    """A text, its result, and all parts of its pass: of a kind and a layer [token, hidden], of heads [head, …]."""
+
+    sentence: Sentence
+    value: float
+    parts: dict[tuple[str, int], Array]
+
+
+def seen(model: Opened, result: Result, sentence: Sentence) -> Seen:
+    """Run a text and keep every part of its pass."""
+    parts: dict[tuple[str, int], Array] = {}
+
+    def keep(kind: str, layer: int, array: Array) -> None:
+        parts[kind, layer] = array[0].copy() if kind == HEADS else array.copy()
+
+    with np.errstate(all="ignore"), watching(PartWatcher(model.network, keep)):
+        value = float(result.of([sentence])[0])
+    check_finite(np.array(value))
+    return Seen(sentence, value, parts)
+
+
+class Patching(NamedTuple):
+    """One text that is run again (`base`) with parts of another one's pass."""
+
+    model: Opened
+    result: Result
+    base: Seen
+    giver: Seen
+
+    def values(self, kind: str, layer: int, copies: Sequence[Pairs], heads: Sequence[int] = ()) -> Numbers:
+        """The result [copy] of the text with the giver's part at each copy's pairs of positions; of its head, if any.
+
+        Copies are one batch, and begin with the layer that is patched, since the base's own layers before it stay.
+        """
+        size, given = len(self.base.sentence.ids), self.giver.parts[kind, layer]
+
+        def put(at: str, number: int, array: Array) -> None:
+            if (at, number) != (kind, layer):
+                return
+            for copy, pairs in enumerate(copies):
+                for to, source in pairs:
+                    if kind == HEADS:
+                        array[copy, heads[copy], to] = given[heads[copy], source]
+                    else:
+                        array[copy * size + to] = given[source]
+
+        state = np.tile(self.base.parts[LAYERS, layer], (len(copies), 1))
+        with np.errstate(all="ignore"), watching(PartWatcher(self.model.network, put, layer, state)):
+            return self.result.of([self.base.sentence] * len(copies))
+
+    def row(self, kind: str, layer: int, pairs: Pairs, batch_tokens: int) -> Numbers:
+        """The results of one layer: [pair], or of heads [head]."""
+        heads = range(self.model.config.num_attention_heads) if kind == HEADS else range(0)
+        copies: Sequence[Pairs] = [pairs for _ in heads] or [[pair] for pair in pairs]
+        step = max(1, batch_tokens // len(self.base.sentence.ids))
+        parts = [slice(first, first + step) for first in range(0, len(copies), step)]
+        return np.concatenate([self.values(kind, layer, copies[part], heads[part]) for part in parts])
+
+
+# --------------------------------------------------------------------------------------------------- the whole of it
+
+
+@dataclass(frozen=True)
+class Patch(View):
+    """What patching each place does: `values` [layer, token of b] or [layer, head] by direction, NaN: not patched.
+
+    `pairs` are positions in a and in b; `tokens` those of a and of b; `meaning` says what the two values are.
+    """
+
+    a: str
+    b: str
+    target: str
+    meaning: str
+    value_a: float
+    value_b: float
+    pairs: tuple[tuple[int, int], ...]
+    tokens: tuple[Sequence[str], Sequence[str]]
+    kind: str
+    values: dict[str, Numbers]
+
+    @property
+    def effects(self) -> dict[str, Numbers]:
+        """The share of the difference, of the values' shapes."""
+        gap = self.value_a - self.value_b
+        ends = {"denoise": (self.value_b, gap), "noise": (self.value_a, -gap)}
+        return {name: (values - ends[name][0]) / ends[name][1] for name, values in self.values.items()}
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The effects as a JSON record, null where nothing is patched; of both directions the second is "noise"."""
+        grids = [{self.kind: _nulls(effects)} for effects in self.effects.values()]
+        both = {"noise": grids[1]} if len(grids) > 1 else {}
+        names = ("a", "b", "target", "value_a", "value_b")
+        return {name: self[name] for name in names} | {"pairs": [*map(list, self.pairs)], "effects": grids[0], **both}
+
+    @property
+    def columns(self) -> list[str]:
+        """What the columns of values are."""
+        if self.kind == HEADS:
+            return [f"Head {head}" for head in range(len(next(iter(self.values.values()))[0]))]
+        return [f"{position} {piece}" for position, piece in enumerate(self.tokens[1])]
+
+    @property
+    def results(self) -> str:
+        """Both values."""
+        return f"{self.meaning}: {self.value_a:.4f} of A, {self.value_b:.4f} of B"
+
+    def place(self, layer: int) -> str:
+        """What a row is called."""
+        return state_name(layer) if self.kind == LAYERS else f"layers.{layer}"
+
+    def document(self) -> Document:
+        """The table that `bertcli patch` prints: layers by tokens of B, or by heads."""
+        both = len(self.effects) > 1
+        columns = [Column("State" if self.kind == LAYERS else "Layer"), *([Column("Direction")] if both else [])]
+        columns += [Column(name, number=True) for name in self.columns]
+        rows, lines, shades = [], [], list[list[float | None]]()
+        for direction, effects in self.effects.items():
+            for layer, row in enumerate(_nulls(effects)):
+                named = [self.place(layer), direction] if both else [self.place(layer)]
+                rows.append([*named, *("" if effect is None else f"{effect:+.3f}" for effect in row)])
+                shades.append([*(None for _ in named), *row])
+                for number, effect in enumerate(row):
+                    at = {"head": number} if self.kind == HEADS else self._at(number)
+                    lines.append({"of": self.kind, "direction": direction, "layer": layer, **at, "effect": effect})
+        runs = "; ".join(f"{name}: {DIRECTIONS[name]}" for name in self.effects)
+        below = [
+            f"{self.results[0].upper()}{self.results[1:]}.",
+            f"Effect: 0 nothing, 1 all of the difference ({runs}).",
+        ]
+        return Document(columns, rows, below, self.record, lines, shades)
+
+    def _at(self, position: int) -> dict[str, Any]:
+        return {"position": position, "token": self.tokens[1][position]}
+
+
+def _nulls(values: Numbers) -> list[list[float | None]]:
+    return [[None if np.isnan(value) else float(value) for value in row] for row in values]
+
+
+@takes(options.Patch)
+def patch(model: Opened, a: str, wanted: options.Patch) -> Patch:
+    """What of the difference between the results of texts a and b comes with each place: `.effects`, `.record`.
+
+    of: "layers" (states, the embeddings first), "attention", "feed-forward" (their outputs before they are added), or
+    "heads". direction: "denoise" runs b with what a has, "noise" a with what b has, "both" does both. The result is
+    that of `explain`; what is not named is what the model predicts for a. Errors: BertcliError as in `explain`, for
+    texts that do not differ, and for results closer than 0.001.
+    """
+    (view,) = patches(model, a, wanted, (wanted.of,))
+    return view
+
+
+def patches(
+    model: Opened,
+    a: str,
+    wanted: options.Patch,
+    kinds: Sequence[str],
+    counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
+) -> list[Patch]:
+    """The same of several kinds; `counting` passes on the rows as they are computed."""
+    expect_model(model)
+    if not model.config.num_hidden_layers:
+        raise BertcliError(f"{model.name} has no layers to patch: its vectors come from a table of words alone.")
+    limit, prepared = length_limit(model, wanted.max_length), preparing(model, wanted)
+    of_a, of_b = (tokens_of(model, prepared(text), wanted.text_pair, limit) for text in (a, wanted.b))
+    if (of_a.ids, of_a.segments) == (of_b.ids, of_b.segments):
+        raise BertcliError("The two texts have the same tokens, so there is no difference to find the place of.")
+    sentence = sentence_of(model, of_a, a, wanted)
+    result = result_of(model, sentence, wanted)
+    same = wanted if sentence.mask is None else replace(wanted, word=result.target)
+    sentences = sentence, sentence_of(model, of_b, wanted.b, same)
+    first, second = (seen(model, result, one) for one in sentences)
+    if abs(first.value - second.value) < LEAST_DIFFERENCE:
+        raise BertcliError(
+            f"{result.meaning} is {first.value:.4f} for the one text and {second.value:.4f} for the other: less than "
+            f"{LEAST_DIFFERENCE} apart, so there is no difference to find the place of. Ask about another result "
+            "(--word, --label, --with)."
+        )
+    pairs = _pairs(of_a, of_b)
+    runs = {
+        "denoise": (Patching(model, result, second, first), [(j, i) for i, j in pairs]),
+        "noise": (Patching(model, result, first, second), pairs),
+    }
+    directions = [name for name in runs if wanted.direction in (name, "both")]
+    layers = model.config.num_hidden_layers
+    sites = [(kind, name, n) for kind in kinds for name in directions for n in range(layers + (kind == LAYERS))]
+    grids: dict[tuple[str, str], list[Numbers]] = {}
+    for kind, name, layer in counting(sites):
+        run, places = runs[name]
+        values = run.row(kind, layer, places, wanted.batch_tokens or BATCH_TOKENS)
+        if kind != HEADS:  # in columns of b's tokens
+            spread = np.full(len(of_b.ids), np.nan)
+            spread[[j for _, j in pairs]] = values
+            values = spread
+        grids.setdefault((kind, name), []).append(values)
+    tokens = (list(of_a.pieces), list(of_b.pieces))
+    shared = (a, wanted.b, result.target, result.meaning, first.value, second.value, tuple(pairs), tokens)
+    return [Patch(*shared, kind, {name: np.array(grids[kind, name]) for name in directions}) for kind in kinds]
+
+
+def _pairs(a: Tokens, b: Tokens) -> list[tuple[int, int]]:
+    """Positions in a and in b that belong together: of texts of one length the same ones, else by a diff of the pieces.
+
+    Where the diff replaces pieces by as many others, these are pairs, too. What has no partner is noted.
+    """
+    if len(a.ids) == len(b.ids):
+        return [(i, i) for i in range(len(a.ids))]
+    pairs: list[tuple[int, int]] = []
+    for _, i, i_end, j, j_end in SequenceMatcher(None, a.pieces, b.pieces, autojunk=False).get_opcodes():
+        if i_end - i == j_end - j:
+            pairs += zip(range(i, i_end), range(j, j_end), strict=True)
+    alone = (
+        " ".join(piece for i, piece in enumerate(tokens.pieces) if i not in {pair[side] for pair in pairs}) or "nothing"
+        for side, tokens in enumerate((a, b))
+    )
+    logger.info(
+        "the texts have %d and %d tokens, which pair up where their pieces do; without a partner, and not patched: %s "
+        "of A, %s of B.", len(a.ids), len(b.ids), *alone,
+    )  # fmt: skip
+    return pairs
+
+
+# ----------------------------------------------------------------------------------------------------------- the page
+
+
+def patch_page(views: Sequence[Patch], model: str = "") -> str:
+    """Both texts above each other, their differing pieces marked, and a heat map for each kind and direction."""
+    view = views[0]
+    texts = [
+        element("p", f"{name}: ", *_pieces(view, side), f" {view.meaning} {value:.4f}", class_="text")
+        for side, name, value in ((0, "A", view.value_a), (1, "B", view.value_b))
+    ]
+    maps = [_map(one, direction) for one in views for direction in one.values]
+    title = f"Where two texts part: {view.meaning}"
+    return page(title, *texts, *maps, lead=f"{MEANING} {COLORS}", model=model)
+
+
+def _pieces(view: Patch, side: int) -> Iterator[str]:
+    """The tokens of one text, marked where the other one has something else."""
+    partners = {pair[side]: pair[1 - side] for pair in view.pairs}
+    for position, piece in enumerate(view.tokens[side]):
+        other = partners.get(position)
+        same = other is not None and view.tokens[1 - side][other] == piece
+        yield from ((piece, " ") if same else (shaded(piece, 1.0), " "))
+
+
+def _map(view: Patch, direction: str) -> Markup:
+    """One heat map; a cell says its three numbers when it is pointed at."""
+    columns = [Column("State" if view.kind == LAYERS else "Layer"), *(Column(name) for name in view.columns)]
+    ends = f"{view.value_b:.4f} of B, {view.value_a:.4f} of A"
+    rows = [
+        [
+            view.place(layer),
+            *(
+                "" if np.isnan(effect) else shaded(f"{effect:+.3f}", effect, title=f"{value:.4f} patched, {ends}")
+                for effect, value in zip(*row, strict=True)
+            ),
+        ]
+        for layer, row in enumerate(zip(view.effects[direction], view.values[direction], strict=True))
+    ]
+    return table(f"{TITLES[view.kind]}: {DIRECTIONS[direction]}", columns, rows)

@@ -1,0 +1,195 @@
+"""Patching between two texts: equal to hooks in PyTorch, and on every family to what must come of all and of none."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Made
+from helpers.family_checkpoints import FAMILIES
+from helpers.static_models import write_static
+from helpers.terminal import bertcli as run
+from reference.patch_cases import TYPES, A, B, folder_of
+
+import bertcli
+from bertcli.analysis import options
+from bertcli.analysis import patch as module
+from bertcli.analysis.patch import HEADS, KINDS, LAYERS, Patching, patch_page, patches, seen
+from bertcli.analysis.results import result_of, sentence_of, tokens_of
+from bertcli.errors import BertcliError
+from bertcli.model import Model
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "patch.json").read_text(encoding="utf-8"))
+LOVED, HATED = "I loved every minute of it.", "I hated every minute of it."
+
+
+def texts_of(model: Model) -> tuple[str, str]:
+    return A.format(mask=model.tokenizer.mask_token), B.format(mask=model.tokenizer.mask_token)
+
+
+@pytest.mark.parametrize("family", TYPES)
+def test_patch_equals_hooks_in_pytorch(family: str, tmp_path: Path) -> None:
+    model, golden = bertcli.load(folder_of(tmp_path / family, family)), GOLDEN[family]
+    a, b = texts_of(model)
+    for kind in KINDS:
+        found = bertcli.patch(model, a, b, of=kind, direction="both")  # type: ignore[arg-type]
+        assert (found.value_b, found.value_a) == pytest.approx(
+            [golden[way]["value"] for way in ("denoise", "noise")], abs=1e-5
+        )
+        assert found.target == model.tokenizer.spelling([model.tokenizer.piece(golden["word"])]).alone
+        gap = found.value_a - found.value_b
+        for way, base, sign in (("denoise", found.value_b, 1), ("noise", found.value_a, -1)):
+            expected = np.array(golden[way][kind])
+            np.testing.assert_allclose(found.values[way], expected, atol=1e-5)
+            np.testing.assert_allclose(found.effects[way], (expected - base) / (sign * gap), atol=2e-5 / abs(gap))
+            assert np.ptp(expected) > 1e-3
+
+
+def patching(model: Model, a: str, b: str, asked: options.Asked | None = None) -> Patching:
+    asked = asked or options.Asked()
+    both = [sentence_of(model, tokens_of(model, text), text, asked) for text in (a, b)]
+    result = result_of(model, both[0], asked)
+    first, second = (seen(model, result, one) for one in both)
+    return Patching(model, result, second, first)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_patch_of_all_is_the_other_text_and_of_none_the_same(family: str, tmp_path: Path) -> None:
+    head = next((head for head in ("mlm", "classifier") if head in FAMILIES[family].heads), "model")
+    model = bertcli.load(folder_of(tmp_path / family, family, head))
+    asked = options.Asked(other="a dog sat") if head == "model" else None
+    a, b = texts_of(model) if head == "mlm" else (text.format(mask="tea") for text in (A, B))
+    run = patching(model, a, b, asked)
+    whole = [(i, i) for i in range(len(run.base.sentence.ids))]
+    layers, heads = model.config.num_hidden_layers, model.config.num_attention_heads
+    for layer in (0, 1, layers):
+        assert run.values(LAYERS, layer, [whole, []]) == pytest.approx([run.giver.value, run.base.value], abs=1e-5)
+    for kind in KINDS[1:]:
+        same = run._replace(giver=run.base)
+        assert same.values(kind, layers - 1, [whole] * heads, range(heads)) == pytest.approx(
+            [run.base.value] * heads, abs=1e-5
+        )
+        assert np.isfinite(run.row(kind, 0, whole, 5)).all()
+    # One token alone in a pass of its own, in a batch of any size, and all heads of all tokens in one place.
+    one, many = run.row(LAYERS, 1, whole, 1), run.row(LAYERS, 1, whole, 1000)
+    np.testing.assert_allclose(one, many, atol=1e-5)
+    assert np.abs(many - run.base.value).max() > 1e-6
+    if head == "mlm":
+        at = run.base.sentence.mask
+        assert at is not None
+        assert run.values(LAYERS, layers, [[(at, at)]])[0] == pytest.approx(run.giver.value, abs=1e-5)
+
+
+def test_patch_of_one_head_is_that_share_of_attention(made: Made) -> None:
+    model = bertcli.load(made(head="classifier", seed=401, tokenizer="both"))
+    run = patching(model, LOVED, HATED)
+    whole = [(i, i) for i in range(len(run.base.sentence.ids))]
+    one, other = run.values(HEADS, 0, [whole, whole], [0, 1])
+    assert abs(one - other) > 1e-5
+    assert run.values(HEADS, 0, [whole], [1])[0] == pytest.approx(other, abs=1e-6)
+
+
+def test_patch_pairs_texts_of_other_lengths(made: Made, caplog: pytest.LogCaptureFixture) -> None:
+    model = bertcli.load(made(head="mlm", seed=402, tokenizer="both"))
+    caplog.set_level("INFO", "bertcli")
+    found = bertcli.patch(model, "the good king drank [MASK]", "the unbelievably good queen drank [MASK]")
+    a, b = found.tokens
+    assert len(a) < len(b)
+    assert [a[i] for i, _ in found.pairs] == ["[CLS]", "the", "good", "king", "drank", "[MASK]", "[SEP]"]
+    assert [b[j] for _, j in found.pairs] == ["[CLS]", "the", "good", "queen", "drank", "[MASK]", "[SEP]"]
+    (note,) = caplog.messages
+    alone = " ".join(b[j] for j in range(len(b)) if j not in [pair[1] for pair in found.pairs])
+    assert note.endswith(f"not patched: nothing of A, {alone} of B.")
+    for row in found.record["effects"]["layers"]:
+        assert [j for j, effect in enumerate(row) if effect is None] == [
+            j for j in range(len(b)) if j not in [pair[1] for pair in found.pairs]
+        ]
+
+
+def test_patch_noise_of_other_lengths_stands_in_columns_of_b(made: Made) -> None:
+    model = bertcli.load(made(head="mlm", seed=402, tokenizer="both"))
+    a, b = "the good king drank [MASK]", "the unbelievably good queen drank [MASK]"
+    noise = bertcli.patch(model, a, b, direction="noise")
+    turned = bertcli.patch(model, b, a, word=noise.target)
+    partners = {j: i for i, j in noise.pairs}
+    for j, i in partners.items():
+        np.testing.assert_allclose(noise.effects["noise"][:, j], turned.effects["denoise"][:, i], atol=1e-4)
+
+
+def test_patch_of_a_label_a_cosine_and_a_pair(made: Made) -> None:
+    model = bertcli.load(made(head="classifier", num_labels=3, seed=401, tokenizer="both"))
+    label = bertcli.patch(model, LOVED, HATED, label="LABEL_2")
+    assert (label.target, label.meaning) == ("LABEL_2", "the log-odds of LABEL_2")
+    assert label.effects["denoise"][-1, 0] == pytest.approx(1, abs=1e-4)  # the head reads [CLS] alone
+    assert label.effects["denoise"][-1, 1:] == pytest.approx(0, abs=1e-4)
+    other = bertcli.patch(model, "the king drank tea", "the dog sat in paris", other="the cat sat")
+    assert other.meaning == "the cosine with 'the cat sat'"
+    assert not np.allclose(other.effects["denoise"][-1], np.round(other.effects["denoise"][-1]), atol=1e-3)
+    pair = bertcli.patch(model, LOVED, HATED, text_pair="Who?")
+    assert pair.tokens[0][-3:] == ["who", "?", "[SEP]"]
+
+
+def test_patch_says_what_it_cannot_do(made: Made, tmp_path: Path) -> None:
+    model = bertcli.load(made(head="mlm", seed=402, tokenizer="both"))
+    for a, b, more, message in (
+        ("A [MASK].", "a [MASK].", {}, "same tokens"),
+        ("The [MASK] sat.", "The king sat.", {}, "has 0"),
+        ("The [MASK] sat.", "The [MASK] [MASK].", {}, "has 2"),
+        ("The king sat.", "The queen sat.", {}, "does not have"),
+        ("The [MASK] sat.", "The [MASK] ran.", {"word": "of tea"}, "not one piece"),
+        ("The [MASK] sat.", "The [MASK] ran.", {"label": "x", "word": "y"}, "Ask about one result"),
+        ("The [MASK] sat.", "The [MASK] ran.", {"of": "neurons"}, "There is no of 'neurons'"),
+        ("The [MASK] sat.", "The [MASK] ran.", {"direction": 3}, "direction"),
+        ("", "The [MASK] ran.", {"word": "tea"}, "has 0"),
+    ):
+        with pytest.raises(BertcliError, match=message):
+            bertcli.patch(model, a, b, **more)
+    write_static(tmp_path, "root")
+    with pytest.raises(BertcliError, match="no layers to patch"):
+        bertcli.patch(bertcli.load(tmp_path), "king", "queen", other="tea")
+
+
+def test_patch_refuses_results_that_hardly_differ(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, texts = bertcli.load(made(head="mlm", seed=402, tokenizer="both")), ("the king [MASK]", "the queen [MASK]")
+    found = bertcli.patch(model, *texts)
+    assert module.LEAST_DIFFERENCE == 1e-3 < abs(found.value_a - found.value_b)
+    monkeypatch.setattr(module, "LEAST_DIFFERENCE", 1.01 * abs(found.value_a - found.value_b))
+    with pytest.raises(BertcliError, match=f"is {found.value_a:.4f} for the one text and {found.value_b:.4f}"):
+        bertcli.patch(model, *texts)
+
+
+def test_patch_page_shows_all_kinds_and_marks_what_differs(made: Made) -> None:
+    model = bertcli.load(made(head="mlm", seed=402, tokenizer="both"))
+    asked = options.Patch("the <b>queen</b> drank [MASK]", direction="both")
+    views = patches(model, "the <b>king</b> drank [MASK]", asked, KINDS)
+    page = patch_page(views, "a model")
+    assert page.count("<table>") == 8
+    assert page.count(' class="for" style="--shade: 1.000">king</mark>') == 1
+    assert page.count(' class="for" style="--shade: 1.000">queen</mark>') == 1
+    assert "<b>" not in page
+    view = views[0]
+    value, effect = view.values["denoise"][1, 3], view.effects["denoise"][1, 3]
+    assert f'title="{value:.4f} patched, {view.value_b:.4f} of B, {view.value_a:.4f} of A">{effect:+.3f}<' in page
+
+
+def test_patch_command_shades_a_terminal_that_is_wide_enough(made: Made) -> None:
+    folder = made(head="mlm", seed=402, tokenizer="both")
+    call = ("patch", "-m", folder, "the king drank [MASK]", "the queen drank [MASK]")
+    assert "\x1b" not in run(*call).out
+    color = {"FORCE_COLOR": "1", "COLORTERM": "truecolor"}
+    wide, narrow = (run(*call, environment={**color, "COLUMNS": columns}).out for columns in ("120", "40"))
+    assert re.search(
+        r"embeddings .*\x1b\[38;2;255;255;255;48;2;8;48;107m +\+1\.000|\x1b\[37;48;2;8;48;107m +\+1\.000", wide
+    )
+    assert "after layer 2" in wide
+    assert "48;2;8;48;107" not in narrow
+
+
+def test_patch_command_refuses_wrong_usage(made: Made) -> None:
+    assert run("patch", "one text").status == 2
+    assert run("patch", "one text", "another", "third").status == 2
+    assert run("patch", "a", "b", "--of", "neurons").status == 2
+    found = run("patch", "-m", made(head="mlm", seed=402, tokenizer="both"), "the [MASK]", "the [MASK]")
+    assert (found.status, found.err.count("\n")) == (1, 1)
+    assert found.err.startswith("Error: The two texts have the same tokens")
