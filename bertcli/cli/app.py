@@ -24,40 +24,68 @@ from bertcli.report.terminal import visible
 from bertcli.tasks.options import declared, kinds_of
 from bertcli.tasks.registry import Page, page, pages
 
-PANELS: dict[str, tuple[str, ...]] = {  # of --help: the commands in each that are no task's, modules of this package
-    "Run": (),
-    "Find": ("search", "similarity"),
-    "Analyze": ("params", "trace", "neighbors", "explain", "lens", "heads", "patch", "diff"),
-    "Judge": ("evaluate",),
-    "Look": ("info", "tokenize", "doctor"),
-    "Make": ("export", "merge"),
-    "Serve": ("serve",),
+COMMANDS: dict[str, dict[str, str]] = {  # that are no task's, modules of this package: what --help says, by its panels
+    "Run": {},
+    "Find": {
+        "search": "Find the texts nearest to a query among the vectors that encode wrote.",
+        "similarity": "Show how similar texts are: the cosines of all pairs.",
+    },
+    "Analyze": {
+        "params": "Count the parameters of a model, module by module.",
+        "trace": "Show every operation of a forward pass: operands, sizes, parameters, costs.",
+        "neighbors": "Find the word pieces nearest to a word in the embedding space, by cosine.",
+        "explain": "Show which words of a text speak for a result, and which against it.",
+        "lens": "Show what each layer would predict for a mask: when does the answer appear?",
+        "heads": "Show where each attention head looks, and what the result loses without it.",
+        "patch": "Show where in the network two texts begin to be treated differently.",
+        "diff": "Show what differs between two models on a text, step by step, and where it begins.",
+    },
+    "Judge": {"evaluate": "Say how good a model is on labelled texts, and which of two is better."},
+    "Look": {
+        "info": "Show what a model is, and which commands can use it.",
+        "tokenize": "Show the word pieces a model sees in a text.",
+        "doctor": "Show what determines speed here: BLAS and its kernel, threads, measured rates.",
+    },
+    "Make": {
+        "export": "Write a model as an ONNX file, without PyTorch.",
+        "merge": "Make one file of those that the shards of a run have written.",
+    },
+    "Serve": {"serve": "Answer over HTTP: vectors, rankings, labels, masked words, entities, answers."},
 }
+HELP = ("-h", "--help")
 
 
 @cache
-def application(command: str = "") -> typer.Typer:
-    """The application with this command alone, so that it begins sooner; with all if there is none of that name."""
+def application(word: str = "") -> typer.Typer:
+    """The application with what a command line that begins with this word needs, so that it begins sooner.
+
+    That is the command of that name alone; for help the names and summaries of all, which cannot be run; otherwise all.
+    """
     app = typer.Typer(
         name="bertcli",
-        cls=Commands,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": list(HELP)},
     )
     app.callback()(bert)
-    only = page(command) if command else None
+    only = page(word) if word else None
     if only and only.panel:
         register_task(app, only)
         return app
-    exists = any(command in commands for commands in PANELS.values())
+    exists = any(word in commands for commands in COMMANDS.values())
     tasks = [] if exists else pages()
-    for panel, commands in PANELS.items():
+    for panel, commands in COMMANDS.items():
         for task in tasks:
-            if task.panel == panel:
+            if task.panel != panel:
+                continue
+            if word in HELP:
+                _show(app, task.name, task.options.__doc__, panel)
+            else:
                 register_task(app, task)
-        for name in commands:
-            if name == command or not exists:
+        for name, summary in commands.items():
+            if word in HELP:
+                _show(app, name, summary, panel)
+            elif name == word or not exists:
                 function = name.replace("-", "_")
                 register(app, getattr(import_module(f"bertcli.cli.{function}"), function), panel)
     return app
@@ -141,6 +169,11 @@ def register(app: typer.Typer, function: Callable[..., None], panel: str) -> Non
     """Add a command to the application, named like the function; its docstring is the help."""
     groups = {name: parameter.annotation for name, parameter in signature(function).parameters.items()}
     _add(app, function.__name__.replace("_", "-"), function.__doc__, groups, function, panel)
+
+
+def _show(app: typer.Typer, name: str, help: str | None, panel: str) -> None:
+    """Add a command to the application's help: its options are not loaded."""
+    app.command(name, help=help, rich_help_panel=panel)(lambda: None)
 
 
 def _add(

@@ -254,9 +254,19 @@ def test_process_loads_only_the_command_that_is_named() -> None:
         "print(*sorted(name[12:] for name in sys.modules if name in "
         "('bertcli.cli.diff', 'bertcli.cli.info', 'bertcli.cli.trace')))"
     )
-    for command, loaded in (("trace", "trace"), ("fill-mask", ""), ("fillmask", "diff info trace")):
+    for command, loaded in (("trace", "trace"), ("fill-mask", ""), ("fillmask", "diff info trace"), ("--help", "")):
         done = subprocess.run([sys.executable, "-c", code, command], capture_output=True, check=True, timeout=SECONDS)
         assert done.stdout.decode().strip() == loaded
+
+
+def test_process_help_without_the_options_of_commands_is_that_with_them() -> None:
+    code = "import sys; from bertcli.cli.app import application; application(*sys.argv[1:])(['--help'])"
+    pages = {
+        subprocess.run([sys.executable, "-c", code, *word], capture_output=True, check=True, timeout=SECONDS).stdout
+        for word in ([], ["-h"], ["--help"])
+    }
+    assert len(pages) == 1
+    assert b"Count the parameters of a model, module by module." in pages.pop()
 
 
 def test_process_loads_only_the_task_of_its_command() -> None:
