@@ -10,66 +10,45 @@ from bertcli.engine.blas import choose_kernel
 from bertcli.engine.threads import choose_threads
 
 if TYPE_CHECKING:
-    from bertcli import functional as functional
-    from bertcli._version import __version__ as __version__
-    from bertcli.analysis.diff import diff as diff
-    from bertcli.analysis.explain import explain as explain
-    from bertcli.analysis.heads import heads as heads
-    from bertcli.analysis.lens import lens as lens
-    from bertcli.analysis.params import params as params
-    from bertcli.analysis.patch import patch as patch
-    from bertcli.analysis.trace import trace as trace
-    from bertcli.errors import BertcliError as BertcliError
-    from bertcli.files.merge import merge as merge
-    from bertcli.mapped import Answer as Answer
-    from bertcli.mapped import Classify as Classify
-    from bertcli.mapped import Encode as Encode
-    from bertcli.mapped import EncodeSparse as EncodeSparse
-    from bertcli.mapped import FillMask as FillMask
-    from bertcli.mapped import Score as Score
-    from bertcli.mapped import Tag as Tag
-    from bertcli.model import Model as Model
-    from bertcli.model import load as load
-    from bertcli.model import variant as variant
-    from bertcli.models.bert import BertConfig as BertConfig
-    from bertcli.tasks.compute.search import search as search
+    from bertcli import functional
+    from bertcli._version import __version__
+    from bertcli.analysis.diff import diff
+    from bertcli.analysis.explain import explain
+    from bertcli.analysis.heads import heads
+    from bertcli.analysis.lens import lens
+    from bertcli.analysis.params import params
+    from bertcli.analysis.patch import patch
+    from bertcli.analysis.trace import trace
+    from bertcli.errors import BertcliError
+    from bertcli.files.merge import merge
+    from bertcli.mapped import Answer, Classify, Encode, EncodeSparse, FillMask, Score, Tag
+    from bertcli.model import Model, load, variant
+    from bertcli.models.bert import BertConfig
+    from bertcli.tasks.compute.search import search
 
 # before anything here imports NumPy
 choose_kernel()
 choose_threads()
 
-_TASKS = ("Answer", "Classify", "Encode", "EncodeSparse", "FillMask", "Score", "Tag")
-_HOMES = {
-    **dict.fromkeys(_TASKS, "bertcli.mapped"),
-    "__version__": "bertcli._version",
-    "BertConfig": "bertcli.models.bert",
-    "BertcliError": "bertcli.errors",
-    "Model": "bertcli.model",
-    "diff": "bertcli.analysis.diff",
-    "explain": "bertcli.analysis.explain",
-    "heads": "bertcli.analysis.heads",
-    "lens": "bertcli.analysis.lens",
-    "load": "bertcli.model",
-    "merge": "bertcli.files.merge",
-    "params": "bertcli.analysis.params",
-    "patch": "bertcli.analysis.patch",
-    "search": "bertcli.tasks.compute.search",
-    "trace": "bertcli.analysis.trace",
-    "variant": "bertcli.model",
-}
 __all__ = [
-    *("BertConfig", "BertcliError", "Model"),
-    *_TASKS,
-    *("diff", "explain", "functional", "heads", "lens", "load", "merge", "params", "search", "trace", "variant"),
-]
+    "Answer", "BertConfig", "BertcliError", "Classify", "Encode", "EncodeSparse", "FillMask", "Model", "Score", "Tag",
+    "__version__", "diff", "explain", "functional", "heads", "lens", "load", "merge", "params", "patch", "search",
+    "trace", "variant",
+]  # fmt: skip
+_HOMES = {  # of the names that are not in bertcli.mapped
+    **dict.fromkeys(("diff", "explain", "heads", "lens", "params", "patch", "trace"), "bertcli.analysis.{}"),
+    **dict.fromkeys(("Model", "load", "variant"), "bertcli.model"),
+    "BertConfig": "bertcli.models.bert", "BertcliError": "bertcli.errors", "__version__": "bertcli._version",
+    "merge": "bertcli.files.merge", "search": "bertcli.tasks.compute.search",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'bertcli' has no attribute '{name}'")
     if name == "functional":
         return import_module("bertcli.functional")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'bertcli' has no attribute '{name}'")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES.get(name, "bertcli.mapped").format(name)), name)
 
 
 def __dir__() -> list[str]:

@@ -128,3 +128,8 @@ def test_no_two_files_of_tests_have_the_same_name() -> None:
     """pytest knows files by their names alone, and would collect neither."""
     names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
     assert {name for name, count in names.items() if count > 1} == set()
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.name == "__init__.py"], ids=name_of)
+def test_no_room_hides_its_idea_in_its_door(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 60
