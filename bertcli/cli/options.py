@@ -154,7 +154,7 @@ class LongOptions:
 
 @dataclass(frozen=True, eq=False)
 class ThreadOptions:
-    """How many threads do the work; a result changes by a millionth of its largest number at most."""
+    """How many threads do the work; a result changes by two millionths of its largest number at most."""
 
     threads: int | None = option(None, "N", "Processor threads. (default: one per usable core)", panel="Work", least=1)
 

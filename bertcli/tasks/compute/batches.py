@@ -1,7 +1,7 @@
 """Sentences through a model, a micro-batch at a time, and what its heads say of them.
 
 Micro-batches keep a layer's working set inside the processor's cache. What a sentence gets does not depend on them,
-beyond 1e-6 of a vector's largest number.
+beyond 2e-6 of a vector's largest number.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
