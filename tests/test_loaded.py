@@ -26,7 +26,7 @@ try:
 except SystemExit as ended:
     assert not ended.code, ended.code
 """
-MOST_IN_ALL = 248_000
+MOST_IN_ALL = 249_000
 MOST = {  # of 0.6.1: 59,748, 63,073, 41,392, 28,602, 21,420; to become a tenth less
     "fill-mask king": 60_600,
     "encode king": 66_500,

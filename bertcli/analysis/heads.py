@@ -4,7 +4,8 @@
     special, self, next, previous         the share of weight on special tokens, the token itself, its neighbors
     change    f(text, the head's output set to zero) - f(text), the mean over texts      arXiv 1905.10650
 
-Each but `change` is a mean over all query tokens of all texts.
+Each but `change` is a mean over all query tokens of all texts. Attention rollout follows one text's weights through all
+layers (Abnar and Zuidema 2020, arXiv 2005.00928): R = A'_L ... A'_1, A' = (mean of a layer's heads + I) / 2.
 """
 
 import re
@@ -31,6 +32,7 @@ from bertcli.report.terminal import Column, visible
 from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
+from bertcli.tokens import Tokens
 
 MOST_TOKENS = 128  # of a text, in pictures of its weights
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
@@ -43,6 +45,31 @@ OF_CHANGE = (
     "Change is what happens to {meaning} when the head's output is set to zero: near 0, the model does without that "
     "head here, though perhaps only because another one does the same."
 )
+OF_ROLLOUT = (
+    "Rollout multiplies the weights of all layers, each averaged with the token itself for what passes attention by; "
+    "the mean is that of all heads of all layers. Raw weights and rollout often disagree, and neither says what the "
+    "result depends on."
+)
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """Of one text, how far each token (a row) draws on each: through all `layers`, and by the `mean` of all weights.
+
+    `token` is the row that is shown.
+    """
+
+    layers: Numbers
+    mean: Numbers
+    token: int
+
+    @classmethod
+    def of(cls, weights: Sequence[Numbers], token: int) -> "Rollout":
+        """From the mean of the heads of each layer [query, key]."""
+        result = np.eye(len(weights[0]))
+        for layer in weights:
+            result = (layer + np.eye(len(layer))) / 2 @ result
+        return cls(result, np.mean(weights, axis=0), token)
 
 
 @dataclass(frozen=True)
@@ -71,7 +98,8 @@ class HeadRow(ByName):
 class Heads(View):
     """The attention heads of a model over some texts; `meaning` is the result that was asked about, if one was.
 
-    `weights` [layer, head, query, key] are those of the first text, whose tokens are `pieces`, for pictures.
+    `weights` [layer, head, query, key] are those of the first text, whose tokens are `pieces`, for pictures: of its
+    first MOST_TOKENS.
     """
 
     model: str
@@ -80,12 +108,31 @@ class Heads(View):
     meaning: str | None
     pieces: Sequence[str]
     weights: Array
+    rollout: Rollout | None = None
 
     @property
     def record(self) -> dict[str, Any]:
-        return {"heads": [head.record for head in self.heads]}
+        heads = [head.record for head in self.heads]
+        return {"heads": heads} | ({} if self.rollout is None else {"rollout": self.rollout.layers.tolist()})
 
     def document(self) -> Document:
+        """The table that `bertcli heads` prints: of heads, or with a rollout of the tokens that one token draws on."""
+        return self.of_heads() if self.rollout is None else self.of_tokens(self.rollout)
+
+    def of_tokens(self, rollout: Rollout) -> Document:
+        """What the shown token draws on, token by token."""
+        columns = [Column("Token"), Column("Rollout", number=True), Column("Mean weight", number=True)]
+        shares = [numbers[rollout.token].tolist() for numbers in (rollout.layers, rollout.mean)]
+        rows, lines, shades = [], [], []
+        for position, (piece, *both) in enumerate(zip(self.pieces, *shares, strict=True)):
+            rows.append([f"{position} {piece}", *map("{:.1%}".format, both)])
+            lines.append({"position": position, "token": piece, "rollout": both[0], "mean": both[1]})
+            shades.append([None, *(share / max(whole) for share, whole in zip(both, shares, strict=True))])
+        below = [f"What token {rollout.token}, {self.pieces[rollout.token]}, draws on. {OF_ROLLOUT}"]
+        return Document(columns, rows, below, self.record, lines, shades)
+
+    def of_heads(self) -> Document:
+        """A row for each head."""
         names = ("Layer", "Head", "Entropy", "Distance", "Special", "Self", "Next", "Previous")
         columns = [Column(name, number=name != "Layer") for name in names]
         rows = [
@@ -106,8 +153,8 @@ def heads(model: Opened, texts: Values, wanted: options.HeadsOptions) -> Heads:
     """Every attention head's entropy, distance and shares over texts; `ablate` adds the change of a result without it.
 
     The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. Heads are in
-    the order of layers, with `ablate` those first that change most; `top` of them. Errors: BertcliError for no text,
-    and as in `explain`.
+    the order of layers, with `ablate` those first that change most; `top` of them. `rollout` adds attention rollout,
+    of which `token` is shown. Errors: BertcliError for no text, several with `rollout`, and as in `explain`.
     """
     expect_model(model)
     if not model.config.num_hidden_layers:
@@ -118,15 +165,20 @@ def heads(model: Opened, texts: Values, wanted: options.HeadsOptions) -> Heads:
     changes: list[Numbers] = []
     meanings: list[str] = []
     pieces: list[str] = []
+    rollout: Rollout | None = None
     for text, pair, *_ in from_values(texts, wanted.pairs):
         tokens = tokens_of(model, prepared(text), pair, limit)
         queries += len(tokens.ids)
         watcher = _WeightWatcher(model, np.array([side is None for side in tokens.sides]))
         with np.errstate(all="ignore"), watching(watcher):
             model.network(pack([tokens]))
-        sums.append(watcher.sums)
+        if wanted.rollout:
+            if sums:
+                raise BertcliError("Rollout follows the attention of one text: give one (--rollout).")
+            rollout = Rollout.of(watcher.means, _token(model, tokens, wanted.token))
         if not pieces:
-            pieces, weights = list(tokens.pieces[:MOST_TOKENS]), np.array(watcher.weights)
+            pieces, weights = list(tokens.pieces), np.array(watcher.weights)
+        sums.append(watcher.sums)
         if wanted.ablate:
             sentence = sentence_of(model, tokens, text, wanted)
             result = result_of(model, sentence, wanted)
@@ -143,7 +195,16 @@ def heads(model: Opened, texts: Values, wanted: options.HeadsOptions) -> Heads:
     meaning = different[0] if different else None
     if len(different) > 1:  # of labels, or words
         meaning = f"each text's own result ({', '.join(different[:3])} …)"
-    return Heads(model.name, len(sums), tuple(rows[: wanted.top]), meaning, pieces, weights)
+    return Heads(model.name, len(sums), tuple(rows[: wanted.top]), meaning, pieces, weights, rollout)
+
+
+def _token(model: Opened, tokens: Tokens, asked: int | None) -> int:
+    """The token whose rollout is shown: the one asked about, else the first mask, else the first."""
+    if asked is None:
+        return tokens.ids.index(model.tokenizer.mask_id) if model.tokenizer.mask_id in tokens.ids else 0
+    if asked >= len(tokens.ids):
+        raise BertcliError(f"There is no token {asked}: the text has {len(tokens.ids)}, from 0 (--token).")
+    return asked
 
 
 # ------------------------------------------------------------------------------- what happens in each encoder layer
@@ -212,6 +273,7 @@ class _WeightWatcher(LayerWatcher):
         super().__init__(model.network)
         self._special = special
         self.weights: list[Array] = []  # of each layer [head, query, key], of the first tokens
+        self.means: list[Numbers] = []  # of each layer [query, key]: the mean of its heads
         self.sums = np.zeros((model.config.num_hidden_layers, model.config.num_attention_heads, len(MEASURES)))
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
@@ -219,6 +281,7 @@ class _WeightWatcher(LayerWatcher):
         if op.name == "softmax" and self.layer is not None and result.ndim == 4:  # [batch, head, query, key]
             self.sums[self.layer] += measures(result[0], self._special).T
             self.weights.append(result[0, :, :MOST_TOKENS, :MOST_TOKENS].copy())
+            self.means.append(result[0].mean(axis=0, dtype=np.float64))
         return result
 
 
@@ -263,16 +326,29 @@ def heads_page(view: Heads) -> str:
     measure = "mean distance" if view.meaning is None else "change of the result without the head"
     grid = table(f"Weights, and {measure}: layers down, heads across", columns, rows)
     large = element("figure", id="large", aria_live="polite")
-    numbers = document_table("All numbers", view.document())
+    numbers = document_table("All numbers", view.of_heads())
+    pictures = view.weights.reshape(-1, *view.weights.shape[2:])
+    together: list[Markup] = []
+    if view.rollout is not None:
+        size = len(pictures[0])
+        lead = f"{lead} {OF_ROLLOUT}"
+        pictures = np.concatenate([pictures, [m[:size, :size] for m in (view.rollout.layers, view.rollout.mean)]])
+        names = ("Rollout", "Mean weight")
+        beside = [_thumb(name, len(view.weights), place) for place, name in enumerate(names)]
+        token = f"{view.rollout.token} {view.pieces[view.rollout.token]}"
+        together = [
+            table("All layers together", [*map(Column, names)], [beside]),
+            document_table(f"What token {token} draws on", view.of_tokens(view.rollout)),
+        ]
     here = files(__package__)
     style, script = (here.joinpath(f"heads.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     data = {
-        "tokens": [visible(piece) for piece in view.pieces],
+        "tokens": [visible(piece) for piece in view.pieces[: len(pictures[0])]],
         "heads": view.weights.shape[1],
-        "weights": b64encode(np.round(255 * view.weights).astype(np.uint8).tobytes()).decode("ascii"),
+        "weights": b64encode(np.round(255 * pictures).astype(np.uint8).tobytes()).decode("ascii"),
     }
     title = f"Attention heads of {view.model}"
-    return page(title, grid, large, numbers, lead=lead, style=style, script=script, data=data)
+    return page(title, *together, grid, large, numbers, lead=lead, style=style, script=script, data=data)
 
 
 def _by_place(view: Heads) -> list[list[str]]:
@@ -284,9 +360,13 @@ def _by_place(view: Heads) -> list[list[str]]:
     for head in view.heads:
         text = f"{head[name]:+.3f}" if name == "change" else f"{head[name]:.1f}"
         title = f"layers.{head.layer}, head {head.head}: {text}"
-        place = {"data_layer": str(head.layer), "data_head": str(head.head)}
-        picture = element(
-            "button", element("canvas"), type="button", class_="thumb", title=title, aria_pressed="false", **place
-        )
-        rows[head.layer][head.head] = Markup(picture + shaded(text, head[name] / largest))
+        rows[head.layer][head.head] = Markup(_thumb(title, head.layer, head.head) + shaded(text, head[name] / largest))
     return rows
+
+
+def _thumb(title: str, layer: int, head: int) -> Markup:
+    """A small picture, which the script draws from the matrix of this number and shows large when it is chosen."""
+    place = {"data_layer": str(layer), "data_head": str(head)}
+    return element(
+        "button", element("canvas"), type="button", class_="thumb", title=title, aria_pressed="false", **place
+    )

@@ -58,15 +58,21 @@ class LensOptions(Cut):
 
 @dataclass(frozen=True)
 class HeadsOptions(Asked):
-    """What is measured. Errors: BertcliError for a result that is asked about without `ablate`."""
+    """What is measured. Errors: BertcliError for a result without `ablate`, and a token without `rollout`."""
 
     pairs: Pairs = None
     _: KW_ONLY
     ablate: bool = option(False, "", "Also set each head's output to zero, and show what that changes, most first.")
     top: int | None = option(None, "N", "Show only the first N heads.", least=1)
+    rollout: bool = option(False, "", "Also follow one text's attention through all layers: attention rollout.")
+    token: int | None = option(
+        None, "N", "With --rollout: the token that is shown, from 0. (default: a mask, else the first)", least=0
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.token is not None and not self.rollout:
+            raise BertcliError("A token (--token) is only asked about with rollout (--rollout).")
         if not self.ablate and (self.label, self.word, self.other) != (None, None, None):
             raise BertcliError(
                 "A label, a word or another text (--label, --word, --with) is only asked about with ablate (--ablate)."
@@ -74,7 +80,7 @@ class HeadsOptions(Asked):
 
 
 @dataclass(frozen=True)
-class Patch(Asked):
+class PatchOptions(Asked):
     """What is put from one text's pass into the other's, which is `b`."""
 
     b: str = ""

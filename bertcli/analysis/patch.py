@@ -249,8 +249,8 @@ def _nulls(values: Numbers) -> list[list[float | None]]:
     return [[None if np.isnan(value) else float(value) for value in row] for row in values]
 
 
-@takes(options.Patch)
-def patch(model: Opened, a: str, wanted: options.Patch) -> Patch:
+@takes(options.PatchOptions)
+def patch(model: Opened, a: str, wanted: options.PatchOptions) -> Patch:
     """What of the difference between the results of texts a and b comes with each place: `.effects`, `.record`.
 
     of: "layers" (states, the embeddings first), "attention", "feed-forward" (their outputs before they are added), or
@@ -265,7 +265,7 @@ def patch(model: Opened, a: str, wanted: options.Patch) -> Patch:
 def patches(
     model: Opened,
     a: str,
-    wanted: options.Patch,
+    wanted: options.PatchOptions,
     kinds: Sequence[str],
     counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> list[Patch]:

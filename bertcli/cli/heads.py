@@ -20,6 +20,7 @@ def heads(
     bertcli heads -i texts.txt --format csv
     bertcli heads "I loved every minute of it." --ablate --top 10
     bertcli heads "I loved every minute of it." --ablate -o heads.html
+    bertcli heads "She poured a cup of hot [MASK]." --rollout
 
     Means over all tokens of the texts: entropy of a token's weights in nats,
     distance in tokens, shares of weight on special tokens, on the token itself,
@@ -30,6 +31,11 @@ def heads(
     Change is the result (as in explain) when the head's output is zero, less
     the result as it is: near 0 the model does without the head here, though
     perhaps only because another one does the same.
+
+    Rollout follows one text's attention through all layers, each averaged with
+    the token itself; the table then shows what one token (--token) draws on,
+    beside the mean of all weights. Raw weights and rollout often disagree, and
+    neither says what the result depends on.
     """
     rows = list(begin(texts, threads, shown.output, (PAGE, ".json")))
     opened = open_model(model, sample_for(wanted, texts) if wanted.ablate else MASKED_SAMPLE)

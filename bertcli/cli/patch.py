@@ -22,7 +22,7 @@ class BothTexts:
 
 
 def patch(
-    texts: BothTexts, model: ModelOptions, threads: ThreadOptions, wanted: options.Patch, shown: DocumentOptions
+    texts: BothTexts, model: ModelOptions, threads: ThreadOptions, wanted: options.PatchOptions, shown: DocumentOptions
 ) -> None:
     """Show where in the network two texts begin to be treated differently.
 

@@ -21,7 +21,8 @@ from bertcli.engine.seam import watching
 from bertcli.errors import BertcliError
 
 SMALL = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64}
-GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "views.json").read_text(encoding="utf-8"))["heads"]
+RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "views.json").read_text(encoding="utf-8"))
+GOLDEN = RECORDED["heads"]
 
 
 def test_heads_are_the_attentions_of_transformers(made: Made) -> None:
@@ -138,3 +139,54 @@ def test_heads_pages_have_a_cell_for_each_head(made: Made) -> None:
         assert found.weights.shape == (2, 2, len(data["tokens"]), len(data["tokens"]))
         np.testing.assert_allclose(drawn / 255, found.weights, atol=1 / 510)
     assert "set to zero" in heads_page(bertcli.heads(model, TEXTS, ablate=True))
+
+
+def test_heads_rollout_is_the_product_of_transformers_attentions(made: Made) -> None:
+    found = bertcli.heads(bertcli.load(made(**LABELS)), TEXTS[0], rollout=True)
+    assert found.rollout is not None
+    np.testing.assert_allclose(found.record["rollout"], RECORDED["rollout"]["rollout"], atol=1e-6)
+    np.testing.assert_allclose(found.rollout.mean, RECORDED["rollout"]["mean"], atol=1e-6)
+    np.testing.assert_allclose(found.rollout.layers.sum(axis=1), 1, atol=1e-6)
+    assert "rollout" not in bertcli.heads(bertcli.load(made(**LABELS)), TEXTS[0]).record
+    assert len(found.record["heads"]) == 4
+
+
+def test_heads_rollout_shows_the_mask_or_the_token_asked_about(made: Made) -> None:
+    model = bertcli.load(made(**MASKS))
+    place = tokens_of(model, MASKED).ids.index(model.tokenizer.mask_id)
+    for asked, shown in ((None, place), (2, 2)):
+        found = bertcli.heads(model, MASKED, rollout=True, token=asked)
+        assert found.rollout is not None
+        assert found.rollout.token == shown
+        lines = found.document().lines
+        assert [line["rollout"] for line in lines] == found.record["rollout"][shown]
+        assert [line["mean"] for line in lines] == found.rollout.mean[shown].tolist()
+        assert f"What token {shown}, " in found.document().below[0]
+        cells = [row[1] for row in found.document().rows]
+        assert cells == [f"{share:.1%}" for share in found.record["rollout"][shown]]
+    assert bertcli.heads(model, "Paris", rollout=True).rollout.token == 0  # type: ignore[union-attr]
+
+
+def test_heads_rollout_says_what_it_cannot_do(made: Made) -> None:
+    model = bertcli.load(made(**LABELS))
+    with pytest.raises(BertcliError, match="one text"):
+        bertcli.heads(model, TEXTS, rollout=True)
+    with pytest.raises(BertcliError, match="There is no token 99: the text has"):
+        bertcli.heads(model, "Paris", rollout=True, token=99)
+    with pytest.raises(BertcliError, match="--rollout"):
+        bertcli.heads(model, "Paris", token=1)
+
+
+def test_heads_page_has_the_rollout_as_a_picture(made: Made) -> None:
+    long = "the king drank hot tea " * 40
+    found = bertcli.heads(bertcli.load(made(**MASKS, sizes={"max_position_embeddings": 256})), long, rollout=True)
+    assert found.rollout is not None
+    page = heads_page(found)
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    drawn = np.frombuffer(base64.b64decode(data["weights"]), np.uint8).reshape(-1, 128, 128)
+    assert len(drawn) == 4 + 2
+    assert len(data["tokens"]) == 128 < len(found.pieces)
+    np.testing.assert_array_equal(drawn[4], np.round(255 * found.rollout.layers[:128, :128]).astype(np.uint8))
+    np.testing.assert_array_equal(drawn[5], np.round(255 * found.rollout.mean[:128, :128]).astype(np.uint8))
+    assert 'title="Rollout"' in page
+    assert page.count("<canvas>") == 6

@@ -161,7 +161,7 @@ def test_patch_refuses_results_that_hardly_differ(made: Made, monkeypatch: pytes
 
 def test_patch_page_shows_all_kinds_and_marks_what_differs(made: Made) -> None:
     model = bertcli.load(made(head="mlm", seed=402, tokenizer="both"))
-    asked = options.Patch("the <b>queen</b> drank [MASK]", direction="both")
+    asked = options.PatchOptions("the <b>queen</b> drank [MASK]", direction="both")
     views = patches(model, "the <b>king</b> drank [MASK]", asked, KINDS)
     page = patch_page(views, "a model")
     assert page.count("<table>") == 8

@@ -42,6 +42,7 @@ PAGES: dict[str, list[str]] = {
     "lens-all": ["lens", TEXT, "--all"],
     "explain": ["explain", "A warm, funny and moving film </script>."],
     "heads": ["heads", "A warm film.", "--ablate"],
+    "heads-rollout": ["heads", "A warm film.", "--rollout"],
     "patch": ["patch", "She </script> poured hot [MASK].", "He poured <b> [MASK].", "--of", "heads"],
     "evaluate": ["evaluate", str(DATA / "reviews.csv"), "--by", "about", "-m", SENTIMENT, "-m", SENTIMENT],
     "evaluate-vectors": ["evaluate", str(DATA / "triplets.jsonl"), "--truncate-dim", "64,16", "--dtype", "int8,binary"],

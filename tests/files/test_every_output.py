@@ -160,6 +160,8 @@ DOORS = [
     Door("lens", TEXTS, read_off, {"best": str}, endings=(".json", ".jsonl", ".html")),
     Door("heads", PLAIN, parts("heads"), {"layer": str, "head": str, "entropy": "{:.3f}".format, "distance":
          "{:.2f}".format, "special": "{:.1%}".format, "self": "{:.1%}".format}, VIEWS, (".html", ".json")),
+    Door("heads", (PLAIN[0], "--rollout"), lambda record: ({"rollout": share} for share in record["rollout"][0]),
+         {"rollout": "{:.1%}".format}, VIEWS, (".html", ".json")),
     Door("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+.3f}".format}, VIEWS,
          (".html", ".json")),
     Door("diff", ("OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":

@@ -135,6 +135,16 @@ def heads(model: Any, tokenizer: Any, texts: tuple[str, ...]) -> list[Record]:
     ]  # fmt: skip
 
 
+def rollout(model: Any, tokenizer: Any, text: str) -> Any:
+    """Abnar and Zuidema's product of layers, [token][token], and the mean of all weights."""
+    ids = tokenizer(text)["input_ids"]
+    layers = [one[0].double().mean(0) for one in forward(model, ids, [0] * len(ids), output_attentions=True).attentions]
+    product = torch.eye(len(ids), dtype=torch.float64)
+    for layer in layers:
+        product = (0.5 * layer + 0.5 * torch.eye(len(ids), dtype=torch.float64)) @ product
+    return {"rollout": product.tolist(), "mean": torch.stack(layers).mean(0).tolist()}
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as root:
         folders = {name: make(Path(root) / name, **case) for name, case in
@@ -151,6 +161,7 @@ def main() -> None:
             "cosine": occlusion(tokenizer, (TEXTS[0],), cosine(vectors, other)),
             "lens": lens(masks, tokenizer, MASKED),
             "heads": heads(labels, tokenizer, TEXTS),
+            "rollout": rollout(labels, tokenizer, TEXTS[0]),
         }
         ids = tokenizer(TEXTS[2])["input_ids"]
         states = forward(vectors, ids, [0] * len(ids), output_hidden_states=True).hidden_states
