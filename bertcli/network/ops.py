@@ -143,21 +143,21 @@ def scores(q: Array, k: Array, *, terms: float = 1) -> Array:
 @op("bucket head, query, key -> head query key", work=1, beside=-1)
 def relative_bias(table: Array, queries: Integers, keys: Integers) -> Array:
     """T[bucket(query - key)] of every head, for the positions of queries and keys (Raffel et al. 2020's buckets)."""
-    return positions.by_distance(lambda distance: table[positions.bucket(distance)].T, queries, keys)
+    return positions.by_distance(lambda distance: table.T.take(positions.bucket(distance), axis=1), queries, keys)
 
 
 @op("batch head query key, head query key -> batch head query key", work=1, over="x")
 def add_bias(x: Array, bias: Array) -> Array:
     """x + bias, the same for every sentence, written over x."""
-    return np.add(x, bias, out=x)
+    return positions.add_to_scores(x, bias)
 
 
 @op("batch head query key, query, key -> batch head query key", work=2, over="x")
 def add_alibi(x: Array, queries: Integers, keys: Integers, *, slopes: tuple[float, ...]) -> Array:
     """x_ij - slope_h |i - j| for the positions of queries and keys, written over x (Press et al. 2021)."""
     rates = -np.array(slopes, np.float32)[:, None]
-    return np.add(
-        x, positions.by_distance(lambda distance: rates * np.abs(distance, dtype=np.float32), queries, keys), out=x
+    return positions.add_to_scores(
+        x, positions.by_distance(lambda distance: rates * np.abs(distance, dtype=np.float32), queries, keys)
     )
 
 
@@ -171,13 +171,13 @@ def bucket_scores(x: Array, table: Array, *, terms: int) -> Array:
 @op("batch head query key, batch head query bucket, query, key -> batch head query key", work=1, over="x", beside=2)
 def add_by_query(x: Array, by_query: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
     """x_ij + Y_i,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
-    return np.add(x, positions.by_bucket(by_query, queries, keys, buckets, farthest, of_keys=False), out=x)
+    return positions.add_to_scores(x, positions.by_bucket(by_query, queries, keys, buckets, farthest, of_keys=False))
 
 
 @op("batch head query key, batch head key bucket, query, key -> batch head query key", work=1, over="x", beside=2)
 def add_by_key(x: Array, by_key: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
     """x_ij + Y_j,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
-    return np.add(x, positions.by_bucket(by_key, queries, keys, buckets, farthest, of_keys=True), out=x)
+    return positions.add_to_scores(x, positions.by_bucket(by_key, queries, keys, buckets, farthest, of_keys=True))
 
 
 @op("token in, out in width, out -> token out", contracts=True, work=_linear_work)
