@@ -33,6 +33,13 @@ def test_doctor_table_and_the_record_say_the_same() -> None:
     assert record["threads"] <= (os.cpu_count() or 1)
 
 
+def test_doctor_says_with_which_families_the_other_engine_is_slower() -> None:
+    record = doctor.examine()
+    assert record.get("onnx_slower_than_numpy", doctor.NO_GAIN).startswith("DeBERTa (1.7 times")
+    assert ("onnx_slower_than_numpy" in record) == ("onnx_graphs" in record)
+    assert "with DeBERTa, ModernBERT and Gemma" in " ".join(run("encode", "--help", COLUMNS="300").split())
+
+
 @pytest.mark.skipif(blas.kernel() is None or not blas.processor()[1], reason="no OpenBLAS on x86-64 Linux")
 def test_doctor_slow_kernel_that_was_asked_for_stays_and_is_named() -> None:
     record = json.loads(run("doctor", "--format", "json", **AVX2))
