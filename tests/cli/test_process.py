@@ -269,6 +269,17 @@ def test_process_help_without_the_options_of_commands_is_that_with_them() -> Non
     assert b"Count the parameters of a model, module by module." in pages.pop()
 
 
+def test_process_searches_for_no_garbage_while_it_begins_and_ends() -> None:
+    code = (
+        "import gc, sys; from bertcli.cli import main\n"
+        "before = gc.get_stats()[0]['collections']\n"
+        "try: main()\n"
+        "finally: print(gc.get_stats()[0]['collections'] - before, gc.get_freeze_count() > 0, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, check=True, timeout=SECONDS)
+    assert done.stderr.split() == [b"0", b"True"]
+
+
 def test_process_loads_only_the_task_of_its_command() -> None:
     code = (
         "import sys; sys.argv[1:] = ['fill-mask', 'Hot [MASK].', '--format', 'jsonl']; from bertcli.cli import main\n"
