@@ -148,7 +148,8 @@ DOORS = [
          checkpoint={"head": "classifier"}),
     Door("fill-mask", TEXTS, fillings, {**SCORED, "token": str, "id": str, "sequence": visible}, endings=TABLES),
     Door("score", TEXTS, parts("tokens", "index"), {"token": str, "log_prob": four}),
-    Door("tag", PLAIN, entities, {"label": str, **SCORED, "word": str}, endings=(*TABLES, ".html"), checkpoint=TAGGER),
+    Door("tag", PLAIN, entities, {"label": str, **SCORED, "word": str}, (*RECORDS, "text"), (*TABLES, ".html"),
+         checkpoint=TAGGER),
     Door("answer", ("Who walked?", "What?", "--context", PLAIN[0]), answers, {**SCORED, "answer": str},
          endings=(*TABLES, ".html"), checkpoint=READER),
     Door("rank", ("hot tea", *TEXTS), iter, {"corpus_id": str, **SCORED, "text": visible}, endings=TABLES,
@@ -196,7 +197,8 @@ def call(door: Door, made: Made, *more: str | Path) -> Any:
 
 
 def printed(door: Door, made: Made, format: str) -> str:
-    result = call(door, made, "--format", format)
+    redacted = ["--redact"] if format == "text" else []
+    result = call(door, made, "--format", format, *redacted)
     assert result.status == 0, result.err
     return str(result.out)
 
@@ -314,6 +316,9 @@ def test_every_output_is_printed(door: Door, format: str, made: Made) -> None:
             assert list(door.rows(record))
         case "jsonl":
             assert [json.loads(line) for line in out.splitlines()] == record
+        case "text":
+            records = json.loads(call(door, made, "--format", "json", "--redact").out)
+            assert out.splitlines() == [record["redacted"] for record in records]
         case "csv":
             check_rows(list(csv.DictReader(out.splitlines())), door, record)
         case "table":

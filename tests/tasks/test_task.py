@@ -148,10 +148,10 @@ def test_task_refuses_what_holds_no_texts(made: Made) -> None:
 
 
 def test_task_refuses_an_option_that_there_is_none_of(mlm: Model) -> None:
-    for call in (
-        lambda: mlm.score(["tea"], max_lenght=3),  # type: ignore[call-arg]
-        lambda: mlm.fill_mask(["[MASK]"], batch_token=3),  # type: ignore[call-arg]
-        lambda: mlm.encode_blocks(["tea"], poling="mean"),  # type: ignore[call-arg]
+    for call, meant in (
+        (lambda: mlm.score(["tea"], max_lenght=3), "max_length"),  # type: ignore[call-arg]
+        (lambda: mlm.fill_mask(["[MASK]"], batch_token=3), "batch_tokens"),  # type: ignore[call-arg]
+        (lambda: mlm.encode_blocks(["tea"], poling="mean"), "pooling"),  # type: ignore[call-arg]
     ):
-        with pytest.raises(TypeError, match="unexpected keyword argument"):
+        with pytest.raises(TypeError, match=rf"has no option .* Did you mean {meant}\?"):
             call()
