@@ -232,3 +232,16 @@ def test_many_clients_get_their_own_numbers(sentence: Model) -> None:
             thread.join()
     assert len(found) == len(texts)
     np.testing.assert_allclose([found[number] for number in range(len(texts))], expected, atol=1e-6)
+
+
+def test_what_was_answered_waits_no_more(sentence: Model) -> None:
+    with serving([sentence], Limits(quiet=True, max_queue_tokens=100)) as running:
+        assert [running.ask("/embed", {"inputs": "tea " * 60}).status for _ in range(5)] == [200] * 5
+
+
+def test_a_server_that_is_ending_accepts_no_more(sentence: Model) -> None:
+    with serving([sentence]) as running:
+        running.server.draining = True
+        refused = running.ask("/v1/embeddings", {"input": "a"})
+        assert (refused.status, refused.body["error"]["code"]) == (503, "draining")
+        assert (running.ask("/ready").status, running.ask("/health").status) == (503, 200)

@@ -279,6 +279,10 @@ def test_tag_answer_and_score(running: Running, models: dict[str, Model]) -> Non
     assert (single["answer"], single["start"], single["end"]) == tuple(
         expected["answers"][0][key] for key in ("answer", "start", "end")
     )
+    short = running.given("/answer", {**asked, "parameters": {"max_answer_len": 1}})
+    (of_one,) = models["answer"].answer([question], [context], max_answer_length=1)
+    assert short["answer"] == of_one["answers"][0]["answer"]
+    assert short["score"] == pytest.approx(of_one["answers"][0]["score"], abs=1e-6)
     three = running.given("/answer", {**asked, "parameters": {"top_k": 3, "max_answer_len": 15}})
     assert [one["answer"] for one in three] == [one["answer"] for one in expected["answers"]]
     (scored,) = models["fill-mask"].score([TEXTS[0]])
