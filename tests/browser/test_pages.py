@@ -129,6 +129,7 @@ def test_browser_works_out_numbers_of_families(browser: Any, tmp_path: Path, fam
 def test_browser_follows_keys_and_links(browser: Any, tmp_path: Path) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.wait import WebDriverWait
 
     file = tmp_path / "pass.html"
     assert bertcli("trace", TEXT, "-o", file).status == 0
@@ -147,7 +148,9 @@ def test_browser_follows_keys_and_links(browser: Any, tmp_path: Path) -> None:
     assert before != after
     assert "row" in after
     browser.find_element(By.CSS_SELECTOR, ".stop.open .picture details summary").click()
-    cells = browser.find_elements(By.CSS_SELECTOR, ".stop.open .picture details td[title]")
+    cells: Any = WebDriverWait(browser, 30).until(  # the table is made once the browser says that it was opened
+        lambda shown: shown.find_elements(By.CSS_SELECTOR, ".stop.open .picture details td[title]")
+    )
     assert float(cells[0].get_attribute("title")) == pytest.approx(float(cells[0].text), rel=1e-3)
     pressed = browser.find_elements(By.CSS_SELECTOR, ".chip[aria-pressed=true]")
     assert len(pressed) == 1
