@@ -39,6 +39,7 @@ PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # words that a shell takes as t
 QUOTED = re.compile(r"[^\"$`\\!\n]+")  # and those that it takes in double quotes
 REVIEW, CAT, DOG = "I loved every minute of it.", "The cat sat on the mat.", "A dog lay on the rug."
 QUESTION, CONTEXT = "How tall is the tower?", "The tower is 330 m high."
+OTHER = {"loved": "hated", "cat": "dog", "tall": "old", "hot": "cold"}  # words that make another text of each of these
 WORDS = ("king", "tea", "the", "a", "A", "M")  # of which nearly every vocabulary has one as a piece
 KEPT = (  # of a config.json that does not run, what is told nevertheless
     "num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size",
@@ -261,15 +262,27 @@ def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], Callable[[], 
     yield "params", [], lambda: None
     yield "trace", [CAT] if reads else [], lambda: None
     yield "neighbors", [word or ""], lambda: _if(word)
-    yield (
-        "explain",
-        explained,
-        lambda: _if(reads and (labeled or explained[0] == masked or encode.plan(model, EncodeOptions()))),
+    has_result = _accepts(
+        lambda: _if(reads and (labeled or explained[0] == masked or encode.plan(model, EncodeOptions())))
     )
+    yield "explain", explained, lambda: _if(has_result)
     yield "lens", [masked], lambda: _if(layers and reads and "mlm" in model.heads)
     yield "heads", [CAT], lambda: _if(layers and reads)
+    contrast = re.sub(r"\w+", lambda word: OTHER.get(word[0], word[0]), explained[0])
+    yield "patch", [explained[0], contrast, *explained[1:]], lambda: _if(layers and has_result and not late)
     yield "diff", ["my-fine-tune", CAT], lambda: _if(reads)
     yield "tokenize", [CAT], lambda: _if(reads)
+    labelled = {
+        "candidates.jsonl": lambda: rank.plan(model, RankOptions()),
+        "tags.conll": lambda: tag.plan(model, TagOptions()),
+        "squad.json": lambda: answer.plan(model, AnswerOptions()),
+        "masks.csv": lambda: fill_mask.plan(model, FillMaskOptions()),
+        "labels.csv": lambda: classify.plan(model, ClassifyOptions()),
+        "pairs.csv": lambda: encode.plan(model, EncodeOptions()),
+    }
+    fitting = next((file for file, question in labelled.items() if reads and _accepts(question)), None)
+    yield "evaluate", [fitting or ""], lambda: _if(fitting)
+    yield "serve", [], lambda: _if(reads)
     yield "export", ["model.onnx"], lambda: export.GraphResults.of(model, ExportOptions())
 
 
