@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from bertcli.cli.process import INTERRUPTED, asked_to_end, heed_signals, leave_streams, open_closed_streams
+from bertcli.engine.blas import choose_short_waits
 
 COLLECT_AFTER = 50_000  # new objects; with Python's 700 a tenth of a short command's time went into its 60 collections
 
@@ -13,6 +14,7 @@ def main() -> None:
     """Run `bertcli` with the arguments of this process, and exit."""
     open_closed_streams()
     heed_signals()
+    choose_short_waits()
     gc.set_threshold(COLLECT_AFTER)
     try:
         from bertcli.cli.app import application

@@ -16,6 +16,8 @@ from typing import Any
 CPU_INFO = "/proc/cpuinfo"
 MAPS = "/proc/self/maps"
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
+WAIT_VARIABLE = "OPENBLAS_THREAD_TIMEOUT"
+WAIT = "20"  # a million of the processor's cycles, 0.3 to 0.5 ms: longer than from one product to the next
 AVX512_KERNEL = "SKYLAKEX"
 AVX512 = frozenset({"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"})  # all that the kernel needs
 
@@ -33,6 +35,19 @@ def choose_kernel() -> bool:
     if vendor != "AuthenticAMD" or not features >= AVX512:
         return False
     choose(KERNEL_VARIABLE, AVX512_KERNEL)
+    return True
+
+
+def choose_short_waits() -> bool:
+    """Let OpenBLAS's threads sleep soon after a product, and when they have started; true if done.
+
+    By themselves they look for work for 2²⁶ cycles each time: 60 ms of processor time in a process that ends after 270.
+    For the command line only: how the threads of another program wait is its own affair. Nothing is done if the user
+    has made the choice, or if NumPy is already loaded.
+    """
+    if WAIT_VARIABLE in os.environ or "numpy" in sys.modules:
+        return False
+    choose(WAIT_VARIABLE, WAIT)
     return True
 
 

@@ -11,6 +11,7 @@ from helpers.deadlines import SECONDS
 
 import bertcli
 from bertcli.engine import blas
+from bertcli.engine.threads import THREAD_VARIABLES, usable_cores
 
 PROCESSOR = "vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx2 avx512f avx512dq avx512cd avx512bw avx512vl\n\n"
 
@@ -78,3 +79,43 @@ def test_blas_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch)
 def test_blas_is_not_loaded_by_importing_bertcli() -> None:
     program = "import sys, bertcli; sys.exit('numpy' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=SECONDS)
+
+
+WAITS = """
+import os, sys
+{first}
+from bertcli.engine import blas
+names = (blas.WAIT_VARIABLE, "OPENBLAS_NUM_THREADS")
+import numpy
+said = {{name: os.environ.get(name) for name in names}}
+import bertcli.engine.kernels
+print(said[blas.WAIT_VARIABLE], *(os.environ.get(name) for name in names), blas.threads() == {cores} or blas.threads())
+"""
+COMMAND = """
+from bertcli.cli import main
+sys.argv = ["bertcli", "--version"]
+try:
+    main()
+except SystemExit:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "said", "found"),
+    [
+        (COMMAND, {}, "20 None None True"),  # of all cores, which sleep soon; programs started from here are as ever
+        (COMMAND, {blas.WAIT_VARIABLE: "9"}, "9 9 None True"),
+        ("import bertcli", {}, "None None None True"),
+        (f"import numpy{COMMAND}", {}, "None None None True"),
+    ],
+)
+def test_blas_threads_sleep_soon_in_a_command_and_nowhere_else(first: str, said: dict[str, str], found: str) -> None:
+    if blas.threads() is None:
+        pytest.skip("this NumPy's library does not say how many threads it uses")
+    environment = {name: value for name, value in os.environ.items() if name not in (*THREAD_VARIABLES, *said)} | said
+    program = WAITS.format(first=first, cores=usable_cores())
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=SECONDS
+    )
+    assert done.stdout.splitlines()[-1] == found
