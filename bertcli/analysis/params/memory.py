@@ -9,6 +9,7 @@ from bertcli.engine.packing import MOST_SCORES
 from bertcli.engine.seam import watching
 from bertcli.engine.threads import thread_count
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
+from bertcli.network.encoder import SelfAttention
 from bertcli.network.heads import outputs
 from bertcli.network.module import parameters, twins
 from bertcli.opened import Opened
@@ -31,7 +32,7 @@ class Peak(NamedTuple):
 class Memory(NamedTuple):
     """What one pass with every head takes here, and in ordinary execution.
 
-    Here an op may write over what it reads, and attention is computed in blocks. Ordinarily every op has a new array
+    Here an op may write over what it reads, and attention is computed in blocks (the textbook's is not). Ordinarily every op has a new array
     for its result, attention's have all heads of all sentences, and a product with an activation has two.
     """
 
@@ -76,7 +77,8 @@ class _Alive(Tracer):
         beside = ran.arguments.get("activation") is not None if self._padded else ran.op.beside
         if ran.op.name == "scores":
             self._scores = size
-        if output.ndim == ATTENTION_NDIM and not self._padded:  # in blocks; of buckets, only those that distances have
+        in_blocks = self.frame is not None and isinstance(self.frame.module, SelfAttention) and not self._padded
+        if output.ndim == ATTENTION_NDIM and in_blocks:  # of buckets, only those that distances have
             share = min(1, self._size * thread_count() * MOST_SCORES / self._scores)
             needed = int(share * min(size, 2 * self._scores))
         if beside < 0:
