@@ -53,29 +53,29 @@ class Exporter(Tracer):
 
     def source_of(self, name: str) -> list[Any]:
         """The tensor that stands for an array of the batch."""
-        positions = rules.positions(self.graph)
+        positions = rules.positions(self.graph).name
         return [{"ids": IDS, "segments": SEGMENTS, "positions": positions, "offsets": rules.OFFSETS}[name]]
 
     def ran(self, ran: Ran) -> None:
         """Add the nodes of an op."""
-        rule: Callable[..., str] | None = getattr(rules, ran.op.name, None)
+        rule: Callable[..., Tensor] | None = getattr(rules, ran.op.name, None)
         if rule is None:
             raise RuntimeError(f"The op {ran.op.name} has no ONNX rule.")
         names = argument_names(ran.op)[: len(ran.operands)]
         settings = {name: value for name, value in ran.arguments.items() if name not in names and name != "into"}
         with self.graph.scope(self.frame.path if self.frame else ""):
-            name = rule(self.graph, *(operand and self.tensor(operand) for operand in ran.operands), **settings)
+            made = rule(*(operand and self.tensor(operand) for operand in ran.operands), **settings)
             for view in reversed(ran.output.views):  # a result was written into a view of what now holds it
-                name = self._undone(name, view)
-        ran.output.source[:] = [name]
+                made = _undone(made, view)
+        ran.output.source[:] = [made.name]
 
     def tensor(self, value: Traced) -> Tensor:
         """A value as a tensor, its views as nodes."""
         (source,) = value.source
-        name = source.home if isinstance(source, Weight) else source
+        tensor = Tensor(self.graph, source.home if isinstance(source, Weight) else source)
         for view in value.views:
-            name = self._seen(name, view)
-        return Tensor(name, _dimensions(value.axes))
+            tensor = _seen(tensor, view)
+        return tensor.with_axes(*_dimensions(value.axes))
 
     def _result(self, array: Array) -> Tensor:
         value = self.value_of(array)
@@ -83,31 +83,34 @@ class Exporter(Tracer):
             raise RuntimeError(f"An array of shape {array.shape} was computed that the exporter cannot see.")
         return self.tensor(value)
 
-    def _seen(self, name: str, view: View) -> str:
-        graph, before, numbers = self.graph, _dimensions(view.before), view.numbers
-        if name == rules.OFFSETS:
-            return rules.FIRST
-        match view.kind:
-            case "divide":
-                return graph.reshaped(name, _flat(before), _flat(_dimensions(view.after)))
-            case "transpose":
-                return graph.permuted(name, _order(before, numbers))
-            case "index":
-                return graph.node("Gather", name, graph.integers(numbers[1]), axis=0)
-            case "slice":
-                axis, start, stop = numbers
-                if any(dim.symbol for dim in before[axis]):
-                    raise RuntimeError("A page has a view of some tokens: no graph can have that.")
-                at = len(_flat(before[:axis]))
-                return graph.node("Slice", name, *(graph.integers([bound]) for bound in (start, stop, at)))
 
-    def _undone(self, name: str, view: View) -> str:
-        before, after = _dimensions(view.before), _dimensions(view.after)
-        if view.kind == "divide":
-            return self.graph.reshaped(name, _flat(after), _flat(before))
-        if view.kind == "transpose":
-            return self.graph.permuted(name, _order(after, [view.numbers.index(i) for i in range(len(after))]))
-        raise RuntimeError("An op wrote into a part of a value: no graph can have that.")
+def _seen(x: Tensor, view: View) -> Tensor:
+    """A view of a tensor."""
+    before, numbers = _dimensions(view.before), view.numbers
+    if x.name == rules.OFFSETS:
+        return Tensor(x.graph, rules.FIRST)
+    match view.kind:
+        case "divide":
+            return x.reshaped(_flat(before), _flat(_dimensions(view.after)))
+        case "transpose":
+            return x.permuted(*_order(before, numbers))
+        case "index":
+            return x.node("Gather", numbers[1], axis=0)
+        case "slice":
+            axis, start, stop = numbers
+            if any(dim.symbol for dim in before[axis]):
+                raise RuntimeError("A page has a view of some tokens: no graph can have that.")
+            return x.cut(len(_flat(before[:axis])), [start], [stop])
+
+
+def _undone(x: Tensor, view: View) -> Tensor:
+    """What a tensor is a view of."""
+    before, after = _dimensions(view.before), _dimensions(view.after)
+    if view.kind == "divide":
+        return x.reshaped(_flat(after), _flat(before))
+    if view.kind == "transpose":
+        return x.permuted(*_order(after, [view.numbers.index(i) for i in range(len(after))]))
+    raise RuntimeError("An op wrote into a part of a value: no graph can have that.")
 
 
 def _dimensions(axes: Axes) -> tuple[Axis, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,16 +25,83 @@ class Dim(NamedTuple):
 Axis = tuple[Dim, ...]  # of an array: an axis of packed tokens is two of the tensor's dimensions, batch and sequence
 
 
-class Tensor(NamedTuple):
-    """A value of the graph as an op sees it: its dimensions, grouped by the axes of the op's array."""
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A value of a graph, with NumPy's arithmetic: every operation adds its node.
 
+    `axes` are known of what an op is given: its dimensions, grouped by the axes of the op's array.
+    """
+
+    graph: "Graph"
     name: str
-    axes: tuple[Axis, ...]
+    axes: tuple[Axis, ...] = ()
 
     @property
     def dims(self) -> tuple[Dim, ...]:
         """The tensor's own dimensions."""
         return tuple(dim for axis in self.axes for dim in axis)
+
+    def with_axes(self, *axes: Axis) -> "Tensor":
+        """The same, of which these axes are known."""
+        return Tensor(self.graph, self.name, axes)
+
+    def node(self, kind: str, *others: "Operand", **attributes: Any) -> "Tensor":
+        """What an operator makes of this and of others."""
+        return self.graph.node(kind, self, *others, **attributes)
+
+    def __add__(self, other: "Operand") -> "Tensor":
+        return self.node("Add", other)
+
+    def __sub__(self, other: "Operand") -> "Tensor":
+        return self.node("Sub", other)
+
+    def __rsub__(self, other: float) -> "Tensor":
+        return self.graph.node("Sub", other, self)
+
+    def __mul__(self, other: "Operand") -> "Tensor":
+        return self.node("Mul", other)
+
+    def __truediv__(self, other: "Operand") -> "Tensor":
+        return self.node("Div", other)
+
+    def __matmul__(self, other: "Operand") -> "Tensor":
+        return self.node("MatMul", other)
+
+    def cast(self, type: int = FLOAT) -> "Tensor":
+        """The same numbers in another type."""
+        return self.node("Cast", to=type)
+
+    def unsqueezed(self, *axes: int) -> "Tensor":
+        """With new axes of length 1, which then have these numbers."""
+        return self.node("Unsqueeze", [*axes])
+
+    def cut(self, axis: int, start: "Operand", stop: "Operand") -> "Tensor":
+        """Some of an axis; the bounds are vectors of one number."""
+        return self.node("Slice", start, stop, [axis])
+
+    def reshaped(self, before: Sequence[Dim], after: Sequence[Dim]) -> "Tensor":
+        """A tensor with the dimensions `before` as one with the dimensions `after`."""
+        if [*before] == [*after]:
+            return self
+        shape: list[int] = []
+        for number, dim in enumerate(after):
+            kept = dim.symbol and number < len(before) and before[number] == dim
+            shape.append(0 if kept else -1 if dim.symbol else dim.size)  # 0: as it was; -1: what is left
+        if shape.count(-1) > 1:
+            raise RuntimeError(f"ONNX cannot reshape {[*before]} into {[*after]}: two sizes are unknown.")
+        return self.node("Reshape", shape)
+
+    def permuted(self, *order: int) -> "Tensor":
+        """The dimensions in another order; what has been permuted is permuted once, not twice."""
+        whole, made = self, self.graph.made.get(self.name)
+        if made is not None and made.kind == "Transpose":
+            whole, order = Tensor(self.graph, made.inputs[0]), tuple(made.attributes["perm"][i] for i in order)
+        return whole if [*order] == sorted(order) else whole.node("Transpose", perm=order)
+
+
+# What an operator reads: a tensor, the name of an input or a parameter, or a constant. A number is float32 or int64, as
+# it is written, and has no axes; a list is a vector of int64.
+Operand = Tensor | str | float | Sequence[int] | NDArray[Any]
 
 
 class Node(NamedTuple):
@@ -53,12 +121,13 @@ class Graph:
         self.opset = opset
         self.half = half  # parameters are stored as float16 and computed with as float32
         self.nodes: list[Node] = []
+        self.made: dict[str, Node] = {}  # by the name of their result
         self.weights: dict[str, Array] = {}  # parameters, as the model has them or transposed
         self.constants: dict[str, NDArray[Any]] = {}
         self._scope = ""
-        self._made: dict[str, Node] = {}
         self._counts: dict[str, int] = {}
         self._names: dict[Any, str] = {}
+        self._shared = {*INPUTS}  # the inputs, constants, and what is made of these alone
 
     @contextmanager
     def scope(self, path: str) -> Iterator[None]:
@@ -69,53 +138,28 @@ class Graph:
         finally:
             self._scope = before
 
-    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Add an operator; the name of its result."""
-        return self._add(kind, tuple(self._float(self._stored(name)) for name in inputs), attributes)
+    def node(self, kind: str, *operands: Operand, **attributes: Any) -> Tensor:
+        """Add an operator; its result. What is made of inputs and constants alone is made once for the whole graph."""
+        inputs = tuple(self._float(self._stored(self._name(operand))) for operand in operands)
+        if not self._shared.issuperset(inputs):
+            return Tensor(self, self._add(kind, inputs, attributes))
+        name = self._once(kind, inputs, attributes)
+        self._shared.add(name)
+        return Tensor(self, name)
 
-    def once(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """The same; a result that is there already is used again."""
-        return self._once(kind, tuple(self._float(self._stored(name)) for name in inputs), attributes)
-
-    def matrix(self, name: str) -> str:
+    def matrix(self, weight: Operand) -> Tensor:
         """A parameter [out, in] as [in, out], as MatMul wants it: stored so, unless something else reads it, too."""
+        name = self._name(weight)
         if name not in self.parameters or name in self.weights:
-            return self.once("Transpose", name, perm=(1, 0))
+            return Tensor(self, self._once("Transpose", (self._float(self._stored(name)),), {"perm": (1, 0)}))
         self.weights.setdefault(name + TRANSPOSED, self.parameters[name].T)
-        return self._float(name + TRANSPOSED)
+        return Tensor(self, self._float(name + TRANSPOSED))
 
-    def rows(self, table: str, indices: str) -> str:
+    def rows(self, table: Operand, indices: Operand) -> Tensor:
         """Rows of a table; of one that is stored as float16 only these are converted."""
-        stored = self._stored(table)
-        rows = self._add("Gather", (stored, indices), {"axis": 0})
-        return self._add("Cast", (rows,), {"to": FLOAT}) if self.half and stored in self.weights else rows
-
-    def reshaped(self, name: str, before: Sequence[Dim], after: Sequence[Dim]) -> str:
-        """A tensor with the dimensions `before` as one with the dimensions `after`."""
-        if [*before] == [*after]:
-            return name
-        shape: list[int] = []
-        for number, dim in enumerate(after):
-            kept = dim.symbol and number < len(before) and before[number] == dim
-            shape.append(0 if kept else -1 if dim.symbol else dim.size)  # 0: as it was; -1: what is left
-        if shape.count(-1) > 1:
-            raise RuntimeError(f"ONNX cannot reshape {[*before]} into {[*after]}: two sizes are unknown.")
-        return self.node("Reshape", name, self.integers(shape))
-
-    def permuted(self, name: str, order: Sequence[int]) -> str:
-        """A tensor with its dimensions in another order; one that has been permuted is permuted once, not twice."""
-        made = self._made.get(name)
-        if made is not None and made.kind == "Transpose":
-            name, order = made.inputs[0], [made.attributes["perm"][number] for number in order]
-        return name if [*order] == sorted(order) else self.node("Transpose", name, perm=tuple(order))
-
-    def number(self, value: float) -> str:
-        """A float32 constant without axes."""
-        return self.constant(np.array(value, dtype=np.float32))
-
-    def integers(self, values: Sequence[int] | int) -> str:
-        """An int64 constant: one axis for a sequence, none for a number."""
-        return self.constant(np.array(values, dtype=np.int64))
+        stored = self._stored(self._name(table))
+        rows = Tensor(self, self._add("Gather", (stored, self._name(indices)), {"axis": 0}))
+        return rows.cast() if self.half and stored in self.weights else rows
 
     def constant(self, value: NDArray[Any]) -> str:
         """A constant; equal ones are stored once."""
@@ -123,6 +167,7 @@ class Graph:
         if key not in self._names:
             self._names[key] = name = f"constant_{len(self.constants)}"
             self.constants[name] = value
+            self._shared.add(name)
         return self._names[key]
 
     def needed(self, outputs: Sequence[str]) -> list[Node]:
@@ -133,6 +178,13 @@ class Graph:
                 wanted.update(node.inputs)
                 nodes.append(node)
         return nodes[::-1]
+
+    def _name(self, operand: Operand) -> str:
+        if isinstance(operand, Tensor | str):
+            return operand if isinstance(operand, str) else operand.name
+        if isinstance(operand, np.ndarray):
+            return self.constant(operand)
+        return self.constant(np.array(operand, np.float32 if isinstance(operand, float) else np.int64))
 
     def _stored(self, name: str) -> str:
         """The name under which a value is stored; a parameter that only products have read until now is transposed."""
@@ -157,6 +209,6 @@ class Graph:
         name = f"{self._scope}/{kind}" if self._scope else kind
         self._counts[name] = count = self._counts.get(name, 0) + 1
         output = name if count == 1 else f"{name}_{count}"
-        self._made[output] = node = Node(kind, inputs, output, attributes)
+        self.made[output] = node = Node(kind, inputs, output, attributes)
         self.nodes.append(node)
         return output

@@ -241,7 +241,7 @@ class GraphResults:
         exporter = exporter_of(self.model.network, self.plan.dense if self.plan else (), opset=opset, half=half)
         results = exporter.watch(self._watchable)
         if self.head == "qa":
-            results = {name: rules.column(exporter.graph, results["logits"], i) for i, name in enumerate(ANSWER)}
+            results = {name: rules.column(results["logits"], i) for i, name in enumerate(ANSWER)}
         if self.plan is not None:
             pooler = results.pop("pooler_output", None)
             results["sentence_embedding"] = _vector(exporter, self.plan, results[HIDDEN], pooler)
@@ -277,10 +277,9 @@ class GraphResults:
 
 def _vector(exporter: Exporter, plan: Plan, hidden: Tensor, pooler: Tensor | None) -> Tensor:
     """Pooling, Dense layers, truncation of dimensions, normalization, as `Plan.finish` has them."""
-    graph = exporter.graph
-    x = pooler if pooler is not None else rules.pooled(graph, hidden, plan.pooling)
+    x = pooler if pooler is not None else rules.pooled(hidden, plan.pooling)
     for layer in plan.dense:
         x = exporter.applied(layer, x)
-    x = x if plan.cut_last else rules.first(graph, x, plan.width)
-    x = rules.unit(graph, x, SMALLEST_LENGTH) if plan.normalize else x
-    return rules.first(graph, x, plan.width)
+    x = x if plan.cut_last else rules.first(x, plan.width)
+    x = rules.unit(x, SMALLEST_LENGTH) if plan.normalize else x
+    return rules.first(x, plan.width)

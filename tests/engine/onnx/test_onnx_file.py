@@ -1,5 +1,6 @@
 """A graph's file: what onnx reads from it, with weights inside or beside."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from onnx.reference import ReferenceEvaluator
 
 import bertcli
 from bertcli.onnx import file as onnx_file
-from bertcli.onnx.graph import FLOAT, IDS, Dim, Graph, Tensor
+from bertcli.onnx.graph import FLOAT, IDS, Dim, Graph
 from bertcli.onnx.session import Session
 
 TABLE = (np.arange(15) / 8).astype(np.float32).reshape(5, 3)  # exact in float16
@@ -23,7 +24,7 @@ def small(*, half: bool = False, tied: bool = False) -> onnx_file.Export:
     made = graph.node("MatMul", rows, graph.matrix("table" if tied else "weight"))
     graph.node("Neg", made)  # which nothing needs
     dims = (Dim(2, "batch"), Dim(3, "sequence")), (Dim(5 if tied else 4),)
-    return onnx_file.Export(graph, {"made": Tensor(made, dims)}, METADATA)
+    return onnx_file.Export(graph, {"made": made.with_axes(*dims)}, METADATA)
 
 
 def written(export: onnx_file.Export, folder: Path, *, beside: bool) -> onnx.ModelProto:
@@ -78,7 +79,7 @@ def test_onnx_file_with_a_fault_is_not_written() -> None:
     export = small()
     export.graph.nodes.append(export.graph.nodes[-1]._replace(kind="NoSuchOperator", output="wrong"))
     with pytest.raises(onnx.checker.ValidationError, match="NoSuchOperator"):
-        onnx_file.check(export._replace(outputs={"wrong": export.outputs["made"]._replace(name="wrong")}))
+        onnx_file.check(export._replace(outputs={"wrong": replace(export.outputs["made"], name="wrong")}))
 
 
 def test_onnx_file_writes_lengths_of_any_size(tmp_path: Path) -> None:
@@ -86,7 +87,7 @@ def test_onnx_file_writes_lengths_of_any_size(tmp_path: Path) -> None:
         graph = Graph({"long": np.arange(size, dtype=np.float32)}, 20)
         numbers = graph.node("Cast", IDS, to=FLOAT)
         made = graph.node("Gather", "long", graph.node("Cast", numbers, to=onnx.TensorProto.INT64), axis=0)
-        export = onnx_file.Export(graph, {"x": Tensor(made, ((Dim(2, "batch"), Dim(3, "sequence")),))}, {})
+        export = onnx_file.Export(graph, {"x": made.with_axes((Dim(2, "batch"), Dim(3, "sequence")))}, {})
         model = written(export, tmp_path, beside=False)
         np.testing.assert_array_equal(onnx.numpy_helper.to_array(model.graph.initializer[-1]), np.arange(size))
 
@@ -98,7 +99,7 @@ def test_onnx_file_int8_is_off_by_rounding_alone(tmp_path: Path) -> None:
     graph = Graph({"weight": weight}, 20)
     made = graph.node("MatMul", graph.node("Cast", IDS, to=FLOAT), graph.matrix("weight"))
     onnx_file.write_parts(
-        onnx_file.Export(graph, {"y": Tensor(made, ((Dim(2, "batch"),), (Dim(5),)))}, {}), tmp_path / "m", apart=False
+        onnx_file.Export(graph, {"y": made.with_axes((Dim(2, "batch"),), (Dim(5),))}, {}), tmp_path / "m", apart=False
     )
     onnx_file.quantize(tmp_path / "m")
     ids = generator.integers(200, 256, (3, 64))
@@ -122,7 +123,7 @@ def test_onnx_file_stored_as_int8_is_off_by_half_a_step(tmp_path: Path, apart: b
     rows = graph.rows("table", IDS)
     outputs = {"rows": rows, "products": graph.node("MatMul", rows, graph.matrix("weight"))}
     dims = (Dim(2, "batch"), Dim(3, "sequence"))
-    tensors = {name: Tensor(made, (dims, (Dim(64 if name == "rows" else 3),))) for name, made in outputs.items()}
+    tensors = {name: made.with_axes(dims, (Dim(64 if name == "rows" else 3),)) for name, made in outputs.items()}
     onnx_file.write_parts(onnx_file.Export(graph, tensors, {}), tmp_path / "m.onnx", apart=apart)
     onnx_file.store_int8(tmp_path / "m.onnx")
     onnx.checker.check_model(str(tmp_path / "m.onnx"), full_check=True)

@@ -9,7 +9,7 @@ from bertcli.engine import kernels
 from bertcli.engine.seam import Op
 from bertcli.network import ops
 from bertcli.onnx import rules
-from bertcli.onnx.graph import Graph
+from bertcli.onnx.graph import Graph, Tensor
 
 OPS: list[Op[Any]] = [one for one in vars(ops).values() if isinstance(one, Op)]
 
@@ -18,17 +18,16 @@ OPS: list[Op[Any]] = [one for one in vars(ops).values() if isinstance(one, Op)]
 def test_onnx_rules_take_what_their_op_takes(op: Op[Any]) -> None:
     taken = list(inspect.signature(getattr(rules, op.name)).parameters.values())
     wanted = [one for name, one in inspect.signature(op.compute).parameters.items() if name != "into"]
-    assert taken[0].name == "graph"
-    assert [(one.name, one.default) for one in taken[1:]] == [(one.name, one.default) for one in wanted]
+    assert [(one.name, one.default) for one in taken] == [(one.name, one.default) for one in wanted]
 
 
 @pytest.mark.parametrize("opset", [18, 20])
 @pytest.mark.parametrize("name", sorted(kernels.ACTIVATIONS))
 def test_onnx_rules_know_every_activation(name: str, opset: int) -> None:
     graph = Graph({}, opset)
-    assert rules.activate(graph, "x", name) == graph.nodes[-1].output
+    assert rules.activated(Tensor(graph, "x"), name).name == graph.nodes[-1].output
 
 
 def test_onnx_rules_refuse_an_activation_they_do_not_know() -> None:
     with pytest.raises(RuntimeError, match="mish"):
-        rules.activate(Graph({}, 20), "x", "mish")
+        rules.activated(Tensor(Graph({}, 20), "x"), "mish")

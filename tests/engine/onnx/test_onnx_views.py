@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bertcli.engine.seam import Origins, Traced, divided, named_axes
 from bertcli.onnx.exporter import BATCH, SEQUENCE, Exporter
 from bertcli.onnx.file import Export, check, write
-from bertcli.onnx.graph import FLOAT, IDS, Graph
+from bertcli.onnx.graph import IDS, Graph, Tensor
 
 HEADS, SIZE = 2, 4
 WIDTH = HEADS * SIZE
@@ -26,10 +26,9 @@ def in_graph(view: View) -> tuple[NDArray[Any], NDArray[Any]]:
     array = np.arange(BATCH * SEQUENCE * WIDTH, dtype=np.float32).reshape(-1, WIDTH)
     exporter = Exporter(Graph({}, 20), ())
     graph = exporter.graph
-    ids = graph.node("Unsqueeze", graph.node("Cast", IDS, to=FLOAT), graph.integers([2]))
-    numbers = graph.node("Add", ids, graph.constant(np.arange(WIDTH, dtype=np.float32)))
+    numbers = Tensor(graph, IDS).cast().unsqueezed(2) + np.arange(WIDTH, dtype=np.float32)
     rows, columns = named_axes(["B", "S", "H"], [BATCH, SEQUENCE, WIDTH])[:2], named_axes(["H"], [WIDTH])
-    value = Traced(array, ((*rows[0], *rows[1]), *columns), Origins([numbers]))
+    value = Traced(array, ((*rows[0], *rows[1]), *columns), Origins([numbers.name]))
     export = Export(graph, {"view": exporter.tensor(view(value))}, {})
     check(export)
     file = io.BytesIO()
