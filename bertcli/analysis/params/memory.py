@@ -32,8 +32,9 @@ class Peak(NamedTuple):
 class Memory(NamedTuple):
     """What one pass with every head takes here, and in ordinary execution.
 
-    Here an op may write over what it reads, and attention is computed in blocks (the textbook's is not). Ordinarily every op has a new array
-    for its result, attention's have all heads of all sentences, and a product with an activation has two.
+    Here an op may write over what it reads, and attention is computed in blocks (the textbook's is not). Ordinarily
+    every op has a new array for its result, attention's have all heads of all sentences, and a product with an
+    activation has two.
     """
 
     batch: int
