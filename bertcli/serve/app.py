@@ -33,6 +33,7 @@ from bertcli.serve.routes import ANYTHING, ROUTES, Route, route_at
 from bertcli.serve.served import ROUTES as ROUTE_OF
 from bertcli.serve.served import Served
 from bertcli.serve.stream import Stream
+from bertcli.serve.vectors import shortest
 
 PASS_BOUND = 64 << 20  # bytes of the page of a pass
 TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
@@ -158,7 +159,8 @@ class Server:
             headers["X-Truncated"] = ",".join(str(cut["index"]) for cut in ask.cuts)
             if isinstance(answer, dict):
                 answer = {**answer, "truncated": ask.cuts}
-        return _json(answer, headers=headers)
+        content = await ask.apart(written, answer, tokens=ask.tokens)
+        return Response(content, headers=headers, media_type="application/json")
 
     async def _pipeline(self, request: Request, ask: Ask) -> Response:
         """What `InferenceClient(model=URL)` asks for: the task is in the path, or follows from request and model."""
@@ -318,13 +320,17 @@ def _about(served: Served) -> dict[str, Any]:
     }
 
 
-def _json(answer: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Errors: Refused for a number that JSON has not."""
+def written(answer: Any) -> bytes:
+    """An answer as JSON. Errors: Refused for a number that JSON has not."""
     try:
-        body = json.dumps(answer, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        text = json.dumps(answer, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=shortest)
     except ValueError:
         raise Refused(500, "A result is not finite: the weights are damaged.", code="not_finite") from None
-    return Response(body, status, headers, "application/json")
+    return text.encode()
+
+
+def _json(answer: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(written(answer), status, headers, "application/json")
 
 
 def _refusal(path: str, refused: Refused) -> Response:

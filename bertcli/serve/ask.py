@@ -1,6 +1,7 @@
 """A request on its way: which model it is for, its texts through the stream, and what is to be said of them."""
 
 import asyncio
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from bertcli.serve.stream import Call, Stream, Value
 from bertcli.tasks.compute.task import Task
 
 T = TypeVar("T")
+FEW = 1024  # tokens: what takes a millisecond, as tokenizing them does, holds up nobody
 UNCUT = ("tag", "answer")  # read in windows
 OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)")  # the names on the command line that a message gives
 
@@ -76,9 +78,14 @@ class Ask:
         except BertcliError as error:
             raise Refused(422, str(error), "model", "wrong_model") from None
 
-    async def apart(self, function: Callable[..., T], *arguments: Any) -> T:
-        """What a function gives in another thread. Errors: Refused in place of BertcliError."""
+    async def apart(self, function: Callable[..., T], *arguments: Any, tokens: float = math.inf) -> T:
+        """What a function gives, which takes a while: in another thread, unless it is about few `tokens`.
+
+        Errors: Refused in place of BertcliError.
+        """
         try:
+            if tokens <= FEW:
+                return function(*arguments)
             return await asyncio.get_running_loop().run_in_executor(self.service.pool, function, *arguments)
         except BertcliError as error:
             raise Refused(422, OPTIONS.sub("", str(error)), code="unusable") from None
@@ -110,9 +117,8 @@ class Ask:
             raise Refused(429, "Too much is waiting: try again later.", code="overloaded")
         service.waiting += size
         try:
-            made, items = await self.apart(
-                _prepared, served, task, texts, {**({} if task in UNCUT else {"truncation": "silent"}), **options}
-            )
+            silent = {} if task in UNCUT else {"truncation": "silent"}
+            made, items = await self.apart(_prepared, served, task, texts, {**silent, **options}, tokens=size)
             service.metrics.observe("te_request_tokenization_duration", monotonic() - self.begun)
             self._note(items, reported, limits.truncation == "auto" if truncate is None else truncate)
             return await self._computed(made, items)

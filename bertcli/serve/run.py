@@ -36,7 +36,7 @@ def serve(models: Sequence[Served], limits: Limits, host: str, port: int, drain:
     server = Server(models, limits, ready)
     config = uvicorn.Config(
         server.app, log_config=None, access_log=False, server_header=False, lifespan="on", loop="asyncio", http="h11",
-        ws="none", timeout_graceful_shutdown=int(drain) or 1,
+        ws="none", proxy_headers=False, timeout_graceful_shutdown=int(drain) or 1,
     )  # fmt: skip
     running = uvicorn.Server(config)
     # In a thread of its own, since in the main thread it would handle signals, and end the process by them.

@@ -13,7 +13,7 @@ from bertcli.serve.ask import Ask
 from bertcli.serve.fields import Refused, described
 from bertcli.serve.served import Served
 
-Answer = Any  # what json.dumps takes
+Answer = Any  # what json.dumps takes, and vectors of float32
 MODEL = "The model's name; where it is not served, the first served model that fits answers."
 
 
@@ -94,7 +94,7 @@ async def embed_all(ask: Ask, served: Served, use: str, wanted: Embedding) -> An
     if served.own.late is not None and wanted.input_type is not None:
         role = "query" if wanted.input_type.lower().endswith("query") else "document"
         wanted = replace(wanted, prompt_name=role)
-    return [list(map(shortest, of_text)) for of_text in await vectors(ask, served, wanted, "none")]
+    return await vectors(ask, served, wanted, "none")
 
 
 async def embed_sparse(ask: Ask, served: Served, use: str, wanted: Embedding) -> Answer:
@@ -125,13 +125,21 @@ async def similarity(ask: Ask, served: Served, use: str, wanted: Similarity) -> 
     return (found[1:].astype(np.float64) @ found[0]).tolist()
 
 
-def shortest(vector: Array) -> list[float]:
-    """float32 as the numbers with the fewest decimals that are nearest to them."""
-    return list(map(float, vector.astype("U")))
+def shortest(vectors: Array) -> list[Any]:
+    """float32 as the numbers of fewest digits that are read back as the same, in lists within lists as the axes are.
+
+    Those below 1e-13 and above 1e6 may have more than they need.
+    """
+    exact = vectors.astype(np.float64)
+    # Times this power of ten, which is exact, a number has nine digits before its point. Nine are always enough, and no
+    # fewer than six have to be tried: a number of five, rounded to six, is the same.
+    nine = 10.0 ** np.clip(8 - np.floor(np.log10(np.maximum(np.abs(exact), 1e-30))), 3, 22)
+    rounded = [np.rint(exact * scale) / scale for scale in (nine / 1000, nine / 100, nine / 10, nine)]
+    return list(np.select([choice.astype(np.float32) == vectors for choice in rounded], rounded, exact).tolist())
 
 
 def _embedding(vector: Array, form: str) -> Any:
-    return b64encode(vector.astype("<f4").tobytes()).decode("ascii") if form == "base64" else shortest(vector)
+    return b64encode(vector.astype("<f4").tobytes()).decode("ascii") if form == "base64" else vector
 
 
 def listed(value: Any) -> list[Any]:

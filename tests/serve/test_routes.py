@@ -17,6 +17,7 @@ from reference import task_cases as cases
 import bertcli
 from bertcli.model import Model
 from bertcli.serve.routes import ROUTES
+from bertcli.serve.vectors import shortest
 
 TEXTS = ["A dog ran home.", "Interest rates rose.", "", "The puppy went back to its house, and slept."]
 
@@ -61,6 +62,15 @@ def test_floats_are_the_shortest_decimals_of_float32(running: Running, models: d
     vector = models["embed"].encode([TEXTS[0]])[0]
     assert np.array(one["embedding"], np.float32).tobytes() == vector.tobytes()
     assert max(len(str(number)) for number in one["embedding"]) <= len("-0.000012345678")
+
+
+def test_numbers_have_the_digits_that_numpy_gives_them() -> None:
+    drawn = np.random.default_rng(0)
+    numbers = (10 ** drawn.uniform(-13, 6, 50_000) * drawn.choice([-1, 1], 50_000)).astype(np.float32)
+    numbers[:6] = 0, -1, 0.5, 0.1, 2**-24, 123456.789
+    assert shortest(numbers.reshape(5, 10_000)) == numbers.astype("U").astype(np.float64).reshape(5, 10_000).tolist()
+    outside = np.array([1e-45, 1e-30, 3.4e38, 2**24 + 2, -1e9], np.float32)
+    assert np.array(shortest(outside), np.float32).tobytes() == outside.tobytes()
 
 
 def test_base64_is_little_endian_float32(running: Running, models: dict[str, Model]) -> None:
