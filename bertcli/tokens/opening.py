@@ -4,18 +4,20 @@ import json
 import logging
 import math
 import os
+import string
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken
+from tokenizers import AddedToken, Regex, normalizers
 from tokenizers import Tokenizer as Backend
 
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, read_whole
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, shown
 from bertcli.tokens.bounds import check_tokenizer
 from bertcli.tokens.settings import ROLES, Settings
 
@@ -59,7 +61,7 @@ def open_backend(folder: Folder, settings: Settings) -> Backend:
 
         with library_errors(f"The tokenizer in {path} cannot be made of its files"):
             backend = open_vocabulary(folder, settings)
-        _refuse_growth(backend, path)
+        _check_steps(backend, path)
         from bertcli.tokens.completing import append_tokens
 
         append_tokens(backend, settings, special_tokens(backend, settings), path)
@@ -111,7 +113,7 @@ def _from_json(file: Path) -> Backend:
     check_tokenizer(data, file)
     with library_errors(f"{file} cannot be read as a tokenizer"):
         backend = Backend.from_buffer(data)
-    _refuse_growth(backend, file)
+    _check_steps(backend, file)
     if getattr(backend.model, "dropout", None):  # of merges, at random: for training, too
         backend.model.dropout = None
     return backend
@@ -172,17 +174,46 @@ def _add(backend: Backend, token: AddedToken) -> None:
     (backend.add_special_tokens if token.special else backend.add_tokens)([token])
 
 
-def _refuse_growth(backend: Backend, file: Path) -> None:
-    """Raise BertcliError for a normalizer, or a decoder, that makes texts so long that they fill the memory."""
-    for part in (backend.normalizer, backend.decoder):
-        if part is not None and _growth(json.loads(part.__getstate__())) > GROWTH_LIMIT:
+def _check_steps(backend: Backend, file: Path) -> None:
+    """Raise BertcliError for steps that make texts fill the memory, or at which the library panics."""
+    for part in (backend.normalizer, backend.pre_tokenizer, backend.decoder):
+        if part is None:
+            continue
+        steps = [*_steps(json.loads(part.__getstate__()))]
+        if math.prod(map(_growth, steps)) > GROWTH_LIMIT:
             raise BertcliError(f"{file} makes texts more than {GROWTH_LIMIT:,} times as long: do not use this model.")
+        for step in steps:
+            match step:
+                case {"type": "Replace", "pattern": pattern} if _matches_nothing(pattern):
+                    raise BertcliError(f"{file} replaces what lies between two letters (Replace): use another model.")
+                case {"type": "FixedLength", "length": 0}:
+                    raise BertcliError(f"{file} cuts texts into parts of no length (FixedLength): use another model.")
+                case {"type": "Strip", "stop": stop} if stop > 0:  # of a piece that may be shorter
+                    raise BertcliError(f"{file} decodes by cutting ends off pieces (Strip): use another model.")
+    left = backend.normalizer.normalize_str if backend.normalizer else str
+    for token in backend.get_added_tokens_decoder().values():
+        if token.normalized and not left(token.content):  # it would be found between any two bytes
+            raise BertcliError(
+                f"{file} adds the token {shown(token.content)}, of which its normalizer leaves nothing: "
+                "use another model."
+            )
+
+
+def _steps(state: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A part of a tokenizer, or what it is a sequence of."""
+    inner = next((state[name] for name in ("normalizers", "pretokenizers", "decoders") if name in state), None)
+    yield from (state,) if inner is None else chain.from_iterable(map(_steps, inner))
+
+
+def _matches_nothing(pattern: Mapping[str, str]) -> bool:
+    """Whether a pattern is found between letters, too; the library loses count of what is put there."""
+    ((kind, text),) = pattern.items()
+    replacing = normalizers.Replace(Regex(text) if kind == "Regex" else text, "_")
+    return len(replacing.normalize_str(string.printable)) > len(string.printable)
 
 
 def _growth(step: Mapping[str, Any]) -> float:
     """How many letters a step of a tokenizer may turn one into: a → aa, 40 times, makes 10¹²."""
-    if step["type"] == "Sequence":
-        return math.prod(map(_growth, step.get("normalizers") or step.get("decoders") or ()))
     if step["type"] == "Prepend":
         return 1 + len(step["prepend"])
     if step["type"] == "Replace":

@@ -32,7 +32,7 @@ def test_tokenizer_file_error_does_not_flood_the_message(tmp_path: Path) -> None
     ("step", "allowed"),
     [
         ({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}, 13),
-        ({"type": "Replace", "pattern": {"Regex": "x*"}, "content": "y"}, 13),
+        ({"type": "Replace", "pattern": {"Regex": "x+"}, "content": "y"}, 13),
         ({"type": "Prepend", "prepend": "▁▁▁"}, 6),
         ({"type": "Replace", "pattern": {"String": "``"}, "content": '"'}, 100),
         ({"type": "Lowercase"}, 100),
@@ -180,6 +180,20 @@ def leading_out_of_its_map(document: dict[str, Any]) -> None:
     document["normalizer"]["normalizers"][0]["precompiled_charsmap"] = b64encode(leads).decode()
 
 
+def replacing(pattern: dict[str, str]) -> Callable[[dict[str, Any]], None]:
+    """With a normalizer that replaces this."""
+    return lambda document: document.update(normalizer={"type": "Replace", "pattern": pattern, "content": "é"})
+
+
+def stripped(token: str) -> Callable[[dict[str, Any]], None]:
+    """With a normalizer that strips texts, and this token, which is normalized, too."""
+    normalizer = {"type": "Strip", "strip_left": True, "strip_right": True}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "special"), False)
+    tokens = [{"id": 5, "content": token, "normalized": True, **flags}]
+    return lambda document: document.update(normalizer=normalizer, added_tokens=tokens)
+
+
+B = {"Sequence": {"id": "B", "type_id": 0}}
 CUT = {"type": "Strip", "content": "a", "start": 0, "stop": 1}
 NOTHING = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": ""}, {"type": "NFD"}]}
 
@@ -203,24 +217,32 @@ NOTHING = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": ""
         (
             "deberta-v2",
             lambda data: data["post_processor"]["special_tokens"].pop("[SEP]"),
-            "cannot put its special",
+            "puts '.SEP.' around a text and describes no such token",
         ),
-        ("roberta", lambda data: data.update(pre_tokenizer={"type": "FixedLength", "length": 0}), "tokenizer"),
-        ("roberta", lambda data: data.update(normalizer=NOTHING), "failed"),
+        ("deberta-v2", lambda data: data["post_processor"].update(single=[B]), "a second text beside a single one"),
         (
-            "roberta",
-            lambda data: data.update(decoder={"type": "Strip", "content": "a", "start": 0, "stop": 1}),
-            "decod",
+            "deberta-v2",
+            lambda data: data.update(post_processor={"type": "Sequence", "processors": [data["post_processor"]] * 2}),
+            "tokens around a text more than once",
         ),
+        ("roberta", lambda data: data.update(pre_tokenizer={"type": "FixedLength", "length": 0}), "parts of no length"),
+        ("roberta", lambda data: data.update(normalizer=NOTHING), "an empty text before texts"),
+        ("roberta", lambda data: data.update(decoder=CUT), "cutting ends off pieces"),
+        ("roberta", lambda data: data.update(decoder={"type": "Sequence", "decoders": [CUT]}), "cutting ends off"),
+        ("roberta", replacing({"String": ""}), "what lies between two letters"),
+        ("roberta", replacing({"Regex": "(?=e)"}), "what lies between two letters"),
+        ("roberta", replacing({"Regex": "x|"}), "what lies between two letters"),
+        ("roberta", stripped(" "), "adds the token ' ', of which its normalizer leaves nothing"),
     ],
 )
 def test_tokenizer_file_at_which_the_library_panics(
-    kind: str, change: Callable[[Any], object], message: str, tmp_path: Path
+    kind: str, change: Callable[[Any], object], message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Also where it raises a panic no exception can be named for: one line, whatever it is."""
+    """Refused before it does, since it prints lines of its own then."""
     folder = of_kind(tmp_path, kind, change)
     with pytest.raises(BertcliError, match=message):
         Tokenizer.open(Folder(folder)).spelled(["ab", ""])
+    assert capfd.readouterr().err == ""
 
 
 def test_tokenizer_file_panic_of_the_library_is_one_line() -> None:
