@@ -5,6 +5,7 @@ A formula is a tree: a list is a row, ("sub", x, i) and ("sup", x, i) are x with
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,106 +36,100 @@ def symbol(name: str) -> Formula:
     return ("sup", base, power) if power else text
 
 
-def _activated(inner: list[Formula], settings: Mapping[str, Any]) -> list[Formula]:
+# By the op's name, with x, y and z for what it reads. `_` and `^` put the next thing below or above, `÷` makes a
+# fraction, `√` a root; `{ }` and `" "` make one thing of several. Some depend on the op's settings.
+Rule = str | Callable[[Mapping[str, Any]], str]
+
+
+def _activated(inner: str, settings: Mapping[str, Any]) -> str:
     activation = settings.get("activation")
-    return [activation.split("_")[0], "(", *inner, ")"] if activation else inner
+    return f"{activation.split('_')[0]} ( {inner} )" if activation else inner
 
 
-def _affine(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
-    bias = ["+", "b"] if s.get("bias") else []
-    return _activated([x[0], "·", x[1], *bias], s)
+def _affine(s: Mapping[str, Any]) -> str:
+    return _activated("x · y + b" if s.get("bias") else "x · y", s)
 
 
-def _norm(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
-    normalized = ("frac", [x[0], "−", "μ"], ("root", [("sup", "σ", "2"), "+", "ε"]))
-    weight = ["⊙", "γ"] if s.get("weight") else []
-    bias = ["+", "β"] if s.get("bias") else []
-    return [normalized, *weight, *bias]
+def _norm(s: Mapping[str, Any]) -> str:
+    return "{x − μ}÷√{σ^2 + ε}" + " ⊙ γ" * bool(s.get("weight")) + " + β" * bool(s.get("bias"))
 
 
-def _scores(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
-    inside = [str(s["terms"]), "·", "D"] if s.get("terms", 1) > 1 else "D"
-    return [("frac", [x[0], "·", x[1]], ("root", inside))]
+def _scores(s: Mapping[str, Any]) -> str:
+    return f"{{x · y}}÷√{{{s['terms']} · D}}" if s.get("terms", 1) > 1 else "{x · y}÷√D"
 
 
-def _looked_up(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
-    return [x[1], "[", x[0], "]"]
-
-
-Rule = Callable[[list[Formula], Mapping[str, Any]], list[Formula]]  # from the symbols of operands, and settings
-
-
-def _between(operator: str) -> Rule:
-    return lambda x, s: [x[0], operator, *x[1:2]]
-
-
-def _rotated(x: list[Formula], s: Mapping[str, Any]) -> list[Formula]:
-    angle = ["p", ("sub", "θ", "j")]
-    return [("sub", x[0], "j"), "cos", *angle, "−", ("sub", x[0], ["j", "+", "D", "/", "2"]), "sin", *angle]
-
-
-def _seen(behind: int | None, ahead: int | None) -> list[Formula]:
+def _seen(s: Mapping[str, Any]) -> str:
     """Where a key is seen: −a ≤ i − j ≤ b, with the bounds that there are."""
+    behind, ahead = s.get("behind"), s.get("ahead")
     if behind == ahead:
-        return ["|", "i", "−", "j", "|", "≤", str(behind)]
-    first: list[Formula] = [] if ahead is None else [str(-ahead), "≤"]
-    return [*first, "i", "−", "j", *([] if behind is None else ["≤", str(behind)])]
+        return f"x where {{| i − j | ≤ {behind}}} else −∞"
+    first = "" if ahead is None else f"{-ahead} ≤ "
+    return f"x where {{{first}i − j{'' if behind is None else f' ≤ {behind}'}}} else −∞"
 
 
 RULES: dict[str, Rule] = {
-    "embed": _looked_up,
-    "embed_counted": lambda x, s: [x[2], "[", str(s["padding"]), "+", "count", "(", x[0], ")", "]"],
-    "gather": lambda x, s: [x[0], "[", x[1], "]"],
-    "add": _between("+"),
-    "add_bias": _between("+"),
-    "add_alibi": lambda x, s: [x[0], "−", ("sub", "slope", "head"), "·", "|", "i", "−", "j", "|"],
-    "add_row": lambda x, s: [x[0], "+", x[1], "[", "0", "]"],
-    "multiply": _between("⊙"),
+    "embed": "y [ x ]",
+    "embed_counted": lambda s: f"z [ {s['padding']} + count ( x ) ]",
+    "gather": "x [ y ]",
+    "add": "x + y",
+    "add_bias": "x + y",
+    "add_alibi": "x − slope_head · | i − j |",
+    "add_row": "x + y [ 0 ]",
+    "multiply": "x ⊙ y",
     "linear": _affine,
     "project": _affine,
-    "project_heads": _between("·"),
+    "project_heads": "x · y",
     "scores": _scores,
     "bucket_scores": _scores,
-    "softmax": lambda x, s: [("frac", ["exp", ("sub", x[0], "i")], [("sub", "∑", "j"), "exp", ("sub", x[0], "j")])],
-    "attend": _between("·"),
+    "softmax": "{exp x_i}÷{∑_j exp x_j}",
+    "attend": "x · y",
     "norm": _norm,
     "new_norm": _norm,
-    "rms_norm": lambda x, s: [
-        ("frac", x[0], ("root", [("sub", "mean", "j"), ("sup", ("sub", x[0], "j"), "2"), "+", "ε"])),
-        "⊙",
-        ["(", "1", "+", "γ", ")"] if s.get("offset") else "γ",
-    ],
-    "scale": lambda x, s: [x[0], "·", f"{s['factor']:.4g}"],
-    "drop_masks": lambda x, s: [x[0], "·", ("frac", ["1", "−", str(s["trained"])], ["1", "−", "share of masks"])],
-    "last_tokens": lambda x, s: [x[0], "[", "last", "]"],
-    "mean_tokens": lambda x, s: [("sub", "mean", "tokens"), x[0]],
-    "rotate": _rotated,
-    "relative_bias": lambda x, s: ["T", "[", "bucket", "(", "i", "−", "j", ")", "]"],
-    "add_by_query": lambda x, s: [x[0], "+", ("sub", x[1], ["i", ",", "bucket", "(", "i", "−", "j", ")"])],
-    "add_by_key": lambda x, s: [x[0], "+", ("sub", x[1], ["j", ",", "bucket", "(", "i", "−", "j", ")"])],
-    "convolve": lambda x, s: _activated(
-        [("sub", "∑", "k"), ("sub", x[1], "k"), "·", ("sub", x[0], ["t", "+", "k"]), "+", "b"], s
-    ),
-    "repeat_heads": lambda x, s: [x[0], "[", "head", "·", "KV", "/", "A", "]"],
-    "concat": lambda x, s: ["concat", "(", x[0], ")"],
-    "within": lambda x, s: [x[0], "where", _seen(s.get("behind"), s.get("ahead")), "else", "−∞"],
+    "rms_norm": lambda s: "x÷√{mean_j x_j^2 + ε} ⊙ " + ("{( 1 + γ )}" if s.get("offset") else "γ"),
+    "scale": lambda s: f"x · {s['factor']:.4g}",
+    "drop_masks": lambda s: f'x · {{1 − {s["trained"]}}}÷{{1 − "share of masks"}}',
+    "last_tokens": "x [ last ]",
+    "mean_tokens": "mean_tokens x",
+    "rotate": "x_j cos p θ_j − x_{j + D / 2} sin p θ_j",
+    "relative_bias": "T [ bucket ( i − j ) ]",
+    "add_by_query": "x + y_{i , bucket ( i − j )}",
+    "add_by_key": "x + y_{j , bucket ( i − j )}",
+    "convolve": lambda s: _activated("∑_k y_k · x_{t + k} + b", s),
+    "repeat_heads": "x [ head · KV / A ]",
+    "concat": "concat ( x )",
+    "within": _seen,
 }
-ONE_IS_ENOUGH = {
-    "softmax", "norm", "new_norm", "rms_norm", "scale", "drop_masks", "last_tokens", "mean_tokens", "rotate", "within",
-    "relative_bias", "concat", "linear", "project", "repeat_heads",
-}  # fmt: skip
+KINDS = {"_": "sub", "^": "sup", "÷": "frac"}
+WORD = re.compile(r'"[^"]*"|[{}√_^÷]|[^\s{}√_^÷]+')
 
 
 def formula(op: str, inputs: Sequence[str], output: str, settings: Mapping[str, Any]) -> Formula:
     """`output = …`, with the names of operands and result as symbols; RuntimeError for an op without a rule."""
-    operands: list[Formula] = [symbol(name) for name in inputs]
     if op not in RULES:
         raise RuntimeError(f"The op {op} has no formula.")
-    rule = RULES[op]
-    if len(operands) < 2 and op not in ONE_IS_ENOUGH:
-        listed = [part for operand in operands for part in (operand, ",")]
-        return [symbol(output), "=", op, "(", *listed[:-1], ")"]
-    return [symbol(output), "=", *rule([*operands, "x"], settings)]
+    rule, operands = RULES[op], dict(zip("xyz", map(symbol, inputs), strict=False))
+    words = WORD.findall(rule if isinstance(rule, str) else rule(settings))
+    return [symbol(output), "=", *_row(deque(words), operands)]
+
+
+def _row(words: deque[str], operands: Mapping[str, Formula]) -> list[Formula]:
+    """What stands side by side, up to the brace that ends it."""
+    row: list[Formula] = []
+    while words and (word := words.popleft()) != "}":
+        if word in KINDS and row:
+            row[-1] = (KINDS[word], row[-1], _thing(words.popleft(), words, operands))
+        else:
+            row.append(_thing(word, words, operands))
+    return row
+
+
+def _thing(word: str, words: deque[str], operands: Mapping[str, Formula]) -> Formula:
+    if word == "{":
+        row = _row(words, operands)
+        return row if len(row) > 1 else row[0]
+    if word == "√":
+        return ("root", _thing(words.popleft(), words, operands))
+    return operands.get(word, word.strip('"'))
 
 
 def add_formulas(trace: Account) -> None:
