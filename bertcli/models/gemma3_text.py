@@ -2,7 +2,8 @@
 them, too, and before the rotation. Most layers see only tokens near by. Norms multiply by 1 + w.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers
@@ -96,6 +97,12 @@ class GemmaConfig(LocalConfig):
     title: ClassVar[str] = "Gemma 3"
     theta_keys: ClassVar = {GLOBAL: ("rope_theta", 1000000.0), LOCAL: ("rope_local_base_freq", 10000.0)}
     scaled: ClassVar = (GLOBAL,)
+
+    @classmethod
+    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A padding token that is null is none, not the default."""
+        none = {"pad_token_id": -1} if data.get("pad_token_id", 0) is None else {}
+        return {**super().prepared(data), **none}
 
     @property
     def embedding_factor(self) -> float:

@@ -99,3 +99,14 @@ def test_settings_of_a_sentence_model_refused(tmp_path: Path, settings: dict[str
     (folder / "sentence_bert_config.json").write_text(json.dumps(settings), encoding="utf-8")
     with pytest.raises(BertcliError, match=named):
         bertcli.load(folder).encode(["tea"])
+
+
+def test_settings_without_padding_a_classifier_reads_the_last_token(tmp_path: Path) -> None:
+    """As transformers does (compared with 5.23); by default Gemma's padding is token 0."""
+    folder, logits = make_family(tmp_path / "m", "gemma3_text", "classifier"), dict[int | None, Any]()
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    for padding in (0, 9, None):
+        (folder / "config.json").write_text(json.dumps(config | {"pad_token_id": padding}), encoding="utf-8")
+        logits[padding] = bertcli.load(folder).outputs([[5, 6, 7, 0]]).classifier
+    np.testing.assert_array_equal(logits[None], logits[9])
+    assert np.abs(logits[9] - logits[0]).max() > 1e-3
