@@ -18,6 +18,7 @@ FILES = sorted(HOME.rglob("*.py"))
 ORDER = [
     *(
         "_version",
+        "lean",
         "errors",
         "order",
         "report",
@@ -113,7 +114,7 @@ def test_a_family_is_imported_without_readers_of_files() -> None:
     code = "import sys, bertcli.models.bert; print(*(name for name in sys.modules if name.startswith('bertcli.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     folders = {name.split(".")[1] for name in loaded}
-    assert folders == {"errors", "engine", "network", "models"}
+    assert folders == {"lean", "errors", "engine", "network", "models"}
     assert len(loaded) <= 20
 
 

@@ -1,27 +1,30 @@
 """What the views of a model at work can be asked for: said once, as `bertcli.tasks.options` says it for the tasks."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Literal
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs
+from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import Checked, option
 
 
-@dataclass(frozen=True, kw_only=True)
+@lean_dataclass
 class Cut(Checked):
     """Where texts are cut."""
 
+    _: KW_ONLY
     max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: the model's own limit)", panel="Input")
 
 
-@dataclass(frozen=True, kw_only=True)
+@lean_dataclass
 class Asked(Cut):
     """Which result is asked about; at most one of these. None of them: the predicted label, or the word at the mask.
 
     Errors: BertcliError for several of them.
     """
 
+    _: KW_ONLY
     label: str | None = option(None, "LABEL", "A label's log-odds. (default: the predicted label)")
     word: str | None = option(None, "WORD", "A word's log-probability at the mask. (default: the best word)")
     other: str | None = option(None, "TEXT", "The cosine of the text's vector with this text's.", "--with")
@@ -35,7 +38,7 @@ class Asked(Cut):
             )
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class ExplainOptions(Asked):
     """How words are left out."""
 
@@ -46,7 +49,7 @@ class ExplainOptions(Asked):
     )
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class LensOptions(Cut):
     """What is looked at, and how much of it is shown."""
 
@@ -56,7 +59,7 @@ class LensOptions(Cut):
     all_tokens: bool = option(False, "", "Look at every token of the text, not only at its masks.", "--all")
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class HeadsOptions(Asked):
     """What is measured. Errors: BertcliError for a result without `ablate`, and a token without `rollout`."""
 
@@ -79,7 +82,7 @@ class HeadsOptions(Asked):
             )
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class PatchOptions(Asked):
     """What is put from one text's pass into the other's, which is `b`."""
 

@@ -9,7 +9,7 @@ changes numbers is heeded here or refused by name. Source: Hu et al. 2021, "LoRA
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from bertcli.checkpoint.tensors import StoredTensor, open_file
 from bertcli.checkpoint.untrusted import flag, unusable
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
+from bertcli.lean import lean_dataclass
 from bertcli.models.registry import Family
 
 CONFIG_FILE, WEIGHT_FILES = "adapter_config.json", ("adapter_model.safetensors", "adapter_model.bin")
@@ -52,7 +53,7 @@ class Factors(NamedTuple):
         return np.ascontiguousarray(whole.T) if self.transposed else whole
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Adapter:
     """What an adapter's folder holds, by the names of transformers' modules; `architectures`: the class, if it is said.
 

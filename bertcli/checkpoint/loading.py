@@ -17,6 +17,7 @@ from bertcli.checkpoint.tensors import StoredTensor, open_tensors, weights_file
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.engine.seam import Array, shape_only
 from bertcli.errors import BertcliError, shown
+from bertcli.lean import lean_dataclass
 from bertcli.models.config import Config
 from bertcli.models.registry import Family, TensorPart, family, named_heads, parse_config, parse_heads
 from bertcli.network.heads import Network
@@ -62,7 +63,7 @@ class TensorUse(NamedTuple):
         return self.path.split(", ") if self.path else []
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Checkpoint:
     """A checkpoint, opened: its tree, and an account of every tensor in its files."""
 
@@ -153,7 +154,7 @@ def _open(folder: Folder) -> tuple[Config, Mapping[str, StoredTensor]]:
     return config, open_tensors(folder)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class _Loader:
     """The source of arrays for `build`: finds the tensor for a path, checks its shape, and records what it did."""
 

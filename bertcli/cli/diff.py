@@ -1,7 +1,6 @@
 """bertcli diff"""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from bertcli.analysis.options import Cut
@@ -10,10 +9,11 @@ from bertcli.cli.options import InputOptions, ModelOptions, ThreadOptions, argum
 from bertcli.cli.views import DocumentOptions, begin, show_document
 from bertcli.errors import BertcliError
 from bertcli.files.formats import PAGE, SEVERAL, check_output, ending_of
+from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class BothModels(ModelOptions):
     """The two models."""
 
@@ -23,7 +23,7 @@ class BothModels(ModelOptions):
     adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes OTHER.", panel="Model")
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class DiffOptions(Cut):
     """How much may differ."""
 

@@ -1,13 +1,13 @@
 """bertcli doctor"""
 
 import json
-from dataclasses import dataclass
 from typing import Literal
 
+from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class DoctorOptions:
     """How it is shown."""
 

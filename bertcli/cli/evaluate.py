@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from bertcli.cli.job import open_as, set_threads
@@ -19,6 +19,7 @@ from bertcli.cli.options import (
 )
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.formats import PAGE, check_output, ending_of
+from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import TableFormat
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import page
@@ -37,7 +38,7 @@ SAMPLES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Models(ModelOptions):
     """Which models are judged."""
 
@@ -49,7 +50,7 @@ class Models(ModelOptions):
     adapter: None = field(default=None, init=False)
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class ReportOptions:
     """Where the report goes."""
 

@@ -1,19 +1,20 @@
 """bertcli export"""
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import typer
 
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, argument, wrong
+from bertcli.lean import lean_dataclass
 from bertcli.tasks.export import ExportOptions, Precision
 from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class FileOptions:
     """What is written, and where."""
 

@@ -2,17 +2,18 @@
 
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from bertcli.cli.options import ModelOptions, argument, models_here, wrong
+from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import Column, as_json, print_table, visible
 from bertcli.tasks.options import option
 
 LISTED = (Column("Model"), Column("Where"), Column("Size", number=True), Column("What it is"))
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class InfoOptions:
     """Of which model, and how it is shown."""
 

@@ -1,10 +1,11 @@
 """How a command line says what a task reads: texts, questions with contexts, a query with documents."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
 from bertcli.cli.job import Job, read_texts
 from bertcli.cli.options import InputOptions, OutputOptions, argument, wrong
+from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import DOCUMENTS, QUESTIONS, SINGLE_TEXTS, TEXTS, TEXTS_OR_CHOICES, Inputs
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from bertcli.files.texts import Texts
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class _Single(InputOptions):
     """Single texts: there is nothing to pair them with."""
 
@@ -20,7 +21,7 @@ class _Single(InputOptions):
     pair_column: None = field(default=None, init=False)
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class _LinesOutput(OutputOptions):
     """Where results go, of which each may be a text."""
 
@@ -31,13 +32,13 @@ class _LinesOutput(OutputOptions):
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class _SingleJob(Job):
     texts: _Single
     output: _LinesOutput
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class _Questions(InputOptions):
     """Questions, and the contexts that hold their answers."""
 
@@ -50,7 +51,7 @@ class _Questions(InputOptions):
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class _QuestionsJob(Job):
     texts: _Questions
 
@@ -67,7 +68,7 @@ class _QuestionsJob(Job):
         return read_texts(questions, self.output, id_column, keep_going, called="question")
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class _Documents(_Single):
     """A query and the documents to rank; or rows that hold both."""
 
@@ -80,7 +81,7 @@ class _Documents(_Single):
     )
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class _Rows(InputOptions):
     """Rows that hold a query and a document."""
 
@@ -88,7 +89,7 @@ class _Rows(InputOptions):
     pair_column: str | None = option(None, "", "", "--column")
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class _DocumentsJob(Job):
     texts: _Documents
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -27,6 +27,7 @@ from bertcli.cli.options import (
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
 from bertcli.files.formats import PAGE, RECORDS, check_output, ending_of
+from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import Reading
 from bertcli.tasks.registry import Needs
 
@@ -46,7 +47,7 @@ K = TypeVar("K", bound="Opened")
 ResultsFrom = Callable[["Texts", "Progress"], Generator[B, None, None]]
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class Job:
     """The options of every run command, one parameter of its function."""
 
@@ -107,7 +108,7 @@ class Job:
         return ending_of(self.output.output or "")
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class Run(Generic[W]):
     """A run command at work: its texts and its model are open."""
 

@@ -1,15 +1,15 @@
 """bertcli merge"""
 
 import logging
-from dataclasses import dataclass
 
 from bertcli.cli.options import argument
+from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class MergeOptions:
     """What is merged into what."""
 

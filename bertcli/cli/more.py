@@ -1,12 +1,13 @@
 """What the command of a task takes beside the task's own options."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import Job, Run
 from bertcli.cli.options import by_name, id_column_option, wrong
 from bertcli.files.formats import PAGE, RECORDS, TABLES
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import Page
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from bertcli.tasks.compute.task import Task
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class More:
     """The options of a command beside those of its task: none."""
 
@@ -38,7 +39,7 @@ class More:
         run.write(partial(results, task), table)
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class LabelOptions(More):
     """What the arguments of a task with labels are, and the fields of its texts."""
 

@@ -1,11 +1,11 @@
 """bertcli neighbors"""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, argument
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import option
@@ -18,7 +18,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class NeighborsOptions:
     """Of which words, and how many."""
 

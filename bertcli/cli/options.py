@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import Callable, Container
-from dataclasses import Field, dataclass, field
+from dataclasses import Field, field
 from typing import Any, Literal
 
 import typer
 
+from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import TableFormat as TableFormat
 from bertcli.tasks.options import declared, option
 from bertcli.tasks.registry import MASKED_SAMPLE as MASKED_SAMPLE
@@ -74,7 +75,7 @@ def _shard(text: str) -> tuple[int, int]:
     return int(number), int(count)
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class ModelOptions:
     """Which model runs."""
 
@@ -104,7 +105,7 @@ class ModelOptions:
         return {"cache_dir": self.cache_dir, "offline": self.offline, "progress": True}
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class InputOptions:
     """Which texts are read."""
 
@@ -127,7 +128,7 @@ class InputOptions:
     pair_column: str | None = option(None, "NAME", "The field that holds the second text.", panel="Input")
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class OutputOptions:
     """Where results go."""
 
@@ -142,7 +143,7 @@ class OutputOptions:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class LongOptions:
     """How a long run is continued, and divided."""
 
@@ -152,14 +153,14 @@ class LongOptions:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class ThreadOptions:
     """How many threads do the work; a result changes by two millionths of its largest number at most."""
 
     threads: int | None = option(None, "N", "Processor threads. (default: one per usable core)", panel="Work", least=1)
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class EngineOptions:
     """What computes."""
 
@@ -181,7 +182,7 @@ class EngineOptions:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class DebugOptions:
     """What happens when something goes wrong."""
 

@@ -1,7 +1,6 @@
 """What `score` takes beside its task's options: pairs are summed up, on standard error or on a page."""
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from logging import getLogger
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +8,7 @@ from bertcli.cli.job import Job, Run
 from bertcli.cli.more import More
 from bertcli.cli.options import wrong
 from bertcli.files.formats import PAGE
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import Page
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = getLogger("bertcli")
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class PairOptions(More):
     """How pairs are summed up."""
 

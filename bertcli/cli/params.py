@@ -1,12 +1,12 @@
 """bertcli params, and what trace shares with it: the model they analyze, which need not have weights"""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, TableFormat, changed, refuse, wrong
 from bertcli.errors import BertcliError
+from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def _variants(incomplete: str) -> list[str]:
     return [name for name in variants() if name.startswith(incomplete)]
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class AnalyzedOptions:
     """A model given as a variant or configuration, and sizes. An unknown variant is a typer.BadParameter."""
 
@@ -100,7 +100,7 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
     return Opened.load(**wanted, heads=analyzed.heads, text=False)
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class ParamsOptions:
     """What is counted, and how it is shown."""
 

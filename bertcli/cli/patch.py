@@ -1,6 +1,6 @@
 """bertcli patch"""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bertcli.analysis import options
@@ -8,12 +8,13 @@ from bertcli.cli.job import open_model, set_threads
 from bertcli.cli.options import InputOptions, ModelOptions, ThreadOptions, argument
 from bertcli.cli.views import DocumentOptions, sample_for, show_document
 from bertcli.files.formats import PAGE, check_output, ending_of
+from bertcli.lean import lean_dataclass
 
 if TYPE_CHECKING:
     from bertcli.analysis.patch import Patch
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class BothTexts:
     """The two texts."""
 

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import open_model, read_texts, set_threads
@@ -20,6 +19,7 @@ from bertcli.cli.options import (
 )
 from bertcli.errors import BertcliError
 from bertcli.files.formats import TABLES, check_output
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import NARROWEST, Column, folded, terminal_width, visible
 from bertcli.tasks.encode import EncodeOptions
@@ -42,7 +42,7 @@ LINES = 3  # of a hit's text on a terminal
 logger = logging.getLogger("bertcli")
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class SearchOptions:
     """What is searched for, and in which stored vectors."""
 
@@ -61,7 +61,7 @@ class SearchOptions:
     top_k: int = option(10, "K", "How many rows per query. (default: 10)", least=1)
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class _Texts(InputOptions):
     """The texts that the vectors were made of."""
 

@@ -1,16 +1,17 @@
 """bertcli serve"""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib.util import find_spec
 from typing import Literal
 
 from bertcli.cli.job import open_as, set_threads
 from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, ThreadOptions
 from bertcli.errors import BertcliError
+from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class ServedModels(ModelOptions):
     """Which models are served."""
 
@@ -21,7 +22,7 @@ class ServedModels(ModelOptions):
     adapter: None = field(default=None, init=False)
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class ServeOptions:
     """Where and to whom, and how much at a time."""
 

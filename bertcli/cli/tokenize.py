@@ -2,12 +2,12 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bertcli.cli.job import read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
 from bertcli.errors import shown
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import option
@@ -24,7 +24,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class TokenizeOptions:
     """Where texts are cut."""
 

@@ -2,12 +2,12 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, refuse, wrong
 from bertcli.cli.params import AnalyzedOptions, analyzed_model
 from bertcli.files.formats import PAGE, ending_of
+from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ OF_STEPS = ("--time", "--stats", "--all-layers", "--formulas")  # what the table
 TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and without
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class TraceOptions:
     """What is run, and what is shown about it."""
 

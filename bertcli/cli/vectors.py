@@ -2,7 +2,7 @@
 
 import json
 import logging
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,6 +10,7 @@ from bertcli.cli.job import Job, Run
 from bertcli.cli.more import More
 from bertcli.cli.options import changed, id_column_option, refuse, wrong
 from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL, SINGLE
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.tasks import encode_sparse
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
@@ -30,7 +31,7 @@ MOVED = {
 }
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class StorageOptions(More):
     """What is made of the vectors, and how they are stored."""
 

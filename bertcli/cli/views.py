@@ -1,7 +1,6 @@
 """What explain, lens, heads and diff share: options, a progress bar, and where a view goes."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from bertcli.cli.job import read_texts, set_threads
@@ -15,6 +14,7 @@ from bertcli.cli.options import (
     ThreadOptions,
 )
 from bertcli.files.formats import PAGE, check_output, ending_of
+from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MASK = "[MASK]"  # in an argument: the bundled model for masks is meant
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class DocumentOptions:
     """How one view of everything is shown."""
 

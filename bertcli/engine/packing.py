@@ -1,7 +1,7 @@
 """Sentences packed end to end: there is no padding, so nothing is computed for it and no mask is needed."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple, Protocol
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from bertcli.engine.seam import Array, Integers, divided, untraced, watched
 from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError
+from bertcli.lean import lean_dataclass
 
 MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, one core's share of the caches
 MOST_TOKENS = 800  # of a micro-batch: 10 MiB of feed-forward activations; with fewer, weights are read more often
@@ -111,7 +112,7 @@ class AttentionBlock(NamedTuple):
         return split.transpose(0, 2, 1, 3)[:, self.heads]
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Packed:
     """The tokens of a batch, end to end: sentence i is rows `offsets[i]` to `offsets[i + 1]`.
 

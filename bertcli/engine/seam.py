@@ -8,7 +8,6 @@ make and nothing else, so that whatever is computed without an op is an error, n
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from math import prod
 from typing import (
     TYPE_CHECKING,
@@ -23,6 +22,8 @@ from typing import (
     cast,
     dataclass_transform,
 )
+
+from bertcli.lean import lean_dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,7 +77,7 @@ class Module:
     def __init_subclass__(cls, *, abstract: bool = False) -> None:
         super().__init_subclass__()
         if not abstract:
-            dataclass(frozen=True, eq=False)(cls)
+            lean_dataclass(cls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> "Array":
         watcher = _current.get()

@@ -8,7 +8,6 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from bertcli.evaluate.data import Item, Labelled, LeftOut, Row, text
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Judged, Outcome, Task, listed, texts_of, usable
+from bertcli.lean import lean_dataclass
 from bertcli.model import Model
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -51,7 +51,7 @@ def best_of(answer: str, truths: Sequence[str]) -> tuple[float, float]:
     return max(exact_match(answer, truth) for truth in known), max(f1(answer, truth) for truth in known)
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Answered(Outcome):
     """Exact match and F1 of each question, and whether it has an answer."""
 

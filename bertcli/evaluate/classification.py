@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,13 +13,14 @@ from bertcli.evaluate.data import Item, Labelled, Row, text
 from bertcli.evaluate.metrics import Figures, Numbers, Whole
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Curve, Judged, Outcome, Task, texts_of, usable
+from bertcli.lean import lean_dataclass
 from bertcli.model import Model
 
 COVERAGES = (50, 80, 90)  # percent
 COVERED = [f"accuracy@{percent}%" for percent in COVERAGES]
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Labels(Outcome):
     """Probabilities [item, label] of all the model's labels, and the number of the true one [item]."""
 

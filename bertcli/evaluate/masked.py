@@ -1,7 +1,6 @@
 """fill-mask and score: how well a masked-language model knows the words that stand in texts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,14 @@ from bertcli.evaluate.data import Item, Labelled, Row, text
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Judged, Outcome, Task, listed, texts_of, usable
+from bertcli.lean import lean_dataclass
 from bertcli.model import Model
 
 CUTOFFS = (1, 5, 10)
 DEEPEST = 100  # a word beyond this rank counts as not found
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Filled(Outcome):
     """The rank of the first accepted word [text], 0 beyond DEEPEST."""
 
@@ -41,7 +41,7 @@ class Filled(Outcome):
         return {"expected": ", ".join(self.accepted[item]), "found": self.best[item]}
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Surprise(Outcome):
     """The sum of −log p of a text's tokens, each given all others, and how many they are [text]."""
 

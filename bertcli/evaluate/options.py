@@ -1,9 +1,10 @@
 """What `bertcli evaluate` can be asked for."""
 
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, fields
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError
+from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import Reading, numbers, option, separated
 
 TaskName = Literal[
@@ -38,10 +39,11 @@ def _dtypes(text: str) -> list[str]:
     return names
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@lean_dataclass
 class Evaluate(Reading):
     """Which task, which fields of the data, which figures. Errors: BertcliError."""
 
+    _: KW_ONLY
     task: TaskName | None = option(
         None, "TASK",
         "sts, pairs, triplets, retrieval, rank, classification, tag, answer, fill-mask or score. "

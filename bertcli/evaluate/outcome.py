@@ -1,7 +1,7 @@
 """What a model did on labelled items: what figures are made of, and which items it did worst on."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from bertcli.evaluate.data import Item, Row
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.texts import Text, Texts
+from bertcli.lean import lean_dataclass
 from bertcli.report.progress import counted
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Curve(NamedTuple):
     ideal: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Outcome:
     """Arrays with an item on their first axis; `usable`: whether the model could do the item at all."""
 

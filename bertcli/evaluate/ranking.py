@@ -1,7 +1,6 @@
 """retrieval and rank: whether what queries ask for comes first among all documents, or among some that are reranked."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from bertcli.evaluate.data import Item, Labelled, Row, number, text
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Curve, Judged, Outcome, Task, listed, texts_of
+from bertcli.lean import lean_dataclass
 from bertcli.model import Model
 
 OWN = "the candidates' own order"
@@ -26,7 +26,7 @@ class Relevance(NamedTuple):
     documents: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Ranked(Outcome):
     """Figures of each query [query, figure], and its documents with their scores, best first [query]."""
 

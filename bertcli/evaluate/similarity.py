@@ -1,7 +1,6 @@
 """sts, pairs, triplets: how well the cosine of two texts' vectors agrees with what people say of the texts."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -15,6 +14,7 @@ from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Curve, Judged, Outcome, Task, texts_of
 from bertcli.files.vectors import quantize
+from bertcli.lean import lean_dataclass
 from bertcli.model import Model
 
 Vectors = NDArray[Any]
@@ -22,7 +22,7 @@ UNIT = 1e-3  # how far from 1 the length of a normalized vector may be
 BYTES = {"float32": 4, "float16": 2, "int8": 1, "binary": 1 / 8}  # a number takes
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Correlated(Outcome):
     """Cosines and people's scores [pair]; dot products, where vectors have no common length."""
 
@@ -50,7 +50,7 @@ class Correlated(Outcome):
         return {"expected": f"{self.truth[item]:g}", "found": f"cosine {self.cosine[item]:.3f}"}
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Told(Correlated):
     """Cosines, and 1 for pairs that belong together."""
 
@@ -78,7 +78,7 @@ class Told(Correlated):
         return np.asarray((threshold - self.cosine) * (2 * self.truth - 1))
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Nearer(Outcome):
     """The cosine of a text with the one that belongs to it, and with the one that does not [triplet]."""
 

@@ -8,7 +8,6 @@ import logging
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,6 +20,7 @@ from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Judged, Outcome, Task, listed, texts_of, usable
 from bertcli.files.lines import LineFile
+from bertcli.lean import lean_dataclass
 from bertcli.model import Model
 
 logger = logging.getLogger("bertcli")
@@ -98,7 +98,7 @@ def told_scheme(sentences: Iterable[Tags]) -> str:
     return "IOB1" if begins["I"] and not begins["B"] else "IOB2"
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Found(Outcome):
     """How many entities of each type are right, found, and there [sentence, type]."""
 

@@ -6,6 +6,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.lean import lean_dataclass
 
 if TYPE_CHECKING:
     from bertcli.tokens import Tokens
@@ -39,7 +40,7 @@ class Chunk(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)  # not frozen, since there are many: made in a third of the time
 class Item:
     """A text on its way, or a part of it: the number of the text in the input, the text, its tokens."""
 
@@ -66,7 +67,7 @@ class Item:
         return f"{self.text.place or f'text {self.index}'} ({shown(self.text.text)})"
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass
 class Failure:
     """A text that cannot be used, and why."""
 

@@ -22,7 +22,7 @@ They may be quantized, each vector on its own, so a stream gives the same result
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ from bertcli.files.formats import ARRAYS, SINGLE, ending_of, format_of
 from bertcli.files.kinds import Arrays
 from bertcli.files.shards import ERRORS, LENGTHS, LINES, Shards
 from bertcli.files.texts import Failure, Item
+from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import as_json
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
@@ -74,7 +75,7 @@ def stored_width(width: int, dtype: str) -> int:
     return -(-width // 8) if dtype == "binary" else width
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class VectorForm:
     """How vectors are stored: how many numbers, as which of TYPES, how many a text (see above), in which kind of file.
 

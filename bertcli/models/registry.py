@@ -6,7 +6,7 @@ list of them is kept anywhere.
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +14,7 @@ from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, nearest, shown
+from bertcli.lean import lean_dataclass
 from bertcli.models.config import Config, texts
 from bertcli.network.heads import Network
 from bertcli.network.module import optional_parts
@@ -42,7 +43,7 @@ class TensorPart(NamedTuple):
     of_head: bool = False
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class Family:
     """A family: its modules, one configuration, and one table of names (none: it is in no files)."""
 

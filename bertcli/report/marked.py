@@ -2,9 +2,10 @@
 
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table, cell
 from bertcli.report.terminal import Mark, print_marked, shows_shades, takes_escapes, visible
 
@@ -39,7 +40,7 @@ def apart(marks: Iterable[Mark]) -> list[Mark]:
     return kept
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class MarkedTable(Table):
     """A table that shows the texts themselves, with marks, where standard output shows colors; and on a page."""
 

@@ -1,9 +1,10 @@
 """A table of records under construction: its columns, and the rows that a record has in it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
+from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import Column, print_table
 
 Record = Mapping[str, Any]
@@ -12,7 +13,7 @@ Row = tuple[Cell, ...]
 OWN_ID = Column("id", optional=True)  # a text's own, where it has one
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class Table:
     """Columns, the rows so far, and `rows_of`, which makes rows of a record.
 

@@ -10,12 +10,12 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from io import TextIOWrapper
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
 from bertcli.errors import damaged
+from bertcli.lean import lean_dataclass
 
 TableFormat = Literal["table", "json", "csv", "markdown"]
 BESIDE = 3  # cells a column takes besides its text: a space on either side, and the gap to the next column
@@ -30,7 +30,7 @@ CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800
 CONTROL, CONTROL_BUT_LINES = re.compile(f"[{CONTROLS}]"), re.compile(f"(?![\t\n])[{CONTROLS}]")
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class Column:
     """A column and its heading; `number`: right-aligned, never wrapped; int or float where a file must know which.
 

@@ -1,10 +1,10 @@
 """answer: the ranges of a context that answer a question."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from bertcli.files.texts import Pairs
+from bertcli.lean import lean_dataclass
 from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import Row, cell
 from bertcli.report.terminal import Column
@@ -14,7 +14,7 @@ from bertcli.tasks.registry import QUESTIONS, Fields, Needs, Page
 Scoring = Literal["probability", "logits"]
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class AnswerOptions(Windows):
     """Find the answer to a question in a text of any length.
 

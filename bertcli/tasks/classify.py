@@ -1,11 +1,11 @@
 """classify: the probabilities of labels."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Pairs
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import OWN_ID, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
@@ -15,7 +15,7 @@ Activation = Literal["softmax", "sigmoid", "none"]  # those that can be chosen
 Head = Literal["classifier", "nsp"]
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class ClassifyOptions(Reading):
     """Label texts, or say whether one text follows another.
 

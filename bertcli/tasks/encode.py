@@ -1,10 +1,11 @@
 """encode: texts to vectors."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 from bertcli.files.texts import Pairs
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import OWN_ID, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Prepared, numbers, option
@@ -13,7 +14,7 @@ from bertcli.tasks.registry import SENTENCE_SAMPLE, TEXTS, Fields, Needs, Page
 Pooling = Literal["auto", "mean", "cls", "max", "pooler", "none"]
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class EncodeOptions(Prepared):
     """Turn texts into vectors.
 

@@ -1,10 +1,10 @@
 """encode --sparse: a text's weight of every entry of the vocabulary."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bertcli.files.texts import Pairs
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.encode import TEXT_COLUMNS, text_cells, text_fields
@@ -12,7 +12,7 @@ from bertcli.tasks.options import Prepared
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, Page
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class EncodeSparseOptions(Prepared):
     """How a text's sparse vector is made; `words`: records have the pieces of the vocabulary beside their numbers."""
 

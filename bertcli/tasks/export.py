@@ -1,15 +1,16 @@
 """export: a model as an ONNX file, or as a folder that other libraries can open."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from typing import Literal
 
+from bertcli.lean import lean_dataclass
 from bertcli.tasks.encode import Pooling
 from bertcli.tasks.options import Checked, option
 
 Precision = Literal["float32", "float16", "int8", "int8-stored"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@lean_dataclass
 class ExportOptions(Checked):
     """Which results a graph has, how they are stored, and whether they are checked.
 
@@ -18,6 +19,7 @@ class ExportOptions(Checked):
     than 1e-4 is refused.
     """
 
+    _: KW_ONLY
     head: str | None = option(
         None, "NAME",
         "The head that gives logits, as in classifier or mlm; none: hidden states. "

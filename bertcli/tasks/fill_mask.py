@@ -1,17 +1,18 @@
 """fill-mask: the words that a model predicts for a mask."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any
 
 from bertcli.files.texts import Pairs
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, Page
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class FillMaskOptions(Reading):
     """Find the words that fit best where a text has a mask.
 

@@ -1,13 +1,12 @@
 """How the options of a task, or of a command, are declared: once, for Python and for the command line.
 
-A task takes a frozen dataclass, `Model`'s methods take its fields as keywords, and the command line is made of them: of
-their names, types, bounds and help. A field that is no `option` belongs to Python alone; a command has its second texts
-from its input. Nothing here loads NumPy, since `--help` reads it. The classes have `eq=False`, since generating
-`__eq__` would double the time that they take.
+A task takes a dataclass, `Model`'s methods take its fields as keywords, and the command line is made of them: of their
+names, types, bounds and help. A field that is no `option` belongs to Python alone; a command has its second texts from
+its input. Nothing here loads NumPy, since `--help` reads it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import KW_ONLY, Field, field, fields
 from functools import wraps
 from inspect import signature
 from numbers import Real
@@ -15,6 +14,7 @@ from types import UnionType
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_names, check_whole
+from bertcli.lean import lean_dataclass
 
 Truncation = Literal["warn", "error", "silent"]
 Workers = int | Literal["auto"] | None
@@ -123,7 +123,7 @@ class Checked:
             _check(item.name, getattr(self, item.name), kinds_of(item.type), item.metadata["least"])
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@lean_dataclass
 class Reading(Checked):
     """How texts are read: where they are cut, how that is reported, how many tokens are computed together, by whom.
 
@@ -131,6 +131,7 @@ class Reading(Checked):
     in its place. workers: processes, see `bertcli.tasks.compute.run`; None: this one alone.
     """
 
+    _: KW_ONLY
     max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: the model's own limit)", panel="Input")
     truncation: Truncation = option(
         "warn", "MODE", "When a text is cut: warn (default), error, or silent.", panel="Input"
@@ -147,10 +148,11 @@ class Reading(Checked):
         return Reading(**{item.name: getattr(self, item.name) for item in fields(Reading)})
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@lean_dataclass
 class Windows(Reading):
     """How a text beyond the limit is read; it is never cut."""
 
+    _: KW_ONLY
     max_length: int | None = option(
         None, "N", "Read in windows of N tokens. (default: the model's limit; answer: at most 384)", panel="Input"
     )
@@ -161,10 +163,11 @@ class Windows(Reading):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@lean_dataclass
 class Prepared(Reading):
     """How texts are prepared before they are tokenized, and read."""
 
+    _: KW_ONLY
     prompt_name: str | None = option(
         None, "NAME", "The prompt of this name, as the model defines it, is put before every text."
     )

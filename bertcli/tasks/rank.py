@@ -1,16 +1,16 @@
 """rank: documents in the order in which they answer a query."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import DOCUMENTS, Fields, Needs, Page
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class RankOptions(Reading):
     """Rank documents by how well they answer a query: a cross-encoder, or late interaction.
 

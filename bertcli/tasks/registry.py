@@ -6,12 +6,12 @@ the classes for columns of data, Arrow's types, and a server's routes.
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.tasks.options import Checked
 
@@ -47,7 +47,7 @@ class Needs(NamedTuple):
     fitting: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Page:
     """A task.
 

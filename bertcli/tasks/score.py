@@ -1,11 +1,11 @@
 """score: how probable each token of a text is, given all the others."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
@@ -14,7 +14,7 @@ from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, Page
 Metric = Literal["pll", "within-word", "shared"]
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class ScoreOptions(Reading):
     """Show how likely each word of a text is, given all the others.
 

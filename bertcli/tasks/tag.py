@@ -1,10 +1,11 @@
 """tag: the entities of texts of any length."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError
+from bertcli.lean import lean_dataclass
 from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import Row, Table
 from bertcli.report.terminal import Column
@@ -14,7 +15,7 @@ from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, Page
 Aggregation = Literal["none", "simple", "first", "max", "average"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@lean_dataclass
 class TagOptions(Windows):
     """Find the names, places or other entities in texts of any length.
 
@@ -36,6 +37,7 @@ class TagOptions(Windows):
     the rows of the table, a .html file the marked texts, too.
     """
 
+    _: KW_ONLY
     aggregation: Aggregation = option(
         "simple", "NAME",
         "How tokens become entities: simple (default); first, max or average, which keep words whole; none.",

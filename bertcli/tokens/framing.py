@@ -80,7 +80,7 @@ class Maker(Protocol):
         """The piece with this id."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)  # not frozen, since there are many: made in a third of the time
 class Tokens:
     """A tokenized text or pair after truncation; `lost` tokens did not fit, `lost_masks` of them were masks.
 

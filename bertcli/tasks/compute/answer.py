@@ -8,7 +8,7 @@ Equal to the question-answering pipeline of transformers 4.57, the last one, exc
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Failure, Item, Text
+from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.answer import PAGE, AnswerOptions, Scoring
@@ -35,7 +36,7 @@ def plan(model: Opened, wanted: AnswerOptions) -> RecordTask:
     return _Answer(model, wanted.reading, replace(wanted, contexts=None))  # which may not pickle
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class _Answer(RecordTask):
     wanted: AnswerOptions
 

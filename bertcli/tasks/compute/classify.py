@@ -10,7 +10,6 @@ Source of the former: Yin et al. 2019, "Benchmarking Zero-shot Text Classificati
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -19,6 +18,7 @@ import numpy as np
 from bertcli.checkpoint.sentence import read_cross_encoder
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.files.texts import Item, Text
+from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.classify import PAGE, ClassifyOptions, Head
@@ -48,7 +48,7 @@ def plan(model: Opened, wanted: ClassifyOptions) -> RecordTask:
     return _Classify(model, reading, names, top_k, chosen, activation, by_default, query_prompt(model))
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class _Labels(RecordTask):
     """A score for each of these names; the best `top_k` are given."""
 
@@ -94,7 +94,7 @@ def own_activation(model: Opened) -> str:
     return "sigmoid" if model.folder is None else read_cross_encoder(model.folder)
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class _Classify(_Labels):
     head: Head
     activation: str  # of tasks.batches.ACTIVATIONS
@@ -122,7 +122,7 @@ class _Classify(_Labels):
 # -------------------------------------------------------------------------------------------------------- alternatives
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class _Alternatives(_Labels):
     """The scores are those of the pairs that the text makes with each of `seconds`, one for each name."""
 

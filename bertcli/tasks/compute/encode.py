@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
@@ -16,6 +16,7 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array, Integers
 from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text, Values, from_values
+from bertcli.lean import lean_dataclass
 from bertcli.models.registry import family
 from bertcli.network.after_pooling import Dense
 from bertcli.opened import Opened
@@ -66,7 +67,7 @@ def plan(model: Opened, wanted: EncodeOptions) -> "EncodeTask":
 # -------------------------------------------------------------------------------------------- of any kind of vector
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@lean_dataclass
 class PreparedBlock(Result):
     """Consecutive texts: `items`, which are computed, and (only with keep_going) `failures` among them."""
 
@@ -112,7 +113,7 @@ def record_blocks(blocks: Generator[B, None, None]) -> Generator[Records, None, 
             yield Records(block.progress, block.records())
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class PreparedTask(Task[B]):
     """A task on texts that are prepared first, of which one may give several items."""
 
@@ -157,7 +158,7 @@ class PreparedTask(Task[B]):
 # ------------------------------------------------------------------------------------------------------ dense vectors
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@lean_dataclass
 class Block(PreparedBlock):
     """Consecutive texts with their vectors: an array [text, width], or (pooling none) one [token, width] per text."""
 
@@ -172,7 +173,7 @@ class Block(PreparedBlock):
             yield {"tokens": item.tokens.pieces, "embeddings": vectors.tolist()}
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class EncodeTask(PreparedTask[Block]):
     """Vectors as `plan` has them."""
 
@@ -242,7 +243,7 @@ class EncodeTask(PreparedTask[Block]):
         return [states[number] for number in self.plan.layers]
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class Plan:
     """What is computed for each text. Layer 0 is the embeddings' output; empty `pooling` keeps every token."""
 

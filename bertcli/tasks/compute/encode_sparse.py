@@ -7,7 +7,7 @@ Source: Formal et al. 2021, "SPLADE v2: Sparse Lexical and Expansion Model for I
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from bertcli.checkpoint.sentence import SparsePooling
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
+from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, check_finite, check_needs, hidden_states, in_packed_batches
 from bertcli.tasks.compute.encode import PreparedTask
@@ -37,7 +38,7 @@ def plan(model: Opened, wanted: EncodeSparseOptions) -> PreparedTask[SparseBlock
     return SparseTask(model, reading, replace(preparation, left_out=0), pooling, wanted.words)
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class SparseTask(PreparedTask[SparseBlock]):
     """Sparse vectors whose tokens are pooled like that."""
 

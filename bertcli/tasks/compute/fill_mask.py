@@ -3,13 +3,13 @@
 import logging
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Item
+from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.compute.batches import MaskedSentence, check_needs, log_probabilities
@@ -57,7 +57,7 @@ def own_masks(model: Opened, item: Item) -> MaskedSentence:
     return MaskedSentence(item.tokens.ids, item.tokens.segments, positions)
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class _FillMask(RecordTask):
     batches_per_window = 16  # more texts of like length to compute together; each leaves only a few predictions
     targets: dict[Target, Spelling] | None

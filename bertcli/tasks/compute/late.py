@@ -7,7 +7,7 @@ Source: Khattab and Zaharia 2020, "ColBERT: Efficient and Effective Passage Sear
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from bertcli.checkpoint.late import Role
 from bertcli.engine.packing import pack
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
+from bertcli.lean import lean_dataclass
 from bertcli.models.registry import family
 from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import Numbers, check_finite, hidden_states, in_micro_batches
@@ -25,7 +26,7 @@ from bertcli.tokens import Tokens
 logger = logging.getLogger("bertcli")
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class TokenVectors:
     """What gives the vectors of queries' tokens, or of documents'; `finish`: what follows the network, [token, …]."""
 

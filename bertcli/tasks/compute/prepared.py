@@ -2,12 +2,13 @@
 
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Chunk, Text
+from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.tasks.options import Prepared, Reading
 from bertcli.tokens import Tokenizer, Tokens
@@ -24,7 +25,7 @@ class Chunking(NamedTuple):
     overlap: int = 0
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class Preparation:
     """What is done to texts before they are tokenized; `left_out`: tokens at the beginning that are not pooled."""
 

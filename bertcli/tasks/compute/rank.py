@@ -6,7 +6,7 @@ or the product of their sparse vectors
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from itertools import groupby
 from logging import getLogger
@@ -19,6 +19,7 @@ from bertcli.checkpoint.sentence import SentenceConfig, read_cross_encoder
 from bertcli.engine.packing import Packed, Sentence
 from bertcli.errors import BertcliError, check_choice, shown
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
+from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.compute import encode
@@ -145,7 +146,7 @@ class ByQuery(Texts):
             yield held
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class RankTask(RecordTask):
     """Pairs of query and document; `activation` is one of tasks.batches.ACTIVATIONS, `prompt` is put before queries."""
 
@@ -193,7 +194,7 @@ class RankTask(RecordTask):
         return {"query": text.text, "corpus_id": failure.index, "text": text.pair, "error": failure.error}
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class ApartRankTask(RankTask):
     """Documents by their vectors and their query's; a document is cut, and so is a query, each by itself."""
 
@@ -242,7 +243,7 @@ def _of_queries(wanted: RankOptions) -> dict[str, Any]:
     return {**options, "max_length": None, "keep_going": False, "truncation": "silent"}
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class LateRankTask(ApartRankTask):
     """Documents by late interaction with their query."""
 
@@ -270,7 +271,7 @@ class LateRankTask(ApartRankTask):
             yield matching(query, vectors, item.tokens.pieces, self.mean)
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class SparseRankTask(ApartRankTask):
     """Documents by the product of their sparse vector and their query's; by the cosine, where the model says so."""
 

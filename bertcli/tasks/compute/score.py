@@ -7,10 +7,10 @@ Source: Salazar et al. 2020, "Masked Language Model Scoring".
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from bertcli.errors import BertcliError, damaged, shown
 from bertcli.files.texts import Item
+from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.fill_mask import own_masks
@@ -28,7 +28,7 @@ def plan(model: Opened, wanted: ScoreOptions) -> RecordTask:
     return _Score(model, wanted.reading, wanted.target, wanted.within_word)
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class _Score(RecordTask):
     batches_per_window = 1  # each token of a text makes another sentence to compute
     target: str | None

@@ -4,7 +4,7 @@ w_v = table_v if piece v occurs in the query, else 0; special tokens do not coun
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from bertcli.checkpoint.routes import read_table, tables
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, check_count
 from bertcli.files.texts import Item, Text
+from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import check_finite
 from bertcli.tasks.compute.encode import PreparedTask
@@ -42,7 +43,7 @@ def plan_queries(model: Opened, wanted: EncodeSparseOptions) -> "SparseQueries":
     return SparseQueries(model, wanted.reading, preparation, own.sparse.most, wanted.words, wanted.prompt_name)
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class SparseQueries(PreparedTask[SparseBlock]):
     """Sparse vectors of queries, the `most` largest weights, from the table of the route of this name."""
 

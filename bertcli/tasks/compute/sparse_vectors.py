@@ -1,13 +1,13 @@
 """Sparse vectors: of each text the entries of the vocabulary whose weight is not 0."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.engine.seam import Array
+from bertcli.lean import lean_dataclass
 from bertcli.order import best_first
 from bertcli.tasks.compute.encode import PreparedBlock
 from bertcli.tasks.compute.task import Record
@@ -20,7 +20,7 @@ class SparseVector(NamedTuple):
     values: NDArray[np.float32]
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class SparseBlock(PreparedBlock):
     """Consecutive texts with their vectors, and if asked for the pieces of each one's entries."""
 

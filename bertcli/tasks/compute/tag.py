@@ -6,7 +6,6 @@ has split is put together again.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
+from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each, softmax
 from bertcli.tasks.compute.redact import Found, Redaction
@@ -35,7 +35,7 @@ def plan(model: Opened, wanted: TagOptions) -> RecordTask:
     return _Tag(model, wanted.reading, wanted.aggregation or "simple", ignored, wanted.stride, redaction)
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class _Tag(RecordTask):
     aggregation: Aggregation
     ignore: tuple[str, ...]

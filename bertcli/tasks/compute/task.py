@@ -5,7 +5,6 @@ Windows make it possible to sort texts by length without holding a whole file.
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
@@ -14,6 +13,7 @@ from bertcli.checkpoint.prompts import read_query_prompt
 from bertcli.checkpoint.transformer import read_limit
 from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text, Texts
+from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.tasks.options import Reading
 from bertcli.tokens import Tokenizer, Tokens, refuse_long
@@ -59,7 +59,7 @@ class Window(NamedTuple):
     progress: Progress
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class Result:
     """What a task makes of a window; in the results it gives out, `progress` is that of the run so far."""
 
@@ -73,7 +73,7 @@ class Result:
 R = TypeVar("R", bound=Result)
 
 
-@dataclass(frozen=True)
+@lean_dataclass
 class Records(Result):
     """Records in input order. `underway`: texts beyond `progress` whose records come with those of later ones."""
 
@@ -84,7 +84,7 @@ class Records(Result):
 # ------------------------------------------------------------------------------------------------------------- tasks
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Task(Generic[R]):
     """What is done with texts, a window at a time; it pickles as its model's path and its options.
 
@@ -179,7 +179,7 @@ class Task(Generic[R]):
         return items
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class RecordTask(Task[Records]):
     """A task that gives a record of each text."""
 
