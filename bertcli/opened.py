@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bertcli.engine.kernels import scatter_rows
-from bertcli.engine.packing import MicroBatch, Packed, Padded
+from bertcli.engine.packing import MicroBatch, Packed
 from bertcli.engine.seam import Array, Integers, is_shape_only, watched
 from bertcli.engine.threads import each_or_whole
 from bertcli.errors import BertcliError, check_choice, check_kind, shown_object
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bertcli.checkpoint.folder import Folder
     from bertcli.checkpoint.loading import TensorUse
     from bertcli.checkpoint.sentence import SentenceConfig
+    from bertcli.engine.padded import Padded
     from bertcli.network.after_pooling import Dense, LayerNorm
     from bertcli.onnx.session import Session
     from bertcli.tokens import Tokenizer
@@ -262,10 +263,12 @@ class Opened:
         of_tokens = {name: x for name, x in flat._asdict().items() if x is not None and name in ("hidden", *OF_TOKENS)}
         return flat._replace(**{name: x.reshape(*shape, -1) for name, x in of_tokens.items()})
 
-    def padded(self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None) -> Padded:
+    def padded(self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None) -> "Padded":
         """A batch as users pass it, checked and packed. Errors: BertcliError."""
         if not self.has_weights and not watched():
             raise BertcliError(f"'{self.name}' has no weights, so it cannot be run; trace it, or load a checkpoint.")
+        from bertcli.engine.padded import Padded  # which the tasks do without
+
         config = self.config
         return Padded.of(ids, segments, mask, config.max_tokens, config.vocab_size, config.segment_count)
 

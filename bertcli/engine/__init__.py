@@ -1,9 +1,10 @@
 """How NumPy is made fast, and `onnx/`: the same description run by ONNX Runtime.
 
     seam      where a pass can be watched           packing   no padding; attention and batches in pieces for the cache
-    kernels   softmax, norms, activations, products positions where tokens stand, and how far apart
-    threads   how many, and how they share a pass   tracer    what every op of a pass is given and gives
-    blas      the library behind NumPy's products
+    kernels   softmax, norms, activations, products padded    batches as users pass them
+    threads   how many, and how they share a pass   positions where tokens stand, and how far apart
+    blas      the library behind NumPy's products   traced    the values of a watched pass
+    tracer    what every op of a pass is given and gives
 
 A pass is limited by the rate of OpenBLAS's products: at 8 × 128 tokens of BERT-base they are 88 % of the time and run
 at the rate that large products alone reach. What is done about the rest, and what it gains:

@@ -264,6 +264,14 @@ def empty_tokens(tokens: int, hidden: int) -> Array:
     return np.empty((tokens, hidden), np.float32, order="F")
 
 
+def take_rows(table: Array, rows: Integers) -> Array:
+    """table[rows] of a row-major table, as [token, hidden]."""
+    x = empty_tokens(len(rows), table.shape[1])
+    for some in token_blocks(len(rows)):
+        x[some] = table[rows[some]]
+    return x
+
+
 def scatter_rows(x: Array, into: Array, rows: Integers) -> None:
     """into[rows] = x, where `into` is row-major in memory."""
     for some in token_blocks(len(x)):

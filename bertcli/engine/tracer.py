@@ -17,27 +17,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.engine.packing import Packed, SameLength
-from bertcli.engine.seam import (
+from bertcli.engine.seam import Array, Module, Op, Signature, shape_only, untraced
+from bertcli.engine.traced import (
     ALL,
     BATCH,
     ONE,
     STARTS,
     UNKNOWN,
     UNNAMED,
-    Array,
     Axes,
     Axis,
     Factor,
-    Module,
-    Op,
     Origins,
-    Signature,
     Traced,
     View,
     extent,
-    shape_only,
     unknown,
-    untraced,
 )
 
 WORDS = {"head": "A", "size": "D"}  # what a signature's words call a factor that has no name

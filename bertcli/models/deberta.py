@@ -18,7 +18,8 @@ from bertcli.network import encoder, heads
 from bertcli.network.encoder import LayerNorm, Linear, aligned
 from bertcli.network.heads import MaskedLM, Network, TokenClassifier
 from bertcli.network.module import Module, parameter, part, parts, setting
-from bertcli.network.ops import add, add_by_key, add_by_query, bucket_scores, convolve, embed, gather, scores
+from bertcli.network.ops import add, embed, gather, scores
+from bertcli.network.position_ops import add_by_key, add_by_query, bucket_scores, convolve
 from bertcli.network.prenorm import NewNorm
 
 

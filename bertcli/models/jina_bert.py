@@ -21,7 +21,8 @@ from bertcli.network import encoder, rotary
 from bertcli.network.encoder import LayerNorm, Linear, aligned
 from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
 from bertcli.network.module import part, parts, setting
-from bertcli.network.ops import add, add_alibi
+from bertcli.network.ops import add
+from bertcli.network.position_ops import add_alibi
 
 Positions = tuple[Integers, Integers]  # of queries and of keys
 

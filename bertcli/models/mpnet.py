@@ -13,7 +13,8 @@ from bertcli.network import encoder
 from bertcli.network.encoder import aligned
 from bertcli.network.heads import Classifier, FirstTokenClassifier, Network, Pooler, TokenClassifier
 from bertcli.network.module import fixed, parameter, part, parts
-from bertcli.network.ops import add, add_bias, embed, embed_counted, relative_bias
+from bertcli.network.ops import add, embed
+from bertcli.network.position_ops import add_bias, embed_counted, relative_bias
 
 
 class Embeddings(distilbert.Embeddings):

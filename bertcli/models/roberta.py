@@ -16,7 +16,8 @@ from bertcli.network import encoder, heads
 from bertcli.network.encoder import Encoder
 from bertcli.network.heads import Classifier, FirstTokenClassifier, Network, Pooler, TokenClassifier
 from bertcli.network.module import fixed, part, setting
-from bertcli.network.ops import add, add_row, embed, embed_counted
+from bertcli.network.ops import add, add_row, embed
+from bertcli.network.position_ops import embed_counted
 
 
 class Embeddings(encoder.Embeddings):

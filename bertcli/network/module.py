@@ -23,7 +23,7 @@ from dataclasses import field, fields
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
-from bertcli.engine.seam import Array, Origins, Traced, Weight, named_axes
+from bertcli.engine.seam import Array
 from bertcli.engine.seam import Module as Module
 
 M = TypeVar("M", bound=Module)
@@ -98,7 +98,7 @@ class _Builder(NamedTuple):
 
     def made(self, cls: type[M]) -> M:
         """The module of class `cls` at this place."""
-        return cls(**{item.name: self._value(item) for item in _fields(cls)})
+        return cls(**{item.name: self._value(item) for item in fields_of(cls)})
 
     def _value(self, item: "_FieldOf") -> Any:
         name, meta = item.name, item.meta
@@ -112,7 +112,7 @@ class _Builder(NamedTuple):
             return self.source(Request(self.path + name, shape, tied))
         bias = self.bias if meta["bias"] is None else meta["bias"]
         bias = self._of_config(bias) if isinstance(bias, str) else bias
-        inner = self._replace(names=_renamed(meta["names"], self.names), bias=bias)
+        inner = self._replace(names=renamed(meta["names"], self.names), bias=bias)
         if meta["kind"] == "part":
             return inner._replace(path=f"{self.path}{name}.").made(item.type)
         numbers = getattr(self.config, meta["shared"]) if meta["shared"] else range(self.config.sizes[meta["count"]])
@@ -134,7 +134,7 @@ class _Builder(NamedTuple):
 
 def optional_parts(cls: type[Module]) -> tuple[str, ...]:
     """The names of a module's heads: the optional parts that are there if they are asked for."""
-    return tuple(item.name for item in _fields(cls) if item.optional and item.meta["when"] is None)
+    return tuple(item.name for item in fields_of(cls) if item.optional and item.meta["when"] is None)
 
 
 def size(symbol: str, sizes: Mapping[str, int]) -> int:
@@ -149,7 +149,7 @@ def walk(
     names = names or {}
     yield path, module
     prefix = f"{path}." if path else ""
-    for item in _fields(type(module)):
+    for item in fields_of(type(module)):
         name, meta = item.name, item.meta
         value = getattr(module, name)
         if value is None or meta["kind"] == "setting":
@@ -158,10 +158,10 @@ def walk(
             symbols = tuple(names.get(axis, axis) for axis in meta["axes"])
             yield prefix + name, Parameter(prefix + name, value, symbols, counts)
         elif meta["kind"] == "part":
-            yield from walk(value, prefix + name, _renamed(meta["names"], names), counts)
+            yield from walk(value, prefix + name, renamed(meta["names"], names), counts)
         else:
             for i, child in enumerate(value):
-                yield from walk(child, f"{prefix}{name}.{i}", _renamed(meta["names"], names), (*counts, meta["count"]))
+                yield from walk(child, f"{prefix}{name}.{i}", renamed(meta["names"], names), (*counts, meta["count"]))
 
 
 def parameters(module: Module, names: Mapping[str, str] | None = None) -> list[Parameter]:
@@ -169,40 +169,7 @@ def parameters(module: Module, names: Mapping[str, str] | None = None) -> list[P
     return [item for _, item in walk(module, names=names) if isinstance(item, Parameter)]
 
 
-def twins(
-    module: Module, path: str = "", names: Mapping[str, str] | None = None
-) -> Iterator[tuple[str, Module | Parameter, Module | Parameter]]:
-    """(path, module or Parameter, the same of a twin), as in `walk`: what a tracer runs instead.
-
-    A twin is the same tree with traced parameters, and in each place a module of its own.
-    """
-    other = _twin(module, path, names or {}, {})
-    for (place, item), (_, twin) in zip(walk(module, path, names), walk(other, path, names), strict=True):
-        yield place, item, twin
-
-
-def _twin(module: M, path: str, names: Mapping[str, str], homes: dict[int, str]) -> M:
-    """`homes` are the paths at which arrays, by their ids, were found first."""
-    prefix = f"{path}." if path else ""
-    values: dict[str, Any] = {}
-    for item in _fields(type(module)):
-        name, meta, value = prefix + item.name, item.meta, getattr(module, item.name)
-        if value is None or meta["kind"] == "setting":
-            values[item.name] = value
-        elif meta["kind"] == "parameter":
-            weight = Weight(name, value.size, homes.setdefault(id(value), name))
-            values[item.name] = Traced(
-                value, named_axes([names.get(axis, axis) for axis in meta["axes"]], value.shape), Origins([weight])
-            )
-        elif meta["kind"] == "part":
-            values[item.name] = _twin(value, name, _renamed(meta["names"], names), homes)
-        else:
-            inner = _renamed(meta["names"], names)
-            values[item.name] = tuple(_twin(child, f"{name}.{i}", inner, homes) for i, child in enumerate(value))
-    return type(module)(**values)
-
-
-def _renamed(axes: Mapping[str, str], outer: Mapping[str, str]) -> dict[str, str]:
+def renamed(axes: Mapping[str, str], outer: Mapping[str, str]) -> dict[str, str]:
     """What names stand for inside a part: what its field says, else what they stand for around it."""
     return {**outer, **{inner: outer.get(name, name) for inner, name in axes.items()}}
 
@@ -217,7 +184,7 @@ class _FieldOf(NamedTuple):
 _FIELDS: dict[Any, tuple[_FieldOf, ...]] = {}
 
 
-def _fields(cls: Any) -> tuple[_FieldOf, ...]:
+def fields_of(cls: Any) -> tuple[_FieldOf, ...]:
     """The fields of a module class with the class each holds: X from `X | None` and from `tuple[X, ...]`."""
     if cls not in _FIELDS:
         _FIELDS[cls] = tuple(_field_of(item.name, item.metadata, item.type) for item in fields(cls))

@@ -1,4 +1,4 @@
-"""The ops that every forward pass consists of. The decorator above each op gives its shape and cost.
+"""The ops of forward passes, but for those of positions. The decorator above each op gives its shape and cost.
 
 Arrays are logically [token, hidden]; their memory layout and the order of a product's operands are decided here.
 `work` counts element-wise operations per number of the result, a transcendental function as one: see `seam.Op`.
@@ -10,27 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.engine import kernels, positions
-from bertcli.engine.kernels import empty_tokens, product, token_blocks
-from bertcli.engine.positions import Rates
+from bertcli.engine import kernels
+from bertcli.engine.kernels import empty_tokens, product, take_rows
 from bertcli.engine.seam import Array, Integers, is_shape_only, op, shape_only, traced_like, untraced
 from bertcli.engine.threads import each as each
 
 
-def _linear_work(arguments: Mapping[str, Any]) -> int:
+def linear_work(arguments: Mapping[str, Any]) -> int:
+    """Of a product's bias and activation."""
     activation = arguments.get("activation")
     return (arguments.get("bias") is not None) + (0 if activation is None else kernels.ACTIVATIONS[activation].work)
 
 
 def _norm_work(arguments: Mapping[str, Any]) -> int:
     return 5 + sum(arguments.get(name) is not None for name in ("weight", "bias"))
-
-
-def _rows(table: Array, ids: Integers) -> Array:
-    x = empty_tokens(len(ids), table.shape[1])
-    for some in token_blocks(len(ids)):
-        x[some] = table[ids[some]]
-    return x
 
 
 def empty_like(x: Array) -> Array:
@@ -42,13 +35,7 @@ def empty_like(x: Array) -> Array:
 @op("rows hidden, token -> token hidden")
 def embed(table: Array, ids: Integers) -> Array:
     """E[ids]: rows of an embedding table."""
-    return _rows(table, ids)
-
-
-@op("rows hidden, token, boundary -> token hidden")
-def embed_counted(table: Array, ids: Integers, offsets: Integers, *, padding: int) -> Array:
-    """E[p + n], n the number of tokens but padding that a sentence has up to here; E[p] for padding, whose id is p."""
-    return _rows(table, positions.counted(ids, offsets, padding))
+    return take_rows(table, ids)
 
 
 @op("token …, row -> row …")
@@ -112,13 +99,13 @@ def add_row(x: Array, table: Array) -> Array:
     return np.add(x, table[:1], out=x)
 
 
-@op("token in, out in, out -> token out", contracts=True, work=_linear_work)
+@op("token in, out in, out -> token out", contracts=True, work=linear_work)
 def linear(x: Array, weight: Array, bias: Array | None = None, *, activation: str | None = None) -> Array:
     """activation(x Wᵀ + b)."""
     return product(x, weight, bias, activation)
 
 
-@op("token in, in out, out -> token out", contracts=True, work=_linear_work)
+@op("token in, in out, out -> token out", contracts=True, work=linear_work)
 def project(x: Array, weight: Array, bias: Array | None = None, *, activation: str | None = None) -> Array:
     """activation(x W + b), for weights stored [in, out], as textbooks write them."""
     return product(x, weight.T, bias, activation)
@@ -140,69 +127,6 @@ def scores(q: Array, k: Array, *, terms: float = 1) -> Array:
     return np.matmul(q * np.float32(1 / sqrt(terms * size)), k.swapaxes(-1, -2), out=into)
 
 
-@op("bucket head, query, key -> head query key", work=1, beside=-1)
-def relative_bias(table: Array, queries: Integers, keys: Integers) -> Array:
-    """T[bucket(query - key)] of every head, for the positions of queries and keys (Raffel et al. 2020's buckets)."""
-    return positions.by_distance(lambda distance: table.T.take(positions.bucket(distance), axis=1), queries, keys)
-
-
-@op("batch head query key, head query key -> batch head query key", work=1, over="x")
-def add_bias(x: Array, bias: Array) -> Array:
-    """x + bias, the same for every sentence, written over x."""
-    return positions.add_to_scores(x, bias)
-
-
-@op("batch head query key, query, key -> batch head query key", work=2, over="x")
-def add_alibi(x: Array, queries: Integers, keys: Integers, *, slopes: tuple[float, ...]) -> Array:
-    """x_ij - slope_h |i - j| for the positions of queries and keys, written over x (Press et al. 2021)."""
-    rates = -np.array(slopes, np.float32)[:, None]
-    return positions.add_to_scores(
-        x, positions.by_distance(lambda distance: rates * np.abs(distance, dtype=np.float32), queries, keys)
-    )
-
-
-@op("batch head row size, bucket head size -> batch head row bucket", contracts=True, work=1)
-def bucket_scores(x: Array, table: Array, *, terms: int) -> Array:
-    """X T_hᵀ / sqrt(terms · D): every query or key with every bucket of relative positions."""
-    by_bucket: Array = np.matmul(x * np.float32(1 / sqrt(terms * x.shape[-1])), table.transpose(1, 2, 0))
-    return by_bucket
-
-
-@op("batch head query key, batch head query bucket, query, key -> batch head query key", work=1, over="x", beside=2)
-def add_by_query(x: Array, by_query: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
-    """x_ij + Y_i,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
-    return positions.add_to_scores(x, positions.by_bucket(by_query, queries, keys, buckets, farthest, of_keys=False))
-
-
-@op("batch head query key, batch head key bucket, query, key -> batch head query key", work=1, over="x", beside=2)
-def add_by_key(x: Array, by_key: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
-    """x_ij + Y_j,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
-    return positions.add_to_scores(x, positions.by_bucket(by_key, queries, keys, buckets, farthest, of_keys=True))
-
-
-@op("token in, out in width, out -> token out", contracts=True, work=_linear_work)
-def convolve(x: Array, weight: Array, bias: Array, first: Integers, *, activation: str | None = None) -> Array:
-    """activation(Σ_k W_k x_{t + k - w/2} + b) over the tokens around each, w of them; sentences begin at `first`."""
-    return positions.convolved(x, weight, bias, first, activation)
-
-
-@op("token hidden, token -> token hidden", work=3, over="x")
-def rotate(
-    x: Array,
-    where: Integers,
-    *,
-    heads: int,
-    rates: Rates,
-    own: tuple[tuple[slice, Rates], ...] = (),
-    scaling: float = 1,
-) -> Array:
-    """Every head's pairs (x_j, x_{j + D/2}) turned by the angle p r_j at position p and scaled, written over x (RoPE).
-
-    `own` are the rates of some tokens that turn at others.
-    """
-    return kernels.rotate(x, *positions.angles(where, rates, own, scaling), heads)
-
-
 @op("key narrow, query hidden -> key hidden")
 def repeat_heads(x: Array, like: Array, *, heads: int, of: int) -> Array:
     """Each head of keys or values as often as query heads share it: as many as the queries, which are `like`."""
@@ -210,12 +134,6 @@ def repeat_heads(x: Array, like: Array, *, heads: int, of: int) -> Array:
     wide = empty_tokens(len(x), like.shape[1])
     wide.T.reshape(heads, of // heads, -1, len(x), copy=False)[...] = narrow
     return wide
-
-
-@op("batch head query key, query, key -> batch head query key", work=1, over="x")
-def within(x: Array, queries: Integers, keys: Integers, *, behind: int | None, ahead: int | None) -> Array:
-    """x where a key stands at most `behind` before a query, or `ahead` after it, else -∞, written over x."""
-    return positions.within(x, queries, keys, behind, ahead)
 
 
 @op("… key -> … key", work=5, over="x")

@@ -12,7 +12,8 @@ from bertcli.engine.seam import Array, Integers, untraced
 from bertcli.network import encoder
 from bertcli.network.encoder import Linear, aligned
 from bertcli.network.module import part, setting
-from bertcli.network.ops import attend, each, empty_like, multiply, repeat_heads, rotate, scores, softmax, within
+from bertcli.network.ops import attend, each, empty_like, multiply, repeat_heads, scores, softmax
+from bertcli.network.position_ops import rotate, within
 
 
 class Attention(encoder.SelfAttention[Integers]):

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from bertcli._version import __version__
-from bertcli.engine.packing import Packed, pack_padded
-from bertcli.engine.seam import Array, Axes, Origins, Traced, View, Weight, named_axes, watching
+from bertcli.engine.packing import Packed
+from bertcli.engine.padded import pack_padded
+from bertcli.engine.seam import Array, watching
+from bertcli.engine.traced import Axes, Origins, Traced, View, Weight, named_axes
 from bertcli.engine.tracer import Ran, Tracer, argument_names
 from bertcli.network.heads import Network
-from bertcli.network.module import Module, Parameter, parameters, twins
+from bertcli.network.module import Module, Parameter, parameters
+from bertcli.network.twins import twins
 from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules
 from bertcli.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Tensor

@@ -9,7 +9,7 @@ import pytest
 from helpers.terminal import bertcli as run
 
 import bertcli
-from bertcli.engine.packing import pack_padded
+from bertcli.engine.padded import pack_padded
 from bertcli.engine.seam import Module, Op, watching
 from bertcli.engine.tracer import argument_names
 from bertcli.errors import BertcliError

@@ -18,7 +18,8 @@ from reference import cases
 import bertcli
 from bertcli.analysis.trace import Step, Trace
 from bertcli.analysis.trace.recorder import run_shapes
-from bertcli.engine.packing import Packed, pack_padded
+from bertcli.engine.packing import Packed
+from bertcli.engine.padded import pack_padded
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.models.bert import BertConfig

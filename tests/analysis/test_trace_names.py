@@ -11,8 +11,9 @@ from helpers.family_checkpoints import FAMILIES, make_family
 import bertcli
 from bertcli.analysis.trace import Trace
 from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, transposed
-from bertcli.engine.packing import pack_padded
-from bertcli.engine.seam import Traced, Weight, watching
+from bertcli.engine.padded import pack_padded
+from bertcli.engine.seam import watching
+from bertcli.engine.traced import Traced, Weight
 from bertcli.engine.tracer import Ran
 from bertcli.model import Model
 from bertcli.models import esm

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bertcli.engine import packing
-from bertcli.engine.packing import Packed, pack_padded
+from bertcli.engine.packing import Packed
+from bertcli.engine.padded import pack_padded
 from bertcli.engine.seam import Array, Integers
 from bertcli.engine.threads import each
 from bertcli.network.ops import attend, scores, softmax

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from bertcli.analysis.trace.formulas import RULES, formula
-from bertcli.engine.seam import Op, Origins, Traced, named_axes, op, watching
+from bertcli.engine.seam import Op, op, watching
+from bertcli.engine.traced import Origins, Traced, named_axes
 from bertcli.engine.tracer import argument_names
-from bertcli.network import ops
+from bertcli.network import ops, position_ops
 from bertcli.onnx import rules
 from bertcli.onnx.exporter import Exporter
 from bertcli.onnx.graph import Graph
 
-OPS = {name: one for name, one in vars(ops).items() if isinstance(one, Op)}
+OPS = {name: one for name, one in (vars(ops) | vars(position_ops)).items() if isinstance(one, Op)}
 
 
 @pytest.mark.parametrize("name", OPS)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,6 +29,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files
 from bertcli.files.lines import LineFile
 from bertcli.files.texts import Item, Text, from_values
+from bertcli.lean import lean_dataclass
 from bertcli.model import Model
 from bertcli.tasks.classify import ClassifyOptions
 from bertcli.tasks.compute import classify, fill_mask, score
@@ -265,7 +266,7 @@ def test_workers_error_closes_the_file_of_the_texts(
     assert [stream.closed for stream in streams] == [True]
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Noting(RecordTask):
     """Gives the text of each window; notes what happens, and waits in a window for what is to happen meanwhile."""
 

@@ -11,7 +11,8 @@ from bertcli.engine.threads import thread_count
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.network.encoder import SelfAttention
 from bertcli.network.heads import outputs
-from bertcli.network.module import parameters, twins
+from bertcli.network.module import parameters
+from bertcli.network.twins import twins
 from bertcli.opened import Opened
 
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}  # bytes of a number

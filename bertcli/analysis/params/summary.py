@@ -12,10 +12,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.analysis.params.formula import expanded, factored, sum_of, with_numbers
-from bertcli.engine.seam import Axes, Module, Traced, Weight, extent, watching
+from bertcli.engine.seam import Module, watching
+from bertcli.engine.traced import Axes, Traced, Weight, extent
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.network.heads import TITLES, outputs
-from bertcli.network.module import Parameter, parameters, twins, walk
+from bertcli.network.module import Parameter, parameters, walk
+from bertcli.network.twins import twins
 from bertcli.opened import Opened
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.terminal import Column

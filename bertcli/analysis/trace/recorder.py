@@ -12,12 +12,13 @@ import numpy as np
 from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, StepKey, Words, transposed, words_for
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, Value, multiplied, show, stats_of
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array, Integers, Module, Op, Origins, Traced, Weight, named_axes, watched, watching
+from bertcli.engine.seam import Array, Integers, Module, Op, watched, watching
+from bertcli.engine.traced import Origins, Traced, Weight, named_axes
 from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.errors import BertcliError
 from bertcli.network.after_pooling import Dense
 from bertcli.network.heads import outputs
-from bertcli.network.module import twins
+from bertcli.network.twins import twins
 from bertcli.opened import Opened, expect_model
 from bertcli.report.terminal import terminal_width
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.engine.seam import BATCH, ONE, Array, Axes, Signature, extent
+from bertcli.engine.seam import Array, Signature
+from bertcli.engine.traced import BATCH, ONE, Axes, extent
 from bertcli.report.documents import ByName, Document, Documented
 from bertcli.report.tables import cell
 from bertcli.report.terminal import BESIDE, Column

@@ -16,7 +16,8 @@ import numpy as np
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import has_tokenizer
 from bertcli.checkpoint.modules import network_place
-from bertcli.engine.packing import Packed, pack_padded
+from bertcli.engine.packing import Packed
+from bertcli.engine.padded import pack_padded
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.files.formats import check_output

@@ -7,11 +7,11 @@ import pytest
 
 from bertcli.engine import kernels
 from bertcli.engine.seam import Op
-from bertcli.network import ops
+from bertcli.network import ops, position_ops
 from bertcli.onnx import rules
 from bertcli.onnx.graph import Graph, Tensor
 
-OPS: list[Op[Any]] = [one for one in vars(ops).values() if isinstance(one, Op)]
+OPS: list[Op[Any]] = [one for one in (vars(ops) | vars(position_ops)).values() if isinstance(one, Op)]
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bertcli.engine.seam import Origins, Traced, divided, named_axes
+from bertcli.engine.seam import divided
+from bertcli.engine.traced import Origins, Traced, named_axes
 from bertcli.onnx.exporter import BATCH, SEQUENCE, Exporter
 from bertcli.onnx.file import Export, check, write
 from bertcli.onnx.graph import IDS, Graph, Tensor

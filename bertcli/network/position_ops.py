@@ -1,0 +1,86 @@
+"""The ops in which it matters where tokens stand, and how far apart, as in `ops`. BERT needs none of them."""
+
+from math import sqrt
+
+import numpy as np
+
+from bertcli.engine import kernels, positions
+from bertcli.engine.kernels import take_rows
+from bertcli.engine.positions import Rates
+from bertcli.engine.seam import Array, Integers, op
+from bertcli.network.ops import linear_work
+
+
+@op("rows hidden, token, boundary -> token hidden")
+def embed_counted(table: Array, ids: Integers, offsets: Integers, *, padding: int) -> Array:
+    """E[p + n], n the number of tokens but padding that a sentence has up to here; E[p] for padding, whose id is p."""
+    return take_rows(table, positions.counted(ids, offsets, padding))
+
+
+@op("bucket head, query, key -> head query key", work=1, beside=-1)
+def relative_bias(table: Array, queries: Integers, keys: Integers) -> Array:
+    """T[bucket(query - key)] of every head, for the positions of queries and keys (Raffel et al. 2020's buckets)."""
+    return positions.by_distance(lambda distance: table.T.take(positions.bucket(distance), axis=1), queries, keys)
+
+
+@op("batch head query key, head query key -> batch head query key", work=1, over="x")
+def add_bias(x: Array, bias: Array) -> Array:
+    """x + bias, the same for every sentence, written over x."""
+    return positions.add_to_scores(x, bias)
+
+
+@op("batch head query key, query, key -> batch head query key", work=2, over="x")
+def add_alibi(x: Array, queries: Integers, keys: Integers, *, slopes: tuple[float, ...]) -> Array:
+    """x_ij - slope_h |i - j| for the positions of queries and keys, written over x (Press et al. 2021)."""
+    rates = -np.array(slopes, np.float32)[:, None]
+    return positions.add_to_scores(
+        x, positions.by_distance(lambda distance: rates * np.abs(distance, dtype=np.float32), queries, keys)
+    )
+
+
+@op("batch head row size, bucket head size -> batch head row bucket", contracts=True, work=1)
+def bucket_scores(x: Array, table: Array, *, terms: int) -> Array:
+    """X T_hᵀ / sqrt(terms · D): every query or key with every bucket of relative positions."""
+    by_bucket: Array = np.matmul(x * np.float32(1 / sqrt(terms * x.shape[-1])), table.transpose(1, 2, 0))
+    return by_bucket
+
+
+@op("batch head query key, batch head query bucket, query, key -> batch head query key", work=1, over="x", beside=2)
+def add_by_query(x: Array, by_query: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
+    """x_ij + Y_i,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
+    return positions.add_to_scores(x, positions.by_bucket(by_query, queries, keys, buckets, farthest, of_keys=False))
+
+
+@op("batch head query key, batch head key bucket, query, key -> batch head query key", work=1, over="x", beside=2)
+def add_by_key(x: Array, by_key: Array, queries: Integers, keys: Integers, *, buckets: int, farthest: int) -> Array:
+    """x_ij + Y_j,b(i - j) with the bucket b of DeBERTa's relative positions, written over x."""
+    return positions.add_to_scores(x, positions.by_bucket(by_key, queries, keys, buckets, farthest, of_keys=True))
+
+
+@op("token in, out in width, out -> token out", contracts=True, work=linear_work)
+def convolve(x: Array, weight: Array, bias: Array, first: Integers, *, activation: str | None = None) -> Array:
+    """activation(Σ_k W_k x_{t + k - w/2} + b) over the tokens around each, w of them; sentences begin at `first`."""
+    return positions.convolved(x, weight, bias, first, activation)
+
+
+@op("token hidden, token -> token hidden", work=3, over="x")
+def rotate(
+    x: Array,
+    where: Integers,
+    *,
+    heads: int,
+    rates: Rates,
+    own: tuple[tuple[slice, Rates], ...] = (),
+    scaling: float = 1,
+) -> Array:
+    """Every head's pairs (x_j, x_{j + D/2}) turned by the angle p r_j at position p and scaled, written over x (RoPE).
+
+    `own` are the rates of some tokens that turn at others.
+    """
+    return kernels.rotate(x, *positions.angles(where, rates, own, scaling), heads)
+
+
+@op("batch head query key, query, key -> batch head query key", work=1, over="x")
+def within(x: Array, queries: Integers, keys: Integers, *, behind: int | None, ahead: int | None) -> Array:
+    """x where a key stands at most `behind` before a query, or `ahead` after it, else -∞, written over x."""
+    return positions.within(x, queries, keys, behind, ahead)

@@ -1,0 +1,42 @@
+"""A model's twin, which a tracer runs in its place: the same tree with traced parameters."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from bertcli.engine.traced import Origins, Traced, Weight, named_axes
+from bertcli.network.module import Module, Parameter, fields_of, renamed, walk
+
+M = TypeVar("M", bound=Module)
+
+
+def twins(
+    module: Module, path: str = "", names: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, Module | Parameter, Module | Parameter]]:
+    """(path, module or Parameter, the same of a twin), as in `walk`: what a tracer runs instead.
+
+    A twin is the same tree with traced parameters, and in each place a module of its own.
+    """
+    other = _twin(module, path, names or {}, {})
+    for (place, item), (_, twin) in zip(walk(module, path, names), walk(other, path, names), strict=True):
+        yield place, item, twin
+
+
+def _twin(module: M, path: str, names: Mapping[str, str], homes: dict[int, str]) -> M:
+    """`homes` are the paths at which arrays, by their ids, were found first."""
+    prefix = f"{path}." if path else ""
+    values: dict[str, Any] = {}
+    for item in fields_of(type(module)):
+        name, meta, value = prefix + item.name, item.meta, getattr(module, item.name)
+        if value is None or meta["kind"] == "setting":
+            values[item.name] = value
+        elif meta["kind"] == "parameter":
+            weight = Weight(name, value.size, homes.setdefault(id(value), name))
+            values[item.name] = Traced(
+                value, named_axes([names.get(axis, axis) for axis in meta["axes"]], value.shape), Origins([weight])
+            )
+        elif meta["kind"] == "part":
+            values[item.name] = _twin(value, name, renamed(meta["names"], names), homes)
+        else:
+            inner = renamed(meta["names"], names)
+            values[item.name] = tuple(_twin(child, f"{name}.{i}", inner, homes) for i, child in enumerate(value))
+    return type(module)(**values)
