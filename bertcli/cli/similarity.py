@@ -32,8 +32,9 @@ def similarity(job: Job, wanted: EncodeOptions) -> None:
     if wanted.pooling == "none" or wanted.keep_going or changed(job.long):
         raise wrong("TEXT", "whole texts are compared: no --pooling none, --keep-going, --resume or --shard.")
     run = job.begin("similarity", Needs("similarity", sample=SENTENCE_SAMPLE), wanted, {}, (*RECORDS, *ARRAYS))
-    from bertcli.tasks.compute.encode import cosines, plan, similarity, vectors_of
+    from bertcli.tasks.compute.encode import plan
     from bertcli.tasks.compute.run import results
+    from bertcli.tasks.compute.similarity import cosines, similarity, vectors_of
 
     task = plan(run.model, run.wanted)
     logger.info("%s.", task.summary)

@@ -18,7 +18,8 @@ from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.compute.encode import plan, similarity
+from bertcli.tasks.compute.encode import plan
+from bertcli.tasks.compute.similarity import similarity
 from bertcli.tasks.encode import EncodeOptions, Pooling
 
 TEXTS = ("The cat sat on the mat.", "", "tea", "She poured a cup of hot coffee, and he drank it.")
@@ -65,7 +66,8 @@ def test_encode_normalized_vectors_have_length_one(mlm: Model) -> None:
 
 
 def test_encode_zero_vectors_stay_zero(made: Made) -> None:
-    from bertcli.tasks.compute.encode import cosines, unit
+    from bertcli.tasks.compute.encode import unit
+    from bertcli.tasks.compute.similarity import cosines
 
     zero = np.zeros((2, 4), np.float32)
     assert np.array_equal(unit(zero), zero)
@@ -128,7 +130,7 @@ def test_similarity_is_the_cosine(mlm: Model) -> None:
     np.testing.assert_allclose([record["cosine"] for record in records], vectors @ vectors.T, rtol=0, atol=1e-6)
     assert [list(record) for record in records] == [["index", "text", "cosine"]] * len(TEXTS)
     assert [(record["index"], record["text"]) for record in records] == list(enumerate(TEXTS))
-    with patch("bertcli.tasks.compute.encode.NUMBERS", len(TEXTS) * 2):
+    with patch("bertcli.tasks.compute.similarity.NUMBERS", len(TEXTS) * 2):
         for one, other in zip(
             similarity(blocks), records, strict=True
         ):  # products of other sizes: the last bit differs

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -32,10 +33,10 @@ from bertcli.files.texts import Item, Text, from_values
 from bertcli.lean import lean_dataclass
 from bertcli.model import Model
 from bertcli.tasks.classify import ClassifyOptions
-from bertcli.tasks.compute import classify, fill_mask, score
+from bertcli.tasks.compute import classify, fill_mask, score, workers
 from bertcli.tasks.compute import run as running
 from bertcli.tasks.compute.encode import Block
-from bertcli.tasks.compute.task import Group, Record, Records, RecordTask, Task, Window
+from bertcli.tasks.compute.task import Group, Record, Records, RecordTask, Window
 from bertcli.tasks.fill_mask import FillMaskOptions
 from bertcli.tasks.options import Reading
 from bertcli.tasks.score import ScoreOptions
@@ -76,10 +77,10 @@ def two_threads() -> Iterator[None]:
 def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseProcess]]:
     """The worker processes that were started; they are killed after a minute, so that nothing waits for ever."""
     found: list[BaseProcess] = []
-    original = running.worker_processes
+    original = workers.worker_processes
 
     @contextmanager
-    def noted(task: Task[Any], count: int) -> Iterator[running.Submit[Any]]:
+    def noted(work: Callable[[Group], Any], count: int) -> Iterator[workers.Submit[Any]]:
         def kill() -> None:
             for process in multiprocessing.active_children():
                 process.kill()
@@ -87,7 +88,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseProcess]]:
         timer = threading.Timer(60, kill)
         timer.start()
         try:
-            with original(task, count) as submit:
+            with original(work, count) as submit:
                 try:
                     yield submit
                 finally:
@@ -95,7 +96,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseProcess]]:
         finally:
             timer.cancel()
 
-    monkeypatch.setattr(running, "worker_processes", noted)
+    monkeypatch.setattr(workers, "worker_processes", noted)
     yield found
     assert multiprocessing.active_children() == []
 
@@ -103,13 +104,18 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseProcess]]:
 def plain(result: Any) -> Any:
     """A block or records as values that can be compared."""
     if not isinstance(result, Block):
-        return result
+        return vars(result)
     items = [
         (item.index, item.text, item.tokens.ids, item.tokens.segments, item.tokens.lost, item.tokens.lost_masks,
          item.tokens.pieces, item.tokens.offsets, item.tokens.sides)
         for item in result.items
     ]  # fmt: skip
-    return items, [np.asarray(one).tolist() for one in result.vectors], list(result.failures), result.progress
+    return (
+        items,
+        [np.asarray(one).tolist() for one in result.vectors],
+        [vars(one) for one in result.failures],
+        result.progress,
+    )
 
 
 def threads_of_windows() -> list[threading.Thread]:
@@ -154,7 +160,7 @@ def test_workers_is_told_the_kernel_and_its_threads(monkeypatch: pytest.MonkeyPa
     names = (blas.KERNEL_VARIABLE, *threads.THREAD_VARIABLES)
     before = {name: os.environ.get(name) for name in names}
     program = f"import os; print([os.environ[name] for name in {names}])"
-    with running._started_with(running._environment(3)):
+    with workers._started_with(workers._environment(3)):
         out = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
     assert out.decode() == f"{['Haswell', *['3'] * len(threads.THREAD_VARIABLES)]}\n"
     assert before == {name: os.environ.get(name) for name in names}
@@ -170,7 +176,7 @@ def test_workers_imports_nothing_from_the_folder_it_runs_in(model: Model, tmp_pa
 
 
 def test_workers_ctrl_c_is_nothing_to_a_worker_from_its_first_moment() -> None:
-    with running._started_with({}):
+    with workers._started_with({}):
         process = subprocess.Popen([sys.executable, "-c", "print('done')"], stdout=subprocess.PIPE)
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=SECONDS)[0] == b"done\n"
@@ -196,11 +202,11 @@ def test_workers_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_n
     arguments: list[str | Path] = ["encode", "-m", model.path, "-i", source, "--truncation", "silent"]
     arguments += ["--batch-tokens", "60"]
     assert run(*arguments, "-o", whole, "--workers", "1").status == 0
-    original = running.worker_processes
+    original = workers.worker_processes
 
     @contextmanager
-    def fatal(task: Task[Any], count: int) -> Iterator[running.Submit[Any]]:
-        with original(task, count) as submit:
+    def fatal(work: Callable[[Group], Any], count: int) -> Iterator[workers.Submit[Any]]:
+        with original(work, count) as submit:
 
             def killing(group: Group) -> Any:
                 if group.first > 20:
@@ -211,7 +217,7 @@ def test_workers_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_n
             yield killing
 
     with monkeypatch.context() as patch:
-        patch.setattr(running, "worker_processes", fatal)
+        patch.setattr(workers, "worker_processes", fatal)
         broken = run(*arguments, "-o", target, "--workers", "2", "--resume")
     assert (broken.status, target.exists()) == (1, False)
     errors = [line for line in broken.err.splitlines() if not line.startswith("Note: ")]
@@ -315,8 +321,8 @@ def test_workers_one_window_starts_nothing(
         raise AssertionError("a thread was started")
 
     monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", submit)
-    for workers in (None, 1, 2):
-        assert len(model.fill_mask(["[MASK] sat", "hot [MASK]"], workers=workers)) == 2
+    for count in (None, 1, 2):
+        assert len(model.fill_mask(["[MASK] sat", "hot [MASK]"], workers=count)) == 2
     assert started == []
 
 
@@ -429,11 +435,11 @@ def test_workers_cores_are_shared_out(model: Model, monkeypatch: pytest.MonkeyPa
 
         def shutdown(self, cancel_futures: bool) -> None: ...
 
-    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(workers, "ProcessPoolExecutor", Pool)
     task = Noting(model, Reading(), [], nothing)
     for total, count, share in ((8, 2, 4), (8, 3, 2), (2, 5, 1)):
         threads.set_thread_count(total)
-        with running.worker_processes(task, count):
+        with workers.worker_processes(partial(running._of_group, task), count):
             assert given.pop() == (count, share, threads.thread_count())
 
 

@@ -1,14 +1,13 @@
 """encode: texts to vectors. Hidden states are pooled, then go through the Dense layers that the checkpoint may have."""
 
 import logging
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertcli.checkpoint.loading import UNUSED
 from bertcli.checkpoint.sentence import SentenceConfig
@@ -21,10 +20,10 @@ from bertcli.models.registry import family
 from bertcli.network.after_pooling import Dense
 from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import check_finite, check_head, hidden_states, in_packed_batches
-from bertcli.tasks.compute.prepared import Preparation, chunks, prepare
+from bertcli.tasks.compute.prepared import Preparation, prepare
 from bertcli.tasks.compute.run import results
 from bertcli.tasks.compute.task import Record, Records, Result, Task, Window, merged
-from bertcli.tasks.encode import EncodeOptions, Pooling
+from bertcli.tasks.encode import EncodeOptions
 from bertcli.tokens import Tokenizer
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("bertcli")
 SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound of torch.nn.functional.normalize
 SETTINGS = ("pooling", "layer", "normalize", "truncate_dim")  # in which vectors that are compared must agree
-NUMBERS = 1 << 20  # cosines computed at a time
 
 
 def encode(model: Opened, texts: Values, wanted: EncodeOptions) -> Array:
@@ -139,6 +137,8 @@ class PreparedTask(Task[B]):
         preparation, tokenizer = self.preparation, self.model.tokenizer
         texts = [text for _, text in numbered]
         if preparation.chunking is not None:
+            from bertcli.tasks.compute.chunks import chunks
+
             every = zip(numbered, tokenizer.encode([text.text for text in texts]), strict=True)
             return [
                 Item(index, text, tokens, chunk)
@@ -341,28 +341,6 @@ class Plan:
         return vectors[:, : self.width]
 
 
-def as_stored(model: Opened, wanted: EncodeOptions, settings: Mapping[str, Any]) -> EncodeOptions:
-    """The options that make a query's vector as stored ones were made, of which the settings are known.
-
-    An option that is given must say the same. Errors: BertcliError naming one that does not.
-    """
-    given = {field.name for field in fields(wanted) if getattr(wanted, field.name) != field.default}
-    stored = {name: settings[name] for name in SETTINGS if name not in given}
-    if stored.get("pooling") not in get_args(Pooling):  # the model's own
-        stored.pop("pooling", None)
-    for names in (SETTINGS[:-1], SETTINGS):  # the width follows from the others
-        wanted = replace(wanted, **{name: stored[name] for name in names if name in stored})
-        made = Plan.make(model, wanted).settings
-        for name in names:
-            if made[name] != settings[name]:
-                option = f"--{name.replace('_', '-')}"
-                raise BertcliError(
-                    f"The stored vectors were made with {option} {shown(settings[name])}, but the query with "
-                    f"{shown(made[name])}: leave out {option}, or encode the texts again."
-                )
-    return wanted
-
-
 def unit(vectors: Array) -> Array:
     """x / |x| for every row; a zero vector stays zero."""
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
@@ -435,34 +413,3 @@ def _layers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
                 f"to {-count - 1}."
             )
     return tuple(int(number) if number >= 0 else int(number) + count + 1 for number in wanted)
-
-
-# ----------------------------------------------------------------------------------------------------- similarity
-
-
-def similarity(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
-    """Records {index, text, cosine: [one per text]}, one after the other: the cosines of all pairs of texts.
-
-    Parts of texts are compared like texts; chunk, start and end, after the index, say which part it is.
-    """
-    rows = (row for some in cosines(vectors_of(blocks)) for row in some)
-    for item, row in zip((item for block in blocks for item in block.items), rows, strict=True):
-        yield {**item.named, "text": item.shown, "cosine": row.tolist()}
-
-
-def vectors_of(blocks: Sequence[Block]) -> NDArray[Any]:
-    """The vectors of all texts [text, width]."""
-    return np.concatenate([np.asarray(block.vectors) for block in blocks]) if blocks else np.empty((0, 1))
-
-
-def cosines(vectors: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
-    """cos(x_i, x_j) [some, n] for some rows i at a time; a zero vector has 0 with every other and 1 with itself."""
-    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-    directions = vectors / np.where(lengths > 0, lengths, 1.0)
-    count = len(vectors)
-    together = max(1, NUMBERS // max(1, count))
-    for first in range(0, count, together):
-        some = np.arange(first, min(first + together, count))
-        result = np.clip(directions[some] @ directions.T, -1.0, 1.0)
-        result[some - first, some] = 1.0
-        yield result

@@ -1,21 +1,12 @@
-"""Texts as encode gives them to the tokenizer: with a prompt, long ones in chunks cut between words."""
+"""How texts are prepared for the tokenizer: with a prompt, long ones in chunks (`chunks`)."""
 
-import unicodedata
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError, shown
-from bertcli.files.texts import Chunk, Text
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.tasks.options import Prepared, Reading
-from bertcli.tokens import Tokenizer, Tokens
-
-JOINER = "\u200d"  # zero-width: it makes one emoji of several
-SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
-SPACE, WORD, CHARACTER, NOWHERE = 3, 2, 1, 0  # how good a place is for a cut
 
 
 class Chunking(NamedTuple):
@@ -74,86 +65,3 @@ def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
     if prompt and not own.include_prompt:
         preparation = replace(preparation, left_out=model.tokenizer.prompt_length(preparation.prepared("")))
     return preparation, reading
-
-
-def chunks(
-    tokenizer: Tokenizer, preparation: Preparation, chunking: Chunking, text: Text, whole: Tokens
-) -> list[tuple[Chunk, Tokens]]:
-    """The parts of a text, given its tokens, each with its tokens as a text of its own, after the prompt."""
-    if text.pair is not None:
-        raise BertcliError("A pair of texts cannot be cut into chunks: leave out chunk (--chunk), or the pairs.")
-    size, overlap = chunking
-    limit = size - len(tokenizer.encode([preparation.prepared("")])[0].ids)
-    while limit > overlap:
-        ranges = list(chunk_ranges(text.text, whole, limit, overlap))
-        parts = tokenizer.encode([preparation.prepared(text.text[start:end]) for start, end in ranges], None, size)
-        lost = max(tokens.lost for tokens in parts)
-        if not lost:
-            return [(Chunk(i, *span), tokens) for i, (span, tokens) in enumerate(zip(ranges, parts, strict=True))]
-        limit -= lost  # a part by itself, prompt and all, may have more tokens than its share of the whole
-    raise BertcliError(
-        f"Chunks of {size} tokens have no room for more than special tokens, prompt and an overlap of {overlap}: "
-        "choose a larger size (--chunk)."
-    )
-
-
-class _Cut(NamedTuple):
-    """The character before which a text may be cut, and how good that is; white space goes with what follows."""
-
-    place: int
-    quality: int
-
-
-def chunk_ranges(text: str, tokens: Tokens, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Character ranges of parts of at most `limit` tokens each, which overlap in at most `overlap` and leave none out.
-
-    Cuts are where white space begins; in a longer stretch without any, between the tokenizer's words; in a longer word
-    between tokens, but not inside what is read as one character, as far as that is possible.
-    """
-    cuts = [_Cut(0, SPACE), *_cuts(text, tokens), _Cut(len(text), SPACE)]  # before each token, and after the last
-    count = len(cuts) - 1
-
-    def end_of(first: int, beyond: int) -> int:
-        """Where a part that begins with a token ends: at the best place beyond another, of equals the furthest."""
-        candidates = range(min(first + limit, count), max(first, beyond), -1)
-        return max(candidates, key=lambda token: cuts[token].quality, default=count)
-
-    first = last = place = 0  # the first token of a part, and where the part before it ended
-    while True:
-        end = end_of(first, last)
-        if cuts[end].place > place or not last:  # else these tokens are more of a character that is in already
-            yield cuts[first].place, cuts[end].place
-        if end == count:
-            return
-        place, last = cuts[end].place, end
-        again = (token for token in range(max(end - overlap, first + 1), end) if cuts[token].quality == SPACE)
-        first = next((token for token in again if cuts[end_of(token, end)].quality >= WORD), end)
-
-
-def _cuts(text: str, tokens: Tokens) -> Iterator[_Cut]:
-    """Between each token of the text and the next, after all that belongs to the tokens before."""
-    columns = zip(tokens.offsets, tokens.words, tokens.sides, strict=True)
-    of_text = [(start, end, word) for (start, end), word, side in columns if side is not None]
-    for (_, place, word), (start, _, next_word) in pairwise(of_text):
-        overlapping = start < place
-        while place < start and not text[place].isspace():
-            place += 1
-        if overlapping or not 0 < place < len(text):
-            yield _Cut(place, NOWHERE)
-        elif text[place].isspace() and not text[place - 1].isspace():
-            yield _Cut(place, SPACE)
-        elif _inside_character(text, place):
-            yield _Cut(place, NOWHERE)
-        else:
-            yield _Cut(place, WORD if word != next_word else CHARACTER)
-
-
-def _inside_character(text: str, place: int) -> bool:
-    """Whether what is before and after `place` is read as one character: a letter and its marks, a joined emoji."""
-    before, after = text[place - 1], text[place]
-    return (
-        unicodedata.category(after).startswith("M")
-        or JOINER in (before, after)
-        or SKIN_TONES[0] <= after <= SKIN_TONES[1]
-        or before + after == "\r\n"
-    )

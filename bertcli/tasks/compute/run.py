@@ -14,32 +14,23 @@ for the same number of threads everywhere (`set_thread_count`). There are three 
   `multiprocessing` imports it in each process.
 """
 
-import logging
-import os
-import pickle
-import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
-from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import islice
-from threading import Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
-from bertcli.engine import blas
 from bertcli.engine.seam import watched
-from bertcli.engine.threads import MOST_THREADS, THREAD_VARIABLES, core_count, set_thread_count, thread_count
+from bertcli.engine.threads import MOST_THREADS, core_count, thread_count
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Texts
 from bertcli.tasks.compute.batches import BATCH_TOKENS
 from bertcli.tasks.compute.task import START, Group, Progress, R, Task, Window, warn_of_cuts
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
 
 V = TypeVar("V")
 Submit = Callable[[Group], Future[V]]
@@ -94,7 +85,7 @@ def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Gen
         for group in groups:  # the first one starts no thread and no process
             if isinstance(group, Exception):
                 raise group
-            yield _result(task, *_read(task, group))
+            yield _of_group(task, group)
             if workers > 1 and not watched():
                 if monotonic() - begun >= patience:
                     yield from _by_workers(task, groups, texts, workers)
@@ -117,6 +108,11 @@ def _result(task: Task[R], group: Group, window: Window) -> R:
 
         return within(result, window, group.given_out)
     return result
+
+
+def _of_group(task: Task[R], group: Group) -> R:
+    """What is given out of a group."""
+    return _result(task, *_read(task, group))
 
 
 def _groups(task: Task[R], texts: Texts, start: Progress) -> Generator[Group | Exception, None, None]:
@@ -160,113 +156,13 @@ def _in_order(
         yield under_way.popleft().result()
 
 
-# ----------------------------------------------------------------------------------------------------------- workers
-
-
 def _by_workers(task: Task[R], groups: Iterator[Group | Exception], texts: Texts, count: int) -> Iterator[R]:
     def due(oldest: Future[R]) -> bool:
         """Whether to give out a result before reading more texts, which might have to be waited for."""
         return not texts.at_hand and (oldest.done() or texts.waiting())
 
-    with worker_processes(task, count) as submit:
+    from bertcli.tasks.compute.workers import worker_processes  # brings multiprocessing
+
+    with worker_processes(partial(_of_group, task), count) as submit:
         for result in _in_order(groups, submit, count + AHEAD, due):
             yield result.with_tokenizer(task.model.tokenizer)
-
-
-@contextmanager
-def worker_processes(task: Task[R], count: int) -> Iterator[Submit[R]]:
-    """A function that has one of up to `count` processes compute a window; they end with the block, whatever they do.
-
-    Each process waits at a pipe whose other end is held only here, so that it closes also if this process is killed.
-    Errors: BertcliError if a process cannot be started, or dies.
-    """
-    from concurrent.futures import ProcessPoolExecutor  # brings multiprocessing
-    from multiprocessing import get_context
-
-    context = get_context("spawn")  # a fork would inherit locked locks of other threads
-    share = max(1, core_count() // count)
-    environment = _environment(share)
-    here, there = context.Pipe()
-    setup = there, pickle.dumps(task, pickle.HIGHEST_PROTOCOL), share, thread_count()
-    with here, there:
-        with _started_with(environment):
-            pool = ProcessPoolExecutor(count, context, _set_up, setup)
-
-        def submit(group: Group) -> Future[R]:
-            with _started_with(environment):  # a process is started when there is a window for it
-                return pool.submit(_compute, group)
-
-        try:
-            yield submit
-        except BrokenExecutor:
-            raise BertcliError(
-                "A worker process ended unexpectedly, perhaps for lack of memory: try again with fewer workers "
-                '(--workers). A script needs `if __name__ == "__main__":` around what it does with workers.'
-            ) from None
-        finally:
-            here.close()
-            pool.shutdown(cancel_futures=True)
-
-
-def _environment(share: int) -> dict[str, str]:
-    """The variables of a worker: the kernel in use here, its share of the threads, no modules from this folder."""
-    kernel = blas.kernel()
-    warnings = (os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker")  # where it cleans up after a killed parent
-    return {
-        **dict.fromkeys(THREAD_VARIABLES, str(share)),
-        **({} if kernel is None else {blas.KERNEL_VARIABLE: kernel}),
-        "PYTHONSAFEPATH": "1",
-        "PYTHONWARNINGS": ",".join(filter(None, warnings)),
-    }
-
-
-@contextmanager
-def _started_with(environment: Mapping[str, str]) -> Iterator[None]:
-    """Processes started inside get these variables, and Ctrl-C blocked, since that is meant for the parent.
-
-    Errors: BertcliError if it cannot be started.
-    """
-    before = {name: os.environ.get(name) for name in environment}
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    os.environ.update(environment)
-    try:
-        yield
-    except (OSError, NotImplementedError, ImportError) as error:  # the last two where there are no semaphores
-        reason = getattr(error, "strerror", None) or error
-        raise BertcliError(f"A worker process cannot be started ({reason}): set workers (--workers) to 1.") from None
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-
-# ----------------------------------------------------------------------------------------------------- in a worker
-
-_task: Callable[[], Task[Any]]
-
-
-def _set_up(parent: "Connection", task: bytes, share: int, divided_for: int) -> None:
-    """Make this process a worker with `share` threads, which divides its work as all do."""
-    global _task
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_with, args=(parent,), daemon=True).start()
-    logging.getLogger("bertcli").disabled = True  # the parent has logged what there is to say
-    set_thread_count(share, divided_for)
-    blas.set_threads(share)
-    _task = cache(lambda: pickle.loads(task))  # opened at the first window, so that its error is that window's
-
-
-def _end_with(parent: "Connection") -> None:
-    """End this process as soon as the parent is gone or wants no more, even in the middle of a window."""
-    try:
-        parent.recv_bytes()
-    except (EOFError, OSError):
-        os._exit(0)
-
-
-def _compute(group: Group) -> Any:
-    task = _task()
-    return _result(task, *_read(task, group))

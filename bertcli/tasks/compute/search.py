@@ -1,9 +1,10 @@
 """search: the texts nearest to a query, among the vectors in a file."""
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from bertcli.errors import BertcliError, check_count, check_names, shown
 from bertcli.files.arrays import MODEL
@@ -13,9 +14,9 @@ from bertcli.files.shards import signature
 from bertcli.files.stored import StoredVectors
 from bertcli.files.texts import Text, Texts
 from bertcli.opened import Opened
-from bertcli.tasks.compute.encode import as_stored, encode
+from bertcli.tasks.compute.encode import SETTINGS, Plan, encode
 from bertcli.tasks.compute.task import Record
-from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.encode import EncodeOptions, Pooling
 from bertcli.tasks.options import declared
 from bertcli.tasks.registry import SENTENCE_SAMPLE
 
@@ -65,7 +66,7 @@ def found(
 ) -> list[Record]:
     """The records of `search`; `source` holds the texts of the rows, or (whole) those that rows may be parts of."""
     settings = _settings(model, stored)
-    wanted = wanted if settings is None else as_stored(model, wanted, settings)
+    wanted = wanted if settings is None else _as_stored(model, wanted, settings)
     neighbors = nearest(encode(model, queries, wanted), stored, top_k)
     hits = _hits(neighbors, stored, source, whole)
     every = zip(queries, neighbors.rows.tolist(), neighbors.scores.tolist(), strict=True)
@@ -76,6 +77,28 @@ def found(
         }
         for query, rows, scores in every
     ]
+
+
+def _as_stored(model: Opened, wanted: EncodeOptions, settings: Mapping[str, Any]) -> EncodeOptions:
+    """The options that make a query's vector as stored ones were made, of which the settings are known.
+
+    An option that is given must say the same. Errors: BertcliError naming one that does not.
+    """
+    given = {field.name for field in fields(wanted) if getattr(wanted, field.name) != field.default}
+    stored = {name: settings[name] for name in SETTINGS if name not in given}
+    if stored.get("pooling") not in get_args(Pooling):  # the model's own
+        stored.pop("pooling", None)
+    for names in (SETTINGS[:-1], SETTINGS):  # the width follows from the others
+        wanted = replace(wanted, **{name: stored[name] for name in names if name in stored})
+        made = Plan.make(model, wanted).settings
+        for name in names:
+            if made[name] != settings[name]:
+                option = f"--{name.replace('_', '-')}"
+                raise BertcliError(
+                    f"The stored vectors were made with {option} {shown(settings[name])}, but the query with "
+                    f"{shown(made[name])}: leave out {option}, or encode the texts again."
+                )
+    return wanted
 
 
 def stored_texts(stored: StoredVectors) -> Texts | None:
