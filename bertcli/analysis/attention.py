@@ -12,7 +12,7 @@ from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, damaged
 from bertcli.models.config import Config
 from bertcli.report.documents import Document
-from bertcli.report.terminal import Column, cell_count, padded, visible
+from bertcli.report.terminal import Column, Shaded, cell_count, padded, visible
 
 NUMBER = 3  # cells of a percentage
 
@@ -90,11 +90,10 @@ def attention_document(attention: Attention, trace: Trace) -> Document:
     return Document(columns, rows, [attention.title], {**trace.record(), "attention": record}, lines)
 
 
-def shaded_lines(attention: Attention, width: int | None) -> Iterator[list[tuple[str, float | None]]]:
+def shaded_lines(attention: Attention, width: int | None) -> Iterator[list[str]]:
     """A row for each query token, a column for each key token, weights in percent; the largest is the darkest.
 
-    A line is a list of cells, each with its darkness, 0 to 1, or None for a label. Columns that do not fit into `width`
-    follow in further tables.
+    A line is a list of cells. Columns that do not fit into `width` follow in further tables.
     """
     labels, matrix = [visible(piece) for piece in attention.pieces], attention.weights.tolist()
     largest = float(attention.weights.max()) or 1.0
@@ -103,10 +102,10 @@ def shaded_lines(attention: Attention, width: int | None) -> Iterator[list[tuple
     for columns in _fitting(widths, None if width is None else width - beside):
         if columns[0]:
             yield []
-        yield [(" " * beside, None), *((padded(labels[i], widths[i], number=True), None) for i in columns)]
+        yield [" " * beside, *(padded(labels[i], widths[i], number=True) for i in columns)]
         for label, weights in zip(labels, matrix, strict=True):
-            cells = [(f"{100 * weights[i]:{widths[i]}.0f}", weights[i] / largest) for i in columns]
-            yield [(padded(label, beside - 1, number=True) + " ", None), *cells]
+            cells = [Shaded(f"{100 * weights[i]:{widths[i]}.0f}", weights[i] / largest) for i in columns]
+            yield [padded(label, beside - 1, number=True) + " ", *cells]
 
 
 def _fitting(widths: list[int], room: int | None) -> list[list[int]]:

@@ -8,8 +8,8 @@ values in float32, so it does not depend on how they are stored.
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from math import log10
 from numbers import Real
@@ -32,7 +32,7 @@ from bertcli.network.module import parameters
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import document_table, element, page, table
-from bertcli.report.terminal import Column
+from bertcli.report.terminal import Column, Shaded
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tokens import Tokens
 
@@ -40,7 +40,6 @@ TOLERANCE = 1e-4
 MOST = 3  # weights named below the table
 DECADES = 8  # of relative differences that shades tell apart, below 1
 HIDDEN = re.compile(r"(?:.*\.)?hidden_states\.(\d+)")  # as transformers numbers them: 0 is the embeddings' output
-STATES = re.compile(r"embeddings|encoder(?:\.layers\.\d+)?")  # the modules that give them
 MEANING = (
     "Both models read the same text, and the outputs of each step are compared: the largest difference, the same "
     "as a share of the largest number of the step (the measure of the tolerance), and the mean cosine of rows. "
@@ -59,30 +58,25 @@ class OtherText(BertcliError):
 
 
 @dataclass(frozen=True)
-class StepDiff(ByName):
-    """A step of both models; None for numbers where one of the outputs has NaN or infinite ones."""
+class Difference(ByName):
+    """A step of both models, or a parameter; None for numbers where one has NaN, infinite ones or another shape."""
 
     path: str
-    max_abs: float | None
-    max_rel: float | None
-    cosine: float | None
-
-    def beyond(self, tolerance: float) -> bool:
-        """Whether the outputs differ by more than `tolerance` of their largest number, or are no numbers."""
-        return self.max_rel is None or self.max_rel > tolerance
-
-
-@dataclass(frozen=True)
-class WeightDiff(ByName):
-    """A parameter whose values differ; None if its shapes do, or it has numbers that are none."""
-
-    path: str
-    max_abs: float | None
+    max_abs: float | None = None
     max_rel: float | None = None
+    cosine: float | None = None  # of steps
 
     def beyond(self, tolerance: float) -> bool:
-        """Whether the values differ by more than `tolerance` of the largest number, or cannot be compared."""
+        """Whether they differ by more than `tolerance` of the largest number, or cannot be compared."""
         return self.max_rel is None or self.max_rel > tolerance
+
+    def cells(self, none: str) -> list[str]:
+        """The path and the largest differences; `none` stands for what is no number."""
+        return [self.path, _small(self.max_abs, none), Shaded(_small(self.max_rel, none), -_strength(self.max_rel))]
+
+    def named(self, *names: str) -> dict[str, Any]:
+        """A JSON record of these fields."""
+        return {name: self[name] for name in names}
 
 
 class Single(NamedTuple):
@@ -96,9 +90,9 @@ class Single(NamedTuple):
         return [f"Only in {name}: {', '.join(paths)}" for name, paths in zip(names, self, strict=True) if paths]
 
 
-def single(first: Mapping[str, Any], second: Mapping[str, Any]) -> Single:
+def single(first: Iterable[str], second: Iterable[str], both: Collection[str]) -> Single:
     """What only one of two has."""
-    return Single(tuple(path for path in first if path not in second), tuple(p for p in second if p not in first))
+    return Single(*(tuple(path for path in paths if path not in both) for paths in (first, second)))
 
 
 @dataclass(frozen=True)
@@ -107,8 +101,8 @@ class Diff(View):
 
     names: tuple[str, str]
     tolerance: float
-    steps: tuple[StepDiff, ...]
-    weights: tuple[WeightDiff, ...]
+    steps: tuple[Difference, ...]
+    weights: tuple[Difference, ...]
     only: Single = Single()  # steps, also those that have another shape
 
     @property
@@ -122,20 +116,18 @@ class Diff(View):
 
     @property
     def record(self) -> dict[str, Any]:
-        steps = [asdict(step) for step in self.steps]
-        weights = [{"path": weight.path, "max_abs": weight.max_abs} for weight in self.weights]
+        steps = [step.named("path", "max_abs", "max_rel", "cosine") for step in self.steps]
+        weights = [weight.named("path", "max_abs") for weight in self.weights]
         return {"steps": steps, "first": self.first, "weights": weights, "only": [list(paths) for paths in self.only]}
 
     def document(self) -> Document:
         columns = [Column(name, number=name[0] != "S") for name in ("Step", "Max abs", "Max rel", "Cosine")]
-        columns.append(Column("Beyond"))
         rows = []
         for step in self.steps:
             cosine = "NaN" if step.cosine is None else f"{step.cosine:.6f}"
             beyond = "first" if step.path == self.first else "yes" if step.beyond(self.tolerance) else ""
-            rows.append([step.path, _small(step.max_abs, "NaN"), _small(step.max_rel, "NaN"), cosine, beyond])
-        shades = [[None, None, -_strength(step.max_rel), None, None] for step in self.steps]
-        return Document(columns, rows, self.below(), self.record, self.record["steps"], shades)
+            rows.append([*step.cells("NaN"), cosine, beyond])
+        return Document([*columns, Column("Beyond")], rows, self.below(), self.record, self.record["steps"])
 
     def below(self) -> list[str]:
         """What stands below the table: where the two part, and which weights differ most."""
@@ -157,7 +149,7 @@ class Weights(View):
     names: tuple[str, str]
     tolerance: float
     equal: int
-    weights: tuple[WeightDiff, ...]
+    weights: tuple[Difference, ...]
     only: Single
     digests: tuple[str, str]
 
@@ -169,20 +161,18 @@ class Weights(View):
 
     @property
     def record(self) -> dict[str, Any]:
-        weights = [asdict(weight) for weight in self.weights]
+        weights = [weight.named("path", "max_abs", "max_rel") for weight in self.weights]
         only = [list(paths) for paths in self.only]
         return {"equal": self.equal, "weights": weights, "only": only, "digests": list(self.digests)}
 
     def document(self) -> Document:
-        columns = [Column("Weight"), Column("Max abs", number=True), Column("Max rel", number=True)]
-        rows = [[weight.path, _small(weight.max_abs, "?"), _small(weight.max_rel, "?")] for weight in self.weights]
         below = [
             *(f"{name}: {digest}" for name, digest in zip(self.names, self.digests, strict=True)),
             f"Equal weights: {self.equal:,}; different ones: {len(self.weights):,}",
             *self.only.lines(self.names),
         ]
-        shades = [[None, None, -_strength(weight.max_rel)] for weight in self.weights]
-        return Document(columns, rows, below, self.record, self.record["weights"], shades)
+        columns = [Column("Weight"), Column("Max abs", number=True), Column("Max rel", number=True)]
+        return Document(columns, [one.cells("?") for one in self.weights], below, self.record, self.record["weights"])
 
 
 def diff(
@@ -214,13 +204,13 @@ def diff(
     if texts is None:
         return _weights(model, other, tolerance)
     limit = min(limit, length_limit(other, max_length))
-    by_path: dict[str, list[StepDiff]] = {}
+    by_path: dict[str, list[Difference]] = {}
     only = None
     for text in from_values(texts):
         readings = zip((model, other), _same_tokens(model, other, text.text, limit), strict=True)
         xs, ys = (_pass(either, [tokens.ids], [tokens.segments]).arrays for either, tokens in readings)
         both = [path for path, x in xs.items() if path in ys and x.shape == ys[path].shape]
-        only = Single(*(tuple(path for path in arrays if path not in both) for arrays in (xs, ys)))
+        only = single(xs, ys, both)
         for path in both:
             by_path.setdefault(path, []).append(step_diff(path, xs[path], ys[path]))
     if only is None:
@@ -228,7 +218,8 @@ def diff(
     if not by_path:
         raise BertcliError(f"{model.name} and {other.name} have no step in common that gives the same shape.")
     joined = tuple(_joined(path, steps) for path, steps in by_path.items())
-    return Diff((model.name, other.name), tolerance, joined, weight_diffs(model, other), only)
+    differing = weight_differences(weights_of(model), weights_of(other))
+    return Diff((model.name, other.name), tolerance, joined, differing, only)
 
 
 # ------------------------------------------------------------------------------------------------ the same steps
@@ -254,13 +245,13 @@ def _pass(model: Opened, ids: Any, segments: Any) -> Trace:
     return recorded
 
 
-def step_diff(path: str, x: NDArray[Any], y: NDArray[Any]) -> StepDiff:
+def step_diff(path: str, x: NDArray[Any], y: NDArray[Any]) -> Difference:
     """How two arrays of one shape differ; rows are along the last axis. What both leave out (-∞) does not count."""
     out = np.isneginf(x) & np.isneginf(y)
     if out.any():
         x, y = np.where(out, 0, x), np.where(out, 0, y)
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        return StepDiff(path, None, None, None)
+        return Difference(path)
     width = x.shape[-1] if x.ndim else 1
     a, b = (array.astype(np.float64).reshape(-1, width) for array in (x, y))
     largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
@@ -268,41 +259,45 @@ def step_diff(path: str, x: NDArray[Any], y: NDArray[Any]) -> StepDiff:
     lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     same = (a == b).all(axis=1)  # rows of zeros, too
     cosines = np.where(same, 1.0, (a * b).sum(axis=1) / np.where(lengths > 0, lengths, 1.0))
-    return StepDiff(path, max_abs, float(max_abs / largest) if largest else 0.0, float(np.clip(cosines, -1, 1).mean()))
+    return Difference(
+        path, max_abs, float(max_abs / largest) if largest else 0.0, float(np.clip(cosines, -1, 1).mean())
+    )
 
 
-def _joined(path: str, steps: Sequence[StepDiff]) -> StepDiff:
+def _joined(path: str, steps: Sequence[Difference]) -> Difference:
     """A step's largest differences over all texts, and its mean cosine."""
     numbers = np.array([(step.max_abs, step.max_rel, step.cosine) for step in steps], dtype=np.float64)  # None is NaN
     if np.isnan(numbers).any():
-        return StepDiff(path, None, None, None)
-    return StepDiff(path, float(numbers[:, 0].max()), float(numbers[:, 1].max()), float(numbers[:, 2].mean()))
+        return Difference(path)
+    return Difference(path, float(numbers[:, 0].max()), float(numbers[:, 1].max()), float(numbers[:, 2].mean()))
 
 
-def weight_diffs(model: Opened, other: Opened) -> tuple[WeightDiff, ...]:
+def weights_of(model: Opened) -> dict[str, Array]:
+    """The parameters by their paths, a tied one at each."""
+    return {parameter.path: parameter.array for parameter in parameters(model.network)}
+
+
+def weight_differences(xs: Mapping[str, Array], ys: Mapping[str, Array]) -> tuple[Difference, ...]:
     """The parameters both have whose values differ, most first."""
-    other_arrays = {parameter.path: parameter.array for parameter in parameters(other.network)}
-    differing: dict[int, WeightDiff] = {}
-    for parameter in parameters(model.network):
-        path, array = parameter.path, parameter.array
-        if path not in other_arrays or id(array) in differing:  # a tied one is compared where it is first used
+    differing: dict[int, Difference] = {}
+    for path, x in xs.items():
+        if path not in ys or id(x) in differing:  # a tied one is compared where it is first used
             continue
-        values = other_arrays[path]
-        if array.shape != values.shape:
-            differing[id(array)] = WeightDiff(path, None)
-        elif not np.array_equal(array, values):
-            step = step_diff(path, array, values)
-            differing[id(array)] = WeightDiff(path, step.max_abs, step.max_rel)
-    return tuple(sorted(differing.values(), key=lambda diff: -np.inf if diff.max_abs is None else -diff.max_abs))
+        y = ys[path]
+        if x.shape != y.shape:
+            differing[id(x)] = Difference(path)
+        elif not np.array_equal(x, y):
+            differing[id(x)] = step_diff(path, x, y)
+    return tuple(sorted(differing.values(), key=lambda one: -np.inf if one.max_abs is None else -one.max_abs))
 
 
 def _weights(model: Opened, other: Opened, tolerance: float) -> Weights:
     """The weights alone."""
-    both = [{parameter.path: parameter.array for parameter in parameters(either.network)} for either in (model, other)]
-    differing = weight_diffs(model, other)
-    equal = sum(path in both[1] and np.array_equal(array, both[1][path]) for path, array in both[0].items())
-    digests = _digest(both[0]), _digest(both[1])
-    return Weights((model.name, other.name), tolerance, equal, differing, single(*both), digests)
+    xs, ys = weights_of(model), weights_of(other)
+    both = xs.keys() & ys.keys()
+    equal = sum(np.array_equal(xs[path], ys[path]) for path in both)
+    names, digests = (model.name, other.name), (_digest(xs), _digest(ys))
+    return Weights(names, tolerance, equal, weight_differences(xs, ys), single(xs, ys, both), digests)
 
 
 def _digest(arrays: Mapping[str, Array]) -> str:
@@ -359,8 +354,8 @@ def _with_arrays(
     tolerance: float,
 ) -> Diff:
     recorded = _pass(model, ids, segments)
-    states = _state_paths(recorded)
-    steps: dict[str, StepDiff] = {}
+    states = _state_paths(recorded, model.config.num_hidden_layers)
+    steps: dict[str, Difference] = {}
     for key, array in arrays.items():
         hidden = HIDDEN.fullmatch(key)
         path = states.get(int(hidden[1]), "") if hidden else key
@@ -377,11 +372,11 @@ def _with_arrays(
     return Diff((model.name, name), tolerance, order, ())
 
 
-def _state_paths(recorded: Trace) -> dict[int, str]:
+def _state_paths(recorded: Trace, layers: int) -> dict[int, str]:
     """The step that gives each layer's state; 0 is the embeddings' output, and the last one is the encoder's."""
-    modules = [call for call in recorded.calls if STATES.fullmatch(call.path)]
-    del modules[-2]  # the last layer's: the encoder may norm it
-    return {number: recorded.steps[call.made[-1]].path for number, call in enumerate(modules)}
+    numbers = {"embeddings": 0, **{f"encoder.layers.{i}": i + 1 for i in range(layers)}, "encoder": layers}
+    calls = [call for call in recorded.calls if call.path in numbers]  # the encoder ends last, and may norm the state
+    return {numbers[call.path]: recorded.steps[call.made[-1]].path for call in calls}
 
 
 def _fitted(array: NDArray[Any], own: Array, key: str, name: str) -> NDArray[Any]:

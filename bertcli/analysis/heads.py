@@ -8,34 +8,32 @@ Each but `change` is a mean over all query tokens of all texts. Attention rollou
 layers (Abnar and Zuidema 2020, arXiv 2005.00928): R = A'_L ... A'_1, A' = (mean of a layer's heads + I) / 2.
 """
 
-import re
-from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.analysis import options
+from bertcli.analysis.parts import HEADS, WEIGHTS, PartWatcher
 from bertcli.analysis.results import Result, Sentence, preparing, result_of, sentence_of, tokens_of
+from bertcli.analysis.trace.products import encoded
 from bertcli.engine.packing import pack
-from bertcli.engine.seam import Array, Integers, Module, Op, watching
+from bertcli.engine.seam import Array, watching
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Values, from_values
-from bertcli.network.module import walk
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import COLORS, Markup, document_table, element, page, shaded, table
-from bertcli.report.terminal import Column, visible
+from bertcli.report.terminal import Column, Shaded, visible
 from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
 from bertcli.tokens import Tokens
 
 MOST_TOKENS = 128  # of a text, in pictures of its weights
-MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
 MEANING = (
     "Where each head looks: the entropy of its weights (in nats; 0 is one token only), the mean distance it looks "
     "(in tokens), and the shares of weight on special tokens, on the token itself, on the next and the previous one. "
@@ -123,13 +121,13 @@ class Heads(View):
         """What the shown token draws on, token by token."""
         columns = [Column("Token"), Column("Rollout", number=True), Column("Mean weight", number=True)]
         shares = [numbers[rollout.token].tolist() for numbers in (rollout.layers, rollout.mean)]
-        rows, lines, shades = [], [], []
+        rows, lines = [], []
         for position, (piece, *both) in enumerate(zip(self.pieces, *shares, strict=True)):
-            rows.append([f"{position} {piece}", *map("{:.1%}".format, both)])
+            cells = (Shaded(f"{share:.1%}", share / max(whole)) for share, whole in zip(both, shares, strict=True))
+            rows.append([f"{position} {piece}", *cells])
             lines.append({"position": position, "token": piece, "rollout": both[0], "mean": both[1]})
-            shades.append([None, *(share / max(whole) for share, whole in zip(both, shares, strict=True))])
         below = [f"What token {rollout.token}, {self.pieces[rollout.token]}, draws on. {OF_ROLLOUT}"]
-        return Document(columns, rows, below, self.record, lines, shades)
+        return Document(columns, rows, below, self.record, lines)
 
     def of_heads(self) -> Document:
         """A row for each head."""
@@ -169,16 +167,14 @@ def heads(model: Opened, texts: Values, wanted: options.HeadsOptions) -> Heads:
     for text, pair, *_ in from_values(texts, wanted.pairs):
         tokens = tokens_of(model, prepared(text), pair, limit)
         queries += len(tokens.ids)
-        watcher = _WeightWatcher(model, np.array([side is None for side in tokens.sides]))
-        with np.errstate(all="ignore"), watching(watcher):
-            model.network(pack([tokens]))
+        looked = _looked(model, tokens)
         if wanted.rollout:
             if sums:
                 raise BertcliError("Rollout follows the attention of one text: give one (--rollout).")
-            rollout = Rollout.of(watcher.means, _token(model, tokens, wanted.token))
+            rollout = Rollout.of(looked.means, _token(model, tokens, wanted.token))
         if not pieces:
-            pieces, weights = list(tokens.pieces), np.array(watcher.weights)
-        sums.append(watcher.sums)
+            pieces, weights = list(tokens.pieces), looked.weights
+        sums.append(looked.sums)
         if wanted.ablate:
             sentence = sentence_of(model, tokens, text, wanted)
             result = result_of(model, sentence, wanted)
@@ -207,82 +203,27 @@ def _token(model: Opened, tokens: Tokens, asked: int | None) -> int:
     return asked
 
 
-# ------------------------------------------------------------------------------- what happens in each encoder layer
+class _Looked(NamedTuple):
+    """What the attention weights of a sentence say."""
 
-LAYER = re.compile(r"(?:.*\.)?layers\.\d+")  # the path of a module that is an encoder layer
-
-
-class LayerWatcher:
-    """Lets a pass through as it is; `layer` is the encoder layer it is in, None outside.
-
-    Layers are counted as they run, so one module that runs as several layers is several layers here.
-    """
-
-    def __init__(self, network: Module) -> None:
-        self._layers = {id(item) for path, item in walk(network) if LAYER.fullmatch(path)}
-        self._begun = 0
-        self.layer: int | None = None
-
-    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        result: Array = op.compute(*arguments, **keywords)
-        return result
-
-    def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        if id(module) not in self._layers or self.layer is not None:
-            return module.forward(*arguments, **keywords)
-        self.layer = self._begun
-        self._begun += 1
-        try:
-            return self.run_layer(module, arguments, keywords)
-        finally:
-            self.layer = None
-
-    def run_layer(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        """Run the layer that the pass has come to, or put something in its place."""
-        return module.forward(*arguments, **keywords)
+    sums: Numbers  # over queries [layer, head, measure]
+    weights: Array  # [layer, head, query, key], of the first tokens
+    means: list[Numbers]  # of each layer [query, key]: the mean of its heads
 
 
-class Silenced(LayerWatcher):
-    """Takes up a pass at `layer` from its input there, and sets the output of one head to zero in each sentence.
+def _looked(model: Opened, tokens: Tokens) -> _Looked:
+    special = np.array([side is None for side in tokens.sides])
+    sums, weights, means = list[Numbers](), list[Array](), list[Numbers]()
 
-    `state` [token, hidden] is what goes into that layer, and `heads` has a head for each sentence: copies of one text,
-    each without another head, are one batch. Sentences must have equal lengths.
-    """
+    def see(kind: str, layer: int, array: Array) -> None:
+        if kind == WEIGHTS:
+            sums.append(measures(array[0], special).T)
+            weights.append(array[0, :, :MOST_TOKENS, :MOST_TOKENS].copy())
+            means.append(array[0].mean(axis=0, dtype=np.float64))
 
-    def __init__(self, network: Module, layer: int, state: Array, heads: Integers) -> None:
-        super().__init__(network)
-        self._at, self._state, self._heads = layer, state, heads
-
-    def run_layer(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        assert self.layer is not None
-        if self.layer < self._at:
-            return self._state
-        return super().run_layer(module, arguments, keywords)
-
-    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        result = super().op(op, arguments, keywords)
-        if op.name == "attend" and self.layer == self._at:
-            result[range(len(self._heads)), self._heads] = 0  # [batch, head, token, size]
-        return result
-
-
-class _WeightWatcher(LayerWatcher):
-    """Sums up what each layer's attention weights say, of the only sentence of a pass: [layer, head, measure]."""
-
-    def __init__(self, model: Opened, special: NDArray[np.bool_]) -> None:
-        super().__init__(model.network)
-        self._special = special
-        self.weights: list[Array] = []  # of each layer [head, query, key], of the first tokens
-        self.means: list[Numbers] = []  # of each layer [query, key]: the mean of its heads
-        self.sums = np.zeros((model.config.num_hidden_layers, model.config.num_attention_heads, len(MEASURES)))
-
-    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        result = super().op(op, arguments, keywords)
-        if op.name == "softmax" and self.layer is not None and result.ndim == 4:  # [batch, head, query, key]
-            self.sums[self.layer] += measures(result[0], self._special).T
-            self.weights.append(result[0, :, :MOST_TOKENS, :MOST_TOKENS].copy())
-            self.means.append(result[0].mean(axis=0, dtype=np.float64))
-        return result
+    with np.errstate(all="ignore"), watching(PartWatcher(model.network, see)):
+        model.network(pack([tokens]))
+    return _Looked(np.array(sums), np.array(weights), means)
 
 
 def measures(weights: Array, special: NDArray[np.bool_]) -> Numbers:
@@ -308,11 +249,21 @@ def changes_without(model: Opened, result: Result, sentence: Sentence, batch_tok
         changes = np.empty((len(states), count))
         for layer, state in enumerate(states):
             for first in range(0, count, together):
-                numbers = np.arange(first, min(first + together, count))
-                copies = np.tile(state, (len(numbers), 1))
-                with watching(Silenced(model.network, layer, copies, numbers)):
-                    changes[layer, numbers] = result.of([sentence] * len(numbers)) - value
+                heads = range(first, min(first + together, count))
+                copies = np.tile(state, (len(heads), 1)) if layer else None  # the first layer has the pass's own
+                with watching(PartWatcher(model.network, silencing(layer, heads), layer, copies)):
+                    changes[layer, heads] = result.of([sentence] * len(heads)) - value
     return changes
+
+
+def silencing(layer: int, heads: Sequence[int]) -> Callable[[str, int, Array], None]:
+    """What sets the output of one head of a layer to zero, in each sentence of a batch that of its own."""
+
+    def see(kind: str, number: int, array: Array) -> None:
+        if (kind, number) == (HEADS, layer):
+            array[range(len(heads)), heads] = 0
+
+    return see
 
 
 def heads_page(view: Heads) -> str:
@@ -345,7 +296,7 @@ def heads_page(view: Heads) -> str:
     data = {
         "tokens": [visible(piece) for piece in view.pieces[: len(pictures[0])]],
         "heads": view.weights.shape[1],
-        "weights": b64encode(np.round(255 * pictures).astype(np.uint8).tobytes()).decode("ascii"),
+        "weights": encoded(np.round(255 * pictures), "u1"),
     }
     title = f"Attention heads of {view.model}"
     return page(title, *together, grid, large, numbers, lead=lead, style=style, script=script, data=data)

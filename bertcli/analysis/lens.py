@@ -21,7 +21,7 @@ from bertcli.opened import Opened, expect_model
 from bertcli.order import best_first
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import Markup, document_table, element, page, shaded, table
-from bertcli.report.terminal import Column
+from bertcli.report.terminal import Column, Shaded
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
@@ -95,21 +95,20 @@ class Lens(View):
         columns = [Column("Token"), Column("State")]
         columns += [Column(f"Prediction {i + 1}") for i in range(best)]
         columns += [Column("Rank", number=True), Column("Score", number=True), Column("KL", number=True)]
-        rows, lines, shades = [], [], list[list[float | None]]()
+        rows, lines = [], []
         for mask in self.masks:
             for layer in mask.layers:
                 name = "" if layer.layer else f"{mask.position} {mask.token_str}"
-                predictions = [f"{token.token_str} {token.score:.1%}" for token in layer.predictions]
+                predictions = [Shaded(f"{one.token_str} {one.score:.1%}", one.score) for one in layer.predictions]
                 numbers = [f"{layer.rank:,}", f"{layer.score:.4f}", f"{layer.kl:.4f}"]
                 rows.append([name, state_name(layer.layer), *predictions, *numbers])
-                shades.append([None, None, *(token.score for token in layer.predictions), None, None, None])
                 lines.append({"position": mask.position, **layer.record})
         whose = "the last layer's best prediction for that token"
         if len(self.masks) == 1:
-            columns, rows, shades = columns[1:], [row[1:] for row in rows], [row[1:] for row in shades]
+            columns, rows = columns[1:], [row[1:] for row in rows]
             whose = shown(self.masks[0].answer)
         below = [f"Rank and score are those of {whose}; KL, in nats, is from the last layer's prediction to this one."]
-        return Document(columns, rows, below, self.record, lines, shades)
+        return Document(columns, rows, below, self.record, lines)
 
 
 @takes(options.LensOptions)

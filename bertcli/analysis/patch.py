@@ -11,38 +11,35 @@ can spoil. Vig et al. 2020 (arXiv 2004.12265), Meng et al. 2022 (arXiv 2202.0526
 """
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bertcli.analysis import options
-from bertcli.analysis.heads import LAYER, LayerWatcher
+from bertcli.analysis.parts import ATTENTION, FEED_FORWARD, HEADS, KINDS, LAYERS, PartWatcher
 from bertcli.analysis.results import (
     Result,
     Sentence,
+    partners,
     preparing,
     result_of,
     sentence_of,
     state_name,
     tokens_of,
 )
-from bertcli.engine.seam import Array, Module, Op, watching
+from bertcli.engine.seam import Array, watching
 from bertcli.errors import BertcliError
-from bertcli.network.module import walk
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import Document, View
 from bertcli.report.page import COLORS, Markup, element, page, shaded, table
-from bertcli.report.terminal import Column
+from bertcli.report.terminal import Column, Shaded
 from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
 from bertcli.tokens import Tokens
 
-LAYERS, ATTENTION, FEED_FORWARD, HEADS = KINDS = ("layers", "attention", "feed-forward", "heads")
 TITLES = {
     LAYERS: "States after each layer",
     ATTENTION: "Outputs of attention, before they are added",
@@ -63,52 +60,6 @@ Pairs = Sequence[tuple[int, int]]  # positions, in the text that is run and in t
 # ----------------------------------------------------------------------------------------------- one place of a pass
 
 
-class PartWatcher(LayerWatcher):
-    """Shows `see` every part of a pass with its kind and layer; what it writes into the array, the pass goes on with.
-
-    Kinds are those of KINDS: of "layers" 0 is the embeddings' output, as in `encode --layer`; of "heads" an array is
-    [batch, head, token, size], of the others [token, hidden]. Every token is computed in the last layer, too. With a
-    `state` [token, hidden], the pass begins with it at layer `first`.
-    """
-
-    def __init__(
-        self, network: Module, see: Callable[[str, int, Array], None], first: int = 0, state: Array | None = None
-    ) -> None:
-        super().__init__(network)
-        self._encoder: Module = network.encoder  # type: ignore[attr-defined]
-        self._see, self._first, self._state = see, first, state
-        parts = re.compile(rf"{LAYER.pattern}\.(attention|feed_forward)")
-        found = ((parts.fullmatch(path), item) for path, item in walk(network))
-        self._parts = {id(item): match[1].replace("_", "-") for match, item in found if match}
-
-    def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        if module is self._encoder:
-            x, batch, *rows = arguments
-            x = x if self._state is None else self._state
-            self._see(LAYERS, self._first, x)
-            hidden: Array = module.forward(x, batch)
-            return hidden if not rows or rows[0] is None else hidden[rows[0]]
-        result = super().module(module, arguments, keywords)
-        if self.layer is not None and id(module) in self._parts:
-            self._see(self._parts[id(module)], self.layer, result)
-        return result
-
-    def run_layer(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        assert self.layer is not None
-        if self.layer < self._first:
-            state: Array = arguments[0]
-            return state
-        result = super().run_layer(module, arguments, keywords)
-        self._see(LAYERS, self.layer + 1, result)
-        return result
-
-    def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        result = super().op(op, arguments, keywords)
-        if op.name == "attend" and self.layer is not None:
-            self._see(HEADS, self.layer, result)
-        return result
-
-
 class Seen(NamedTuple):
     """A text, its result, and all parts of its pass: of a kind and a layer [token, hidden], of heads [head, …]."""
 
@@ -122,9 +73,10 @@ def seen(model: Opened, result: Result, sentence: Sentence) -> Seen:
     parts: dict[tuple[str, int], Array] = {}
 
     def keep(kind: str, layer: int, array: Array) -> None:
-        parts[kind, layer] = array[0].copy() if kind == HEADS else array.copy()
+        if kind in KINDS:
+            parts[kind, layer] = array[0].copy() if kind == HEADS else array.copy()
 
-    with np.errstate(all="ignore"), watching(PartWatcher(model.network, keep)):
+    with np.errstate(all="ignore"), watching(PartWatcher(model.network, keep, whole=True)):
         value = float(result.of([sentence])[0])
     check_finite(np.array(value))
     return Seen(sentence, value, parts)
@@ -156,7 +108,7 @@ class Patching(NamedTuple):
                         array[copy * size + to] = given[source]
 
         state = np.tile(self.base.parts[LAYERS, layer], (len(copies), 1))
-        with np.errstate(all="ignore"), watching(PartWatcher(self.model.network, put, layer, state)):
+        with np.errstate(all="ignore"), watching(PartWatcher(self.model.network, put, layer, state, whole=True)):
             return self.result.of([self.base.sentence] * len(copies))
 
     def row(self, kind: str, layer: int, pairs: Pairs, batch_tokens: int) -> Numbers:
@@ -225,12 +177,11 @@ class Patch(View):
         both = len(self.effects) > 1
         columns = [Column("State" if self.kind == LAYERS else "Layer"), *([Column("Direction")] if both else [])]
         columns += [Column(name, number=True) for name in self.columns]
-        rows, lines, shades = [], [], list[list[float | None]]()
+        rows, lines = [], []
         for direction, effects in self.effects.items():
             for layer, row in enumerate(_nulls(effects)):
                 named = [self.place(layer), direction] if both else [self.place(layer)]
-                rows.append([*named, *("" if effect is None else f"{effect:+.3f}" for effect in row)])
-                shades.append([*(None for _ in named), *row])
+                rows.append([*named, *("" if effect is None else Shaded(f"{effect:+.3f}", effect) for effect in row)])
                 for number, effect in enumerate(row):
                     at = {"head": number} if self.kind == HEADS else self._at(number)
                     lines.append({"of": self.kind, "direction": direction, "layer": layer, **at, "effect": effect})
@@ -239,7 +190,7 @@ class Patch(View):
             f"{self.results[0].upper()}{self.results[1:]}.",
             f"Effect: 0 nothing, 1 all of the difference ({runs}).",
         ]
-        return Document(columns, rows, below, self.record, lines, shades)
+        return Document(columns, rows, below, self.record, lines)
 
     def _at(self, position: int) -> dict[str, Any]:
         return {"position": position, "token": self.tokens[1][position]}
@@ -311,16 +262,13 @@ def patches(
 
 
 def _pairs(a: Tokens, b: Tokens) -> list[tuple[int, int]]:
-    """Positions in a and in b that belong together: of texts of one length the same ones, else by a diff of the pieces.
+    """Positions in a and in b that belong together: of texts of one length the same ones, else those of partners.
 
-    Where the diff replaces pieces by as many others, these are pairs, too. What has no partner is noted.
+    What has no partner is noted.
     """
     if len(a.ids) == len(b.ids):
         return [(i, i) for i in range(len(a.ids))]
-    pairs: list[tuple[int, int]] = []
-    for _, i, i_end, j, j_end in SequenceMatcher(None, a.pieces, b.pieces, autojunk=False).get_opcodes():
-        if i_end - i == j_end - j:
-            pairs += zip(range(i, i_end), range(j, j_end), strict=True)
+    pairs = partners(a.pieces, b.pieces)
     alone = (
         " ".join(piece for i, piece in enumerate(tokens.pieces) if i not in {pair[side] for pair in pairs}) or "nothing"
         for side, tokens in enumerate((a, b))

@@ -8,6 +8,7 @@ other   the cosine of the text's vector with that of another text, as `encode` g
 import logging
 import math
 from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -144,6 +145,13 @@ def _log_probability(model: "Opened", sentence: Sentence, word: str | None) -> R
     target = word or spelled(model, pieces[0])
     meaning = f"the log-probability of {target} at the mask"
     return Result(target, meaning, lambda sentences: at_mask(sentences)[:, pieces[0]], math.exp)
+
+
+def partners(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
+    """Which pieces of two texts stand for each other: equal ones, and as many different ones between them."""
+    codes = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
+    spans = [(range(i, i_end), range(j, j_end)) for _, i, i_end, j, j_end in codes]
+    return [pair for here, there in spans if len(here) == len(there) for pair in zip(here, there, strict=True)]
 
 
 def state_name(number: int) -> str:

@@ -50,7 +50,8 @@ def patch(
     if shown.output is not None:
         check_output(shown.output, (PAGE, ".json"))
     opened = open_model(model, sample_for(wanted, InputOptions([texts.a, texts.other_text])))
-    from bertcli.analysis.patch import KINDS, patch_page, patches
+    from bertcli.analysis.parts import KINDS
+    from bertcli.analysis.patch import patch_page, patches
     from bertcli.report.progress import counted
 
     kinds = KINDS if ending_of(shown.output or "") == PAGE else (wanted.of,)
@@ -65,7 +66,7 @@ def patch(
 def _show(view: "Patch") -> None:
     """The table, its numbers on a ground of color where the terminal has color and is wide enough."""
     from bertcli.report.documents import print_document
-    from bertcli.report.terminal import cell_count, padded, print_shades, shows_shades, terminal_width, visible
+    from bertcli.report.terminal import cell_count, print_shades, shows_shades, terminal_width, visible
 
     document = view.document()
     cells = [[column.name for column in document.columns], *document.rows]
@@ -73,10 +74,15 @@ def _show(view: "Patch") -> None:
     if not shows_shades() or sum(widths) > (terminal_width() or 0):
         print_document(document, "table")
         return
-    shades = [[None] * len(widths), *document.shades]
     print_shades(
-        [(padded(visible(cell), width, number > 0), None if shade is None else max(-1.0, min(1.0, shade)))
-         for number, (cell, width, shade) in enumerate(zip(row, widths, tones, strict=True))]
-        for row, tones in zip(cells, shades, strict=True)
-    )  # fmt: skip
+        [_padded(*cell, number > 0) for number, cell in enumerate(zip(row, widths, strict=True))] for row in cells
+    )
     print("", *document.shown_below(), sep="\n")
+
+
+def _padded(cell: str, width: int, number: bool) -> str:
+    """A cell in its column, with its shade."""
+    from bertcli.report.terminal import Shaded, padded, visible
+
+    text = padded(visible(cell), width, number)
+    return Shaded(text, cell.shade) if isinstance(cell, Shaded) else text

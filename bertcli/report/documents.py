@@ -26,7 +26,6 @@ class Document:
     """A table for people, with the lines below it, and the same content for programs.
 
     `rows` hold the cells as displayed, `record` is the whole JSON object, `lines` are the records of the CSV lines.
-    `shades` are those of the cells on a page, -1 to 1, and None for a cell without.
     """
 
     columns: Sequence[Column]
@@ -34,7 +33,6 @@ class Document:
     below: Sequence[str]
     record: Mapping[str, Any]
     lines: Sequence[Mapping[str, Any]]
-    shades: Sequence[Sequence[float | None]] = ()
 
     def shown_below(self) -> list[str]:
         """The lines below the table, folded to the terminal's width."""

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from bertcli.report.documents import Document
-from bertcli.report.terminal import Column, Mark, visible
+from bertcli.report.terminal import Column, Mark, Shaded, visible
 
 COLORS = "Blue is above zero or for, red is below or against: the stronger the color, the more."
 
@@ -78,19 +78,14 @@ def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]
 
 
 def document_table(caption: str, document: Document) -> Markup:
-    """The table of a document, its cells shaded."""
-    if not document.shades:
-        return table(caption, document.columns, document.rows)
-    rows = [
-        [cell if shade is None else shaded(cell, shade) for cell, shade in zip(row, shades, strict=True)]
-        for row, shades in zip(document.rows, document.shades, strict=True)
-    ]
-    return table(caption, document.columns, rows)
+    """The table of a document."""
+    return table(caption, document.columns, document.rows)
 
 
 def _cells(row: Sequence[str], columns: Sequence[Column]) -> Iterator[Markup]:
     for i, (text, column) in enumerate(zip(row, columns, strict=True)):
         kind = "number" if column.number else None
+        text = shaded(text, text.shade) if isinstance(text, Shaded) else text
         yield element("td", text, class_=kind) if i else element("th", *_breakable(text), scope="row", class_=kind)
 
 

@@ -43,6 +43,17 @@ class Column:
     optional: bool = False
 
 
+class Shaded(str):
+    """A cell with its shade, from -1 (red) to 1 (blue); what is beyond is shown as these."""
+
+    shade: float
+
+    def __new__(cls, text: str, shade: float) -> "Shaded":
+        cell = super().__new__(cls, text)
+        cell.shade = shade
+        return cell
+
+
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """Print a table to standard output."""
     bold, plain = ("\x1b[1m", "\x1b[0m") if takes_escapes() else ("", "")
@@ -163,21 +174,21 @@ def cell_count(text: str) -> int:
 # ------------------------------------------------------------------------------------------------------------- shades
 
 
-def print_shades(lines: Iterable[Sequence[tuple[str, float | None]]]) -> None:
-    """Print lines of cells, each a text and its darkness, 0 to 1: in color if allowed, else after a block character."""
+def print_shades(lines: Iterable[Sequence[str]]) -> None:
+    """Print lines of cells: those that are Shaded in color if allowed, else after a block character, 0 to 1."""
     from rich.text import Text
 
     console, colored = _shading_console()
     for line in lines:
         text = Text()
-        for words, shade in line:
-            if shade is None:
-                text.append(visible(words))
+        for cell in line:
+            if not isinstance(cell, Shaded):
+                text.append(visible(cell))
             elif colored:
-                text.append(words, _on(shade))
+                text.append(cell, _on(cell.shade))
             else:
-                block = BLOCKS[min(int(shade * len(BLOCKS)), len(BLOCKS) - 1)]
-                text.append(f"{block}{words.strip():>3}".rjust(len(words)))
+                block = BLOCKS[min(int(cell.shade * len(BLOCKS)), len(BLOCKS) - 1)]
+                text.append(f"{block}{cell.strip():>3}".rjust(len(cell)))
         console.print(text)
 
 
@@ -233,8 +244,9 @@ def _shading_console() -> tuple[Any, bool]:
 
 def _on(shade: float) -> str:
     """A text color on a ground between white and dark blue, or (below 0) dark red."""
-    ground = ",".join(str(round(255 + abs(shade) * (dark - 255))) for dark in (DARKEST if shade >= 0 else DARKEST_RED))
-    return f"{'white' if abs(shade) > 0.5 else 'black'} on rgb({ground})"
+    strength, darkest = min(1.0, abs(shade)), DARKEST if shade >= 0 else DARKEST_RED
+    ground = ",".join(str(round(255 + strength * (dark - 255))) for dark in darkest)
+    return f"{'white' if strength > 0.5 else 'black'} on rgb({ground})"
 
 
 # ------------------------------------------------------------------------------------------- what a terminal can show

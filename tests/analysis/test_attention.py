@@ -19,6 +19,7 @@ from bertcli.analysis.attention import (
     shaded_lines,
 )
 from bertcli.analysis.trace.recorder import inputs_of_text
+from bertcli.report.terminal import Shaded
 
 TEXT = "The king </script><b> 中国"
 NASTY = [
@@ -105,7 +106,7 @@ def test_attention_color_where_it_is_allowed(model: Path) -> None:
 def test_attention_no_cell_is_lost_at_any_width() -> None:
     found = nasty()
     for room in (None, 200, 80, 60, 20):
-        cells = [shade for line in shaded_lines(found, room) for _, shade in line if shade is not None]
+        cells = [cell.shade for line in shaded_lines(found, room) for cell in line if isinstance(cell, Shaded)]
         assert len(cells) == len(NASTY) ** 2
         assert max(cells) == pytest.approx(1)
 

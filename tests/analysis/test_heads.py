@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from reference.view_cases import LABELS, MASKED, MASKS, TEXTS
 
 import bertcli
-from bertcli.analysis.heads import MEASURES, LayerWatcher, Silenced, changes_without, heads_page, measures
+from bertcli.analysis.heads import changes_without, heads_page, measures, silencing
 from bertcli.analysis.options import Asked
+from bertcli.analysis.parts import HEADS, PartWatcher
 from bertcli.analysis.results import result_of, sentence_of, tokens_of
 from bertcli.engine.packing import pack
-from bertcli.engine.seam import watching
+from bertcli.engine.seam import Array, watching
 from bertcli.errors import BertcliError
 
 SMALL = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64}
+MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "views.json").read_text(encoding="utf-8"))
 GOLDEN = RECORDED["heads"]
 
@@ -55,19 +57,14 @@ def test_heads_silenced_from_the_middle_equal_whole_passes(textbook: bool, made:
     states = list(network.states(pack([tokens])))
     for layer in (0, 1, len(states) - 2):
         for head in (0, heads - 1):
-            with watching(Silenced(network, layer, states[layer], np.array([head]))):
+            with watching(PartWatcher(network, silencing(layer, [head]), layer, states[layer])):
                 resumed = network(pack([tokens]))
 
-            class Whole(LayerWatcher):
-                at = layer, head
+            def silence(kind: str, number: int, array: Array, at: tuple[int, int] = (layer, head)) -> None:
+                if kind == HEADS and number == at[0]:
+                    array[:, at[1]] = 0
 
-                def op(self, op, arguments, keywords):  # type: ignore[no-untyped-def]
-                    result = super().op(op, arguments, keywords)
-                    if op.name == "attend" and self.layer == self.at[0]:
-                        result[:, self.at[1]] = 0
-                    return result
-
-            with watching(Whole(network)):
+            with watching(PartWatcher(network, silence)):
                 whole = network(pack([tokens]))
             np.testing.assert_allclose(resumed, whole, atol=1e-6)
             assert np.abs(whole - states[-1]).max() > 1e-4

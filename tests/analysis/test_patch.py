@@ -15,7 +15,8 @@ from reference.patch_cases import TYPES, A, B, folder_of
 import bertcli
 from bertcli.analysis import options
 from bertcli.analysis import patch as module
-from bertcli.analysis.patch import HEADS, KINDS, LAYERS, Patching, patch_page, patches, seen
+from bertcli.analysis.parts import HEADS, KINDS, LAYERS
+from bertcli.analysis.patch import Patching, patch_page, patches, seen
 from bertcli.analysis.results import result_of, sentence_of, tokens_of
 from bertcli.errors import BertcliError
 from bertcli.model import Model

@@ -10,11 +10,12 @@ from helpers.vocabulary import pieces, write_tokenizer_json, write_vocabulary
 
 import bertcli
 from bertcli.analysis.diff import Diff
-from bertcli.analysis.heads import LayerWatcher, Silenced
+from bertcli.analysis.heads import silencing
 from bertcli.analysis.options import Asked
+from bertcli.analysis.parts import HEADS, PartWatcher
 from bertcli.analysis.results import Sentence, result_of, sentence_of, tokens_of
 from bertcli.engine.packing import pack
-from bertcli.engine.seam import watching
+from bertcli.engine.seam import Array, watching
 from bertcli.model import Model
 
 TEXT = "the good king drank hot tea and a dog sat"
@@ -84,19 +85,14 @@ def test_views_of_families_heads_are_silenced_from_their_layer_on(labels: Model)
     states = list(labels.network.states(pack([tokens])))
     for row in found.heads:
 
-        class Whole(LayerWatcher):
-            at = row.layer, row.head
+        def silence(kind: str, number: int, array: Array, at: tuple[int, int] = (row.layer, row.head)) -> None:
+            if kind == HEADS and number == at[0]:
+                array[:, at[1]] = 0
 
-            def op(self, op, arguments, keywords):  # type: ignore[no-untyped-def]
-                done = super().op(op, arguments, keywords)
-                if op.name == "attend" and self.layer == self.at[0]:
-                    done[:, self.at[1]] = 0
-                return done
-
-        with watching(Whole(labels.network)):
+        with watching(PartWatcher(labels.network, silence)):
             whole = float(result.of([sentence])[0])
         assert whole - float(result.of([sentence])[0]) == pytest.approx(row.change, abs=1e-5)
-        with watching(Silenced(labels.network, row.layer, states[row.layer], np.array([row.head]))):
+        with watching(PartWatcher(labels.network, silencing(row.layer, [row.head]), row.layer, states[row.layer])):
             assert float(result.of([sentence])[0]) == pytest.approx(whole, abs=1e-5)
 
 

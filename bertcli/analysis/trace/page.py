@@ -8,13 +8,13 @@ and draws them (pass.js). Two passes can stand side by side.
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bertcli.analysis.results import partners
 from bertcli.analysis.trace.formulas import formula, latex, mathml
 from bertcli.analysis.trace.passes import NEXT, Pass, results, results_in_words, run_pass
 from bertcli.analysis.trace.recorder import inputs_of_text
@@ -106,7 +106,7 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
         "full": kept[0].fits_whole,
     }  # fmt: skip
     if len(runs) > 1:
-        data |= {"versus": _data(runs[1], kept[1]), "pairs": _pairs(*(each.inputs.pieces for each in runs))}
+        data |= {"versus": _data(runs[1], kept[1]), "pairs": partners(*(each.inputs.pieces for each in runs))}
     read = "a text" if run.inputs.mask is not None else f"{len(run.ids)} random tokens"
     title = f"{run.model.name} reads {read}" if run.inputs.pieces else f"A pass through {run.model.name}"
     stops = [[step for step in run.trace.steps if run.stops[step.index] == stop] for stop in range(run.layers + 2)]
@@ -178,15 +178,6 @@ def _columns(run: Pass, kept: Selection) -> Iterator[tuple[str, list[str]]]:
             yield step.path, [visible(label) for label in run.model.config.labels]
         elif head is not None and len(head) == numbers.array.shape[-1]:
             yield step.path, [*head]
-
-
-def _pairs(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
-    """Which tokens of two texts stand for each other: equal ones, and as many different ones between them."""
-    pairs: list[tuple[int, int]] = []
-    for kind, start, stop, other, end in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
-        if kind == "equal" or stop - start == end - other:
-            pairs += zip(range(start, stop), range(other, end), strict=True)
-    return pairs
 
 
 def stop_name(stop: int, layers: int) -> str:
