@@ -16,7 +16,7 @@ import numpy as np
 
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.tensors import StoredTensor, open_file
-from bertcli.checkpoint.untrusted import flag, unusable
+from bertcli.checkpoint.untrusted import JsonSettings, unusable
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.lean import lean_dataclass
@@ -122,29 +122,29 @@ def has_adapter(folder: Folder) -> bool:
 
 def base_of(folder: Folder) -> tuple[str, str | None]:
     """The name of the model that an adapter was trained on, and its revision."""
-    config, file = _settings(folder), folder.file(CONFIG_FILE)
+    config = _settings(folder)
     base, revision = config.get("base_model_name_or_path"), config.get("revision")
     if not isinstance(base, str) or not base or not isinstance(revision, str | None):
-        raise BertcliError(f"{file} has the base_model_name_or_path {shown(base)}: give the base with -m.")
+        raise BertcliError(f"{config.file} has the base_model_name_or_path {shown(base)}: give the base with -m.")
     return base, revision
 
 
-def _settings(folder: Folder) -> dict[str, Any]:
+def _settings(folder: Folder) -> JsonSettings:
     """adapter_config.json; BertcliError for what is not applied."""
-    config, file = folder.object(CONFIG_FILE), folder.file(CONFIG_FILE)
+    config = folder.object(CONFIG_FILE)
     if config.get("peft_type") != "LORA":
-        raise unusable(file, f"has the peft_type {shown(config.get('peft_type'))}; bertcli applies LORA")
+        raise config.refused("peft_type", "; bertcli applies LORA")
     if config.get("init_lora_weights") not in KEEPING:
-        raise unusable(file, f"has the init_lora_weights {shown(config['init_lora_weights'])}, which change the base")
+        raise config.refused("init_lora_weights", ", which change the base")
     for key, value in config.items():
         if key not in HEEDED | HARMLESS and value not in (None, False, [], {}):
-            raise unusable(file, f"has the {key} {shown(value)}, which bertcli does not apply")
+            raise config.refused(key, ", which bertcli does not apply")
     return config
 
 
 def open_adapter(folder: Folder) -> Adapter:
     """The adapter in a folder. Errors: BertcliError naming file and tensor or setting."""
-    config, file = _settings(folder), folder.file(CONFIG_FILE)
+    config = _settings(folder)
     weights = next((folder.file(name) for name in WEIGHT_FILES if folder.has(name)), None)
     if weights is None:
         raise BertcliError(f"{folder.path} has an adapter_config.json, but no {' or '.join(WEIGHT_FILES)}.")
@@ -159,10 +159,8 @@ def open_adapter(folder: Folder) -> Adapter:
             whole[name.replace(".base_layer.", ".")] = tensor
         else:
             pairs.setdefault(match[1] or match[3], {})[match[2] or match[4]] = tensor
-    _check_targets(config, pairs, folder)
-    alpha = config.get("lora_alpha", 8)
-    patterns = config.get("alpha_pattern") or {}
-    root = flag(config, "use_rslora", False, file)
+    _check_targets(config, pairs)
+    root = config.flag("use_rslora", False)
     factors = {}
     for module, pair in pairs.items():
         transposed = any("embedding" in name for name in pair)
@@ -172,11 +170,8 @@ def open_adapter(folder: Folder) -> Adapter:
         a, b = (pair[name] for name in names)
         if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[1] or not a.shape[0]:
             raise BertcliError(f"{weights} has matrices of shapes {a.shape} and {b.shape} for {shown(module)}.")
-        own = _of_pattern(patterns, module, alpha, folder)
-        if type(own) not in (int, float) or not math.isfinite(own):
-            raise unusable(file, f"has the lora_alpha {shown(own)}")
         rank = a.shape[0]
-        scale = own / (math.sqrt(rank) if root else rank)
+        scale = _alpha(config, module) / (math.sqrt(rank) if root else rank)
         factors[f"{module}.weight"] = Factors(a.float32(), b.float32(), scale, transposed)
     mapping = config.get("auto_mapping")
     named = mapping.get("base_model_class") if isinstance(mapping, dict) else None
@@ -185,32 +180,35 @@ def open_adapter(folder: Folder) -> Adapter:
     return Adapter(folder, factors, whole, (own_class,) if own_class else ())
 
 
-def _of_pattern(patterns: Any, module: str, default: Any, folder: Folder) -> Any:
-    """The value of the first pattern that a module's name ends with; regular expressions are refused, not run."""
+def _alpha(config: JsonSettings, module: str) -> float:
+    """A module's lora_alpha: of the first pattern that its name ends with; regular expressions are refused, not run."""
+    patterns, alpha = config.get("alpha_pattern") or {}, config.get("lora_alpha", 8)
     if not isinstance(patterns, dict) or not all(re.fullmatch(r"\^?[\w.]+", key) for key in patterns):
-        raise unusable(folder.file(CONFIG_FILE), f"has the alpha_pattern {shown(patterns)}")
-    for key, value in patterns.items():
-        bare = key.removeprefix("^")
-        if module == bare or (bare == key and module.endswith(f".{key}")):
-            return value
-    return default
+        raise config.refused("alpha_pattern")
+    names = ((key, key.removeprefix("^")) for key in patterns)
+    fitting = (key for key, bare in names if module == bare or (bare == key and module.endswith(f".{key}")))
+    alpha = patterns.get(next(fitting, None), alpha)
+    if type(alpha) not in (int, float) or not math.isfinite(alpha):
+        raise unusable(config.file, f"has the lora_alpha {shown(alpha)}")
+    return float(alpha)
 
 
-def _check_targets(config: Mapping[str, Any], modules: Iterable[str], folder: Folder) -> None:
+def _check_targets(config: JsonSettings, modules: Iterable[str]) -> None:
     """Refuse tensors of modules that the settings leave out: peft does not load them."""
-    file, targets, excluded = folder.file(CONFIG_FILE), config.get("target_modules"), config.get("exclude_modules")
-    layers = config.get("layers_to_transform")
+    targets, excluded, layers = map(config.get, ("target_modules", "exclude_modules", "layers_to_transform"))
     numbers = [layers] if isinstance(layers, int) else layers
     for module in modules:
-        if isinstance(targets, list) and not _named(module, targets):
-            raise unusable(file, f"has the target_modules {shown(targets)}, but there are tensors of {shown(module)}")
-        if isinstance(excluded, list) and _named(module, excluded):
-            raise unusable(file, f"has the exclude_modules {shown(excluded)}, but there are tensors of {shown(module)}")
         number = re.search(r"\.(\d+)\.", module)
-        if numbers and (number is None or not isinstance(numbers, list) or int(number[1]) not in numbers):
-            raise unusable(
-                file, f"has the layers_to_transform {shown(layers)}, but there are tensors of {shown(module)}"
-            )
+        for key, left_out in (
+            ("target_modules", isinstance(targets, list) and not _named(module, targets)),
+            ("exclude_modules", isinstance(excluded, list) and _named(module, excluded)),
+            (
+                "layers_to_transform",
+                numbers and not (number and isinstance(numbers, list) and int(number[1]) in numbers),
+            ),
+        ):
+            if left_out:
+                raise config.refused(key, f", but there are tensors of {shown(module)}")
 
 
 def _named(module: str, names: Iterable[Any]) -> bool:

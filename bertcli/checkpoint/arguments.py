@@ -3,11 +3,10 @@
 They are applied, known to change no number, or refused. Source of their meaning: sentence-transformers 6.
 """
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bertcli.checkpoint.untrusted import positive, unusable
+from bertcli.checkpoint.untrusted import JsonSettings, unusable
 from bertcli.errors import shown
 
 # What a tokenizer may be called with: padding does not change a text's numbers.
@@ -34,7 +33,7 @@ ARGUMENTS = {
 }
 # What the network gives, by its task, and what the module then calls it.
 TASKS = {"feature-extraction": "last_hidden_state", "fill-mask": "logits", "sequence-classification": "logits"}
-OUTPUTS = {"token_embeddings", "scores"}
+OUTPUTS = ("token_embeddings", "scores")
 
 
 class Arguments(NamedTuple):
@@ -45,57 +44,56 @@ class Arguments(NamedTuple):
     task: str
 
 
-def read_arguments(config: Mapping[str, Any], file: Path, model: Mapping[str, Any]) -> Arguments:
-    """Those in the `config` of a file; `model` is what config.json holds.
+def read_arguments(config: JsonSettings, model: Mapping[str, Any]) -> Arguments:
+    """Those in the `config` of a Transformer module; `model` is what config.json holds.
 
     Errors: BertcliError naming the file, for an argument that is neither applied nor without effect.
     """
     if config.get("tokenizer_name_or_path") is not None:
-        raise unusable(file, f"takes the tokenizer of {shown(config['tokenizer_name_or_path'])}")
-    tokenizer = _arguments(config, "tokenizer", file)
-    _refuse(tokenizer.keys() - TOKENIZER_SETTINGS, "tokenizer", file)
-    _refuse(_arguments(config, "network", file), "network", file)
-    changes = {key for key, value in _arguments(config, "config", file).items() if model.get(key) != value}
-    _refuse(changes, "config", file)
-    limit = _called_with(config, file) or positive(tokenizer, "model_max_length", file)
-    return Arguments(limit, tokenizer, _task(config, file))
+        raise unusable(config.file, f"takes the tokenizer of {shown(config['tokenizer_name_or_path'])}")
+    tokenizer = _arguments(config, "tokenizer")
+    changed = {key for key, value in _arguments(config, "config").items() if model.get(key) != value}
+    for part, keys in (
+        ("tokenizer", tokenizer.keys() - TOKENIZER_SETTINGS),
+        ("network", _arguments(config, "network")),
+        ("config", changed),
+    ):
+        if keys:
+            names, listed = " or ".join(ARGUMENTS[part][0]), ", ".join(sorted(map(shown, keys)))
+            raise unusable(config.file, f"has {names} with {listed}")
+    limit = _called_with(config) or tokenizer.positive("model_max_length")
+    return Arguments(limit, tokenizer, _task(config))
 
 
-def _arguments(config: Mapping[str, Any], part: str, file: Path) -> dict[str, Any]:
+def _arguments(config: JsonSettings, part: str) -> JsonSettings:
     """The arguments with which config.json, tokenizer or network is opened, without those that change no number."""
     names, harmless = ARGUMENTS[part]
     groups = [config[name] or {} for name in names if name in config]
     if any(group != groups[0] or not isinstance(group, dict) for group in groups):
-        raise unusable(file, f"has {' and '.join(names)} that are not the same object: {shown(groups)}")
-    return {key: value for key, value in (groups or [{}])[0].items() if key not in harmless}
+        raise unusable(config.file, f"has {' and '.join(names)} that are not the same object: {shown(groups)}")
+    heeded = {key: value for key, value in (groups or [{}])[0].items() if key not in harmless}
+    return JsonSettings(heeded, config.file)
 
 
-def _refuse(keys: Iterable[str], part: str, file: Path) -> None:
-    if keys:
-        raise unusable(file, f"has {' or '.join(ARGUMENTS[part][0])} with {', '.join(sorted(map(shown, keys)))}")
-
-
-def _called_with(config: Mapping[str, Any], file: Path) -> int | None:
+def _called_with(config: JsonSettings) -> int | None:
     """The limit with which the tokenizer is called, if that is said."""
     settings = config.get("processing_kwargs") or {}
     groups = [settings.get(name) or {} for name in ("text", "common")] if isinstance(settings, dict) else [settings]
     if all(isinstance(group, dict) for group in groups):
-        called = {key: value for group in groups for key, value in group.items()}
+        called = JsonSettings({key: value for group in groups for key, value in group.items()}, config.file)
         if called.keys() <= CALL_SETTINGS and called.get("truncation", True) in (True, "longest_first"):
-            return positive(called, "max_length", file)
-    raise unusable(file, f"has the processing_kwargs {shown(settings)}; of these bertcli applies max_length")
+            return called.positive("max_length")
+    raise config.refused("processing_kwargs", "; of these bertcli applies max_length")
 
 
-def _task(config: Mapping[str, Any], file: Path) -> str:
+def _task(config: JsonSettings) -> str:
     """The task that the network is opened for, if it is named; its output must be the one that goes with it."""
-    task = config.get("transformer_task") or ""
+    task, modes = config.get("transformer_task") or "", config.get("modality_config")
     if not isinstance(task, str) or task not in ("", *TASKS):
-        raise unusable(file, f"has the transformer_task {shown(task)}; bertcli supports {', '.join(TASKS)}")
-    modes, output = config.get("modality_config"), config.get("module_output_name")
+        raise config.refused("transformer_task", f"; bertcli supports {', '.join(TASKS)}")
     text = modes.get("text") if isinstance(modes, dict) else modes
     expected = {"method": "forward", "method_output_name": TASKS[task or "feature-extraction"]}
     if modes is not None and text != expected:
-        raise unusable(file, f"has the modality_config {shown(modes)}; bertcli supports {shown({'text': expected})}")
-    if output is not None and output not in OUTPUTS:
-        raise unusable(file, f"has the module_output_name {shown(output)}; bertcli supports {', '.join(OUTPUTS)}")
+        raise config.refused("modality_config", f"; bertcli supports {shown({'text': expected})}")
+    config.one_of("module_output_name", OUTPUTS)
     return task

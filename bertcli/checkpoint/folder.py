@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from bertcli.checkpoint.untrusted import as_object, read_json
+from bertcli.checkpoint.untrusted import JsonSettings, read_json
 
 
 class Folder:
@@ -68,10 +68,10 @@ class Folder:
             self._read[key] = read_json(self.file(name))
         return self._read[key]
 
-    def object(self, name: str) -> dict[str, Any]:
-        """The JSON object in a file; it is shared, so nobody changes it."""
-        return as_object(self.value(name), self.file(name))
+    def object(self, name: str) -> JsonSettings:
+        """The JSON object in a file; what is in it is shared, so nobody changes it."""
+        return JsonSettings(self.value(name), self.file(name))
 
-    def optional(self, name: str) -> dict[str, Any]:
+    def optional(self, name: str) -> JsonSettings:
         """The same; empty where there is no such file."""
-        return self.object(name) if self.has(name) else {}
+        return self.object(name) if self.has(name) else JsonSettings({}, self.file(name))

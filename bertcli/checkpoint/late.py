@@ -5,15 +5,13 @@ meaning: sentence-transformers 6, which reads all three.
 """
 
 import string
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.modules import MASK, MODEL_FILE, entries_in, network_place, of_pylate, read_modules
 from bertcli.checkpoint.prompts import read_prompts
 from bertcli.checkpoint.transformer import transformer_file
-from bertcli.checkpoint.untrusted import flag, positive, unusable
-from bertcli.errors import shown
+from bertcli.checkpoint.untrusted import JsonSettings, unusable
 
 METADATA = "artifact.metadata"  # Stanford's settings
 CANONICAL = 32  # tokens of a query, where a folder of PyLate or Stanford does not say
@@ -54,30 +52,30 @@ def late_interaction(folder: Folder) -> LateInteraction:
 
 def _of_modules(folder: Folder) -> LateInteraction:
     """A MultiVectorEncoder, or a model of PyLate, which has no module to say which vectors are scored."""
-    config, file = folder.optional(MODEL_FILE), folder.file(MODEL_FILE)
+    config = folder.optional(MODEL_FILE)
     prompts, markers = read_prompts(folder)[0], []
     for name in ("query", "document"):
-        marker = _text(config, f"{name}_prefix", "", file)
+        marker = config.text(f"{name}_prefix")
         prompts[name] = marker + prompts.get(name, "").removeprefix(marker)
         markers += [marker] if marker else []
     mask = next((folder.within(module.path) for module in read_modules(folder) if module.kind == MASK), None)
     if mask is None:
-        skipped = _words(config, "skiplist_words", [*string.punctuation], file)
+        skipped = config.words("skiplist_words", [*string.punctuation])
         expansion = None
-        if flag(config, "do_query_expansion", True, file):
-            length = positive(config, "query_length", file) or CANONICAL
-            attended = flag(config, "attend_to_expansion_tokens", False, file)
+        if config.flag("do_query_expansion", True):
+            length = config.positive("query_length") or CANONICAL
+            attended = config.flag("attend_to_expansion_tokens", False)
             expansion = {"strategy": "fixed", "length": length, "attend": attended}
-        query, document = _roles(config, file, expansion)
+        query, document = _roles(config, expansion)
         tasks = ["document"]
     else:
         place, transformer = network_place(folder).folder, transformer_file(folder)
-        settings = place.object(transformer) if transformer else {}
-        query, document = _roles(settings, place.file(transformer or MODEL_FILE), settings.get("query_expansion"))
-        masks, file = mask.optional("config.json"), mask.file("config.json")
-        skipped, tasks = _words(masks, "skiplist_words", [], file), _words(masks, "skiplist_tasks", ["document"], file)
+        settings = place.object(transformer) if transformer else JsonSettings({}, place.file(MODEL_FILE))
+        query, document = _roles(settings, settings.get("query_expansion"))
+        masks = mask.optional("config.json")
+        skipped, tasks = masks.words("skiplist_words", []), masks.words("skiplist_tasks", ["document"])
         if masks.get("keep_only_token_ids"):
-            raise unusable(file, "has keep_only_token_ids, which are for documents that are images")
+            raise unusable(masks.file, "has keep_only_token_ids, which are for documents that are images")
     query, document = (
         role._replace(prompt=prompts[name], skipped=tuple(skipped) if name in tasks else ())
         for name, role in (("query", query), ("document", document))
@@ -87,42 +85,28 @@ def _of_modules(folder: Folder) -> LateInteraction:
 
 def _of_stanford(folder: Folder) -> LateInteraction:
     """What `artifact.metadata` says, or the defaults of ColBERT."""
-    config, file = folder.optional(METADATA), folder.file(METADATA)
-    markers = [_text(config, f"{key}_token_id", f"[unused{n}]", file) for n, key in enumerate(("query", "doc"))]
-    length = positive(config, "query_maxlen", file) or CANONICAL
-    attended = flag(config, "attend_to_mask_tokens", False, file)
-    skipped = tuple(string.punctuation) if flag(config, "mask_punctuation", True, file) else ()
+    config = folder.optional(METADATA)
+    markers = [config.text(f"{key}_token_id", f"[unused{n}]") for n, key in enumerate(("query", "doc"))]
+    length = config.positive("query_maxlen") or CANONICAL
+    attended = config.flag("attend_to_mask_tokens", False)
+    skipped = tuple(string.punctuation) if config.flag("mask_punctuation", True) else ()
     query = Role(f"{markers[0]} ", length, length, None, attended)
-    document = Role(f"{markers[1]} ", positive(config, "doc_maxlen", file), skipped=skipped)
+    document = Role(f"{markers[1]} ", config.positive("doc_maxlen"), skipped=skipped)
     return LateInteraction(query, document, markers=tuple(markers))
 
 
-def _roles(settings: dict[str, Any], file: Path, expansion: Any) -> tuple[Role, Role]:
+def _roles(settings: JsonSettings, expansion: Any) -> tuple[Role, Role]:
     """Queries and documents, from what both layouts call their lengths."""
-    length = positive(settings, "query_length", file)
-    document = Role(length=positive(settings, "document_length", file))
+    length = settings.positive("query_length")
+    document = Role(length=settings.positive("document_length"))
     if expansion is None:
         return Role(length=length), document
     expected = isinstance(expansion, dict) and not expansion.keys() - {"strategy", "attend", "token", "length"}
     if not expected or expansion.get("strategy") not in ("fixed", "min"):
-        raise unusable(file, f"has the query_expansion {shown(expansion)}")
-    filled, attended = positive(expansion, "length", file), flag(expansion, "attend", False, file)
+        raise settings.refused("query_expansion")
+    expansion = JsonSettings(expansion, settings.file)
+    filled, attended = expansion.positive("length"), expansion.flag("attend", False)
     if filled is None:
-        raise unusable(file, "has a query_expansion without a length")
+        raise unusable(settings.file, "has a query_expansion without a length")
     limit = filled if expansion["strategy"] == "fixed" else length and max(length, filled)
-    return Role("", limit, filled, _text(expansion, "token", "", file) or None, attended), document
-
-
-def _text(config: dict[str, Any], key: str, default: str, file: Path) -> str:
-    value = config.get(key)
-    if not isinstance(value, str | None):
-        raise unusable(file, f"has the {key} {shown(value)}, which is not a text")
-    return value or default
-
-
-def _words(config: dict[str, Any], key: str, default: list[str], file: Path) -> list[str]:
-    value = config.get(key)
-    words = [value] if isinstance(value, str) else default if value is None else value
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise unusable(file, f"has the {key} {shown(value)}, which are not words")
-    return words
+    return Role("", limit, filled, expansion.text("token") or None, attended), document

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.tensors import SINGLE_FILE, weights_file
-from bertcli.checkpoint.untrusted import flag, is_plain, unusable
+from bertcli.checkpoint.untrusted import is_plain, unusable
 from bertcli.errors import BertcliError, shown
 
 MODULES_FILE, ROUTER_FILE = "modules.json", "router_config.json"
@@ -77,8 +77,7 @@ def entries_in(folder: Folder) -> list[Any]:
         config = folder.optional("config.json")
         if config.get("model_type") != "model2vec":
             return []
-        normalize = flag(config, "normalize", False, folder.file("config.json"))
-        types = ["StaticEmbedding", "Normalize"] if normalize else ["StaticEmbedding"]
+        types = ["StaticEmbedding", "Normalize"] if config.flag("normalize", False) else ["StaticEmbedding"]
         return [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in types]
     modules = folder.value(MODULES_FILE)
     if not isinstance(modules, list):
@@ -99,7 +98,7 @@ def _of_documents(folder: Folder, modules: list[Any]) -> list[Any]:
     types, structure = config.get("types"), config.get("structure")
     route = structure.get("document") if isinstance(structure, dict) else None
     if not modules or _kind(modules[0]) != "Router" or not isinstance(types, dict) or not isinstance(route, list):
-        raise unusable(folder.file(ROUTER_FILE), "has no route for documents")
+        raise unusable(config.file, "has no route for documents")
     return [{"type": types.get(name), "path": name} for name in route if isinstance(name, str)] + modules[1:]
 
 

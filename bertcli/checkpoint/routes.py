@@ -11,7 +11,7 @@ import numpy as np
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.modules import ROUTER_FILE, is_routed
 from bertcli.checkpoint.tensors import open_tensors, weights_file
-from bertcli.checkpoint.untrusted import is_plain, unusable
+from bertcli.checkpoint.untrusted import JsonSettings, is_plain, unusable
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 
@@ -37,9 +37,12 @@ class QueryTable(NamedTuple):
 
 def routes(folder: Folder) -> dict[str, list[str]]:
     """The paths of the modules on each route that is not for documents; none where there is no Router."""
-    structure = folder.object(ROUTER_FILE).get("structure") if is_routed(folder) else {}
+    if not is_routed(folder):
+        return {}
+    config = folder.object(ROUTER_FILE)
+    structure = config.get("structure")
     if not isinstance(structure, dict) or not all(isinstance(paths, list) for paths in structure.values()):
-        raise unusable(folder.file(ROUTER_FILE), f"has the structure {shown(structure)}")
+        raise config.refused("structure")
     return {name: paths for name, paths in structure.items() if name != "document"}
 
 
@@ -48,12 +51,11 @@ def tables(folder: Folder) -> dict[str, Folder]:
 
     Errors: BertcliError for route_mappings, which would choose among routes by more than their names.
     """
-    others = routes(folder)
-    config = folder.object(ROUTER_FILE) if others else {}
+    others, config = routes(folder), folder.optional(ROUTER_FILE)
     types, parameters = config.get("types"), config.get("parameters")
-    mappings = parameters.get("route_mappings") if isinstance(parameters, dict) else None
-    if mappings:
-        raise unusable(folder.file(ROUTER_FILE), f"has the route_mappings {shown(mappings)}")
+    parameters = JsonSettings(parameters if isinstance(parameters, dict) else {}, config.file)
+    if others and parameters.get("route_mappings"):
+        raise parameters.refused("route_mappings")
     return {
         name: folder.within(paths[0])
         for name, paths in others.items()
@@ -78,11 +80,12 @@ def missing_tables(folder: Folder) -> list[str]:
 
 def _listed(at: Folder) -> str | None:
     """The file of weights by piece that a table's config.json names, if it does."""
-    path = at.optional("config.json").get("path")
+    config = at.optional("config.json")
+    path = config.get("path")
     if path is None:
         return None
     if not isinstance(path, str) or not path.endswith(".json") or not is_plain(path):
-        raise unusable(at.file("config.json"), f"has its weights in {shown(path)}, which is no file next to it")
+        raise unusable(config.file, f"has its weights in {shown(path)}, which is no file next to it")
     return path
 
 

@@ -26,7 +26,7 @@ from bertcli.checkpoint.modules import (
 from bertcli.checkpoint.prompts import read_prompts
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.checkpoint.transformer import read_transformer
-from bertcli.checkpoint.untrusted import flag, positive, unusable
+from bertcli.checkpoint.untrusted import JsonSettings, unusable
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.network.after_pooling import Dense, LayerNorm
@@ -108,7 +108,7 @@ def read_sentence_config(folder: Folder) -> SentenceConfig:
         normalize=late is not None and MASK not in kinds_of(folder),
         prompts=prompts,
         prompt=prompt,
-        truncate_dim=positive(folder.optional(MODEL_FILE), "truncate_dim", folder.file(MODEL_FILE)),
+        truncate_dim=folder.optional(MODEL_FILE).positive("truncate_dim"),
         routed=is_routed(folder),
         late=late,
     )
@@ -117,13 +117,12 @@ def read_sentence_config(folder: Folder) -> SentenceConfig:
     input_name = SENTENCE if late is None else "token_embeddings"
     for module in read_modules(folder):
         at = folder.within(module.path)
-        file = at.file("config.json")
         if module.kind == "Pooling":
             settings = at.object("config.json")
-            modes, size = _read_pooling(settings, file)
+            modes, size = _read_pooling(settings)
             sentence = sentence._replace(
                 pooling=modes,
-                include_prompt=flag(settings, "include_prompt", True, file),
+                include_prompt=settings.flag("include_prompt", True),
                 reason=f"{' + '.join(modes)}, from {module.path}/config.json",
             )
         elif module.kind == "StaticEmbedding":
@@ -137,7 +136,7 @@ def read_sentence_config(folder: Folder) -> SentenceConfig:
         elif module.kind == "LayerNorm":
             layers.append(_read_norm(at, size))
         elif module.kind == "Normalize":
-            _one_of(at.optional("config.json"), "module_input_name", (input_name,), file)
+            at.optional("config.json").one_of("module_input_name", (input_name,))
             sentence = sentence._replace(normalize=True)
     if sentence.sparse is not None:
         similarity = folder.optional(MODEL_FILE).get("similarity_fn_name")
@@ -188,28 +187,28 @@ def read_cross_encoder(folder: Folder) -> str:
     return "sigmoid"
 
 
-def _read_pooling(config: dict[str, Any], file: Path) -> tuple[tuple[str, ...], int | None]:
+def _read_pooling(config: JsonSettings) -> tuple[tuple[str, ...], int | None]:
     """The modes in the order of their concatenation, and the length of the result if the file states it."""
     modes = config.get("pooling_mode")
     if modes is None:
-        modes = [mode for key, mode in FLAGS.items() if flag(config, key, False, file)] or ["mean"]
+        modes = [mode for key, mode in FLAGS.items() if config.flag(key, False)] or ["mean"]
     modes = [modes] if isinstance(modes, str) else modes
     if not isinstance(modes, list) or not modes:
-        raise BertcliError(f"{file} has the pooling_mode {shown(modes)}: fetch the model again.")
+        raise BertcliError(f"{config.file} has the pooling_mode {shown(modes)}: fetch the model again.")
     modes = ["mean_sqrt_len" if mode == "mean_sqrt_len_tokens" else mode for mode in modes]
     for mode in modes:
         if mode not in MODES:
-            raise unusable(file, f"asks for the pooling {shown(mode)}; bertcli supports {', '.join(MODES)}")
-    size = positive(config, "embedding_dimension", file) or positive(config, "word_embedding_dimension", file)
+            raise unusable(config.file, f"asks for the pooling {shown(mode)}; bertcli supports {', '.join(MODES)}")
+    size = config.positive("embedding_dimension") or config.positive("word_embedding_dimension")
     return tuple(modes), size and size * len(modes)
 
 
 def _read_sparse(at: Folder, folder: Folder) -> SparsePooling:
-    config, file = at.object("config.json"), at.file("config.json")
+    config = at.object("config.json")
     return SparsePooling(
-        _one_of(config, "pooling_strategy", ("max", "sum"), file),
-        _one_of(config, "activation_function", ("relu", "log1p_relu"), file),
-        positive(folder.optional(MODEL_FILE), "max_active_dims", folder.file(MODEL_FILE)),
+        config.one_of("pooling_strategy", ("max", "sum")),
+        config.one_of("activation_function", ("relu", "log1p_relu")),
+        folder.optional(MODEL_FILE).positive("max_active_dims"),
     )
 
 
@@ -218,19 +217,18 @@ def _read_dense(at: Folder, size: int | None, input_name: str) -> tuple[Dense, s
 
     input_name: what sentence-transformers calls its input.
     """
-    config, file = at.object("config.json"), at.file("config.json")
-    _one_of(config, "module_input_name", (input_name,), file)
-    outputs = (input_name, SCORES) if input_name == SENTENCE else (input_name,)
-    output = _one_of(config, "module_output_name", outputs, file)
+    config = at.object("config.json")
+    config.one_of("module_input_name", (input_name,))
+    output = config.one_of("module_output_name", (input_name, SCORES) if input_name == SENTENCE else (input_name,))
     name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
-    activation = _activation(name, ACTIVATIONS, "has the activation_function", file)
+    activation = _activation(name, ACTIVATIONS, "has the activation_function", config.file)
     shape = (config.get("out_features"), config.get("in_features"))
     shapes: dict[str, tuple[Any, ...]] = {"linear.weight": shape}
-    if flag(config, "bias", True, file):
+    if config.flag("bias", True):
         shapes["linear.bias"] = shape[:1]
-    residual = flag(config, "use_residual", False, file)
+    residual = config.flag("use_residual", False)
     if residual and activation != "identity":
-        raise unusable(file, "has use_residual with an activation_function; bertcli supports it with Identity")
+        raise unusable(config.file, "has use_residual with an activation_function; bertcli supports it with Identity")
     if residual and shape[0] != shape[1]:
         shapes["residual.weight"] = shape
     arrays = _arrays(at, shapes, size)
@@ -255,7 +253,7 @@ def _projection(folder: Folder) -> Dense:
 
 def _read_norm(at: Folder, size: int | None) -> LayerNorm:
     """The layer in a LayerNorm module's folder."""
-    shape = (positive(at.object("config.json"), "dimension", at.file("config.json")),)
+    shape = (at.object("config.json").positive("dimension"),)
     arrays = _arrays(at, {"norm.weight": shape, "norm.bias": shape}, size)
     return LayerNorm(arrays["norm.weight"], arrays["norm.bias"])
 
@@ -284,11 +282,3 @@ def _activation(path: Any, names: Mapping[str, str], what: str, file: Path) -> s
     if not f"{package}.".startswith("torch.nn.") or name not in names:
         raise unusable(file, f"{what} {shown(path)}; bertcli supports torch's {', '.join(names)}")
     return names[name]
-
-
-def _one_of(config: dict[str, Any], key: str, values: tuple[str, ...], file: Path) -> Any:
-    """A setting that is one of these, the first where it is not there."""
-    value = config.get(key)
-    if value is not None and value not in values:
-        raise unusable(file, f"has the {key} {shown(value)}; bertcli supports {', '.join(values)}")
-    return values[0] if value is None else value

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.modules import entries_in, network_place
-from bertcli.checkpoint.untrusted import flag, positive
 
 # Where a Transformer module's settings are, by the class that wrote them; the first file that is there counts.
 TRANSFORMER_FILES = tuple(
@@ -37,13 +36,13 @@ def read_transformer(folder: Folder) -> Transformer:
     (place, static), name = network_place(folder), transformer_file(folder)
     if static or name is None or not entries_in(folder):
         return Transformer()
-    config, file = place.object(name), place.file(name)
-    limit, lower_case = positive(config, "max_seq_length", file), flag(config, "do_lower_case", False, file)
+    config = place.object(name)
+    limit, lower_case = config.positive("max_seq_length"), config.flag("do_lower_case", False)
     if config.keys() <= {"max_seq_length", "do_lower_case"}:
         return Transformer(limit, lower_case)
     from bertcli.checkpoint.arguments import read_arguments
 
-    other_limit, tokenizer, task = read_arguments(config, file, place.optional("config.json"))
+    other_limit, tokenizer, task = read_arguments(config, place.optional("config.json"))
     return Transformer(other_limit or limit, lower_case, tokenizer, task)
 
 

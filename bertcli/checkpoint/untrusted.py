@@ -3,7 +3,7 @@
 import json
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,37 +32,65 @@ def open_regular(path: Path) -> BinaryIO:
         raise BertcliError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
-def read_object(path: Path) -> dict[str, Any]:
+class JsonSettings(dict[str, Any]):
+    """The JSON object in a file, or one within it, whose settings are checked when they are asked for.
+
+    Errors: BertcliError naming the file, for a value that is not an object, and for settings of another kind.
+    """
+
+    def __init__(self, values: Any, file: Path) -> None:
+        if not isinstance(values, dict):
+            advice = "correct it, or fetch the model again"
+            raise BertcliError(f"{file} holds not a JSON object but {shown(values)}: {advice}.")
+        super().__init__(values)
+        self.file = file
+
+    def flag(self, key: str, default: bool) -> bool:
+        """A setting that is true or false, or not there."""
+        value = self.get(key)
+        if not isinstance(value, bool | None):
+            raise BertcliError(f"{self.file} has the {key} {shown(value)}: set it to true or false.")
+        return default if value is None else value
+
+    def positive(self, key: str) -> int | None:
+        """A setting that is a whole number above 0, or not there."""
+        value = self.get(key)
+        if value is not None and (type(value) is not int or value < 1):
+            raise BertcliError(
+                f"{self.file} has the {key} {shown(value)}: set it to a whole number above 0 or to null."
+            )
+        return value
+
+    def text(self, key: str, default: str = "") -> str:
+        """A setting that is a text, or not there."""
+        value = self.get(key)
+        if not isinstance(value, str | None):
+            raise self.refused(key, ", which is not a text")
+        return value or default
+
+    def words(self, key: str, default: list[str]) -> list[str]:
+        """A setting that is a text, a list of texts, or not there."""
+        value = self.get(key)
+        words = [value] if isinstance(value, str) else default if value is None else value
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise self.refused(key, ", which are not words")
+        return words
+
+    def one_of(self, key: str, values: Sequence[str]) -> str:
+        """A setting that is one of these, the first where it is not there."""
+        value = self.get(key)
+        if value is not None and value not in values:
+            raise self.refused(key, f"; bertcli supports {', '.join(values)}")
+        return values[0] if value is None else str(value)
+
+    def refused(self, key: str, why: str = "") -> BertcliError:
+        """What to raise for a setting that bertcli does not apply."""
+        return unusable(self.file, f"has the {key} {shown(self.get(key))}{why}")
+
+
+def read_object(path: Path) -> JsonSettings:
     """The JSON object in a file, by the rules of `read_json`."""
-    return as_object(read_json(path), path)
-
-
-def as_object(value: Any, path: Path) -> dict[str, Any]:
-    """A JSON value that must be an object; BertcliError naming the file."""
-    if not isinstance(value, dict):
-        raise BertcliError(f"{path} holds not a JSON object but {shown(value)}: correct it, or fetch the model again.")
-    return value
-
-
-def read_optional(path: Path) -> dict[str, Any]:
-    """The same; empty where there is no such file."""
-    return read_object(path) if os.path.lexists(path) else {}
-
-
-def flag(data: dict[str, Any], key: str, default: bool, path: Path) -> bool:
-    """A setting that is true or false, or not there; BertcliError naming the file."""
-    value = data.get(key)
-    if not isinstance(value, bool | None):
-        raise BertcliError(f"{path} has the {key} {shown(value)}: set it to true or false.")
-    return default if value is None else value
-
-
-def positive(data: dict[str, Any], key: str, path: Path) -> int | None:
-    """A setting that is a whole number above 0, or not there; BertcliError naming the file."""
-    value = data.get(key)
-    if value is not None and (type(value) is not int or value < 1):
-        raise BertcliError(f"{path} has the {key} {shown(value)}: set it to a whole number above 0 or to null.")
-    return value
+    return JsonSettings(read_json(path), path)
 
 
 def unusable(path: Path, what: str) -> BertcliError:

@@ -50,8 +50,7 @@ def similarity(job: Job, wanted: EncodeOptions) -> None:
                 )
     count = len(items)
     if output.output is not None and run.job.ending in ARRAYS:
-        from bertcli.files.arrays import Stored
-        from bertcli.files.saved import save_stored
+        from bertcli.files.arrays import Stored, save_stored
 
         save_stored(output.output, Stored("cosine", "<f4", (count, count), cosines(vectors_of(blocks))))
         return

@@ -166,7 +166,7 @@ def _run(model: "Opened", size: tuple[int, int], wanted: TraceOptions) -> None:
     if wanted.save is not None:
         import numpy as np
 
-        from bertcli.files.saved import save_arrays
+        from bertcli.files.arrays import save_arrays
 
         ids, segments = (np.asarray(rows, np.int64) for rows in (inputs.ids, inputs.segments))
         pieces = {} if wanted.text is None else {"tokens": np.array([inputs.pieces])}

@@ -100,8 +100,8 @@ class StorageOptions(More):
 
     def _form(self, run: Run[Any], task: "PreparedTask[Any]") -> "VectorForm":
         """How the vectors of a task are stored."""
-        from bertcli.files.arrays import MODEL, SETTINGS
         from bertcli.files.shards import signature
+        from bertcli.files.stored import MODEL, SETTINGS
         from bertcli.files.vectors import VectorForm
 
         job, wanted = run.job, run.wanted

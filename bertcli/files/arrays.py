@@ -1,25 +1,27 @@
-"""Arrays in files, .npy, .npz and .safetensors: written from beginning to end as their rows come, and read."""
+"""Arrays in files, .npy, .npz and .safetensors: written from beginning to end as their rows come, joined, and read."""
 
 import json
 import math
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.checkpoint.tensors import StoredTensor, open_file
+from bertcli.files.formats import SEVERAL, check_output
+from bertcli.files.kinds import Format, Stream, Vectors, format_of
+from bertcli.files.shards import Shards
+from bertcli.files.stored import Readers, StoredVectors, in_arrays
 
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
 TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # of others a view has other numbers
 UNPACKED = 1 << 30  # bytes that a compressed array may have
 ENDS = ("offsets", "indptr")  # arrays that say where the parts of others end
-Readers = Mapping[str, Callable[[], NDArray[Any]]]
-MODEL, SETTINGS = NOTES = ("model", "settings")  # what a file says of its vectors
-ORIGIN = ("index", "chunk", "start", "end")  # of a chunk: its text, its number, its characters
 ALIGNMENT = 8  # bytes: where the arrays of a .safetensors file may begin
 
 
@@ -38,7 +40,7 @@ class Stored(NamedTuple):
         return cls(name, array.dtype.str, (), [array])
 
 
-def write_npy(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
+def write_npy(stream: Stream, arrays: Sequence[Stored]) -> None:
     """One array in the .npy format, version 1.0."""
     (array,) = arrays
     header = {"descr": array.dtype, "fortran_order": False, "shape": array.shape}
@@ -46,7 +48,7 @@ def write_npy(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
     _write_rows(stream, array)
 
 
-def write_npz(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
+def write_npz(stream: Stream, arrays: Sequence[Stored]) -> None:
     """An uncompressed zip of .npy files, the same bytes for the same arrays."""
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for array in arrays:
@@ -54,7 +56,7 @@ def write_npz(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
                 write_npy(member, [array])
 
 
-def write_safetensors(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
+def write_safetensors(stream: Stream, arrays: Sequence[Stored]) -> None:
     """The length of the header, then JSON padded with spaces; after it the arrays stand end to end.
 
     By hand, because the safetensors package writes a file only from arrays that are all in memory.
@@ -74,7 +76,7 @@ def write_safetensors(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
         _write_rows(stream, array)
 
 
-def _write_rows(stream: IO[bytes], array: Stored) -> None:
+def _write_rows(stream: Stream, array: Stored) -> None:
     for rows in array.rows:
         stream.write(np.ascontiguousarray(rows, array.dtype).tobytes())
 
@@ -87,24 +89,6 @@ def ends_of(lengths: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
         ends = end[-1:] + np.cumsum(part)
         yield ends
         end = ends if len(ends) else end
-
-
-def joined(files: Sequence[Readers]) -> list[Stored]:
-    """The arrays of a run from those in the files of its shards."""
-    return [_joined(name, [readers[name] for readers in files]) for name in files[0]]
-
-
-def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> Stored:
-    """An array of all shards, of which one at a time is in memory."""
-    first, shapes = readers[0](), [read().shape for read in readers]
-    kind, rows = first.dtype.str, sum(shape[0] for shape in shapes) if first.ndim else 0
-    if not first.ndim:
-        return Stored(name, kind, (), [first])
-    if name == "shape":
-        return Stored(name, kind, (2,), [np.array([sum(int(read()[0]) for read in readers), first[1]])])
-    if name in ENDS:
-        return Stored(name, kind, (rows - len(readers) + 1,), ends_of(np.diff(read()) for read in readers))
-    return Stored(name, kind, (rows, *first.shape[1:]), (read() for read in readers))
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -145,3 +129,55 @@ def _tensor(tensor: StoredTensor) -> NDArray[Any]:
     if tensor.dtype not in TRUSTED_TYPES:
         raise ValueError(f"numbers of the type {tensor.dtype} are not read")
     return tensor.array
+
+
+# ----------------------------------------------------------------------------------------------- the kinds of files
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays(Vectors):
+    """A file of arrays: what writes them from beginning to end, and what opens them."""
+
+    write: Callable[[Stream, Sequence[Stored]], None]
+    open: Callable[[Path], Readers]
+
+    def open_vectors(self, path: Path) -> StoredVectors:
+        return in_arrays(path, self.open)
+
+    def join(self, stream: Stream, files: Sequence[str]) -> None:
+        every = [self.open(Path(file)) for file in files]
+        self.write(stream, [_joined(name, [readers[name] for readers in every]) for name in every[0]])
+
+
+def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> Stored:
+    """An array of all shards, of which one at a time is in memory."""
+    first, shapes = readers[0](), [read().shape for read in readers]
+    kind, rows = first.dtype.str, sum(shape[0] for shape in shapes) if first.ndim else 0
+    if not first.ndim:
+        return Stored(name, kind, (), [first])
+    if name == "shape":
+        return Stored(name, kind, (2,), [np.array([sum(int(read()[0]) for read in readers), first[1]])])
+    if name in ENDS:
+        return Stored(name, kind, (rows - len(readers) + 1,), ends_of(np.diff(read()) for read in readers))
+    return Stored(name, kind, (rows, *first.shape[1:]), (read() for read in readers))
+
+
+KINDS: dict[str, Format] = {
+    ".npy": Arrays(write_npy, open_npy),
+    ".npz": Arrays(write_npz, open_npz),
+    ".safetensors": Arrays(write_safetensors, open_safetensors),
+}
+
+
+def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays to a .npz or .safetensors file, which has no texts; BertcliError if that is not possible."""
+    ending = check_output(file, SEVERAL)
+    kinds = {name: array.dtype.newbyteorder("<").str for name, array in arrays.items()}
+    names = [name for name in arrays if ending == ".npz" or kinds[name] in SAFETENSORS_TYPES]
+    save_stored(file, *(Stored(name, kinds[name], arrays[name].shape, [arrays[name]]) for name in names))
+
+
+def save_stored(file: str, *arrays: Stored) -> None:
+    """Write arrays to a file of any of these kinds."""
+    with Shards(file) as shards, shards.result() as stream:
+        format_of(file, Arrays).write(stream, arrays)

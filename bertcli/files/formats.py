@@ -2,14 +2,10 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal
 
 from bertcli.errors import BertcliError
 
-if TYPE_CHECKING:
-    from bertcli.files.kinds import Format
-
-F = TypeVar("F", bound="Format")
 Held = Literal["texts", "records", "rows", "array", "arrays", "vectors"]  # array: one; vectors: a column of rows
 HELD: dict[str, tuple[Held, ...]] = {
     ".txt": ("texts",),
@@ -43,15 +39,6 @@ def ending_of(file: str) -> str:
     return Path(file).suffix.lower()
 
 
-def format_of(file: str, held: type[F]) -> F:
-    """The kind of a file, which may hold this."""
-    from bertcli.files.kinds import KINDS
-
-    kind = KINDS[ending_of(file)]
-    assert isinstance(kind, held)
-    return kind
-
-
 def check_output(file: str, endings: tuple[str, ...]) -> str:
     """The ending of an output file in lower case; BertcliError if it is not one of `endings` or cannot be written."""
     ending = ending_of(file)
@@ -70,7 +57,7 @@ def check_output(file: str, endings: tuple[str, ...]) -> str:
     if not os.access(path.parent, os.W_OK):
         raise BertcliError(f"Cannot write {file}: the folder {path.parent} is not writable.")
     if ending in HELD:
-        from bertcli.files.kinds import Format
+        from bertcli.files.kinds import Format, format_of
 
         format_of(file, Format).check_installed(file)
     return ending

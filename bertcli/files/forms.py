@@ -3,10 +3,10 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from bertcli.files.formats import RECORDS, check_output, format_of
-from bertcli.files.kinds import Records, Rows
+from bertcli.files.formats import RECORDS, check_output
+from bertcli.files.kinds import Records, Rows, Stream, format_of
 from bertcli.files.records import printed
 from bertcli.files.shards import LINES, Shards, save
 from bertcli.report.tables import OWN_ID, Record, Table
@@ -22,7 +22,7 @@ class RecordForm(NamedTuple):
         """What a shard holds of records."""
         return {LINES: b"".join(as_json(record) + b"\n" for record in records)}
 
-    def write(self, stream: IO[bytes], shards: Shards) -> None:
+    def write(self, stream: Stream, shards: Shards) -> None:
         """Write the whole file."""
         format_of(self.file, Records).write_records(stream, shards.lines())
 
@@ -46,7 +46,7 @@ class TableForm(NamedTuple):
         for cells in self.table.cells(record):
             yield dict(zip((*self.table.keys, "error"), cells, strict=True))
 
-    def write(self, stream: IO[bytes], shards: Shards) -> None:
+    def write(self, stream: Stream, shards: Shards) -> None:
         """Write the whole file."""
         columns = dict(zip(self.table.keys, self.table.columns, strict=True))
         kinds = {key: column.number or None for key, column in columns.items() if self.own_ids or column is not OWN_ID}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from bertcli.errors import BertcliError
 from bertcli.files.formats import endings
-from bertcli.files.kinds import KINDS, InputFile, TextFile
+from bertcli.files.kinds import InputFile, kind_of
+from bertcli.files.kinds import Texts as TextFile
 from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 
@@ -50,8 +51,8 @@ def from_files(
 def takes_columns(files: Sequence[str], format_in: str) -> bool:
     """Whether any of these input files, or of those that a pattern matches, has named fields; of none: the pipe."""
     names = (name for file in files or [STANDARD_INPUT] for name in _matching(file))
-    kinds = [KINDS.get(_ending(name, format_in)) for name in names]
-    return any(isinstance(kind, TextFile) and kind.fields for kind in kinds)
+    kinds = [kind_of(_ending(name, format_in)) for name in names]
+    return any(isinstance(kind, TextFile) and kind.named for kind in kinds)
 
 
 class _InputFiles:
@@ -88,7 +89,7 @@ class _InputFiles:
 def _open(file: str, format_in: str) -> InputFile:
     """A file or pipe that is known to exist, and to have a known ending."""
     ending = _ending(file, format_in)
-    kind = KINDS.get(ending or ".txt")  # /dev/stdin and the like have none
+    kind = kind_of(ending or ".txt")  # /dev/stdin and the like have none
     if isinstance(kind, TextFile) and (kind.streams or not file.lower().endswith(GZIP)):
         return kind.open_texts(file)
     kinds = endings("texts")

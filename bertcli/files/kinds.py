@@ -1,75 +1,72 @@
 """The kinds of files by their endings: how what each holds is read, written and joined from parts.
 
-Whoever reads or writes files asks them; what does the work is imported when there is work. A kind of file is added by a
-class here that says how, and by its ending in KINDS and in `formats.py`.
+Here stand those of texts, records and rows; those of arrays and Parquet stand with the work in their own files, which
+are imported when there is such work. A kind is added beside its like, with its ending there and in `formats.py`.
 """
 
+import csv
+import io
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from bertcli.files import rows
+from bertcli.files.formats import ARRAYS, PARQUET, ending_of
+from bertcli.files.lines import LineFile
+from bertcli.files.records import write_array
+from bertcli.files.rows import Wanted
+from bertcli.files.texts import Text
 
 if TYPE_CHECKING:
-    from bertcli.files.arrays import Readers, Stored
-    from bertcli.files.lines import LineFile
     from bertcli.files.parquet import ParquetRows
-    from bertcli.files.rows import Wanted
     from bertcli.files.shards import Shards
     from bertcli.files.stored import StoredVectors
-    from bertcli.files.texts import Text
 
+F = TypeVar("F", bound="Format")
 Stream = IO[bytes]
+Lines = Iterable[bytes]
 
 
 class InputFile(NamedTuple):
     """A file or pipe, and what reads the texts in it."""
 
     rows: "LineFile | ParquetRows"
-    texts: "Callable[[Wanted], Iterator[Text]]"
+    texts: Callable[[Wanted], Iterator[Text]]
 
 
 # ------------------------------------------------------------------------------------------------ what a file may hold
 
 
 class Format:
-    """A kind of file. header: its first line is above the rows of all parts."""
-
-    header = False
+    """A kind of file."""
 
     def check_installed(self, file: str) -> None:
         """BertcliError naming the file if a package is missing that this kind of file needs."""
 
     def join(self, stream: Stream, files: Sequence[str]) -> None:
         """Write one file of those that the shards of a run have written, in their order."""
-        from bertcli.files.joined import join_lines
-
-        join_lines(stream, files, self.header)
+        raise NotImplementedError
 
 
-class TextFile(Format):
-    """A file of texts. fields: they stand under names; streams: it may also be packed (.gz), or a pipe."""
+class Texts(Format):
+    """A file of texts. named: they stand under names; streams: it may also be packed (.gz), or a pipe."""
 
-    fields = True
-    streams = True
+    named = streams = True
 
     def open_texts(self, file: str) -> InputFile:
         """Open a file or (`-`) standard input."""
-        from bertcli.files.lines import LineFile
-
-        lines = LineFile(file)
-        return InputFile(lines, partial(self.parser(), lines))
-
-    def parser(self) -> "Callable[[LineFile, Wanted], Iterator[Text]]":
-        """What gives the texts in lines."""
         raise NotImplementedError
 
 
 class Records(Format):
     """A file of records as they are."""
 
-    def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
+    def write_records(self, stream: Stream, lines: Lines) -> None:
         """Write records, each a line of JSON."""
-        stream.writelines(lines)
+        raise NotImplementedError
 
 
 class Rows(Format):
@@ -88,193 +85,98 @@ class Vectors(Format):
         raise NotImplementedError
 
 
-class Arrays(Vectors):
-    """A file of arrays. several: it may hold more than one, and texts beside them."""
-
-    several = True
-
-    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
-        """Write arrays from beginning to end."""
-        raise NotImplementedError
-
-    def open_arrays(self, path: Path) -> "Readers":
-        """What reads each array. Errors of many kinds, here or when it is read, where the file is damaged."""
-        raise NotImplementedError
-
-    def open_vectors(self, path: Path) -> "StoredVectors":
-        from bertcli.files.stored import in_arrays
-
-        return in_arrays(path, self.open_arrays)
-
-    def join(self, stream: Stream, files: Sequence[str]) -> None:
-        from bertcli.files.arrays import joined
-
-        self.write_arrays(stream, joined([self.open_arrays(Path(file)) for file in files]))
+def kind_of(ending: str) -> Format | None:
+    """The kind of files with this ending."""
+    if ending in ARRAYS:
+        from bertcli.files.arrays import KINDS as kinds
+    elif ending == PARQUET:
+        from bertcli.files.parquet import KINDS as kinds
+    else:
+        kinds = KINDS
+    return kinds.get(ending)
 
 
-# -------------------------------------------------------------------------------------------------- the kinds of files
+def format_of(file: str, held: type[F]) -> F:
+    """The kind of a file, which may hold this."""
+    kind = kind_of(ending_of(file))
+    assert isinstance(kind, held)
+    return kind
 
 
-class Lines(TextFile):
-    """Every line is a text."""
-
-    fields = False
-
-    def parser(self) -> "Callable[[LineFile, Wanted], Iterator[Text]]":
-        from bertcli.files.rows import text_lines
-
-        return text_lines
+# --------------------------------------------------------------------------------------------------- files of lines
 
 
-class Fasta(TextFile):
-    """Sequences of letters below headers."""
+@dataclass(frozen=True, eq=False)
+class TextLines(Texts):
+    """Texts in lines, as `parse` finds them."""
 
-    fields = False
+    parse: Callable[[LineFile, Wanted], Iterator[Text]]
+    named: bool = True
 
-    def parser(self) -> "Callable[[LineFile, Wanted], Iterator[Text]]":
-        from bertcli.files.rows import sequences
-
-        return sequences
+    def open_texts(self, file: str) -> InputFile:
+        lines = LineFile(file)
+        return InputFile(lines, partial(self.parse, lines))
 
 
 class Json(Records):
-    """One array of records."""
+    """One array of records, one a line."""
 
-    def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
-        from bertcli.files.records import write_array
-
+    def write_records(self, stream: Stream, lines: Lines) -> None:
         write_array(stream, lines)
 
     def join(self, stream: Stream, files: Sequence[str]) -> None:
-        from bertcli.files.joined import array_lines
+        every = (line for file in files for line in _lines(file))
+        write_array(stream, (line.rstrip(b",\n") for line in every if line not in (b"[\n", b"]\n", b"[]\n")))
 
-        self.write_records(stream, array_lines(files))
 
-
-class JsonLines(TextFile, Records):
+class JsonLines(TextLines, Records):
     """A record on every line."""
 
-    def parser(self) -> "Callable[[LineFile, Wanted], Iterator[Text]]":
-        from bertcli.files.rows import json_lines
-
-        return json_lines
-
-
-class CommaSeparated(TextFile, Rows):
-    """Rows below a header, by the rules of CSV."""
-
-    header = True
-    delimiter = ","
-
-    def parser(self) -> "Callable[[LineFile, Wanted], Iterator[Text]]":
-        from bertcli.files.rows import comma_separated
-
-        return comma_separated
-
-    def write_rows(self, stream: Stream, shards: "Shards", columns: Mapping[str, Any]) -> None:
-        from bertcli.files.joined import write_separated
-
-        write_separated(stream, shards.lines(), columns, self.delimiter)
-
-
-class TabSeparated(CommaSeparated):
-    """The same with tabs; read a line a row, and written with quotes where a cell holds a tab, quote or line end."""
-
-    delimiter = "\t"
-
-    def parser(self) -> "Callable[[LineFile, Wanted], Iterator[Text]]":
-        from bertcli.files.rows import tab_separated
-
-        return tab_separated
-
-
-class Npy(Arrays):
-    """NumPy's file of one array."""
-
-    several = False
-
-    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
-        from bertcli.files.arrays import write_npy
-
-        write_npy(stream, arrays)
-
-    def open_arrays(self, path: Path) -> "Readers":
-        from bertcli.files.arrays import open_npy
-
-        return open_npy(path)
-
-
-class Npz(Arrays):
-    """NumPy's file of named arrays."""
-
-    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
-        from bertcli.files.arrays import write_npz
-
-        write_npz(stream, arrays)
-
-    def open_arrays(self, path: Path) -> "Readers":
-        from bertcli.files.arrays import open_npz
-
-        return open_npz(path)
-
-
-class Safetensors(Arrays):
-    """Named arrays, and texts in its metadata."""
-
-    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
-        from bertcli.files.arrays import write_safetensors
-
-        write_safetensors(stream, arrays)
-
-    def open_arrays(self, path: Path) -> "Readers":
-        from bertcli.files.arrays import open_safetensors
-
-        return open_safetensors(path)
-
-
-class Parquet(TextFile, Rows, Vectors):
-    """A table, whose columns may hold vectors beside texts."""
-
-    streams = False
-
-    def check_installed(self, file: str) -> None:
-        from bertcli.files.parquet import pyarrow
-
-        pyarrow(file)
-
-    def open_texts(self, file: str) -> InputFile:
-        from bertcli.files.parquet import ParquetRows
-
-        rows = ParquetRows(file)
-        return InputFile(rows, rows.texts)
-
-    def write_rows(self, stream: Stream, shards: "Shards", columns: Mapping[str, Any]) -> None:
-        from bertcli.files.parquet import write_parquet
-
-        write_parquet(stream, shards, columns)
-
-    def open_vectors(self, path: Path) -> "StoredVectors":
-        from bertcli.files.stored import in_parquet
-
-        return in_parquet(path)
+    def write_records(self, stream: Stream, lines: Lines) -> None:
+        stream.writelines(lines)
 
     def join(self, stream: Stream, files: Sequence[str]) -> None:
-        from bertcli.files.parquet import concatenated
+        for file in files:
+            stream.writelines(_lines(file))
 
-        concatenated(stream, files)
+
+@dataclass(frozen=True, eq=False)
+class Separated(TextLines, Rows):
+    """Rows below a header, by the rules of CSV: a cell that holds the delimiter, a quote or a line end is quoted."""
+
+    delimiter: str = ","
+
+    def write_rows(self, stream: Stream, shards: "Shards", columns: Mapping[str, Any]) -> None:
+        """Cells as they are: a spreadsheet takes one that begins with = for a formula."""
+        stream.write(self._row(columns))
+        stream.writelines(self._row(row[name] for name in columns) for row in map(json.loads, shards.lines()))
+
+    def _row(self, cells: Iterable[Any]) -> bytes:
+        text = io.StringIO()
+        csv.writer(text, delimiter=self.delimiter).writerow(cells)  # ended by \r\n: only then a lone \r, which ends
+        return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"  # rows, too, is quoted
+
+    def join(self, stream: Stream, files: Sequence[str]) -> None:
+        """The header of the first alone."""
+        for number, file in enumerate(files):
+            lines = _lines(file)
+            if number:
+                next(lines, None)
+            stream.writelines(lines)
 
 
-FASTA = Fasta()
+def _lines(file: str) -> Iterator[bytes]:
+    with open(file, "rb") as lines:
+        yield from lines
+
+
+FASTA = TextLines(rows.sequences, named=False)
 KINDS: dict[str, Format] = {
-    ".txt": Lines(),
+    ".txt": TextLines(rows.text_lines, named=False),
     ".json": Json(),
-    ".jsonl": JsonLines(),
-    ".csv": CommaSeparated(),
-    ".tsv": TabSeparated(),
+    ".jsonl": JsonLines(rows.json_lines),
+    ".csv": Separated(rows.comma_separated),
+    ".tsv": Separated(rows.tab_separated, delimiter="\t"),
     ".fasta": FASTA,
     ".fa": FASTA,
-    ".npy": Npy(),
-    ".npz": Npz(),
-    ".safetensors": Safetensors(),
-    ".parquet": Parquet(),
 }

@@ -5,15 +5,15 @@ Beside each of them lies a note, v-00003-of-00007.npy.shard: which part it is, o
 
 import glob
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError
-from bertcli.files.formats import ARRAYS, TABLES, check_output, ending_of, format_of
-from bertcli.files.kinds import Format
+from bertcli.files.formats import ARRAYS, TABLES, check_output, ending_of
+from bertcli.files.kinds import Format, format_of
 from bertcli.files.shards import BESIDE, ERRORS, Fingerprint, Shards, difference, digest, save
 
 NO_SHARDS = (".shard", f".{ERRORS}", f".{BESIDE}")  # end files that lie beside a shard's
@@ -91,7 +91,8 @@ def _note(file: str) -> Note:
         raise BertcliError(f"{file} is missing.")
     if not Path(f"{file}.shard").is_file():
         raise BertcliError(f"{file} is not a whole shard: {file}.shard, which a run with --shard writes, is missing.")
-    note, kinds = {}, {"shard": int, "of": int, "fingerprint": dict, "digest": str}
+    note: Mapping[str, Any] = {}
+    kinds = {"shard": int, "of": int, "fingerprint": dict, "digest": str}
     with suppress(BertcliError):
         note = read_object(Path(f"{file}.shard"))
     if note.keys() != kinds.keys() or not all(type(note[name]) is kind for name, kind in kinds.items()):

@@ -1,17 +1,23 @@
-"""Parquet, by pyarrow (the extra `bertcli[parquet]`, imported only when needed): texts from it, and vectors into it."""
+"""Parquet, by pyarrow (the extra `bertcli[parquet]`, imported when needed): texts and vectors, read and written."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import import_module
-from typing import IO, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, first_line, shown
+from bertcli.files.formats import PARQUET
+from bertcli.files.kinds import Format, InputFile, Rows, Stream, Texts, Vectors
 from bertcli.files.lines import LONGEST, check_readable
 from bertcli.files.rows import Wanted, unusable
 from bertcli.files.shards import LENGTHS, LINES, Shards
+from bertcli.files.stored import NOTES, TYPES, WHOLE, Numbers, StoredVectors, no_vectors
 from bertcli.files.texts import Text
 
 ROWS_READ, PREFIXED_READ = 1024, 16  # together; of texts that may share their beginnings
@@ -19,7 +25,7 @@ ROWS_WRITTEN = 4096  # in a row group: 12 MB with 768 float32 numbers each
 BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group might not fit in memory
 UNPACKED, RATIO = 1 << 26, 1000  # bytes that a column of a row group may unpack to from less than a RATIOth
 PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dictionary
-KINDS: dict[type, str] = {bool: "bool_", int: "int64", float: "float64"}  # of numbers in Python
+OF_NUMBERS: dict[type, str] = {bool: "bool_", int: "int64", float: "float64"}  # of numbers in Python
 
 Value = str | int | float | None
 
@@ -136,6 +142,63 @@ def value_of(scalar: Any) -> Any:
         return getattr(scalar, "value", scalar).as_buffer().to_pybytes()
 
 
+# ---------------------------------------------------------------------------------------------------- reading vectors
+
+
+def in_parquet(path: Path) -> StoredVectors:
+    """Columns of whole numbers, or of lists that all have one length; a list that is null counts as zeros."""
+    arrow, parquet = pyarrow(str(path))
+    types = {getattr(arrow, dtype.name)(): dtype for dtype in (*TYPES, WHOLE)}
+
+    @contextmanager
+    def opened() -> Iterator[Any]:
+        try:
+            with open_regular(path) as file, parquet.ParquetFile(file, pre_buffer=False) as table:
+                yield table
+        except (arrow.ArrowException, OSError, ValueError) as error:
+            raise no_vectors(path, f"cannot be read as Parquet ({first_line(error)})") from None
+
+    def blocks(name: str, count: int) -> Iterator[Numbers]:
+        with opened() as table:
+            kind = table.schema_arrow.field(name).type
+            listed = hasattr(kind, "value_field")
+            dtype = types.get(kind.value_type if listed else kind)
+            if dtype is None:
+                allowed = ", ".join(map(str, TYPES))
+                raise no_vectors(path, f"holds a column {shown(name)} of {kind}, not lists of {allowed}")
+            check_sizes(str(path), table.metadata, [name])
+            width = _width(table, name) if listed else 0
+            for batch in table.iter_batches(count, columns=[name], use_threads=False):
+                column = batch.column(name)
+                yield _rows(path, column, width, dtype) if listed else column.to_numpy(zero_copy_only=False)
+
+    with opened() as table:
+        names, metadata = table.schema_arrow.names, table.schema_arrow.metadata or {}
+    notes = {name: metadata[name.encode()].decode(errors="replace") for name in NOTES if name.encode() in metadata}
+    arrays = {name: partial(blocks, name) for name in names if names.count(name) == 1}
+    return StoredVectors(path, arrays, "embedding", notes).checked()
+
+
+def _rows(path: Path, lists: Any, width: int, dtype: np.dtype[Any]) -> Numbers:
+    if lists.flatten().null_count:
+        raise no_vectors(path, "has vectors with nulls in them")
+    if set(lists.value_lengths().to_pylist()) - {width, None}:
+        raise no_vectors(path, f"has vectors of different lengths; the first has {width} numbers")
+    vectors = np.zeros((len(lists), width), dtype)
+    valid = lists.is_valid().to_numpy(zero_copy_only=False)
+    vectors[valid] = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+    return vectors
+
+
+def _width(columns: Any, name: str) -> int:
+    """The length of the first vector that is not null; 0 if there is none."""
+    for batch in columns.iter_batches(1024, columns=[name], use_threads=False):
+        for length in batch.column(name).value_lengths().to_pylist():
+            if length is not None:
+                return int(length)
+    return 0
+
+
 # ------------------------------------------------------------------------------------------- writing texts and vectors
 
 
@@ -152,7 +215,7 @@ class Column(NamedTuple):
 
 
 def write_parquet(
-    stream: IO[bytes],
+    stream: Stream,
     shards: Shards,
     columns: Mapping[str, Any],
     vectors: Sequence[Column] = (),
@@ -185,7 +248,7 @@ def write_parquet(
     _write(stream, arrow, schema, tables())
 
 
-def concatenated(stream: IO[bytes], files: Sequence[str]) -> None:
+def concatenated(stream: Stream, files: Sequence[str]) -> None:
     """Write the rows of files of one run one after another, as if they had been written together."""
     arrow, parquet = pyarrow(files[0])
     with ExitStack() as stack:
@@ -196,7 +259,7 @@ def concatenated(stream: IO[bytes], files: Sequence[str]) -> None:
         _write(stream, arrow, schema, (arrow.Table.from_batches([batch]).cast(schema) for batch in batches))
 
 
-def _write(stream: IO[bytes], arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
+def _write(stream: Stream, arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
     """Tables one after another, in groups of ROWS_WRITTEN rows however they are cut."""
     with arrow.parquet.ParquetWriter(stream, schema, use_dictionary=False) as writer:
         pending = schema.empty_table()
@@ -234,7 +297,7 @@ def _schema(arrow: Any, shards: Shards, columns: Mapping[str, Any], vectors: Seq
             kinds[name].add(_kind(row[name]))
     fields = []
     for name, found in kinds.items():
-        types = {getattr(arrow, KINDS.get(kind, "string"))() for kind in found if kind is not None}
+        types = {getattr(arrow, OF_NUMBERS.get(kind, "string"))() for kind in found if kind is not None}
         fields.append((name, _common(arrow, types)))
     nulls = str in kinds.get("error", ())
     for vector in vectors:
@@ -262,3 +325,31 @@ def _common(arrow: Any, kinds: set[Any]) -> Any:
 def _text(value: Value) -> str | None:
     """A value in a column of texts; half a surrogate pair, as a label may have, is escaped."""
     return None if value is None else str(value).encode("utf-8", "backslashreplace").decode()
+
+
+# ------------------------------------------------------------------------------------------------------------ the kind
+
+
+class Parquet(Texts, Rows, Vectors):
+    """A table, whose columns may hold vectors beside texts."""
+
+    streams = False
+
+    def check_installed(self, file: str) -> None:
+        pyarrow(file)
+
+    def open_texts(self, file: str) -> InputFile:
+        rows = ParquetRows(file)
+        return InputFile(rows, rows.texts)
+
+    def write_rows(self, stream: Stream, shards: Shards, columns: Mapping[str, Any]) -> None:
+        write_parquet(stream, shards, columns)
+
+    def open_vectors(self, path: Path) -> StoredVectors:
+        return in_parquet(path)
+
+    def join(self, stream: Stream, files: Sequence[str]) -> None:
+        concatenated(stream, files)
+
+
+KINDS: dict[str, Format] = {PARQUET: Parquet()}

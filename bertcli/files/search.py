@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import ending_of, endings, format_of
-from bertcli.files.kinds import Vectors
+from bertcli.files.formats import ending_of, endings
+from bertcli.files.kinds import Vectors, format_of
 from bertcli.files.stored import Numbers, StoredVectors
 from bertcli.files.vectors import quantize, stored_width
 from bertcli.order import best_first

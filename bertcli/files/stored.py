@@ -5,7 +5,7 @@ Arrays are mapped (those of .npz files read into memory), Parquet is streamed.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -13,18 +13,19 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.untrusted import open_regular, read_object
+from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError, first_line, shown
-from bertcli.files.arrays import NOTES, ORIGIN, SETTINGS, Readers
-from bertcli.files.parquet import check_sizes, pyarrow
 from bertcli.files.shards import BESIDE
 
 T = TypeVar("T")
+MODEL, SETTINGS = NOTES = ("model", "settings")  # what a file says of its vectors
+ORIGIN = ("index", "chunk", "start", "end")  # of a chunk: its text, its number, its characters
 ENDS = "offsets"  # an array stored with vectors of tokens: where each text ends
 TYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", "int8", "uint8")]
 WHOLE = np.dtype(np.int64)  # of ORIGIN
 KINDS = {"pooling": str, "layer": list, "normalize": bool, "truncate_dim": int}  # of settings that a query needs
 Numbers = NDArray[Any]
+Readers = Mapping[str, Callable[[], Numbers]]
 Blocks = Callable[[int], Iterator[Numbers]]  # reads an array, so many rows at a time
 
 
@@ -45,7 +46,7 @@ class StoredVectors(NamedTuple):
         with suppress(ValueError, RecursionError):
             found = json.loads(self.notes[SETTINGS])
         if not isinstance(found, dict) or any(type(found.get(name)) is not kind for name, kind in KINDS.items()):
-            raise _no_vectors(self.file, "says how its vectors were made in a way that cannot be read")
+            raise no_vectors(self.file, "says how its vectors were made in a way that cannot be read")
         return found
 
     def blocks(self, count: int) -> Iterator[Numbers]:
@@ -53,7 +54,7 @@ class StoredVectors(NamedTuple):
         for block in self.arrays[self.name](count):
             if block.ndim != 2:
                 shape = shown(block.shape[1:])
-                raise _no_vectors(self.file, f"holds rows of the shape {shape}, not rows of numbers one after another")
+                raise no_vectors(self.file, f"holds rows of the shape {shape}, not rows of numbers one after another")
             _check_type(self.file, block.dtype, TYPES)
             yield block
 
@@ -63,27 +64,27 @@ class StoredVectors(NamedTuple):
             return None
         numbers = {name: np.concatenate([*self.arrays[name](count)]) for name in ORIGIN}
         if any(array.shape != (count,) or array.dtype != WHOLE for array in numbers.values()):
-            raise _no_vectors(self.file, f"has other arrays {', '.join(ORIGIN)} than a whole number for each vector")
+            raise no_vectors(self.file, f"has other arrays {', '.join(ORIGIN)} than a whole number for each vector")
         return [{name: int(numbers[name][row]) for name in ORIGIN} for row in rows]
 
     def checked(self) -> "StoredVectors":
         """The same; BertcliError if they are not vectors of whole texts, or their first row cannot be read."""
         if ENDS in self.arrays:
-            raise _no_vectors(self.file, "holds a row for each token, not for each text")
+            raise no_vectors(self.file, "holds a row for each token, not for each text")
         if self.name not in self.arrays:
-            raise _no_vectors(self.file, f"has no {self.name} but {shown([*self.arrays])}")
+            raise no_vectors(self.file, f"has no {self.name} but {shown([*self.arrays])}")
         next(self.blocks(1), None)
         return self
 
 
-def _no_vectors(path: Path, what: str) -> BertcliError:
+def no_vectors(path: Path, what: str) -> BertcliError:
     """The error for a file that cannot be searched."""
     return BertcliError(f"{path} {what}: it is not a usable file of vectors.")
 
 
 def _check_type(path: Path, dtype: np.dtype[Any], types: Sequence[np.dtype[Any]]) -> None:
     if dtype not in types:
-        raise _no_vectors(path, f"holds numbers of the type {shown(dtype.str)}, not of {', '.join(map(str, TYPES))}")
+        raise no_vectors(path, f"holds numbers of the type {shown(dtype.str)}, not of {', '.join(map(str, TYPES))}")
 
 
 def _read(path: Path, read: Callable[[], T]) -> T:
@@ -92,7 +93,7 @@ def _read(path: Path, read: Callable[[], T]) -> T:
     except BertcliError:
         raise
     except Exception as error:  # a header is a Python literal, and Python's parser has many ways to fail
-        raise _no_vectors(path, f"cannot be read ({first_line(error):.200})") from None
+        raise no_vectors(path, f"cannot be read ({first_line(error):.200})") from None
 
 
 def in_arrays(path: Path, open_arrays: Callable[[Path], Readers]) -> StoredVectors:
@@ -111,7 +112,7 @@ def in_arrays(path: Path, open_arrays: Callable[[Path], Readers]) -> StoredVecto
 def _blocks(path: Path, read: Callable[[], Numbers], count: int) -> Iterator[Numbers]:
     array = read()
     if not array.ndim:
-        raise _no_vectors(path, "holds an array (), not rows of numbers one after another")
+        raise no_vectors(path, "holds an array (), not rows of numbers one after another")
     _check_type(path, array.dtype, (*TYPES, WHOLE))
     return in_memory(array, count)
 
@@ -119,57 +120,3 @@ def _blocks(path: Path, read: Callable[[], Numbers], count: int) -> Iterator[Num
 def in_memory(array: Numbers, count: int) -> Iterator[Numbers]:
     """The blocks of an array in memory, or in a memory-mapped file; of one without rows an empty one."""
     return (array[begin : begin + count] for begin in range(0, max(1, len(array)), count))
-
-
-def in_parquet(path: Path) -> StoredVectors:
-    """Columns of whole numbers, or of lists that all have one length; a list that is null counts as zeros."""
-    arrow, parquet = pyarrow(str(path))
-    types = {getattr(arrow, dtype.name)(): dtype for dtype in (*TYPES, WHOLE)}
-
-    @contextmanager
-    def opened() -> Iterator[Any]:
-        try:
-            with open_regular(path) as file, parquet.ParquetFile(file, pre_buffer=False) as table:
-                yield table
-        except (arrow.ArrowException, OSError, ValueError) as error:
-            raise _no_vectors(path, f"cannot be read as Parquet ({first_line(error)})") from None
-
-    def blocks(name: str, count: int) -> Iterator[Numbers]:
-        with opened() as table:
-            kind = table.schema_arrow.field(name).type
-            listed = hasattr(kind, "value_field")
-            dtype = types.get(kind.value_type if listed else kind)
-            if dtype is None:
-                allowed = ", ".join(map(str, TYPES))
-                raise _no_vectors(path, f"holds a column {shown(name)} of {kind}, not lists of {allowed}")
-            check_sizes(str(path), table.metadata, [name])
-            width = _width(table, name) if listed else 0
-            for batch in table.iter_batches(count, columns=[name], use_threads=False):
-                column = batch.column(name)
-                yield _rows(path, column, width, dtype) if listed else column.to_numpy(zero_copy_only=False)
-
-    with opened() as table:
-        names, metadata = table.schema_arrow.names, table.schema_arrow.metadata or {}
-    notes = {name: metadata[name.encode()].decode(errors="replace") for name in NOTES if name.encode() in metadata}
-    arrays = {name: partial(blocks, name) for name in names if names.count(name) == 1}
-    return StoredVectors(path, arrays, "embedding", notes).checked()
-
-
-def _rows(path: Path, lists: Any, width: int, dtype: np.dtype[Any]) -> Numbers:
-    if lists.flatten().null_count:
-        raise _no_vectors(path, "has vectors with nulls in them")
-    if set(lists.value_lengths().to_pylist()) - {width, None}:
-        raise _no_vectors(path, f"has vectors of different lengths; the first has {width} numbers")
-    vectors = np.zeros((len(lists), width), dtype)
-    valid = lists.is_valid().to_numpy(zero_copy_only=False)
-    vectors[valid] = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-    return vectors
-
-
-def _width(columns: Any, name: str) -> int:
-    """The length of the first vector that is not null; 0 if there is none."""
-    for batch in columns.iter_batches(1024, columns=[name], use_threads=False):
-        for length in batch.column(name).value_lengths().to_pylist():
-            if length is not None:
-                return int(length)
-    return 0

@@ -23,16 +23,17 @@ They may be quantized, each vector on its own, so a stream gives the same result
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import ORIGIN, Stored, ends_of
-from bertcli.files.formats import ARRAYS, SINGLE, ending_of, format_of
-from bertcli.files.kinds import Arrays
+from bertcli.files.arrays import Arrays, Stored, ends_of
+from bertcli.files.formats import ARRAYS, SINGLE, ending_of
+from bertcli.files.kinds import Stream, format_of
 from bertcli.files.shards import ERRORS, LENGTHS, LINES, Shards
+from bertcli.files.stored import ORIGIN
 from bertcli.files.texts import Failure, Item
 from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import as_json
@@ -122,10 +123,10 @@ class VectorForm:
             return arrays | {LINES: b"".join(json.dumps(row).encode() + b"\n" for row in self._rows(items, failures))}
         return arrays | {ERRORS: b"".join(as_json(failure.record()) + b"\n" for failure in failures)}
 
-    def write(self, stream: IO[bytes], shards: Shards) -> None:
+    def write(self, stream: Stream, shards: Shards) -> None:
         """Write the whole file."""
         if not self.in_table:
-            format_of(shards.file, Arrays).write_arrays(stream, list(self._stored(shards)))
+            format_of(shards.file, Arrays).write(stream, list(self._stored(shards)))
             return
         from bertcli.files.parquet import Column, write_parquet
 

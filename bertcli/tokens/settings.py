@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from tokenizers import AddedToken
 
 from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.untrusted import flag
+from bertcli.checkpoint.untrusted import JsonSettings
 from bertcli.errors import BertcliError, shown
 
 UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
@@ -64,7 +64,8 @@ def read_settings(folder: Folder, overruling: Mapping[str, Any] | None = None) -
     overruling: settings in place of those in tokenizer_config.json.
     """
     file = folder.file("tokenizer_config.json")
-    config, model = {**folder.optional(file.name), **(overruling or {})}, folder.optional("config.json")
+    config = JsonSettings({**folder.optional(file.name), **(overruling or {})}, file)
+    model = folder.optional("config.json")
     special = {**config, **folder.optional("special_tokens_map.json")}
     if "added_tokens_decoder" in config:  # then transformers reads the special tokens here
         special |= config
@@ -88,7 +89,7 @@ def read_settings(folder: Folder, overruling: Mapping[str, Any] | None = None) -
     return Settings(
         kind=kind,
         tokenizer_class=tokenizer_class,
-        flags={name: flag(config, name, False, file) for name in FLAGS if config.get(name) is not None},
+        flags={name: config.flag(name, False) for name in FLAGS if config.get(name) is not None},
         named={role: token.content for role, token in tokens.items() if role in ROLES},
         added=_added(folder, config, {token.content for token in (*tokens.values(), *extra)}),
         described="added_tokens_decoder" in config,
@@ -96,7 +97,7 @@ def read_settings(folder: Folder, overruling: Mapping[str, Any] | None = None) -
         max_length=_max_length(config.get("model_max_length", config.get("max_len")), file),
         cut_left=_is_left(config, "truncation_side", file),
         fill_left=_is_left({"padding_side": "left" if kind == "gemma" else None} | config, "padding_side", file),
-        split_special=flag(config, "split_special_tokens", False, file),
+        split_special=config.flag("split_special_tokens", False),
         has_segments="token_type_ids" in inputs
         if isinstance(inputs, list)
         else kind not in WITHOUT_SEGMENTS and not (disputed and written_by_5),

@@ -14,7 +14,6 @@ from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import has_tokenizer
 from bertcli.checkpoint.modules import is_late, network_place
 from bertcli.checkpoint.transformer import read_transformer
-from bertcli.checkpoint.untrusted import read_optional
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.models.config import Config
 from bertcli.tokens.framing import Cut, Framing, Original, Side, Slot, Tokens, kept_parts
@@ -93,8 +92,7 @@ class Tokenizer:
         """
         if not (folder / "tokenizer.json").exists():
             self._backend.save(str(folder / "tokenizer.json"))
-        file = folder / "tokenizer_config.json"
-        stated = read_optional(file)
+        stated = Folder(folder).optional("tokenizer_config.json")
         generic = "BertTokenizer" if self._settings.kind in ("", "bert") else "PreTrainedTokenizerFast"
         settings: dict[str, Any] = {
             "tokenizer_class": self._settings.tokenizer_class or generic,
@@ -104,7 +102,9 @@ class Tokenizer:
             if self.id_of(token) is not None:
                 settings[f"{role}_token"] = token
         if settings.keys() - stated.keys():
-            file.write_text(json.dumps({**settings, **stated}, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            stated.file.write_text(
+                json.dumps({**settings, **stated}, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+            )
 
     # ------------------------------------------------------------------------------------------------- vocabulary
 

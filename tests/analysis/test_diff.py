@@ -19,7 +19,7 @@ from bertcli.analysis.diff import Diff, Weights, diff_page, step_diff
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
-from bertcli.files.saved import save_arrays
+from bertcli.files.arrays import save_arrays
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 TEXT = "The good king drank hot tea in Paris."

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bertcli.errors import BertcliError, check_count, check_names, shown
-from bertcli.files.arrays import MODEL
 from bertcli.files.inputs import from_files
 from bertcli.files.search import Nearest, nearest, open_vectors
 from bertcli.files.shards import signature
-from bertcli.files.stored import StoredVectors
+from bertcli.files.stored import MODEL, StoredVectors
 from bertcli.files.texts import Text, Texts
 from bertcli.opened import Opened
 from bertcli.tasks.compute.encode import SETTINGS, Plan, encode
