@@ -14,9 +14,7 @@ def read_prompts(folder: Folder) -> tuple[dict[str, str], str]:
         raise BertcliError(f"{file} has the prompts {shown(prompts)}, which are not texts by name: correct it.")
     prompts = {key: prompt or "" for key, prompt in prompts.items()}
     if name is not None and (not isinstance(name, str) or name not in prompts):
-        raise BertcliError(
-            f"{file} has the default_prompt_name {shown(name)} but no such prompt: set it to null."
-        )
+        raise BertcliError(f"{file} has the default_prompt_name {shown(name)} but no such prompt: set it to null.")
     return prompts, "" if name is None else prompts[name]
 
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate.options import Evaluate
+from bertcli.files.formats import pyarrow
 from bertcli.files.inputs import from_files
 from bertcli.files.lines import LineFile
-from bertcli.files.parquet import pyarrow
 
 Names = tuple[str, ...]
 TEXT: Names = ("text", "sentence", "sentence1", "text1", "premise", "question1", "question", "review")

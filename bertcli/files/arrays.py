@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.checkpoint.tensors import StoredTensor, open_file
-from bertcli.files.formats import SEVERAL, check_output
-from bertcli.files.kinds import Format, Stream, Vectors, format_of
+from bertcli.files.formats import SEVERAL, check_output, ending_of
+from bertcli.files.held import Stream, Vectors
 from bertcli.files.shards import Shards
 from bertcli.files.stored import Readers, StoredVectors, in_arrays
 
@@ -162,7 +162,7 @@ def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> Stored:
     return Stored(name, kind, (rows, *first.shape[1:]), (read() for read in readers))
 
 
-KINDS: dict[str, Format] = {
+KINDS: dict[str, Arrays] = {
     ".npy": Arrays(write_npy, open_npy),
     ".npz": Arrays(write_npz, open_npz),
     ".safetensors": Arrays(write_safetensors, open_safetensors),
@@ -180,4 +180,4 @@ def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
 def save_stored(file: str, *arrays: Stored) -> None:
     """Write arrays to a file of any of these kinds."""
     with Shards(file) as shards, shards.result() as stream:
-        format_of(file, Arrays).write(stream, arrays)
+        KINDS[ending_of(file)].write(stream, arrays)

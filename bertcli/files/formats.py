@@ -1,8 +1,9 @@
 """What files hold, by their endings; `kinds.py` says how it is read and written, which `--help` has no need of."""
 
 import os
+from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from bertcli.errors import BertcliError
 
@@ -56,8 +57,14 @@ def check_output(file: str, endings: tuple[str, ...]) -> str:
         raise BertcliError(f"Cannot write {file}: it already exists and is write-protected.")
     if not os.access(path.parent, os.W_OK):
         raise BertcliError(f"Cannot write {file}: the folder {path.parent} is not writable.")
-    if ending in HELD:
-        from bertcli.files.kinds import Format, format_of
-
-        format_of(file, Format).check_installed(file)
+    if ending == PARQUET:
+        pyarrow(file)
     return ending
+
+
+def pyarrow(file: str) -> tuple[Any, Any]:
+    """The modules pyarrow and pyarrow.parquet; if they are missing, BertcliError naming the file that needs them."""
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise BertcliError(f"{file}: Parquet needs pyarrow: pip install 'bertcli[parquet]'.") from None

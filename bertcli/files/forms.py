@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from bertcli.files.formats import RECORDS, check_output
-from bertcli.files.kinds import Records, Rows, Stream, format_of
+from bertcli.files.held import Records, Rows, Stream
+from bertcli.files.kinds import format_of
 from bertcli.files.records import printed
 from bertcli.files.shards import LINES, Shards, save
 from bertcli.report.tables import OWN_ID, Record, Table

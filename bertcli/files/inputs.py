@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bertcli.errors import BertcliError
 from bertcli.files.formats import endings
-from bertcli.files.kinds import InputFile, kind_of
-from bertcli.files.kinds import Texts as TextFile
+from bertcli.files.held import InputFile, TextFile
+from bertcli.files.kinds import kind_of
 from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 

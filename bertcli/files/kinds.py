@@ -10,90 +10,33 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertcli.files import rows
 from bertcli.files.formats import ARRAYS, PARQUET, ending_of
+from bertcli.files.held import Format, InputFile, Records, Rows, Stream, TextFile
 from bertcli.files.lines import LineFile
 from bertcli.files.records import write_array
 from bertcli.files.rows import Wanted
 from bertcli.files.texts import Text
 
 if TYPE_CHECKING:
-    from bertcli.files.parquet import ParquetRows
     from bertcli.files.shards import Shards
-    from bertcli.files.stored import StoredVectors
 
-F = TypeVar("F", bound="Format")
-Stream = IO[bytes]
-Lines = Iterable[bytes]
-
-
-class InputFile(NamedTuple):
-    """A file or pipe, and what reads the texts in it."""
-
-    rows: "LineFile | ParquetRows"
-    texts: Callable[[Wanted], Iterator[Text]]
-
-
-# ------------------------------------------------------------------------------------------------ what a file may hold
-
-
-class Format:
-    """A kind of file."""
-
-    def check_installed(self, file: str) -> None:
-        """BertcliError naming the file if a package is missing that this kind of file needs."""
-
-    def join(self, stream: Stream, files: Sequence[str]) -> None:
-        """Write one file of those that the shards of a run have written, in their order."""
-        raise NotImplementedError
-
-
-class Texts(Format):
-    """A file of texts. named: they stand under names; streams: it may also be packed (.gz), or a pipe."""
-
-    named = streams = True
-
-    def open_texts(self, file: str) -> InputFile:
-        """Open a file or (`-`) standard input."""
-        raise NotImplementedError
-
-
-class Records(Format):
-    """A file of records as they are."""
-
-    def write_records(self, stream: Stream, lines: Lines) -> None:
-        """Write records, each a line of JSON."""
-        raise NotImplementedError
-
-
-class Rows(Format):
-    """A file of the rows of a table."""
-
-    def write_rows(self, stream: Stream, shards: "Shards", columns: Mapping[str, Any]) -> None:
-        """Write the rows in shards, each a line of JSON; a column is int, float or, where its values say it, None."""
-        raise NotImplementedError
-
-
-class Vectors(Format):
-    """A file of the vectors that `encode` writes."""
-
-    def open_vectors(self, path: Path) -> "StoredVectors":
-        """The vectors of whole texts, and what the file says of them. Errors: BertcliError."""
-        raise NotImplementedError
+F = TypeVar("F", bound=Format)
 
 
 def kind_of(ending: str) -> Format | None:
     """The kind of files with this ending."""
     if ending in ARRAYS:
-        from bertcli.files.arrays import KINDS as kinds
-    elif ending == PARQUET:
-        from bertcli.files.parquet import KINDS as kinds
-    else:
-        kinds = KINDS
-    return kinds.get(ending)
+        from bertcli.files.arrays import KINDS as arrays
+
+        return arrays[ending]
+    if ending == PARQUET:
+        from bertcli.files.parquet import Parquet
+
+        return Parquet()
+    return LINES.get(ending)
 
 
 def format_of(file: str, held: type[F]) -> F:
@@ -107,7 +50,7 @@ def format_of(file: str, held: type[F]) -> F:
 
 
 @dataclass(frozen=True, eq=False)
-class TextLines(Texts):
+class TextLines(TextFile):
     """Texts in lines, as `parse` finds them."""
 
     parse: Callable[[LineFile, Wanted], Iterator[Text]]
@@ -121,7 +64,7 @@ class TextLines(Texts):
 class Json(Records):
     """One array of records, one a line."""
 
-    def write_records(self, stream: Stream, lines: Lines) -> None:
+    def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
         write_array(stream, lines)
 
     def join(self, stream: Stream, files: Sequence[str]) -> None:
@@ -132,7 +75,7 @@ class Json(Records):
 class JsonLines(TextLines, Records):
     """A record on every line."""
 
-    def write_records(self, stream: Stream, lines: Lines) -> None:
+    def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
         stream.writelines(lines)
 
     def join(self, stream: Stream, files: Sequence[str]) -> None:
@@ -171,7 +114,7 @@ def _lines(file: str) -> Iterator[bytes]:
 
 
 FASTA = TextLines(rows.sequences, named=False)
-KINDS: dict[str, Format] = {
+LINES: dict[str, Format] = {
     ".txt": TextLines(rows.text_lines, named=False),
     ".json": Json(),
     ".jsonl": JsonLines(rows.json_lines),

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, TABLES, check_output, ending_of
-from bertcli.files.kinds import Format, format_of
+from bertcli.files.held import Format
+from bertcli.files.kinds import format_of
 from bertcli.files.shards import BESIDE, ERRORS, Fingerprint, Shards, difference, digest, save
 
 NO_SHARDS = (".shard", f".{ERRORS}", f".{BESIDE}")  # end files that lie beside a shard's

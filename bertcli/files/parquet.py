@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,8 +11,8 @@ import numpy as np
 
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, first_line, shown
-from bertcli.files.formats import PARQUET
-from bertcli.files.kinds import Format, InputFile, Rows, Stream, Texts, Vectors
+from bertcli.files.formats import pyarrow
+from bertcli.files.held import InputFile, Rows, Stream, TextFile, Vectors
 from bertcli.files.lines import LONGEST, check_readable
 from bertcli.files.rows import Wanted, unusable
 from bertcli.files.shards import LENGTHS, LINES, Shards
@@ -28,14 +27,6 @@ PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dic
 OF_NUMBERS: dict[type, str] = {bool: "bool_", int: "int64", float: "float64"}  # of numbers in Python
 
 Value = str | int | float | None
-
-
-def pyarrow(file: str) -> tuple[Any, Any]:
-    """The modules pyarrow and pyarrow.parquet; if they are missing, BertcliError naming the file that needs them."""
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise BertcliError(f"{file}: Parquet needs pyarrow: pip install 'bertcli[parquet]'.") from None
 
 
 # ------------------------------------------------------------------------------------------------------ reading texts
@@ -330,13 +321,10 @@ def _text(value: Value) -> str | None:
 # ------------------------------------------------------------------------------------------------------------ the kind
 
 
-class Parquet(Texts, Rows, Vectors):
+class Parquet(TextFile, Rows, Vectors):
     """A table, whose columns may hold vectors beside texts."""
 
     streams = False
-
-    def check_installed(self, file: str) -> None:
-        pyarrow(file)
 
     def open_texts(self, file: str) -> InputFile:
         rows = ParquetRows(file)
@@ -350,6 +338,3 @@ class Parquet(Texts, Rows, Vectors):
 
     def join(self, stream: Stream, files: Sequence[str]) -> None:
         concatenated(stream, files)
-
-
-KINDS: dict[str, Format] = {PARQUET: Parquet()}

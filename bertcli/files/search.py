@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ending_of, endings
-from bertcli.files.kinds import Vectors, format_of
+from bertcli.files.held import Vectors
+from bertcli.files.kinds import format_of
 from bertcli.files.stored import Numbers, StoredVectors
 from bertcli.files.vectors import quantize, stored_width
 from bertcli.order import best_first

@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import Arrays, Stored, ends_of
+from bertcli.files.arrays import KINDS, Stored, ends_of
 from bertcli.files.formats import ARRAYS, SINGLE, ending_of
-from bertcli.files.kinds import Stream, format_of
+from bertcli.files.held import Stream
 from bertcli.files.shards import ERRORS, LENGTHS, LINES, Shards
 from bertcli.files.stored import ORIGIN
 from bertcli.files.texts import Failure, Item
@@ -126,7 +126,7 @@ class VectorForm:
     def write(self, stream: Stream, shards: Shards) -> None:
         """Write the whole file."""
         if not self.in_table:
-            format_of(shards.file, Arrays).write(stream, list(self._stored(shards)))
+            KINDS[self.ending].write(stream, list(self._stored(shards)))
             return
         from bertcli.files.parquet import Column, write_parquet
 
