@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate.options import Evaluate
-from bertcli.files.formats import pyarrow
+from bertcli.files.held import pyarrow
 from bertcli.files.inputs import from_files
 from bertcli.files.lines import LineFile
 

@@ -4,7 +4,6 @@ import json
 import math
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from bertcli.files.formats import SEVERAL, check_output, ending_of
 from bertcli.files.held import Stream, Vectors
 from bertcli.files.shards import Shards
 from bertcli.files.stored import Readers, StoredVectors, in_arrays
+from bertcli.lean import lean_dataclass
 
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
 TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # of others a view has other numbers
@@ -134,7 +134,7 @@ def _tensor(tensor: StoredTensor) -> NDArray[Any]:
 # ----------------------------------------------------------------------------------------------- the kinds of files
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Arrays(Vectors):
     """A file of arrays: what writes them from beginning to end, and what opens them."""
 

@@ -1,9 +1,8 @@
 """What files hold, by their endings; `kinds.py` says how it is read and written, which `--help` has no need of."""
 
 import os
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from bertcli.errors import BertcliError
 
@@ -58,13 +57,7 @@ def check_output(file: str, endings: tuple[str, ...]) -> str:
     if not os.access(path.parent, os.W_OK):
         raise BertcliError(f"Cannot write {file}: the folder {path.parent} is not writable.")
     if ending == PARQUET:
+        from bertcli.files.held import pyarrow
+
         pyarrow(file)
     return ending
-
-
-def pyarrow(file: str) -> tuple[Any, Any]:
-    """The modules pyarrow and pyarrow.parquet; if they are missing, BertcliError naming the file that needs them."""
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise BertcliError(f"{file}: Parquet needs pyarrow: pip install 'bertcli[parquet]'.") from None

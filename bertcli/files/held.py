@@ -1,8 +1,11 @@
 """What files may hold, and what can be done with it; `kinds.py` has each kind of file by its ending."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from bertcli.errors import BertcliError
 
 if TYPE_CHECKING:
     from bertcli.files.rows import Wanted
@@ -71,3 +74,11 @@ class Vectors(Format):
     def open_vectors(self, path: Path) -> "StoredVectors":
         """The vectors of whole texts, and what the file says of them. Errors: BertcliError."""
         raise NotImplementedError
+
+
+def pyarrow(file: str) -> tuple[Any, Any]:
+    """The modules pyarrow and pyarrow.parquet; if they are missing, BertcliError naming the file that needs them."""
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise BertcliError(f"{file}: Parquet needs pyarrow: pip install 'bertcli[parquet]'.") from None

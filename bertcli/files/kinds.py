@@ -8,7 +8,6 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +18,7 @@ from bertcli.files.lines import LineFile
 from bertcli.files.records import write_array
 from bertcli.files.rows import Wanted
 from bertcli.files.texts import Text
+from bertcli.lean import lean_dataclass
 
 if TYPE_CHECKING:
     from bertcli.files.shards import Shards
@@ -49,7 +49,7 @@ def format_of(file: str, held: type[F]) -> F:
 # --------------------------------------------------------------------------------------------------- files of lines
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class TextLines(TextFile):
     """Texts in lines, as `parse` finds them."""
 
@@ -83,7 +83,7 @@ class JsonLines(TextLines, Records):
             stream.writelines(_lines(file))
 
 
-@dataclass(frozen=True, eq=False)
+@lean_dataclass
 class Separated(TextLines, Rows):
     """Rows below a header, by the rules of CSV: a cell that holds the delimiter, a quote or a line end is quoted."""
 

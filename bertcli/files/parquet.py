@@ -11,8 +11,7 @@ import numpy as np
 
 from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, first_line, shown
-from bertcli.files.formats import pyarrow
-from bertcli.files.held import InputFile, Rows, Stream, TextFile, Vectors
+from bertcli.files.held import InputFile, Rows, Stream, TextFile, Vectors, pyarrow
 from bertcli.files.lines import LONGEST, check_readable
 from bertcli.files.rows import Wanted, unusable
 from bertcli.files.shards import LENGTHS, LINES, Shards
