@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -198,6 +199,47 @@ def test_threads_raise_an_error_and_end_the_work(failing: int) -> None:
         threads.share(work, range(1000))
     assert len(begun) < 1000
     threads.share(begun.append, range(3))  # and the team goes on
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_wait_for_no_helper_that_has_not_begun() -> None:
+    """Two callers share one helper: while it works for one, the other does all of its own work, and ends."""
+    helping, released, done = threading.Event(), threading.Event(), list[int]()
+
+    def keep(_: int) -> None:
+        if threading.current_thread().name.startswith("bertcli"):
+            helping.set()
+        assert helping.wait(SECONDS)
+        assert released.wait(SECONDS)
+
+    with ThreadPoolExecutor() as pool:
+        keeping = pool.submit(threads.share, keep, range(2))
+        assert helping.wait(SECONDS)
+        threads.share(done.append, range(100))
+        assert done == [*range(100)]
+        released.set()
+        keeping.result(SECONDS)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_go_on_after_an_interrupt_of_the_caller() -> None:
+    """The helper ends its piece, and begins no other."""
+    both, begun = threading.Barrier(2, timeout=SECONDS), list[int]()
+
+    def work(piece: int) -> None:
+        begun.append(piece)
+        if piece < 2:
+            both.wait()
+            if threading.current_thread() is threading.main_thread():
+                raise KeyboardInterrupt
+        time.sleep(0.001)
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.share(work, range(1000))
+    assert len(begun) < 1000
+    done: list[int] = []
+    threads.share(done.append, range(100))
+    assert sorted(done) == [*range(100)]
 
 
 @pytest.mark.usefixtures("two_threads")
