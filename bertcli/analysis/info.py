@@ -15,24 +15,21 @@ from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import cache_folder, cached, missing
 from bertcli.checkpoint.hub import SAMPLES, sample
 from bertcli.checkpoint.modules import MODULES_FILE, network_place
+from bertcli.checkpoint.sentence import SentenceConfig
 from bertcli.checkpoint.tensors import INDEX_ENDING, open_tensors, weights_file
 from bertcli.checkpoint.transformer import read_transformer
 from bertcli.errors import BertcliError, shown
 from bertcli.models.registry import parse_config
 from bertcli.network.module import parameters
 from bertcli.opened import Opened
-from bertcli.tasks.answer import AnswerOptions
-from bertcli.tasks.classify import ClassifyOptions
-from bertcli.tasks.compute import answer, classify, encode, encode_sparse, export, fill_mask, rank, score, tag
-from bertcli.tasks.compute.sparse_queries import has_table, plan_queries
+from bertcli.tasks.compute.classify import chosen_head
+from bertcli.tasks.compute.encode import Plan
+from bertcli.tasks.compute.export import GraphResults
+from bertcli.tasks.compute.sparse_queries import has_table
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.export import ExportOptions
-from bertcli.tasks.fill_mask import FillMaskOptions
-from bertcli.tasks.rank import RankOptions
-from bertcli.tasks.score import ScoreOptions
-from bertcli.tasks.tag import TagOptions
+from bertcli.tasks.registry import compute, page
 
 logger = logging.getLogger("bertcli")
 PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # words that a shell takes as they are
@@ -41,10 +38,9 @@ REVIEW, CAT, DOG = "I loved every minute of it.", "The cat sat on the mat.", "A 
 QUESTION, CONTEXT = "How tall is the tower?", "The tower is 330 m high."
 OTHER = {"loved": "hated", "cat": "dog", "tall": "old", "hot": "cold"}  # words that make another text of each of these
 WORDS = ("king", "tea", "the", "a", "A", "M")  # of which nearly every vocabulary has one as a piece
-KEPT = (  # of a config.json that does not run, what is told nevertheless
-    "num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size",
-    "max_position_embeddings",
-)  # fmt: skip
+SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size")
+OF_LAYERS = ("num_attention_heads", "intermediate_size")
+KEPT = (*SIZES, "max_position_embeddings")  # of a config.json that does not run, what is told nevertheless
 
 
 class Use(NamedTuple):
@@ -92,11 +88,7 @@ def _network(model: Opened) -> dict[str, Any]:
         "model_type": config.model_type,
         "architectures": list(config.architectures),
         "heads": list(model.heads),
-        "num_hidden_layers": config.num_hidden_layers,
-        "hidden_size": config.hidden_size,
-        "num_attention_heads": config.num_attention_heads,
-        "intermediate_size": config.intermediate_size,
-        "vocab_size": config.vocab_size,
+        **{key: getattr(config, key) for key in SIZES if config.num_hidden_layers or key not in OF_LAYERS},
         "max_tokens": config.max_tokens,
         "parameters": sum(array.size for array in arrays.values()),
         "dtypes": sorted({use.dtype for use in model.uses if use.path}),
@@ -116,8 +108,6 @@ def _network(model: Opened) -> dict[str, Any]:
         found["tied"] = any(weight.array is decoder for weight in assigned if weight.path != "mlm.decoder")
     if {"classifier", "token_classifier"}.intersection(model.heads):
         found["labels"] = list(config.labels)
-    if not config.num_hidden_layers:
-        found = {key: value for key, value in found.items() if key not in ("num_attention_heads", "intermediate_size")}
     return found
 
 
@@ -161,7 +151,7 @@ def _text(model: Opened, problems: list[str]) -> dict[str, Any]:
         lower_case = model.folder is not None and read_transformer(model.folder).lower_case
         settings = {"prompts": dict(own.prompts), "prompt": own.prompt, "do_lower_case": lower_case}
         found |= {key: value for key, value in settings.items() if value}
-        plan = encode.Plan.make(model, EncodeOptions(pooling="none" if own.late else "auto"))
+        plan = Plan.make(model, EncodeOptions(pooling="none" if own.late else "auto"))
         if own.late is None:
             found |= {"pooling": list(plan.pooling), "pooling_from": plan.reason.partition(", ")[2]}
         found |= {"normalize": plan.normalize, "width": plan.width}
@@ -210,87 +200,70 @@ def _without_network(folder: Folder) -> dict[str, Any]:
 
 def uses(model: Opened) -> Iterator[Use]:
     """The commands that can use a model, each with an example of a text that suits it."""
-    for command, arguments, question in _examples(model):
-        if _accepts(question):
+    for command, arguments, usable in _examples(model):
+        if usable:
             name, *options = command.split()
             named = [model.name] if name == "diff" else ["-m", model.name]
             yield Use(command, " ".join(map(_quoted, ["bertcli", name, *options, *named, *arguments])))
 
 
-def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], Callable[[], object]]]:
-    """Each command, what follows the model in its example, and what raises BertcliError for a model of no use to it."""
+def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], object]]:
+    """Each command, what follows the model in its example, and whether it can use the model."""
+
+    def runs(task: str, **options: Any) -> bool:
+        of_task = page(task)
+        assert of_task is not None
+        return _accepts(lambda: compute(of_task).plan(model, of_task.options(**options)).limit)
+
     reads = _accepts(lambda: length_limit(model, None))
+    own = model.sentence if _accepts(lambda: model.sentence) else SentenceConfig()
     mask = model.tokenizer.mask_token if reads else "[MASK]"
-    masked, late = f"She poured a cup of hot {mask}.", _accepts(lambda: model.sentence) and model.sentence.late
+    masked, layers, fills = f"She poured a cup of hot {mask}.", model.config.num_hidden_layers, "mlm" in model.heads
+    encodes, ranks, classifies = runs("encode"), runs("rank"), runs("classify")
     classified = [REVIEW]
-    if _accepts(lambda: rank.plan(model, RankOptions())):
+    if ranks:
         classified = [QUESTION, "--text-pair", CONTEXT]
-    elif classify.chosen_head(model, None) == "nsp":
+    elif chosen_head(model, None) == "nsp":
         classified = [CAT, "--text-pair", DOG]
-    labeled = late or "classifier" in model.heads
-    explained = classified if labeled else [masked] if "mlm" in model.heads else [CAT, "--with", DOG]
-    word = next((word for word in WORDS if reads and len(model.tokenizer.pieces_of(word)) == 1), None)
-    layers = bool(model.config.num_hidden_layers)
-    choices, candidates = ["She ate.", "It rained."], "sports,politics"
-
-    queries = EncodeSparseOptions(prompt_name="query")
-    sparse, of_tokens = EncodeSparseOptions(), EncodeOptions(pooling="none")
-    yield "encode", [CAT], lambda: encode.plan(model, EncodeOptions()).limit
-    yield (
-        "encode --sparse",
-        [CAT],
-        lambda: _if(model.sentence.sparse) and encode_sparse.plan(model, sparse).limit,
-    )
-    routed = "encode --sparse --prompt-name query"
-    yield routed, [QUESTION], lambda: _if(has_table(model, "query")) and plan_queries(model, queries).limit
-    yield "encode --pooling none", [CAT], lambda: _if(late) and encode.plan(model, of_tokens).limit
-    yield "classify", classified, lambda: classify.plan(model, ClassifyOptions()).limit
-    zero_shot = ClassifyOptions(candidates=candidates)
-    yield f"classify --candidates {candidates}", ["They won."], lambda: classify.plan(model, zero_shot).limit
-    yield (
-        "classify --choices",
-        ["She sat down.", *choices],
-        lambda: classify.plan(model, ClassifyOptions(choices=choices)).limit,
-    )
-    yield "fill-mask", [masked], lambda: fill_mask.plan(model, FillMaskOptions()).limit
-    yield "score", [CAT], lambda: score.plan(model, ScoreOptions()).limit
-    yield "tag", ["Angela Merkel visited Paris."], lambda: tag.plan(model, TagOptions()).limit
-    yield "answer", [QUESTION, "--context", CONTEXT], lambda: answer.plan(model, AnswerOptions()).limit
-    yield "rank", [QUESTION, CONTEXT, CAT], lambda: rank.plan(model, RankOptions()).limit
-    yield "search", ["a hot drink", "--in", "vectors.parquet"], lambda: encode.plan(model, EncodeOptions()).limit
-    yield "similarity", [CAT, DOG], lambda: encode.plan(model, EncodeOptions()).limit
-    yield "params", [], lambda: None
-    yield "trace", [CAT] if reads else [], lambda: None
-    yield "neighbors", [word or ""], lambda: _if(word)
-    has_result = _accepts(
-        lambda: _if(reads and (labeled or explained[0] == masked or encode.plan(model, EncodeOptions())))
-    )
-    yield "explain", explained, lambda: _if(has_result)
-    yield "lens", [masked], lambda: _if(layers and reads and "mlm" in model.heads)
-    yield "heads", [CAT], lambda: _if(layers and reads)
+    labeled = own.late or "classifier" in model.heads
+    explained = classified if labeled else [masked] if fills else [CAT, "--with", DOG]
+    has_result = reads and (labeled or fills or encodes)
     contrast = re.sub(r"\w+", lambda word: OTHER.get(word[0], word[0]), explained[0])
-    yield "patch", [explained[0], contrast, *explained[1:]], lambda: _if(layers and has_result and not late)
-    yield "diff", ["my-fine-tune", CAT], lambda: _if(reads)
-    yield "tokenize", [CAT], lambda: _if(reads)
+    word = next((word for word in WORDS if reads and len(model.tokenizer.pieces_of(word)) == 1), "")
+    choices, candidates = ["She ate.", "It rained."], "sports,politics"
     labelled = {
-        "candidates.jsonl": lambda: rank.plan(model, RankOptions()),
-        "tags.conll": lambda: tag.plan(model, TagOptions()),
-        "squad.json": lambda: answer.plan(model, AnswerOptions()),
-        "masks.csv": lambda: fill_mask.plan(model, FillMaskOptions()),
-        "labels.csv": lambda: classify.plan(model, ClassifyOptions()),
-        "pairs.csv": lambda: encode.plan(model, EncodeOptions()),
-    }
-    fitting = next((file for file, question in labelled.items() if reads and _accepts(question)), None)
-    yield "evaluate", [fitting or ""], lambda: _if(fitting)
-    yield "serve", [], lambda: _if(reads)
-    yield "export", ["model.onnx"], lambda: export.GraphResults.of(model, ExportOptions())
+        "candidates.jsonl": ranks, "tags.conll": runs("tag"), "squad.json": runs("answer"),
+        "masks.csv": runs("fill-mask"), "labels.csv": classifies, "pairs.csv": encodes,
+    }  # fmt: skip
+    fitting = next((file for file, usable in labelled.items() if usable), "")
 
-
-def _if(value: object) -> bool:
-    """True; BertcliError where there is no such thing."""
-    if not value:
-        raise BertcliError("The model has no such thing.")
-    return True
+    yield "encode", [CAT], encodes
+    yield "encode --sparse", [CAT], own.sparse and runs("encode-sparse")
+    queries = runs("encode-sparse", prompt_name="query") and has_table(model, "query")
+    yield "encode --sparse --prompt-name query", [QUESTION], queries
+    yield "encode --pooling none", [CAT], own.late and runs("encode", pooling="none")
+    yield "classify", classified, classifies
+    yield f"classify --candidates {candidates}", ["They won."], runs("classify", candidates=candidates)
+    yield "classify --choices", ["She sat down.", *choices], runs("classify", choices=choices)
+    yield "fill-mask", [masked], labelled["masks.csv"]
+    yield "score", [CAT], runs("score")
+    yield "tag", ["Angela Merkel visited Paris."], labelled["tags.conll"]
+    yield "answer", [QUESTION, "--context", CONTEXT], labelled["squad.json"]
+    yield "rank", [QUESTION, CONTEXT, CAT], ranks
+    yield "search", ["a hot drink", "--in", "vectors.parquet"], encodes
+    yield "similarity", [CAT, DOG], encodes
+    yield "params", [], True
+    yield "trace", [CAT] if reads else [], True
+    yield "neighbors", [word], word
+    yield "explain", explained, has_result
+    yield "lens", [masked], layers and reads and fills
+    yield "heads", [CAT], layers and reads
+    yield "patch", [explained[0], contrast, *explained[1:]], layers and has_result and not own.late
+    yield "diff", ["my-fine-tune", CAT], reads
+    yield "tokenize", [CAT], reads
+    yield "evaluate", [fitting], fitting
+    yield "serve", [], reads
+    yield "export", ["model.onnx"], _accepts(lambda: GraphResults.of(model, ExportOptions()))
 
 
 def _accepts(question: Callable[[], object]) -> bool:
