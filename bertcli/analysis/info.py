@@ -122,7 +122,7 @@ def _kind(model: Opened) -> str:
         return "late interaction (ColBERT)"
     if own.sparse is not None:
         return "sparse vectors (SPLADE)"
-    if own.scores or ("classifier" in heads and labels == 1 and model.config.problem_type != "regression"):
+    if own.ranks or ("classifier" in heads and labels == 1 and model.config.problem_type != "regression"):
         return "cross-encoder"
     if not model.config.contextual:
         return "static word vectors"
@@ -225,10 +225,11 @@ def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], object]]:
         classified = [QUESTION, "--text-pair", CONTEXT]
     elif chosen_head(model, None) == "nsp":
         classified = [CAT, "--text-pair", DOG]
-    labeled = own.late or "classifier" in model.heads
+    labeled = own.late or own.ranks or "classifier" in model.heads
     explained = classified if labeled else [masked] if fills else [CAT, "--with", DOG]
     has_result = reads and (labeled or fills or encodes)
     contrast = re.sub(r"\w+", lambda word: OTHER.get(word[0], word[0]), explained[0])
+    without = [] if reads and model.tokenizer.special_id("mask") is not None else ["--by", "delete"]
     word = next((word for word in WORDS if reads and len(model.tokenizer.pieces_of(word)) == 1), "")
     choices, candidates = ["She ate.", "It rained."], "sports,politics"
     labelled = {
@@ -255,7 +256,7 @@ def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], object]]:
     yield "params", [], True
     yield "trace", [CAT] if reads else [], True
     yield "neighbors", [word], word
-    yield "explain", explained, has_result
+    yield "explain", [*explained, *without], has_result
     yield "lens", [masked], layers and reads and fills
     yield "heads", [CAT], layers and reads
     yield "patch", [explained[0], contrast, *explained[1:]], layers and has_result and not own.late

@@ -21,6 +21,7 @@ from bertcli.tasks.compute.batches import Numbers, check_finite, check_head, hid
 from bertcli.tasks.compute.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.compute.encode import plan, unit
 from bertcli.tasks.compute.prepared import prepare
+from bertcli.tasks.compute.scoring import scoring
 from bertcli.tasks.compute.task import length_limit, query_prompt
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tokens import Tokens
@@ -106,6 +107,8 @@ def result_of(model: "Opened", sentence: Sentence, asked: Asked) -> Result:
         return _cosine(model, asked.other)
     if sentence.mask is not None:
         return _log_probability(model, sentence, asked.word)
+    if (scored := scoring(model)) is not None and asked.label is None:
+        return Result("score", "the score", lambda sentences: scored.logits(model, pack(sentences))[:, 0])
     return _log_odds(model, sentence, asked.label)
 
 

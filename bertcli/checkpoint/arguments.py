@@ -32,16 +32,26 @@ ARGUMENTS = {
     ),
 }
 # What the network gives, by its task, and what the module then calls it.
-TASKS = {"feature-extraction": "last_hidden_state", "fill-mask": "logits", "sequence-classification": "logits"}
-OUTPUTS = ("token_embeddings", "scores")
+TASKS = {
+    "feature-extraction": "last_hidden_state", "fill-mask": "logits", "sequence-classification": "logits",
+    "text-generation": "logits",
+}  # fmt: skip
+OUTPUTS = ("token_embeddings", "scores", "causal_logits")
+# Where texts become messages: their forms, and what a chat template is told that none which is read here asks for.
+MESSAGES = ("flat", "structured")
+CHAT_SETTINGS = {"add_generation_prompt", "enable_thinking"}
 
 
 class Arguments(NamedTuple):
-    """A limit in place of max_seq_length, settings in place of tokenizer_config.json's, and the network's task."""
+    """A limit in place of max_seq_length, settings in place of tokenizer_config.json's, and the network's task.
+
+    `chat` is the form of messages, where texts go through a chat template.
+    """
 
     limit: int | None
     tokenizer: Mapping[str, Any]
     task: str
+    chat: str
 
 
 def read_arguments(config: JsonSettings, model: Mapping[str, Any]) -> Arguments:
@@ -62,7 +72,7 @@ def read_arguments(config: JsonSettings, model: Mapping[str, Any]) -> Arguments:
             names, listed = " or ".join(ARGUMENTS[part][0]), ", ".join(sorted(map(shown, keys)))
             raise unusable(config.file, f"has {names} with {listed}")
     limit = _called_with(config) or tokenizer.positive("model_max_length")
-    return Arguments(limit, tokenizer, _task(config))
+    return Arguments(limit, tokenizer, *_task(config))
 
 
 def _arguments(config: JsonSettings, part: str) -> JsonSettings:
@@ -86,14 +96,21 @@ def _called_with(config: JsonSettings) -> int | None:
     raise config.refused("processing_kwargs", "; of these bertcli applies max_length")
 
 
-def _task(config: JsonSettings) -> str:
-    """The task that the network is opened for, if it is named; its output must be the one that goes with it."""
+def _task(config: JsonSettings) -> tuple[str, str]:
+    """The task that the network is opened for, if it is named, and the form of messages, if texts become such.
+
+    The task's output must be the one that goes with it.
+    """
     task, modes = config.get("transformer_task") or "", config.get("modality_config")
     if not isinstance(task, str) or task not in ("", *TASKS):
         raise config.refused("transformer_task", f"; bertcli supports {', '.join(TASKS)}")
-    text = modes.get("text") if isinstance(modes, dict) else modes
     expected = {"method": "forward", "method_output_name": TASKS[task or "feature-extraction"]}
-    if modes is not None and text != expected:
+    text, messages = (modes.get("text"), modes.get("message")) if isinstance(modes, dict) else (modes, None)
+    known = [None, *({**expected, "format": form} for form in MESSAGES)]
+    if modes is not None and (text != expected or messages not in known):
         raise config.refused("modality_config", f"; bertcli supports {shown({'text': expected})}")
+    chat = (config.get("processing_kwargs") or {}).get("chat_template") or {}
+    if messages is not None and not {*chat} <= CHAT_SETTINGS:
+        raise config.refused("processing_kwargs", f"; bertcli fills in no chat template with {shown(chat)}")
     config.one_of("module_output_name", OUTPUTS)
-    return task
+    return task, "" if messages is None else messages["format"]

@@ -18,10 +18,10 @@ MODULES_FILE, ROUTER_FILE = "modules.json", "router_config.json"
 MODEL_FILE = "config_sentence_transformers.json"
 NETWORKS = ("Transformer", "MLMTransformer", "StaticEmbedding")
 MASK = "MultiVectorMask"  # which of a late-interaction model's vectors are scored
-MODULES = (*NETWORKS, "Pooling", "SpladePooling", "Dense", "LayerNorm", "Normalize", MASK)
-IN_FOLDERS = ("Pooling", "SpladePooling", "Dense", "LayerNorm", MASK)
+MODULES = (*NETWORKS, "Pooling", "SpladePooling", "Dense", "LayerNorm", "Normalize", "LogitScore", MASK)
+IN_FOLDERS = ("Pooling", "SpladePooling", "Dense", "LayerNorm", "LogitScore", MASK)
 ORDER = re.compile(
-    "Transformer( Pooling( Dense| LayerNorm)*)?( Normalize)*|(MLM)?Transformer SpladePooling"
+    "Transformer( Pooling( Dense| LayerNorm)*)?( Normalize)*|(MLM)?Transformer SpladePooling|Transformer LogitScore"
     "|StaticEmbedding( Dense)*( Normalize)*|Transformer( Dense)*( Normalize)* MultiVectorMask( Normalize)*"
 )
 PYLATE, STANFORD = "pylate.models.Dense.Dense", "HF_ColBERT"
@@ -127,7 +127,7 @@ def read_modules(folder: Folder) -> list[Module]:
     masked = MASK in kinds or not of_pylate(folder.optional(MODEL_FILE))
     order = " ".join(kinds if masked else [*kinds, MASK])
     if not ORDER.fullmatch(order) and (kinds or folder.has(MODULES_FILE)):
-        wanted = "one Transformer, one Pooling, then Dense and Normalize, or one Transformer and SpladePooling"
+        wanted = "one Transformer, one Pooling, then Dense and Normalize, or one and SpladePooling or LogitScore"
         raise unusable(file, f"lists the modules {', '.join(kinds)}; bertcli supports {wanted}, in this order")
     return modules
 

@@ -64,6 +64,13 @@ class SparsePooling(NamedTuple):
     most: int | None = None  # weights that are kept, the largest
 
 
+class LogitScore(NamedTuple):
+    """A pair's logit: that of the next token being `true`, less that of its being `false`, if one is named."""
+
+    true: int
+    false: int | None
+
+
 class SentenceConfig(NamedTuple):
     """How token vectors become a sentence vector: pooled (several modes: concatenated), `dense` in turn, normalized.
 
@@ -72,9 +79,9 @@ class SentenceConfig(NamedTuple):
     `prompt` is prepended to every text unless another of `prompts` is asked for; without `include_prompt` its tokens
     are left out of the pooling.
     A cross-encoder made of modules has `scores` in place of `dense`: the layers from the pooled vector of a pair to its
-    logits. `routed`: it is the route for documents of a Router. `similarity` is what compares sparse vectors. `late` is
-    set for a late-interaction model, of which `dense` and `normalize` are for the vectors of tokens, and `prompt` is
-    that of documents.
+    logits; or `next_token`, which takes them from those of the next token. `routed`: it is the route for documents of a
+    Router. `similarity` is what compares sparse vectors. `late` is set for a late-interaction model, of which `dense`
+    and `normalize` are for the vectors of tokens, and `prompt` is that of documents.
     """
 
     pooling: tuple[str, ...] = ()
@@ -87,9 +94,15 @@ class SentenceConfig(NamedTuple):
     truncate_dim: int | None = None
     sparse: SparsePooling | None = None
     scores: tuple[Dense | LayerNorm, ...] = ()
+    next_token: LogitScore | None = None
     routed: bool = False
     similarity: str = "dot"
     late: "LateInteraction | None" = None
+
+    @property
+    def ranks(self) -> bool:
+        """Whether modules give the scores of pairs, and not a classifier of the network."""
+        return bool(self.scores) or self.next_token is not None
 
 
 def read_sentence_config(folder: Folder) -> SentenceConfig:
@@ -129,6 +142,8 @@ def read_sentence_config(folder: Folder) -> SentenceConfig:
             sentence = sentence._replace(pooling=("mean",), reason="mean of the rows of a static model's table")
         elif module.kind == "SpladePooling":
             sentence = sentence._replace(sparse=_read_sparse(at, folder))
+        elif module.kind == "LogitScore":
+            sentence = sentence._replace(next_token=_read_logit_score(at))
         elif module.kind == "Dense":
             dense, output = _read_dense(at, size, input_name)
             size = len(dense.weight)
@@ -141,7 +156,10 @@ def read_sentence_config(folder: Folder) -> SentenceConfig:
     if sentence.sparse is not None:
         similarity = folder.optional(MODEL_FILE).get("similarity_fn_name")
         sentence = sentence._replace(similarity="dot" if similarity is None else shown(similarity).strip("'"))
-    if task in ("feature-extraction", "fill-mask") and (task == "fill-mask") != (sentence.sparse is not None):
+    tasks = {"text-generation": sentence.next_token is not None}  # whose logits no other module reads
+    if task:
+        tasks["fill-mask"] = sentence.sparse is not None
+    if any((task == name) != wanted for name, wanted in tasks.items()):
         raise unusable(
             folder.file(MODULES_FILE), f"lists modules that do not go with the transformer_task {shown(task)}"
         )
@@ -210,6 +228,15 @@ def _read_sparse(at: Folder, folder: Folder) -> SparsePooling:
         config.one_of("activation_function", ("relu", "log1p_relu")),
         folder.optional(MODEL_FILE).positive("max_active_dims"),
     )
+
+
+def _read_logit_score(at: Folder) -> LogitScore:
+    config = at.object("config.json")
+    config.one_of("module_input_name", ("causal_logits",))
+    true, false = (config.get(name) for name in ("true_token_id", "false_token_id"))
+    if type(true) is not int or not (false is None or type(false) is int) or min(true, false or 0) < 0:
+        raise config.refused("true_token_id", f" and the false_token_id {shown(false)}, not two ids")
+    return LogitScore(true, false)
 
 
 def _read_dense(at: Folder, size: int | None, input_name: str) -> tuple[Dense, str]:

@@ -17,13 +17,15 @@ class Transformer(NamedTuple):
     """The limit of tokens, which stands in place of the tokenizer's own, and whether texts are lower-cased first.
 
     `tokenizer` holds settings that stand in place of those in tokenizer_config.json. `task` is what the network is
-    opened for, empty where none is named.
+    opened for, empty where none is named. `chat` is the form of the messages that texts become before a chat template
+    makes one text of them; empty where texts are read as they are.
     """
 
     limit: int | None = None
     lower_case: bool = False
     tokenizer: Mapping[str, Any] = {}
     task: str = ""
+    chat: str = ""
 
 
 def transformer_file(folder: Folder) -> str | None:
@@ -42,8 +44,8 @@ def read_transformer(folder: Folder) -> Transformer:
         return Transformer(limit, lower_case)
     from bertcli.checkpoint.arguments import read_arguments
 
-    other_limit, tokenizer, task = read_arguments(config, place.optional("config.json"))
-    return Transformer(other_limit or limit, lower_case, tokenizer, task)
+    other_limit, tokenizer, task, chat = read_arguments(config, place.optional("config.json"))
+    return Transformer(other_limit or limit, lower_case, tokenizer, task, chat)
 
 
 def read_limit(folder: Folder) -> int | None:

@@ -54,15 +54,15 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
         from bertcli.tasks.compute.tokenize import tokenize
         from bertcli.tokens import Tokenizer
 
-        _, prompt = read_prompts(folder)
-        if prompt:
-            command = "rank" if read_query_prompt(folder) else "encode"
-            logger.info("%s prepends %s to a text; the pieces shown are without that.", command, shown(prompt))
         at, static = network_place(folder)
         config = None
         if at.file("config.json").exists() and not static:
             config = config_of(at.object("config.json"), at.file("config.json"))
-        for record in tokenize(Tokenizer.open(folder, config), source, wanted.max_length):
+        tokenizer, (_, prompt) = Tokenizer.open(folder, config), read_prompts(folder)
+        if prompt and tokenizer.chat is None:
+            command = "rank" if read_query_prompt(folder) else "encode"
+            logger.info("%s prepends %s to a text; the pieces shown are without that.", command, shown(prompt))
+        for record in tokenize(tokenizer, source, wanted.max_length):
             write(record)
 
 

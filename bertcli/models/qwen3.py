@@ -127,7 +127,10 @@ attention.key_norm          self_attn.k_norm
             28, 1024, vocab_size=151669, intermediate_size=3072, num_key_value_heads=8, tie_word_embeddings=True
         ),
     },
-    hints={"mlm": "Qwen3 is a causal model: it predicts the next word, not one that is masked."},
+    hints={
+        "mlm": "Qwen3 is a causal model: it predicts the next word, not one that is masked.",
+        "classifier": "Qwen3 ranks without one if modules.json lists LogitScore, as newer revisions of rerankers do.",
+    },
 )
 WORDS = """
 Next token

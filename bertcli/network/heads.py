@@ -25,6 +25,7 @@ class Network(Module, abstract=True):
     encoder: Any = None
     pooler: Any = None  # of the heads, a family declares those it has
     mlm: Any = None
+    lm: Any = None
     pooled: ClassVar[frozenset[str]] = frozenset()  # heads that read what the pooler makes of the first token
 
     def forward(self, batch: Packed, rows: Integers | None = None) -> Array:

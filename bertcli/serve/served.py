@@ -68,7 +68,9 @@ class Served:
         uses = []
         if own.sparse is not None:
             uses.append("sparse")
-        elif own.scores or ("classifier" in heads and model.config.num_labels == 1 and not own.pooling):
+        elif own.ranks:
+            return ("rank",)
+        elif "classifier" in heads and model.config.num_labels == 1 and not own.pooling:
             return ("rank", "classify")
         elif own.pooling or not model.config.contextual:
             uses += ["embed", "tokens"] if model.config.contextual else ["embed"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from tokenizers import Encoding
 
@@ -28,13 +28,17 @@ class Original(NamedTuple):
     cut: Cut = "longest"
 
 
+@dataclass(frozen=True)
 class Listed:
     """The tokens of a text as lists; those of an Encoding are made anew whenever it is asked."""
 
-    def __init__(self, tokens: "Encoding | Listed") -> None:
-        self.ids: list[int] = tokens.ids
-        self.offsets: list[tuple[int, int]] = tokens.offsets
-        self.word_ids: list[int | None] = tokens.word_ids
+    ids: list[int]
+    offsets: list[tuple[int, int]]
+    word_ids: list[int | None]
+
+    @classmethod
+    def of(cls, tokens: "Side") -> Self:
+        return cls(tokens.ids, tokens.offsets, tokens.word_ids)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -155,7 +159,7 @@ class Tokens:
                 f"A window of {size} tokens has room for {max(room, 0)} beside {frame}, but neighbors share "
                 f"{overlap}: choose larger windows, let them share less, or shorten the first text."
             )
-        framing = framing._replace(sides=tuple(map(Listed, framing.sides)))
+        framing = framing._replace(sides=tuple(map(Listed.of, framing.sides)))
         windows = []
         for start in range(0, max(cut - overlap, 1), max(room - overlap, 1)):
             kept = (*(slice(length) for length in whole), slice(start, start + room))

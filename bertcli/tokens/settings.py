@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokenizers import AddedToken
 
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.untrusted import JsonSettings
 from bertcli.errors import BertcliError, shown
+
+if TYPE_CHECKING:
+    from bertcli.tokens.chat_template import ChatTemplate
 
 UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
 ROLES = ("mask", "cls", "sep", "pad", "unk")
@@ -34,7 +37,8 @@ class Settings(NamedTuple):
     them. Words that are `marked` are special tokens where the vocabulary has them. `cut_left` and `fill_left` are None
     where nothing is said. Where texts are `lowered`, that comes before anything else; with `split_special` special
     tokens in a text are read like any words. `has_segments` is false where the model is given no segments (`disputed`
-    if transformers 4 and 5 do not agree), and `framed` where no special tokens are put around a text.
+    if transformers 4 and 5 do not agree), and `framed` where no special tokens are put around a text. Pairs of texts
+    are put into `chat`, where there is one.
     """
 
     kind: str = ""
@@ -53,6 +57,7 @@ class Settings(NamedTuple):
     has_segments: bool = True
     disputed: bool = False
     framed: bool = True
+    chat: "ChatTemplate | None" = None
 
     def flag(self, name: str, default: bool) -> bool:
         return self.flags.get(name, default)

@@ -4,21 +4,25 @@ import json
 import logging
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokenizers import Tokenizer as Backend
 
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import has_tokenizer
 from bertcli.checkpoint.modules import is_late, network_place
+from bertcli.checkpoint.prompts import read_query_prompt
 from bertcli.checkpoint.transformer import read_transformer
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.models.config import Config
 from bertcli.tokens.framing import Cut, Framing, Original, Side, Slot, Tokens, kept_parts
 from bertcli.tokens.opening import library_errors, open_backend, special_tokens
 from bertcli.tokens.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from bertcli.tokens.chat_template import ChatTemplate
 
 SPACES = ("Ġ", "▁")
 LONGEST = 2_000_000  # characters of a text: the library takes 200 to 450 bytes for each
@@ -71,6 +75,11 @@ class Tokenizer:
             markers = late_interaction(folder).markers
         words = [word for marker in markers for word in (marker, *marker.split()[:1])]
         settings = settings._replace(marked=tuple(words), lowered=transformer.lower_case)
+        if transformer.chat:
+            from bertcli.tokens.chat_template import ChatTemplate  # few checkpoints have one for pairs
+
+            template = ChatTemplate.read(place, transformer.chat, read_query_prompt(folder))
+            settings = settings._replace(chat=template)
         backend = open_backend(place, settings)
         cut, filled = backend.truncation, backend.padding  # of its training run; only static models have no other limit
         if cut is not None:
@@ -121,6 +130,11 @@ class Tokenizer:
     def fills_left(self) -> bool:
         """Whether a text that is filled up with tokens has them at its beginning."""
         return bool(self._settings.fill_left)
+
+    @property
+    def chat(self) -> "ChatTemplate | None":
+        """What a pair of texts is put into; None where special tokens are put around them."""
+        return self._settings.chat
 
     @property
     def mask_token(self) -> str:
@@ -236,19 +250,32 @@ class Tokenizer:
                 "The second text of a pair has segment %d, as in transformers %d, which wrote this tokenizer; "
                 "version %d does otherwise.", segment, version, other_version,
             )  # fmt: skip
-        sides = self._backend_batch([*texts, *seconds])
-        second_sides = iter(sides[len(texts) :])
+        originals = [Original(*pair, max_length, cut) for pair in zip(texts, partners, strict=True)]
+        sources = [*map(self._sources, originals)]
+        sides = iter(self._backend_batch([*chain(*sources)]))
         return [
-            self._tokens((side,) if pair is None else (side, next(second_sides)), Original(text, pair, max_length, cut))
-            for side, text, pair in zip(sides[: len(texts)], texts, partners, strict=True)
+            self._tokens(tuple(islice(sides, len(some))), original)
+            for some, original in zip(sources, originals, strict=True)
         ]
 
     def framing(self, original: Original) -> Framing:
         """Where the tokens of a text lie in it."""
-        sides = self._backend_batch([original.text] if original.pair is None else [original.text, original.pair])
-        return self._framing(tuple(sides), original)
+        return self._framing(tuple(self._backend_batch(self._sources(original))), original)
+
+    def _sources(self, original: Original) -> list[str]:
+        """What is tokenized: the text, the text and its pair, or the one text that a chat template makes of the two."""
+        if original.pair is None:
+            return [original.text]
+        return [original.text, original.pair] if self.chat is None else [self.chat.of(original.text, original.pair)[0]]
+
+    @cached_property
+    def _ending(self) -> list[int]:
+        """The tokens that a pair in a chat template ends with, whatever it is."""
+        return [] if self.chat is None else self.chat.ending(self._backend_batch)
 
     def _framing(self, sides: tuple[Side, ...], original: Original) -> Framing:
+        if original.pair is not None and self.chat is not None:
+            return self.chat.framing(sides[0], original, self._ending)
         paired = len(sides) == 2
         room = None if original.max_length is None else original.max_length - self.special_count(paired)
         kept = kept_parts([*map(len, sides)], room, original, bool(self._settings.cut_left))
@@ -258,9 +285,9 @@ class Tokenizer:
         framing = self._framing(sides, original)
         ids, segments = framing.numbers()
         self._check_id(max(ids, default=0), "into a text")
-        lost = sum(map(len, sides)) + framing.special_count - len(ids)
+        lost = sum(map(len, framing.sides)) + framing.special_count - len(ids)
         mask = self.id_of(self.mask_token) if lost else None
-        lost_masks = 0 if mask is None else sum(side.ids.count(mask) for side in sides) - ids.count(mask)
+        lost_masks = 0 if mask is None else sum(side.ids.count(mask) for side in framing.sides) - ids.count(mask)
         return Tokens(ids, segments, lost, lost_masks, original, self, framing)
 
     def _backend_batch(self, texts: list[str]) -> list[Side]:

@@ -140,7 +140,7 @@ def test_info_of_models_that_are_no_plain_heads(tmp_path: Path, kind: str) -> No
         "sentence": ("sentence vectors", ALWAYS, set()),
         "static": ("static word vectors", ALWAYS, {"heads", "patch"}),
         "late": ("late interaction (ColBERT)", ALWAYS | {"encode --pooling none", "rank"}, VECTORS | {"patch"}),
-        "cross-encoder": ("cross-encoder", ALWAYS | {"rank"}, VECTORS | {"explain", "patch", "export"}),
+        "cross-encoder": ("cross-encoder", ALWAYS | {"rank"}, VECTORS),
         "reranker": ("cross-encoder", ALWAYS | {"rank", "classify"}, set()),
         "nli": ("text classifier", ALWAYS | {"classify", "classify --candidates"}, set()),
     }

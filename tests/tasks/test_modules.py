@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from helpers.bin_files import convert
 from helpers.checkpoint_files import write_safetensors
@@ -31,6 +32,18 @@ def test_a_modular_cross_encoder_ranks(tmp_path: Path, pickled: bool) -> None:
     with pytest.raises(BertcliError, match="scores pairs: use rank, or choose a pooling"):
         model.encode(["a text"])
     assert model.encode(["a text"], pooling="cls").shape == (1, 32)
+
+
+def test_a_modular_cross_encoder_is_explained_and_exported(tmp_path: Path) -> None:
+    folder = write_cross_encoder(tmp_path / "model")
+    (record,) = run("explain", "-m", folder, QUERY, "--text-pair", DOCUMENTS[0], "--format", "jsonl").records
+    assert record["value"] == pytest.approx(RECORDED["scores"][0], abs=1e-5)
+    assert run("export", "-m", folder, tmp_path / "model.onnx").status == 0
+    (tokens,) = bertcli.load(folder).tokenizer.encode([QUERY], [DOCUMENTS[0]])
+    inputs = {"input_ids": tokens.ids, "token_type_ids": tokens.segments, "attention_mask": [1] * len(tokens.ids)}
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    (logits,) = session.run(["logits"], {name: np.array([values], np.int64) for name, values in inputs.items()})
+    assert logits.tolist() == [[pytest.approx(RECORDED["scores"][0], abs=1e-5)]]
 
 
 @pytest.mark.parametrize("path", ["document_0_Transformer", ""])

@@ -273,7 +273,7 @@ class Plan:
             )
         if not own.pooling and pooling == "auto":
             _refuse_projection(model)
-        if own.scores and pooling == "auto":
+        if own.ranks and pooling == "auto":
             raise BertcliError("This checkpoint scores pairs: use rank, or choose a pooling (--pooling).")
         last = model.config.num_hidden_layers
         layers = _layers(wanted.layer, last)

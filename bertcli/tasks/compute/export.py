@@ -31,6 +31,7 @@ from bertcli.onnx.session import Session, installed, require
 from bertcli.opened import Opened
 from bertcli.report.terminal import visible
 from bertcli.tasks.compute.encode import SMALLEST_LENGTH, Plan, pool
+from bertcli.tasks.compute.scoring import Scoring, scoring
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.export import ExportOptions, Precision
 
@@ -86,9 +87,13 @@ def export_folder(model: Opened, folder: str | Path, wanted: ExportOptions) -> E
             _copy_small_files(model.folder, draft)
             if has_tokenizer({file.name for file in draft.iterdir()}):
                 model.tokenizer.save(draft)
+    given = GraphResults.of(model, wanted)
+    others = "sentence-transformers takes %s, and no graph: this folder is for others."
     if model.folder is not None and network_place(model.folder).static:
-        logger.info("sentence-transformers takes a static model's table, and no graph: this folder is for others.")
-    plan = GraphResults.of(model, wanted).plan
+        logger.info(others, "a static model's table")
+    if given.scored is not None:
+        logger.info(others, "the weights of a cross-encoder made of modules")
+    plan = given.plan
     if plan is not None and model.path is not None:
         own = model.sentence
         if (plan.pooling, plan.normalize) != (own.pooling or ("mean",), own.normalize):
@@ -139,7 +144,7 @@ def _copy_small_files(folder: Folder, target: Path) -> None:
     source, network = folder.path, place.path
     apart = not static and network != source
     for file in [*sorted(source.iterdir()), *(network.iterdir() if apart else ())]:
-        if file.suffix in (".json", ".txt", ".model") and not file.name.endswith(".index.json"):
+        if file.suffix in (".json", ".txt", ".model", ".jinja") and not file.name.endswith(".index.json"):
             shutil.copyfile(file, target / file.name)
         elif (file / "config.json").exists() and not (apart and file == network):
             (target / file.name).mkdir()
@@ -196,11 +201,12 @@ def _draft_of(folder: Path, what: str) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class GraphResults:
-    """A model and the results that a graph of it has: those of a head, or a sentence's vector, or hidden states."""
+    """A model and what a graph of it gives: a head's logits, a sentence's vector, a pair's score, or hidden states."""
 
     model: Opened
     head: str | None = None
     plan: Plan | None = None
+    scored: Scoring | None = None
 
     @classmethod
     def of(cls, model: Opened, wanted: ExportOptions) -> "GraphResults":
@@ -217,6 +223,8 @@ class GraphResults:
                 heads = ", ".join(model.heads) or "none"
                 raise BertcliError(f"{model.name} has no head {shown(head)}; its heads: {heads}.")
             return cls(model, head)
+        if head is None and pooling is None and model.path is not None and model.sentence.ranks:
+            return cls(model, scored=scoring(model))
         is_sentence_model = model.path is not None and bool(model.sentence.pooling)
         if (pooling or ("auto" if is_sentence_model and head is None else "none")) != "none":
             return cls(model, plan=Plan.make(model, EncodeOptions(pooling=pooling, normalize=wanted.normalize)))
@@ -233,19 +241,27 @@ class GraphResults:
             pooled = results.pop("pooler_output", hidden)
             modes = [pooled if mode == "pooler" else pool(hidden, batch.offsets, mode) for mode in self.plan.pooling]
             results["sentence_embedding"] = self.plan.finish(np.concatenate(modes, axis=1))
+        if self.scored is not None:
+            results = {"logits": self.scored.of(results[HIDDEN], batch)}
         return results
 
     def export(self, opset: int, *, half: bool = False) -> onnx_file.Export:
         """The graph of these results; with `half` its weights are stored as float16."""
-        if self.plan is None and self.head is None:
+        if self.plan is None and self.head is None and self.scored is None:
             self.model.note_layers_after("in the graph")
-        exporter = exporter_of(self.model.network, self.plan.dense if self.plan else (), opset=opset, half=half)
+        after = self.plan.dense if self.plan else self.scored.layers if self.scored else ()
+        exporter = exporter_of(self.model.network, after, opset=opset, half=half)
         results = exporter.watch(self._watchable)
         if self.head == "qa":
             results = {name: rules.column(results["logits"], i) for i, name in enumerate(ANSWER)}
         if self.plan is not None:
             pooler = results.pop("pooler_output", None)
             results["sentence_embedding"] = _vector(exporter, self.plan, results[HIDDEN], pooler)
+        if self.scored is not None:
+            x = rules.pooled(results[HIDDEN], self.scored.pooling)
+            for layer in self.scored.layers:
+                x = exporter.applied(layer, x)
+            results = {"logits": x}
         return onnx_file.Export(exporter.graph, results, self._metadata())
 
     def _watchable(self, batch: Packed) -> dict[str, Array]:
@@ -270,6 +286,8 @@ class GraphResults:
             metadata["head"] = self.head
         if self.head in ("classifier", "token_classifier"):
             metadata["labels"] = json.dumps(model.config.labels)
+        if self.scored is not None:
+            metadata["pooling"] = ", ".join(self.scored.pooling)
         if self.plan is not None:
             steps = [*self.plan.pooling, *("dense" for _ in self.plan.dense)]
             metadata["pooling"] = ", ".join([*steps, "normalize"] if self.plan.normalize else steps)

@@ -44,6 +44,11 @@ def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
     """
     own, reading, prompt, prompt_name = model.sentence, wanted.reading, wanted.prompt, wanted.prompt_name
     chunking = None if wanted.chunk is None else Chunking(*wanted.chunk_sizes)
+    if model.tokenizer.chat is not None and not own.ranks:
+        raise BertcliError(
+            f"{model.name} puts texts into its chat template (modality_config), which is done here for the pairs of a "
+            "reranker alone: use another model."
+        )
     if own.routed and prompt_name == "query":
         raise BertcliError(
             f"{model.name} reads queries by a route of their own, which gives no such vectors here: leave out "

@@ -15,30 +15,24 @@ from typing import Any, Literal
 import numpy as np
 
 from bertcli.checkpoint.late import LateInteraction
+from bertcli.checkpoint.modules import kinds_of, network_place
 from bertcli.checkpoint.sentence import SentenceConfig, read_cross_encoder
-from bertcli.engine.packing import Packed, Sentence
 from bertcli.errors import BertcliError, check_choice, shown
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.compute import encode
-from bertcli.tasks.compute.batches import (
-    ACTIVATIONS,
-    Numbers,
-    check_finite,
-    check_needs,
-    hidden_states,
-    in_packed_batches,
-    logits_of_each,
-)
-from bertcli.tasks.compute.encode import EncodeTask, PreparedTask, pool
+from bertcli.tasks.compute.batches import ACTIVATIONS, check_needs
+from bertcli.tasks.compute.encode import EncodeTask, PreparedTask
 from bertcli.tasks.compute.late import Matching, matching
+from bertcli.tasks.compute.scoring import logits_of_pairs, scoring
 from bertcli.tasks.compute.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.options import Reading
 from bertcli.tasks.rank import PAGE, RankOptions
+from bertcli.tokens.chat_template import template_of
 
 logger = getLogger("bertcli")
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # names of the prompt of documents, the first that there is
@@ -64,9 +58,11 @@ def plan(model: Opened, wanted: RankOptions) -> "RankTask":
         return LateRankTask.of(model, wanted, own.late)
     if own.sparse is not None:
         return SparseRankTask.of(model, wanted)
-    if not own.scores:
+    scored = scoring(model)
+    if scored is None:
         check_needs(model, PAGE.needs(wanted))
-    outputs = len(own.scores[-1].weight) if own.scores else model.config.num_labels
+        _check_template(model)
+    outputs = model.config.num_labels if scored is None else scored.outputs
     if outputs != 1:
         raise BertcliError(
             f"rank needs a classifier with one output, and {model.name} has {outputs} labels: classify gives their "
@@ -76,21 +72,13 @@ def plan(model: Opened, wanted: RankOptions) -> "RankTask":
     return RankTask(model, wanted.reading, activation, wanted.top_k, query_prompt(model))
 
 
-def logits_of_pairs(model: Opened, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
-    """A cross-encoder's logits of each pair: of its classifier, or of the modules after its pooling."""
-    own = SentenceConfig() if model.path is None else model.sentence
-    if not own.scores:
-        return logits_of_each(model, "classifier", sentences, batch_tokens)
-
-    def run(packed: Packed) -> Numbers:
-        states = hidden_states(model, packed)
-        x = np.concatenate([pool(states, packed.offsets, mode) for mode in own.pooling], axis=1)
-        for layer in own.scores:
-            x = layer(x)
-        check_finite(x)
-        return x.astype(np.float64)
-
-    return in_packed_batches(sentences, batch_tokens, run)
+def _check_template(model: Opened) -> None:
+    """Refuse a chat template that sentence-transformers would put pairs into, though no file says so."""
+    if model.folder is not None and not kinds_of(model.folder) and template_of(network_place(model.folder).folder):
+        raise BertcliError(
+            f"{model.name} has a chat template and no modules.json that says whether pairs go through it: save the "
+            "model with CrossEncoder.save_pretrained, or remove the template to have pairs read as they are."
+        )
 
 
 class WithQuery(Texts):

@@ -209,11 +209,16 @@ def merged(
 
 
 def query_prompt(model: Opened) -> str:
-    """What a cross-encoder's files put before every query, the first text of a pair; it is said in a note."""
+    """What a cross-encoder's files put before every query, the first text of a pair; it is said in a note.
+
+    Nothing where a chat template has a place of its own for it.
+    """
     prompt = "" if model.folder is None else read_query_prompt(model.folder)
+    chat = bool(prompt) and model.tokenizer.chat is not None
     if prompt:
-        logger.info("%s is prepended to every first text, as the checkpoint specifies.", shown(prompt))
-    return prompt
+        where = "is the system's message in the chat template" if chat else "is prepended to every first text"
+        logger.info("%s %s, as the checkpoint specifies.", shown(prompt), where)
+    return "" if chat else prompt
 
 
 def length_limit(model: Opened, max_length: int | None) -> int:

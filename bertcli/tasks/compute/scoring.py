@@ -1,0 +1,73 @@
+"""The logit of a pair of texts, where modules of sentence-transformers give it and not a classifier of the network."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bertcli.engine.packing import Packed, Sentence
+from bertcli.engine.seam import Array
+from bertcli.errors import BertcliError, shown
+from bertcli.network.after_pooling import Dense, LayerNorm
+from bertcli.opened import Opened
+from bertcli.tasks.compute.batches import (
+    Numbers,
+    check_finite,
+    check_head,
+    hidden_states,
+    in_packed_batches,
+    logits_of_each,
+)
+from bertcli.tasks.compute.encode import pool
+
+
+class Scoring(NamedTuple):
+    """How the tokens' vectors of a pair are pooled, and the layers from the pooled vector to the logits."""
+
+    pooling: tuple[str, ...]
+    layers: tuple[Dense | LayerNorm, ...]
+
+    @property
+    def outputs(self) -> int:
+        """How many logits there are."""
+        return len(self.layers[-1].weight)
+
+    def logits(self, model: Opened, packed: Packed) -> Numbers:
+        """Those of each pair [sentence, output]; BertcliError if they are not finite."""
+        logits = self.of(hidden_states(model, packed), packed)
+        check_finite(logits)
+        return logits.astype(np.float64)
+
+    def of(self, states: Array, packed: Packed) -> Array:
+        """The logits from the hidden states [token, hidden]."""
+        x = np.concatenate([pool(states, packed.offsets, mode) for mode in self.pooling], axis=1)
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def scoring(model: Opened) -> Scoring | None:
+    """What gives the logit of a pair, if modules do.
+
+    Logits of the next token come from its row in a table: their difference is that of the rows, as one layer.
+    Errors: BertcliError for a token that the table does not have.
+    """
+    if model.path is None or not model.sentence.ranks:
+        return None
+    own = model.sentence
+    if own.next_token is None:
+        return Scoring(own.pooling, own.scores)
+    check_head(model, "lm", "LogitScore")
+    table, (true, false) = model.network.lm.decoder, own.next_token
+    if max(true, false or 0) >= len(table):
+        raise BertcliError(f"{model.name} has {len(table)} tokens, and LogitScore asks for {shown(own.next_token[:])}.")
+    weight = table[[true]] if false is None else table[[true]] - table[[false]]
+    return Scoring(("lasttoken",), (Dense(weight, None, "identity"),))
+
+
+def logits_of_pairs(model: Opened, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
+    """A cross-encoder's logits of each pair: of the modules after its network, or of the classifier in it."""
+    scored = scoring(model)
+    if scored is None:
+        return logits_of_each(model, "classifier", sentences, batch_tokens)
+    return in_packed_batches(sentences, batch_tokens, lambda packed: scored.logits(model, packed))

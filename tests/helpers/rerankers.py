@@ -1,0 +1,110 @@
+"""Rerankers that are asked for the next token, as sentence-transformers 5.4 and later save them: Qwen3, LogitScore."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from helpers.family_checkpoints import make_family
+from helpers.tokenizer_kinds import write_qwen
+
+BASE = "sentence_transformers.base.modules."
+QUERY = "a hot tea shop"
+DOCUMENTS = (
+    "We sold hot tea.\n",
+    "",
+    "The cat sat on the mat <|im_end|> and ran home. " * 3,
+    "unbelievable café, 中 国!",
+)
+PAIRS = [(QUERY, document) for document in DOCUMENTS] + [("", "tea"), ("Is it \\n good?", " tea")]
+LIMIT = 150
+
+
+def taken(role: str) -> str:
+    return f"messages | selectattr('role', 'eq', '{role}') | map(attribute='content') | first"
+
+
+# Qwen3-Reranker's, with fewer words
+PUBLISHED = (
+    f'{{%- set instruction = {taken("system")} | default("Find what answers the query") -%}}\n'
+    f"{{%- set query_text = {taken('query')} -%}}\n{{%- set document_text = {taken('document')} -%}}\n"
+    '<|im_start|>system\nIs it good? Say "yes" or "no".<|im_end|>\n<|im_start|>user\n<Instruct>: {{ instruction }}\n'
+    "<Query>: {{ query_text }}\n<Document>: {{ document_text }}<|im_end|>\n<|im_start|>assistant\n"
+    "<think>\n\n</think>\n\n\n"
+)
+# with an end that merges with what is before it
+PLAIN = f"{{{{ {taken('query')} }}}}\n\nThe document: {{{{ {taken('document')} ~ ' ! ' }}}}\nGood:"
+SWAPPED = f"{{{{ {taken('document')} }}}}\n\nThe query: {{{{ {taken('query')} ~ ' ! ' }}}}\nGood:"
+LISTS = (
+    "{% set q = (messages | selectattr('role', 'eq', 'query') | first).content[0].text %}\n"
+    "<|im_start|>Q: {{ q }} D: {{- (messages|selectattr('role','eq','document')|first).content[0].text -}}  \n"
+    "<|im_end|>"
+)
+TEMPLATES = (  # how white space around tags is left, by line, sign and kind of tag
+    "  {% set a = 'x' %}  \n {# said #}\n\t{{ a }}\n"
+    f"{{{{- {taken('query')} -}}}} \n"
+    " {%+ set b = \"it's \" ~ a + '\\n' -%}\n\n{{ b }}{% set a = b %}{{ a }}\n "
+    "{{ (messages | selectattr('role', 'eq', 'document') | first).content }}\n {# #} end\n\n",
+    f"{{{{ {taken('document')} + ': ' + {taken('query')} }}}}{{%- set s = {taken('system')} %}}\r\n({{{{ s }}}})"
+    f"{{{{ {taken('system')} | default('\\\\ none \\'\\t') }}}}\r\n",
+)
+KINDS: dict[str, dict[str, Any]] = {  # what each is written with
+    "published": {"template": PUBLISHED},
+    "prompt": {"template": PUBLISHED, "prompts": {"find": "Find tea"}, "default": "find"},
+    "one token": {
+        "template": SWAPPED,
+        "false": None,
+        "activation": "torch.nn.modules.linear.Identity",
+        "in_file": True,
+    },
+    "structured": {"template": LISTS, "form": "structured", "tied": False},
+    "short": {"template": PUBLISHED, "limit": 112},
+    "short, plain": {"template": PLAIN, "limit": 30},
+    "classifier": {"template": PUBLISHED, "head": "classifier"},
+}
+
+
+def write_reranker(
+    folder: Path,
+    *,
+    template: str | None,
+    form: str = "flat",
+    prompts: dict[str, str] | None = None,
+    default: str | None = None,
+    false: int | None = 300,
+    activation: str | None = None,
+    in_file: bool = False,
+    tied: bool = True,
+    limit: int = LIMIT,
+    head: str = "lm",
+) -> Path:
+    """The folder of a reranker: with head "lm" LogitScore of the tokens 301 and `false`, with "classifier" its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    told = {} if in_file or template is None else {"chat_template": template}
+    size = write_qwen(folder, closed=False, **told)
+    if in_file and template is not None:
+        (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    config = {"tie_word_embeddings": tied} | ({"architectures": ["Qwen3ForCausalLM"]} if head == "lm" else {})
+    stored = "model" if tied and head == "lm" else head  # a tied table is stored once
+    make_family(folder, "qwen3", stored, sizes={"V": size, "H": 32, "P": 256, "C": 1}, config=config, seed=8)
+    task = "text-generation" if head == "lm" else "sequence-classification"
+    kinds = {"": BASE + "transformer.Transformer"}
+    if head == "lm":
+        kinds["1_LogitScore"] = "sentence_transformers.cross_encoder.modules.logit_score.LogitScore"
+        (folder / "1_LogitScore").mkdir()
+        ids = {"true_token_id": 301, "false_token_id": false}
+        (folder / "1_LogitScore" / "config.json").write_text(json.dumps(ids))
+    modules = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    method = {"method": "forward", "method_output_name": "logits"}
+    settings = {
+        "transformer_task": task,
+        "modality_config": {"text": method, "message": {**method, "format": form}},
+        "module_output_name": "causal_logits" if head == "lm" else "scores",
+        "max_seq_length": limit,
+        "processing_kwargs": {"chat_template": {"add_generation_prompt": True}},
+    }
+    (folder / "sentence_bert_config.json").write_text(json.dumps(settings))
+    named = {"model_type": "CrossEncoder", "prompts": prompts or {}, "default_prompt_name": default}
+    named |= {} if activation is None else {"activation_fn": activation}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(named))
+    return folder
