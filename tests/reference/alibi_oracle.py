@@ -2,17 +2,24 @@
 
 transformers has none of them. Formulas and names are those of jina-bert-implementation, jina-bert-v2-qk-post-norm and
 bert_layers.py of MosaicBERT and DNABERT-2, as published; modules have the names that files have.
+
+With the folder `PUBLISHED` the encoders are the published ones instead: its files jina.py, code.py and mosaic.py hold
+`Encoder(config)`, with these names, and `states(encoder, x, mask)`, the states after each layer. Both give the same.
 """
 
 # mypy: disable-error-code="import-not-found,misc"
 
+import runpy
 from math import floor, log2, sqrt
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import nn
 
+PUBLISHED: Path | None = None
+DEFAULTS = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "attn_implementation": "torch"}
 ACTIVATIONS = {"geglu": nn.GELU(), "reglu": nn.ReLU()}
 
 
@@ -84,13 +91,16 @@ class Model(nn.Module):
         super().__init__()
         hidden, vocabulary, eps = config.hidden_size, config.vocab_size, config.layer_norm_eps
         self.config, self.head = config, head
+        own = None if PUBLISHED is None else runpy.run_path(str(PUBLISHED / f"{dialect}.py"))
+        self.states = None if own is None else own["states"]
+        layers = nn.ModuleList(Layer(config, dialect) for _ in range(config.num_hidden_layers)) if own is None else None
         self.bert = named(
             embeddings=named(
                 word_embeddings=nn.Embedding(vocabulary, hidden),
                 token_type_embeddings=nn.Embedding(config.type_vocab_size, hidden),
                 LayerNorm=nn.LayerNorm(hidden, eps=eps),
             ),
-            encoder=named(layer=nn.ModuleList(Layer(config, dialect) for _ in range(config.num_hidden_layers))),
+            encoder=named(layer=layers) if own is None else own["Encoder"](config),
         )
         if head in ("model", "classifier"):
             self.bert["pooler"] = named(dense=nn.Linear(hidden, hidden))
@@ -110,8 +120,12 @@ class Model(nn.Module):
         if attention_mask is not None:
             bias = bias + (1.0 - attention_mask[:, None, None, :].float()) * torch.finfo(torch.float32).min
         states = [x]
-        for layer in self.bert["encoder"]["layer"]:
-            states.append(layer(states[-1], bias))
+        if self.states is not None:
+            mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+            states += self.states(self.bert["encoder"], x, mask)
+        else:
+            for layer in self.bert["encoder"]["layer"]:
+                states.append(layer(states[-1], bias))
         last = states[-1]
         found: dict[str, Any] = {"hidden_states": states}
         if "pooler" in self.bert:
@@ -133,7 +147,7 @@ def load(folder: Any, head: str, dialect: str) -> Model:
 
     from safetensors.torch import load_file
 
-    model = Model(SimpleNamespace(**json.loads((folder / "config.json").read_text())), head, dialect)
+    model = Model(SimpleNamespace(**DEFAULTS, **json.loads((folder / "config.json").read_text())), head, dialect)
     tensors = {
         name if name.startswith(("bert.", "cls.", "classifier.")) else f"bert.{name}": tensor.float()
         for name, tensor in load_file(folder / "model.safetensors").items()
