@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import Literal
 
 from bertcli.cli.job import open_as, set_threads
-from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, ThreadOptions
+from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, ThreadOptions, wrong
 from bertcli.errors import BertcliError
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
@@ -65,12 +65,14 @@ def serve(models: ServedModels, wanted: ServeOptions, threads: ThreadOptions, en
     """
     if not (find_spec("starlette") and find_spec("uvicorn")):
         raise BertcliError("bertcli serve needs two more packages: pip install 'bertcli[serve]'.")
+    if wanted.port > 65535:
+        raise wrong("--port", f"{wanted.port} is no port: they end at 65535.")
     set_threads(threads)
     from bertcli.engine.threads import thread_count
     from bertcli.model import Model
-    from bertcli.serve.ask import Limits
     from bertcli.serve.run import serve as run
     from bertcli.serve.served import Served
+    from bertcli.serve.service import Limits
     from bertcli.tasks.compute.batches import BATCH_TOKENS
 
     opened = []

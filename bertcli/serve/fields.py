@@ -1,18 +1,27 @@
 """The fields of requests: what a JSON object must hold to be one, and how OpenAPI says it.
 
-A request is a dataclass; its fields' types, defaults and `help` are read both for the checks and for the description.
+A request is a dataclass whose fields are declared as options are. A schema is made from their types, and what is sent
+is checked against that: what is described is what is accepted.
 """
 
 import json
-from dataclasses import MISSING, Field, field, fields, is_dataclass
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING
+from functools import cache
+from types import NoneType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, is_typeddict
 
 from bertcli.errors import shown
+from bertcli.files.texts import is_unicode
+from bertcli.tasks.options import declared, kinds_of, option
 
 T = TypeVar("T")
-NAMES = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", dict: "an object"}
-KINDS = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
+Schema = dict[str, Any]
+KINDS = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
+WORDS: dict[str, tuple[Any, str]] = {  # of a schema's type, those of Python, and how a message calls it
+    "string": (str, "a string"), "integer": (int, "a whole number"), "number": ((int, float), "a number"),
+    "boolean": (bool, "true or false"), "object": (dict, "an object"), "array": (list, "a list"),
+}  # fmt: skip
 
 
 class Refused(Exception):
@@ -20,24 +29,24 @@ class Refused(Exception):
 
     def __init__(self, status: int, why: str, param: str | None = None, code: str | None = None) -> None:
         super().__init__(why)
-        self.status = status
-        self.why = why
-        self.param = param
-        self.code = code
+        self.status, self.why, self.param, self.code = status, why, param, code
 
 
-def described(help: str, default: Any = MISSING, least: float | None = None, other: tuple[str, ...] = ()) -> Any:
-    """A field of a request; required without a default. `other` are names that other clients have for it."""
-    return field(default=default, metadata={"help": help, "least": least, "other": other})
+def is_openai(path: str) -> bool:
+    """Whether clients of a route know OpenAI's names and errors, or Jina's; else those of text-embeddings-inference."""
+    return path.startswith(("/v1/", "/v2/", "/api/", "/embeddings"))
+
+
+def asked(help: str, default: Any = MISSING, *names: str, least: int | None = None) -> Any:
+    """A field of a request; required without a default. `names` are those that other clients have for it."""
+    return option(default, "", help, *names, least=least)
 
 
 def parsed(body: bytes) -> dict[str, Any]:
     """The JSON object of a request's body. Errors: Refused."""
     try:
-        value = json.loads(body, parse_constant=_no_number, object_pairs_hook=_once)
-    except RecursionError:
-        raise Refused(400, "The body is nested too deeply.", code="bad_json") from None
-    except ValueError as error:  # of UTF-8, too
+        value = _DECODER.decode(body.decode())
+    except (ValueError, RecursionError) as error:  # of UTF-8, too
         raise Refused(400, f"The body is not JSON: {error}.", code="bad_json") from None
     if not isinstance(value, dict):
         raise Refused(422, f"The body must be a JSON object, not {shown(value)}.", code="wrong_shape")
@@ -56,108 +65,93 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
+_DECODER = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_once)
+
+
+# ------------------------------------------------------------------------------------------------------- the schemas
+
+
+def schema(kind: Any) -> Schema:
+    """The schema, as OpenAPI 3.1 has them, of a type; null is a value that is not given."""
+    kind, *others = [one for one in kinds_of(kind) if one is not NoneType]
+    if others:
+        return {"anyOf": [schema(one) for one in (kind, *others)]}
+    if get_origin(kind) is Literal:
+        return {"enum": [*get_args(kind)]}
+    if get_origin(kind) in (list, Sequence, Iterable):
+        return {"type": "array", "items": schema(get_args(kind)[0])}
+    if is_typeddict(kind):
+        of_names = get_type_hints(kind)
+        return {
+            "type": "object",
+            "properties": {name: schema(of_names[name]) for name in of_names},
+            "required": [*of_names],
+        }
+    return {"type": KINDS[get_origin(kind) or kind]}
+
+
+def _properties(cls: Any) -> dict[str, Schema]:
+    """The schemas of the fields of a request, or of a task's options."""
+    made = {}
+    for item in declared(cls):
+        described = {"description": item.metadata["settings"]["help"], **schema(item.type)}
+        least, default = item.metadata["least"], item.default
+        described |= {} if least is None else {"minimum": least}
+        made[item.name] = described | ({} if default in (MISSING, None) else {"default": default})
+    return made
+
+
+properties: Callable[[Any], dict[str, Schema]] = cache(_properties)
+
+
 # -------------------------------------------------------------------------------------------------------- the checks
 
 
-def read(cls: type[T], body: dict[str, Any], within: str = "") -> T:
-    """A request of this class; unknown names are ignored, null is a value that is not given. Errors: Refused.
-
-    `within` is where in a request it stands, for messages.
-    """
-    values: dict[str, Any] = {}
-    for item in fields(cls):  # type: ignore[arg-type]
-        names = [name for name in (item.name, *_other(item)) if body.get(name) is not None]
-        if names:
-            param = within + names[0]
-            values[item.name] = _checked(item.type, body[names[0]], param)
-            least = item.metadata.get("least")
-            if least is not None and values[item.name] < least:
-                raise _unfit(param, body[names[0]], f"at least {least}")
-        elif item.default is MISSING and item.default_factory is MISSING:
-            raise Refused(422, f"{within}{item.name} is missing.", within + item.name, "missing")
+def read(cls: type[T], body: dict[str, Any]) -> T:
+    """A request of this class; unknown names are ignored. Errors: Refused."""
+    values = {}
+    for item in declared(cls):
+        name = next((name for name in (item.name, *item.metadata["names"]) if body.get(name) is not None), None)
+        if name is not None:
+            values[item.name] = fitting(body[name], properties(cls)[item.name], name)
+        elif item.default is MISSING:
+            raise Refused(422, f"{item.name} is missing.", item.name, "missing")
     return cls(**values)
 
 
-def _checked(hint: Any, value: Any, param: str) -> Any:
-    """A value of one of the types in `hint`."""
-    entry: Refused | None = None
-    for kind in _kinds(hint):
-        if get_origin(kind) is Literal:
-            if isinstance(value, str) and value.lower() in get_args(kind):
-                return value.lower()
-        elif get_origin(kind) is list:
-            if isinstance(value, list):
-                try:
-                    return [_checked(get_args(kind)[0], one, f"{param}[{i}]") for i, one in enumerate(value)]
-                except Refused as refused:  # it may be a list of another kind
-                    entry = entry or refused
-        elif isinstance(kind, type) and is_dataclass(kind):
-            if isinstance(value, dict):
-                return read(kind, value, f"{param}.")
-        elif kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
-        elif isinstance(value, get_origin(kind) or kind) and isinstance(value, bool) == (kind is bool):
-            return _encodable(value, param) if isinstance(value, str) else value
-    raise entry or _unfit(param, value, " or ".join(map(_name, _kinds(hint))))
+def fitting(value: Any, wanted: Schema, param: str) -> Any:
+    """A value that is as its schema says, words in small letters. Errors: Refused."""
+    if not _fits(value, wanted):
+        raise Refused(422, f"{param} must be {_words(wanted)}, not {shown(value)}.", param, "wrong_shape")
+    return value.lower() if "enum" in wanted else value
 
 
-def _encodable(text: str, param: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise Refused(422, f"{param} has half a surrogate pair, which is no character.", param, "wrong_shape") from None
-    return text
+def _fits(value: Any, wanted: Schema) -> bool:
+    if "anyOf" in wanted:
+        return any(_fits(value, one) for one in wanted["anyOf"])
+    if "enum" in wanted:
+        return isinstance(value, str) and value.lower() in wanted["enum"]
+    kind = wanted["type"]
+    if not isinstance(value, WORDS[kind][0]) or isinstance(value, bool) != (kind == "boolean"):
+        return False
+    if kind == "string":
+        return is_unicode(value)
+    if kind == "array":
+        return all(_fits(one, wanted["items"]) for one in value)
+    if kind == "object":
+        return all(name in value and _fits(value[name], one) for name, one in wanted.get("properties", {}).items())
+    return bool(value >= wanted.get("minimum", value))
 
 
-def _unfit(param: str, value: Any, wanted: str) -> Refused:
-    return Refused(422, f"{param} must be {wanted}, not {shown(value)}.", param, "wrong_shape")
-
-
-def _kinds(hint: Any) -> tuple[Any, ...]:
-    """The types of which a value is one, without None."""
-    several = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return tuple(kind for kind in several if kind is not NoneType)
-
-
-def _other(item: Field[Any]) -> tuple[str, ...]:
-    return tuple(item.metadata.get("other", ()))
-
-
-def _name(kind: Any) -> str:
-    if get_origin(kind) is Literal:
-        return " or ".join(map(json.dumps, get_args(kind)))
-    if get_origin(kind) is list:
-        return f"a list whose entries are each {' or '.join(map(_name, _kinds(get_args(kind)[0])))}"
-    return NAMES.get(get_origin(kind) or kind, "an object")
-
-
-# --------------------------------------------------------------------------------------------------- the description
-
-
-def schema(hint: Any) -> dict[str, Any]:
-    """The schema, as OpenAPI 3.1 has them, of a type or of a dataclass."""
-    if is_dataclass(hint):
-        return {
-            "type": "object",
-            "properties": {item.name: _property(item) for item in fields(hint)},
-            "required": [item.name for item in fields(hint) if item.default is item.default_factory is MISSING],
-        }
-    several = [_single(kind) for kind in _kinds(hint)]
-    return several[0] if len(several) == 1 else {"anyOf": several}
-
-
-def _property(item: Field[Any]) -> dict[str, Any]:
-    described = schema(item.type)
-    if item.metadata.get("help"):
-        described |= {"description": item.metadata["help"]}
-    if item.metadata.get("least") is not None:
-        described |= {"minimum": item.metadata["least"]}
-    return described if item.default in (MISSING, None) else {**described, "default": item.default}
-
-
-def _single(kind: Any) -> dict[str, Any]:
-    if get_origin(kind) is Literal:
-        return {"type": "string", "enum": [*get_args(kind)]}
-    if get_origin(kind) is list:
-        return {"type": "array", "items": schema(get_args(kind)[0])}
-    return schema(kind) if is_dataclass(kind) else {"type": KINDS[get_origin(kind) or kind]}
+def _words(wanted: Schema) -> str:
+    """What a value must be, for a message."""
+    if "anyOf" in wanted:
+        return " or ".join(map(_words, wanted["anyOf"]))
+    if "enum" in wanted:
+        return " or ".join(map(json.dumps, wanted["enum"]))
+    least, within = f" of at least {wanted['minimum']}" if "minimum" in wanted else "", ""
+    if wanted["type"] == "array":
+        within = f" whose entries are each {_words(wanted['items'])}"
+    elif "properties" in wanted:
+        within = f" with {' and '.join(wanted['properties'])}"
+    return WORDS[wanted["type"]][1] + least + within

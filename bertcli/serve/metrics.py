@@ -2,21 +2,24 @@
 
 import resource
 import sys
+from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from pathlib import Path
 
-BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)  # seconds
+SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 32768)
 HISTOGRAMS = {
-    "te_request_duration": ("Seconds a request took.", BOUNDS),
-    "te_request_tokenization_duration": ("Seconds until a request's texts were tokens.", BOUNDS),
-    "te_request_queue_duration": ("Seconds a request waited for its turn.", BOUNDS),
-    "te_request_inference_duration": ("Seconds of the batches that a request was in.", BOUNDS),
+    "te_request_duration": ("Seconds a request took.", SECONDS),
+    "te_request_tokenization_duration": ("Seconds until a request's texts were tokens.", SECONDS),
+    "te_request_queue_duration": ("Seconds a request waited for its turn.", SECONDS),
+    "te_request_inference_duration": ("Seconds in which a request was computed.", SECONDS),
     "te_request_input_length": ("Tokens of a text.", TOKENS),
     "te_batch_next_size": ("Texts of a batch.", TOKENS),
     "te_batch_next_tokens": ("Tokens of a batch.", TOKENS),
 }
-COUNTERS = {
+COUNTERS = {  # with the name of their label
     "te_request_count": ("Requests.", "method"),
     "te_request_success": ("Requests that were answered.", "method"),
     "te_request_failure": ("Requests that were refused or failed.", "err"),
@@ -29,42 +32,42 @@ class Metrics:
 
     def __init__(self) -> None:
         self._counts: dict[str, Counter[str]] = {name: Counter() for name in COUNTERS}
-        self._below = {name: [0] * (len(bounds) + 1) for name, (_, bounds) in HISTOGRAMS.items()}
+        self._counts["bertcli_truncated_total"][""] = 0
+        self._counted = {name: [0] * (len(bounds) + 1) for name, (_, bounds) in HISTOGRAMS.items()}
         self._sums = dict.fromkeys(HISTOGRAMS, 0.0)
 
-    def count(self, name: str, label: str = "", by: int = 1) -> None:
-        self._counts[name][label] += by
+    def count(self, name: str, label: str = "") -> None:
+        self._counts[name][label] += 1
 
     def observe(self, name: str, value: float) -> None:
-        bounds = HISTOGRAMS[name][1]
-        place = next((place for place, bound in enumerate(bounds) if value <= bound), len(bounds))
-        self._below[name][place] += 1
+        self._counted[name][bisect_left(HISTOGRAMS[name][1], value)] += 1
         self._sums[name] += value
+
+    def batch(self, size: int, tokens: int) -> None:
+        self.observe("te_batch_next_size", size)
+        self.observe("te_batch_next_tokens", tokens)
 
     def text(self, queued: int) -> str:
         """All of them, with the number of requests that wait, and the memory of this process."""
-        lines = []
+        lines = [*_shown("te_queue_size", "gauge", "Requests that wait.", {"": queued})]
+        lines += _shown("process_resident_memory_bytes", "gauge", "Memory.", {"": resident()})
         for name, (help, label) in COUNTERS.items():
-            lines += [f"# HELP {name} {help}", f"# TYPE {name} counter"]
-            counts = self._counts[name] if label else self._counts[name] or {"": 0}
-            lines += [
-                f'{name}{{{label}="{value}"}} {count}' if label else f"{name} {count}"
-                for value, count in counts.items()
-            ]
+            counts = {f'{{{label}="{value}"}}' if label else "": count for value, count in self._counts[name].items()}
+            lines += _shown(name, "counter", help, counts)
         for name, (help, bounds) in HISTOGRAMS.items():
-            lines += [f"# HELP {name} {help}", f"# TYPE {name} histogram"]
-            below = 0
-            for bound, count in zip((*bounds, "+Inf"), self._below[name], strict=True):
-                below += count
-                lines.append(f'{name}_bucket{{le="{bound}"}} {below}')
-            lines += [f"{name}_sum {self._sums[name]}", f"{name}_count {below}"]
-        gauges = {
-            "te_queue_size": ("Requests that wait.", queued),
-            "process_resident_memory_bytes": ("Memory.", resident()),
-        }
-        for name, (help, value) in gauges.items():
-            lines += [f"# HELP {name} {help}", f"# TYPE {name} gauge", f"{name} {value}"]
+            below = dict(zip((*bounds, "+Inf"), accumulate(self._counted[name]), strict=True))
+            buckets = {f'_bucket{{le="{bound}"}}': count for bound, count in below.items()}
+            values = {**buckets, "_sum": self._sums[name], "_count": below["+Inf"]}
+            lines += _shown(name, "histogram", help, values)
         return "\n".join(lines) + "\n"
+
+
+def _shown(name: str, kind: str, help: str, values: Mapping[str, float]) -> Iterator[str]:
+    """A metric; `values` by what follows its name."""
+    yield f"# HELP {name} {help}"
+    yield f"# TYPE {name} {kind}"
+    for end, value in values.items():
+        yield f"{name}{end} {value}"
 
 
 def resident() -> int:

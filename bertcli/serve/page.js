@@ -72,7 +72,7 @@ function beginning(vector) {
 // What can be tried: its name, its fields [name, words, value, rows], what it asks, and how an answer is drawn.
 const EXAMPLE = "A dog ran home.\nThe puppy went back to its house.\nInterest rates rose.";
 const TASKS = {
-  embed: {
+  encode: {
     title: "Compare", path: "/v1/embeddings", fields: [["text", "Texts, one a line", EXAMPLE, 4]],
     body: ({ text }) => ({ input: lines(text) }),
     draw: ({ text }, { data }) => data.length > 1
@@ -126,7 +126,7 @@ TASKS.late = TASKS.rank;
 
 let model = models[0], task = null, asked = 0;
 const kept = {};  // what was typed, by field
-const tasksOf = (one) => [...new Set([...one.uses, ...(one.uses[0] === "embed" ? ["rank"] : [])])].filter((use) => TASKS[use]);
+const tasksOf = (one) => [...new Set([...one.uses, ...(one.uses[0] === "encode" ? ["rank"] : [])])].filter((use) => TASKS[use]);
 
 function choose(name, use) {
   model = models.find((one) => one.model_id === name) ?? models[0];
@@ -177,13 +177,14 @@ async function run(event) {
 
 /** The pass of this text: a page of its own, which asks for other texts itself; with a key it is fetched. */
 async function look() {
-  const given = typed(), text = task === "embed" ? lines(given.text)[0] ?? "" : given.text;
+  const given = typed(), text = task === "encode" ? lines(given.text)[0] ?? "" : given.text;
   const url = `/pass?${new URLSearchParams({ text, model: model.model_id })}`;
   if (!keyed) return void window.open(url);
   const opened = window.open("about:blank"), response = await fetch(url, { headers: headers() });
   opened.location = URL.createObjectURL(await response.blob());
 }
 
+if (keyed) at("bar").append(make("label", {}, "Key ", make("input", { id: "key", type: "password" })));
 at("model").replaceChildren(...models.map((one) => make("option", { value: one.model_id }, one.model_id)));
 at("model").onchange = () => choose(at("model").value, task);
 at("tasks").onkeydown = ({ key }) => {

@@ -12,8 +12,8 @@ import uvicorn
 
 from bertcli.errors import BertcliError
 from bertcli.serve.app import Server
-from bertcli.serve.ask import Limits
 from bertcli.serve.served import Served
+from bertcli.serve.service import Limits
 
 INTERRUPTED = 130
 
@@ -61,9 +61,9 @@ def listening(host: str, port: int) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
         bound.listen(2048)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         bound.close()
-        reason = getattr(error, "strerror", None) or error
+        reason = error.strerror or error
         raise BertcliError(
             f"Cannot listen at {host}, port {port} ({reason}): choose another (--host, --port)."
         ) from None

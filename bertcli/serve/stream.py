@@ -8,6 +8,8 @@ batch at most. There is no timer to wait for, and no padding. Like the run comma
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Condition, Thread
 from time import monotonic
@@ -21,20 +23,26 @@ Value = Any  # of one item: a record, a vector, vectors of tokens; or the except
 
 @dataclass(eq=False)
 class Call:
-    """What a request wants of one task: a value for each item. `done` is called from the computing thread, at the end.
-
-    gone: nobody waits for it any more.
-    """
+    """What a request wants of one task: in `future`, a value for each item. Once that is done, nobody waits for it."""
 
     task: Task[Any]
     items: Sequence[Item]
-    done: Callable[[list[Value]], None]
-    gone: bool = False
+    future: "Future[list[Value]]" = field(default_factory=Future)
     values: list[Value] = field(default_factory=list)
-    taken: int = 0
+    taken: int = 0  # items that batches have
     arrived: float = field(default_factory=monotonic)
-    waited: float = 0.0  # seconds until its first item was computed
-    computed: float = 0.0  # seconds of the batches that it was in
+    begun: float = 0.0  # when its first item was taken
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has items for a batch."""
+        return self.taken < len(self.items) and not self.future.done()
+
+    def take(self) -> Item:
+        """The next item."""
+        self.begun = self.begun or monotonic()
+        self.taken += 1
+        return self.items[self.taken - 1]
 
 
 class Stream:
@@ -42,8 +50,7 @@ class Stream:
 
     def __init__(self, batch_tokens: int, noted: Callable[[int, int], None] = lambda size, tokens: None) -> None:
         """noted: is told of each batch how many items and tokens it has."""
-        self._batch_tokens = batch_tokens
-        self._noted = noted
+        self._batch_tokens, self._noted = batch_tokens, noted
         self._calls: list[Call] = []  # the one that has waited longest first
         self._changed = Condition()
         self._ending = False
@@ -53,8 +60,7 @@ class Stream:
     @property
     def size(self) -> int:
         """How many calls wait for a batch."""
-        with self._changed:
-            return sum(not call.gone and call.taken < len(call.items) for call in self._calls)
+        return sum(call.waits for call in self._calls)
 
     def add(self, call: Call) -> None:
         """Let a call take its place behind those that wait."""
@@ -70,52 +76,46 @@ class Stream:
         self._thread.join()
 
     def _run(self) -> None:
-        while batch := self._next():
-            begun = monotonic()
-            self._noted(len(batch), sum(len(call.items[number].tokens.ids) for call, number in batch))
-            values = _values(batch)
-            calls = dict.fromkeys(call for call, _ in batch)
-            for call in calls:
-                call.waited = call.waited or begun - call.arrived
-                call.computed += monotonic() - begun
-            for (call, _), value in zip(batch, values, strict=True):
-                call.values.append(value)
-            for call in calls:
-                if len(call.values) == len(call.items):
-                    call.done(call.values)
-            del batch, values, calls, call, value  # while waiting, nothing of an old batch is kept
+        while self._compute():
+            pass
 
-    def _next(self) -> list[tuple[Call, int]]:
-        """The next batch: calls, and the numbers of their items; empty at the end."""
+    def _compute(self) -> bool:
+        """Compute the next batch, once there is one; false at the end."""
+        batch = self._next()
+        items = [item for _, item in batch]
+        if items:
+            self._noted(len(items), sum(len(item.tokens.ids) for item in items))
+            for (call, _), value in zip(batch, _values(batch[0][0].task, items), strict=True):
+                call.values.append(value)
+                if len(call.values) == len(call.items):
+                    with suppress(InvalidStateError):  # the client has just left
+                        call.future.set_result(call.values)
+        return bool(items)
+
+    def _next(self) -> list[tuple[Call, Item]]:
+        """The next batch; empty at the end."""
+        batch: list[tuple[Call, Item]] = []
         with self._changed:
-            while True:
-                self._calls = [call for call in self._calls if not call.gone and call.taken < len(call.items)]
-                if self._calls or self._ending:
-                    break
+            while not (calls := [call for call in self._calls if call.waits]) and not self._ending:
                 self._changed.wait()
-            if not self._calls:
-                return []
-            batch: list[tuple[Call, int]] = []
-            tokens = 0
-            turns = deque(call for call in self._calls if call.task is self._calls[0].task)
-            served = [*turns]
+            alike = [call for call in calls if call.task is calls[0].task]
+            turns, tokens = deque(alike), 0
             while turns and (not batch or tokens < self._batch_tokens):
                 call = turns.popleft()
-                batch.append((call, call.taken))
-                tokens += len(call.items[call.taken].tokens.ids)
-                call.taken += 1
-                if call.taken < len(call.items):
+                item = call.take()
+                batch.append((call, item))
+                tokens += len(item.tokens.ids)
+                if call.waits:
                     turns.append(call)
             # Those of this task have had their turn: another task's requests are next.
-            self._calls = [call for call in self._calls if call not in served] + served
-            return batch
+            self._calls = [call for call in calls if call not in alike] + alike
+        return batch
 
 
-def _values(batch: Sequence[tuple[Call, int]]) -> list[Value]:
+def _values(task: Task[Any], items: Sequence[Item]) -> list[Value]:
     """What computing gives for each item; if it fails, each is computed alone, so that one error is one item's."""
-    items = [replace(call.items[number], index=index) for index, (call, number) in enumerate(batch)]
     try:
-        result = batch[0][0].task.compute(Window(items, [], START))
+        result = task.compute(Window([replace(item, index=index) for index, item in enumerate(items)], [], START))
     except Exception as error:  # reported in the answer to the request
-        return [error] if len(batch) == 1 else [value for one in batch for value in _values([one])]
+        return [error] if len(items) == 1 else [value for item in items for value in _values(task, [item])]
     return [*(result.records if isinstance(result, Records) else result.vectors)]

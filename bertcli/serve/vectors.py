@@ -1,128 +1,124 @@
 """Routes that give vectors."""
 
 from base64 import b64encode
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass
 from time import perf_counter_ns
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
 from bertcli.engine.seam import Array
 from bertcli.files.texts import Text
-from bertcli.serve.ask import Ask
-from bertcli.serve.fields import Refused, described
+from bertcli.serve.fields import Refused, asked
 from bertcli.serve.served import Served
+from bertcli.serve.service import Answer, Ask, Asked, Reading, route
 
-Answer = Any  # what json.dumps takes, and vectors of float32
-MODEL = "The model's name; where it is not served, the first served model that fits answers."
+EMBEDDERS = ("encode",)
+PROMPTS = {"query": ("query",), "document": ("document", "passage"), "passage": ("passage", "document")}  # by role
 
 
-@dataclass(frozen=True)
-class Embedding:
+@dataclass(frozen=True, kw_only=True)
+class Embedding(Reading):
     """A request for vectors, as OpenAI, text-embeddings-inference and Ollama have them."""
 
-    input: str | list[str] | list[int] | list[list[int]] = described("A text, or several.", other=("inputs",))
-    model: str | None = described(MODEL, None)
-    prompt_name: str | None = described("The model's prompt of this name is put before each text.", None)
-    input_type: str | None = described("query or document: which of the model's prompts, if it has such.", None)
-    truncate: bool | None = described("Whether a text that is too long is cut, or refused.", None)
-    truncation_direction: Literal["right", "left"] = described("Where it is cut: right, the end.", "right")
-    truncate_prompt_tokens: int | None = described("Cut texts to so many tokens.", None, least=1)
-    dimensions: int | None = described("Only so many numbers of each vector, normalized afterwards.", None, least=1)
-    normalize: bool | None = described("Scale vectors to length 1.", None)
-    encoding_format: Literal["float", "base64"] = described("base64: float32, little-endian.", "float")
+    input: str | list[str] | list[int] | list[list[int]] = asked("A text, or several.", MISSING, "inputs")
+    prompt_name: str | None = asked("The model's prompt of this name is put before each text.", None)
+    input_type: str | None = asked("query or document: which of the model's prompts, if it has such.", None)
+    truncate_prompt_tokens: int | None = asked("Cut to so many tokens; -1: as many as the model reads.", None, least=-1)
+    dimensions: int | None = asked("Only so many numbers of each vector, normalized afterwards.", None, least=1)
+    normalize: bool | None = asked("Scale vectors to length 1.", None)
+    encoding_format: Literal["float", "base64"] = asked("base64: float32, little-endian.", "float")
+
+    async def vectors(self, ask: Ask, task: str = "encode", **options: Any) -> list[Any]:
+        """What the task gives for each text: of encode a vector, with `pooling` "none" those of its tokens."""
+        texts = listed(self.input)
+        if not isinstance(texts[0], str):
+            why = "token ids of another vocabulary; in LangChain: check_embedding_ctx_length=False"
+            raise Refused(422, why, "input", "token_ids")
+        own = prompt_of(ask.served, self.input_type) if self.prompt_name is None else self.prompt_name
+        length = self.truncate_prompt_tokens
+        return await ask.values(self, task, [*map(Text, texts)], length=length, prompt_name=own, **options)
+
+    async def rows(self, ask: Ask, normalize: bool | None) -> Sequence[Any]:
+        """Each text's vector in the form that is asked for; `normalize` where the request leaves it open."""
+        wanted = self.normalize if self.normalize is not None else self.dimensions is not None or normalize
+        vectors = await self.vectors(ask, normalize=wanted, truncate_dim=self.dimensions)
+        if self.encoding_format == "float":
+            return vectors
+        return [b64encode(vector.astype("<f4").tobytes()).decode("ascii") for vector in vectors]
 
 
-async def vectors(ask: Ask, served: Served, wanted: Embedding, pooling: str | None = None) -> list[Any]:
-    """The vector of each text, or with `pooling` "none" those of its tokens."""
-    refuse_left(wanted.truncation_direction)
-    options: dict[str, Any] = {"pooling": pooling}
-    if wanted.normalize is not None or wanted.dimensions is not None:
-        options["normalize"] = wanted.normalize if wanted.normalize is not None else True
-    truncate = wanted.truncate
-    if wanted.truncate_prompt_tokens is not None:
-        options["max_length"], truncate = wanted.truncate_prompt_tokens, True
-    name = wanted.prompt_name if wanted.prompt_name is not None else prompt_of(served, wanted.input_type)
-    options |= {"prompt_name": name, "truncate_dim": wanted.dimensions}
-    given = {key: value for key, value in options.items() if value is not None}
-    return await ask.values(served, "embed", texts_of(wanted), given, truncate=truncate)
+@route("/v1/embeddings", "/embeddings", uses=EMBEDDERS)
+async def embeddings(ask: Ask, wanted: Embedding) -> Answer:
+    """Vectors, as OpenAI gives them."""
+    rows = await wanted.rows(ask, None)
+    data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
+    return {"object": "list", "data": data, "model": ask.served.name, "usage": ask.usage}
 
 
-def refuse_left(direction: str) -> None:
-    """Refuse a request to cut texts at their beginning."""
-    if direction == "left":
-        raise Refused(422, "This server cuts texts at their end (truncation_direction).", "truncation_direction")
+@route("/embed", uses=EMBEDDERS)
+async def embed(ask: Ask, wanted: Embedding) -> Answer:
+    """Vectors, as text-embeddings-inference gives them."""
+    return await wanted.rows(ask, True)
 
 
-def prompt_of(served: Served, role: str | None) -> str | None:
-    """The name of the model's prompt for queries or documents, as clients call them; None if it has none such."""
-    kind = (role or "").replace("_", ".").rpartition(".")[2].lower()  # search_query, retrieval.query
-    names = {"query": ("query",), "document": ("document", "passage"), "passage": ("passage", "document")}.get(kind, ())
-    return next((name for name in names if name in served.own.prompts), None)
-
-
-def texts_of(wanted: Embedding) -> list[Text]:
-    """The texts of a request. Errors: Refused for ids of tokens."""
-    texts = listed(wanted.input)
-    if any(not isinstance(text, str) for text in texts):
-        why = "input holds token ids of another vocabulary; send texts (LangChain: check_embedding_ctx_length=False)."
-        raise Refused(422, why, "input", "token_ids")
-    return [Text(text) for text in texts]
-
-
-async def embeddings(ask: Ask, served: Served, use: str, wanted: Embedding) -> Answer:
-    data = [
-        {"object": "embedding", "index": index, "embedding": _embedding(vector, wanted.encoding_format)}
-        for index, vector in enumerate(await vectors(ask, served, wanted))
-    ]
-    return {"object": "list", "data": data, "model": served.name, "usage": usage(ask)}
-
-
-async def embed(ask: Ask, served: Served, use: str, wanted: Embedding) -> Answer:
-    wanted = replace(wanted, normalize=wanted.normalize is not False)
-    return [_embedding(vector, wanted.encoding_format) for vector in await vectors(ask, served, wanted)]
-
-
-async def ollama(ask: Ask, served: Served, use: str, wanted: Embedding) -> Answer:
-    begun = perf_counter_ns()
-    rows = await embed(ask, served, use, wanted)
+@route("/api/embed", uses=EMBEDDERS)
+async def ollama(ask: Ask, wanted: Embedding) -> Answer:
+    """Vectors, as Ollama gives them."""
+    begun, rows = perf_counter_ns(), await wanted.rows(ask, True)
     durations = {"total_duration": perf_counter_ns() - begun, "load_duration": 0}
-    return {"model": served.name, "embeddings": rows, **durations, "prompt_eval_count": ask.tokens}
+    return {"model": ask.served.name, "embeddings": rows, **durations, "prompt_eval_count": ask.tokens}
 
 
-async def embed_all(ask: Ask, served: Served, use: str, wanted: Embedding) -> Answer:
-    if served.own.late is not None and wanted.input_type is not None:
-        role = "query" if wanted.input_type.lower().endswith("query") else "document"
-        wanted = replace(wanted, prompt_name=role)
-    return await vectors(ask, served, wanted, "none")
+@route("/embed_all", uses=("tokens",))
+async def embed_all(ask: Ask, wanted: Embedding) -> Answer:
+    """A vector for every token."""
+    return await wanted.vectors(ask, pooling="none")
 
 
-async def embed_sparse(ask: Ask, served: Served, use: str, wanted: Embedding) -> Answer:
-    name = wanted.prompt_name if wanted.prompt_name is not None else prompt_of(served, wanted.input_type)
-    options = {} if name is None else {"prompt_name": name}
-    found = await ask.values(served, "sparse", texts_of(wanted), options, truncate=wanted.truncate)
+@route("/embed_sparse", uses=("encode-sparse",))
+async def embed_sparse(ask: Ask, wanted: Embedding) -> Answer:
+    """SPLADE's weights of the vocabulary's entries."""
     return [
-        [{"index": i, "value": x} for i, x in zip(vector.indices.tolist(), shortest(vector.values), strict=True)]
-        for vector in found
+        [{"index": i, "value": x} for i, x in zip(row.indices.tolist(), shortest(row.values), strict=True)]
+        for row in await wanted.vectors(ask, "encode-sparse")
     ]
 
 
-@dataclass(frozen=True)
-class Sentences:
-    source_sentence: str = described("The sentence that others are compared with.")
-    sentences: list[str] = described("The others.")
+class Sentences(TypedDict):
+    """A sentence, and those that it is compared with."""
+
+    source_sentence: str
+    sentences: list[str]
 
 
-@dataclass(frozen=True)
-class Similarity:
-    inputs: Sentences = described("A sentence and others.")
-    model: str | None = described(MODEL, None)
+@dataclass(frozen=True, kw_only=True)
+class Similarity(Asked):
+    inputs: Sentences = asked("A sentence and others.")
 
 
-async def similarity(ask: Ask, served: Served, use: str, wanted: Similarity) -> Answer:
-    source, others = wanted.inputs.source_sentence, wanted.inputs.sentences
-    found = np.stack(await vectors(ask, served, Embedding([source, *others], normalize=True)))
-    return (found[1:].astype(np.float64) @ found[0]).tolist()
+@route("/similarity", uses=EMBEDDERS)
+async def similarity(ask: Ask, wanted: Similarity) -> Answer:
+    """The cosine of a sentence with each of others."""
+    texts = [wanted.inputs["source_sentence"], *wanted.inputs["sentences"]]
+    first, *others = await Embedding(input=texts).vectors(ask, normalize=True)
+    return [float(other.astype(np.float64) @ first) for other in others]
+
+
+def prompt_of(served: Served, input_type: str | None) -> str | None:
+    """The name of the model's prompt, or of its way, for queries or documents, as clients call them; None for none."""
+    role = (input_type or "").replace("_", ".").rpartition(".")[2].lower()  # search_query, retrieval.query
+    if role == "query" and (served.own.late is not None or served.own.routed):
+        return role
+    return next((name for name in PROMPTS.get(role, ()) if name in served.own.prompts), None)
+
+
+def listed(value: Any) -> list[Any]:
+    """Several values, of which there may be a single one. Errors: Refused for none, or an empty text alone."""
+    if value in ("", []):
+        raise Refused(400, "There is no text: the input is empty.", code="empty")
+    return value if isinstance(value, list) else [value]
 
 
 def shortest(vectors: Array) -> list[Any]:
@@ -136,18 +132,3 @@ def shortest(vectors: Array) -> list[Any]:
     nine = 10.0 ** np.clip(8 - np.floor(np.log10(np.maximum(np.abs(exact), 1e-30))), 3, 22)
     rounded = [np.rint(exact * scale) / scale for scale in (nine / 1000, nine / 100, nine / 10, nine)]
     return list(np.select([choice.astype(np.float32) == vectors for choice in rounded], rounded, exact).tolist())
-
-
-def _embedding(vector: Array, form: str) -> Any:
-    return b64encode(vector.astype("<f4").tobytes()).decode("ascii") if form == "base64" else vector
-
-
-def listed(value: Any) -> list[Any]:
-    """Several values, of which there may be a single one. Errors: Refused for none, or an empty text alone."""
-    if value in ("", []):
-        raise Refused(400, "There is no text: the input is empty.", code="empty")
-    return value if isinstance(value, list) else [value]
-
-
-def usage(ask: Ask) -> dict[str, int]:
-    return {"prompt_tokens": ask.tokens, "total_tokens": ask.tokens}

@@ -3,10 +3,11 @@
 import json
 import logging
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tokenizers import Tokenizer as Backend
 
@@ -93,6 +94,12 @@ class Tokenizer:
         backend.no_truncation()  # texts are cut after they are tokenized
         backend.no_padding()
         return cls(backend, settings, config)
+
+    def cutting(self, side: Literal["left", "right"]) -> "Tokenizer":
+        """The same tokenizer, which cuts texts at this side whatever its files say."""
+        other = copy(self)
+        other._settings = self._settings._replace(cut_left=side == "left")
+        return other
 
     def save(self, folder: Path) -> None:
         """Complete a folder for other libraries: tokenizer.json, and tokenizer_config.json, which names special tokens.

@@ -12,9 +12,9 @@ import uvicorn
 
 from bertcli.model import Model
 from bertcli.serve.app import Server
-from bertcli.serve.ask import Limits
 from bertcli.serve.run import listening
 from bertcli.serve.served import Served
+from bertcli.serve.service import Limits
 
 
 class Answer(NamedTuple):

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import shutil
 import socket
 import threading
 import time
@@ -15,11 +16,13 @@ import pytest
 from conftest import Made
 from helpers.checkpoints import damaged, make
 from helpers.served import Running, serving
+from reference import task_cases as cases
+from tokenizers import Tokenizer as Backend
 
 import bertcli
+from bertcli.checkpoint.hub import find_model
 from bertcli.model import Model
-from bertcli.serve.ask import Limits
-from bertcli.serve.routes import ROUTES
+from bertcli.serve.service import ROUTES, Limits
 
 LONG = "the dog ran home and " * 200
 
@@ -77,8 +80,8 @@ def test_odd_texts_are_texts(running: Running, sentence: Model) -> None:
 
 def test_every_field_of_every_route_refuses_another_type(running: Running) -> None:
     values = [5, -1.5, True, "x", [], [[]], {}, {"a": 1}, [None], None]
-    for route in ROUTES:
-        for name in route.wanted.__dataclass_fields__:
+    for route, wanted in ((route, route.wanted) for route in ROUTES if route.wanted):
+        for name in wanted.__dataclass_fields__:
             for value in values:
                 answer = running.ask(route.paths[0], {"input": "a", "inputs": "a", "query": "q", name: value})
                 assert answer.status in (200, 400, 422), (route.paths[0], name, value, answer)
@@ -126,6 +129,55 @@ def test_cut_texts_are_said(running: Running) -> None:
     assert f"Text 1 has {total} tokens, more than 256" in refused.body["error"]
     fewer = running.ask("/v1/embeddings", {"input": [LONG], "truncate_prompt_tokens": 16})
     assert fewer.body["truncated"] == [{"index": 0, "tokens": total, "kept": 16}]
+    most = running.ask("/v1/embeddings", {"input": [LONG], "truncate_prompt_tokens": -1, "truncate": False})
+    assert most.body["truncated"] == [{"index": 0, "tokens": total, "kept": 256}]
+
+
+def on_the_left(folder: Path, copy: Path) -> Model:
+    """The model of a folder whose tokenizer cuts texts at their beginning."""
+    shutil.copytree(folder, copy)
+    settings = json.loads((copy / "tokenizer_config.json").read_text())
+    (copy / "tokenizer_config.json").write_text(json.dumps({**settings, "truncation_side": "left"}))
+    return bertcli.load(copy)
+
+
+@pytest.mark.parametrize("direction", ["left", "Left", "RIGHT", None])
+def test_texts_are_cut_at_the_side_that_a_request_names(
+    made: Made, sentence: Model, tmp_path: Path, direction: str | None
+) -> None:
+    text = " ".join(f"{word} {number}" for number, word in enumerate(["tea", "dog", "house"] * 60))
+    folder, asked = made(**cases.RANKER), {"truncation_direction": direction}
+    kept_last = (direction or "").lower() == "left"
+    backend = Backend.from_file(str(sentence.path / "tokenizer.json"))  # type: ignore[operator]
+    backend.enable_truncation(256, direction="left" if kept_last else "right")
+    ids = backend.encode(text).ids
+    mean = sentence.forward([ids])[0].mean(axis=0)
+    whole, kept = len(sentence.tokenizer.encode([text])[0].ids), {"index": 0, "kept": 256}
+    model, of_pairs = sentence, bertcli.load(folder)
+    if kept_last:
+        model, of_pairs = (
+            on_the_left(find_model(sentence.name).path, tmp_path / "s"),
+            on_the_left(folder, tmp_path / "r"),
+        )
+    documents = [*cases.DOCUMENTS, f"a {text}"]
+    expected = of_pairs.rank(text, documents, truncation="silent")
+    with serving([sentence, bertcli.load(folder)]) as running:
+        answer = running.ask("/v1/embeddings", {"input": text, **asked})
+        np.testing.assert_allclose(answer.body["data"][0]["embedding"], mean / np.linalg.norm(mean), atol=2e-6)
+        assert answer.headers["x-truncated"] == "0"
+        assert answer.body["truncated"] == [{**kept, "tokens": whole}]
+        (rows,) = running.given("/embed_all", {"inputs": [text], **asked})
+        np.testing.assert_allclose(rows, next(model.encode_blocks([text], pooling="none")).vectors[0], atol=2e-6)
+        answer = running.ask("/rerank", {"query": text, "texts": documents, **asked})
+        scores = {one["index"]: one["score"] for one in answer.body}
+        assert answer.headers["x-truncated"] == ",".join(map(str, range(len(documents))))
+        np.testing.assert_allclose(
+            [scores[r["corpus_id"]] for r in expected], [r["score"] for r in expected], atol=1e-6
+        )
+        answer = running.ask("/predict", {"inputs": [text, text], **asked})
+        (record,) = of_pairs.classify([text], [text], truncation="silent")
+        assert answer.headers["x-truncated"] == "0"
+        assert answer.body[0]["score"] == pytest.approx(record["labels"][0]["score"], abs=1e-6)
 
 
 def test_a_server_may_refuse_what_is_too_long(sentence: Model) -> None:
@@ -206,11 +258,11 @@ def test_clients_that_leave_or_wait_cost_nobody_else_anything(sentence: Model) -
             time.sleep(0.05)
             leaving.close()
         assert len(running.given("/embed", {"inputs": ["a", "b"]})) == 2
-        assert slow.recv(100).startswith(b"HTTP/1.1 408")
+        assert slow.recv(100).startswith(b"HTTP/1.1 504")
         lines = running.given("/metrics")
         for one in (*idle, slow):
             one.close()
-    assert 'te_request_failure{err="slow"} 1' in lines
+    assert 'te_request_failure{err="timeout"} 1' in lines
 
 
 def test_many_clients_get_their_own_numbers(sentence: Model) -> None:

@@ -11,12 +11,12 @@ import pytest
 from conftest import Made
 from helpers.late_folders import DOCUMENTS as LATE_DOCUMENTS
 from helpers.late_folders import write_late
+from helpers.modular import write_router
 from helpers.served import Running, serving
 from reference import task_cases as cases
 
 import bertcli
 from bertcli.model import Model
-from bertcli.serve.routes import ROUTES
 from bertcli.serve.vectors import shortest
 
 TEXTS = ["A dog ran home.", "Interest rates rose.", "", "The puppy went back to its house, and slept."]
@@ -107,7 +107,7 @@ def test_tei_embed(running: Running, models: dict[str, Model]) -> None:
     np.testing.assert_allclose(one, models["embed"].encode([TEXTS[0]]), atol=1e-6)
     raw = running.given("/embed", {"inputs": TEXTS[0], "normalize": False})
     np.testing.assert_allclose(raw, models["embed"].encode([TEXTS[0]], normalize=False), atol=1e-5)
-    assert running.ask("/embed", {"inputs": TEXTS[0], "truncation_direction": "Left"}).status == 422
+    assert running.ask("/embed", {"inputs": TEXTS[0], "truncation_direction": "Middle"}).status == 422
     assert running.ask("/embed", {"inputs": TEXTS[0], "prompt_name": "nope"}).status == 422
 
 
@@ -139,6 +139,19 @@ def test_sparse_vectors(running: Running, models: dict[str, Model]) -> None:
         assert len(both[0]) >= 0.999 * len(vector.indices)
         weights = dict(zip(vector.indices.tolist(), vector.values.tolist(), strict=True))
         np.testing.assert_allclose([found[i] for i in both[0]], [weights[i] for i in both[0]], atol=1e-5)
+
+
+def test_a_query_takes_its_own_way_to_a_sparse_vector(tmp_path: Path) -> None:
+    folder = write_router(tmp_path / "routed")
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"model_type": "SparseEncoder"}))
+    model = bertcli.load(folder)
+    with serving([model]) as running:
+        for given, name in (({"input_type": "query"}, "query"), ({"input_type": "document"}, None), ({}, None)):
+            (row,) = running.given("/embed_sparse", {"inputs": "hot tea", **given})
+            (vector,) = model.encode_sparse(["hot tea"], prompt_name=name)
+            assert [one["index"] for one in row] == vector.indices.tolist()
+            np.testing.assert_allclose([one["value"] for one in row], vector.values, rtol=1e-5)
+        assert running.given("/info")["model_type"] == {"embedding": {"pooling": "splade"}}
 
 
 def test_ollama(running: Running, models: dict[str, Model]) -> None:
@@ -347,15 +360,31 @@ def test_info_health_and_models(running: Running, models: dict[str, Model]) -> N
 
 
 def test_openapi_describes_every_route(running: Running) -> None:
-    described = running.given("/openapi.json")["paths"]
-    served = {route.path for route in running.server.app.routes if "{" not in route.path}  # type: ignore[attr-defined]
-    own = {path for route in ROUTES for path in route.paths}
-    assert own <= described.keys()
-    assert served - {"/"} <= described.keys()
-    embeddings = described["/v1/embeddings"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    paths = running.given("/openapi.json")["paths"]
+    described = {(path, method.upper()) for path, methods in paths.items() for method in methods}
+    served = {
+        (route.path.replace(":path}", "}"), method)  # type: ignore[attr-defined]
+        for route in running.server.app.routes
+        for method in route.methods - {"HEAD"}  # type: ignore[attr-defined]
+    }
+    assert described == served
+
+    def fields(path: str) -> dict[str, Any]:
+        schema: dict[str, Any] = paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        return schema
+
+    embeddings = fields("/v1/embeddings")
     assert embeddings["required"] == ["input"]
     assert embeddings["properties"]["encoding_format"]["enum"] == ["float", "base64"]
     assert embeddings["properties"]["dimensions"]["minimum"] == 1
+    assert embeddings["properties"]["input"]["anyOf"][1] == {"type": "array", "items": {"type": "string"}}
+    assert (fields("/embed")["required"], fields("/rerank")["required"]) == (["inputs"], ["query", "texts"])
+    parameters = fields("/answer")["properties"]["parameters"]["properties"]
+    assert parameters["max_answer_length"]["minimum"] == 1
+    assert "workers" not in parameters
+    assert paths["/v1/models/{model}"]["get"]["parameters"][0]["name"] == "model"
+    statuses = {"200", "400", "401", "404", "405", "413", "415", "422", "429", "500", "503", "504"}
+    assert {*paths["/embed"]["post"]["responses"]} == statuses
 
 
 def test_metrics_count_what_was_served(running: Running) -> None:

@@ -45,19 +45,12 @@ class Waiting:
     """A call and its outcome."""
 
     def __init__(self, stream: Stream, task: Echo, *texts: str, tokens: int = 10) -> None:
-        self._done = threading.Event()
-        self.values: list[Any] = []
         items = [Item(index, Text(text), Tokens(tokens)) for index, text in enumerate(texts)]  # type: ignore[arg-type]
-        self.call = Call(task, items, self._finish)  # type: ignore[arg-type]
+        self.call = Call(task, items)  # type: ignore[arg-type]
         stream.add(self.call)
 
-    def _finish(self, values: list[Any]) -> None:
-        self.values = values
-        self._done.set()
-
     def result(self) -> list[Any]:
-        assert self._done.wait(30)
-        return self.values
+        return self.call.future.result(30)
 
 
 @pytest.fixture
@@ -125,7 +118,7 @@ def test_texts_of_a_client_that_has_left_are_dropped(task: Echo) -> None:
     stream = Stream(1000)
     first = begun(stream, task)
     left, stays = Waiting(stream, task, "left"), Waiting(stream, task, "stays")
-    left.call.gone = True
+    left.call.future.cancel()
     assert stream.size == 1
     task.open.set()
     assert stays.result() == [{"text": "stays"}]
