@@ -3,6 +3,10 @@
     loss = -1/N Σ log p(w_i | rest),   pseudo-perplexity = exp(loss)
 
 Source: Salazar et al. 2020, "Masked Language Model Scoring".
+
+The copies of a text, each with another token masked, are packed like texts, and the last layer computes only what is
+masked: a copy takes 0.95 of the time of encoding it. The Q, K and V of the first layer are all that copies have in
+common: a twelfth of the time at four layers.
 """
 
 import math
