@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from bertcli.checkpoint.adapter import open_adapter
+from bertcli.checkpoint.cache import cache_folder, cached, missing
 from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.folders import cache_folder, cached, missing
 from bertcli.checkpoint.hub import SAMPLES, sample
 from bertcli.checkpoint.modules import MODULES_FILE, network_place
 from bertcli.checkpoint.sentence import SentenceConfig

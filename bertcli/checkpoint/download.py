@@ -21,6 +21,7 @@ from huggingface_hub.utils.logging import get_verbosity, set_verbosity
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
 from bertcli.checkpoint import folders
+from bertcli.checkpoint.cache import COMMIT, missing, point, repo_folder
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.tensors import SINGLE_FILE, WEIGHT_FILES
 from bertcli.errors import BertcliError, first_line, shown
@@ -59,9 +60,9 @@ def _download(repos: list[str], revision: str | None, cache: Path, weights: bool
             if isinstance(error, errors.GatedRepoError) or repo == repos[-1]:
                 raise
     commit, names = info.sha, {file.rfilename for file in info.siblings or ()}
-    if commit is None or not folders.COMMIT.fullmatch(commit):
+    if commit is None or not COMMIT.fullmatch(commit):
         raise BertcliError(f"{constants.ENDPOINT} says that {repo} is at commit {shown(commit)}: check HF_ENDPOINT.")
-    storage = folders.repo_folder(cache, repo)
+    storage = repo_folder(cache, repo)
     folder = storage / "snapshots" / commit
     _check(repo, names, weights)
 
@@ -80,11 +81,11 @@ def _download(repos: list[str], revision: str | None, cache: Path, weights: bool
     if "modules.json" not in names:
         with suppress(errors.EntryNotFoundError):  # leaves the mark that it was asked for
             hf_hub_download(repo, "modules.json", revision=commit, cache_dir=cache)
-    while missing := folders.missing(Folder(folder), weights):
-        for name in [_offered(repo, name, names) for name in missing]:
+    while lost := missing(Folder(folder), weights):
+        for name in [_offered(repo, name, names) for name in lost]:
             fetch(name)
     if revision != commit:
-        folders.point(storage / "refs" / (revision or "main"), commit)
+        point(storage / "refs" / (revision or "main"), commit)
     return folder
 
 

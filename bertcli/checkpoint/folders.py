@@ -1,20 +1,8 @@
-"""What a model's folder has and lacks, and where the Hugging Face cache keeps it.
+"""What a model's folder has, and what to say of what it lacks."""
 
-In the cache, `models--ORGANIZATION--NAME/refs/REVISION` holds a commit, `snapshots/COMMIT/` the files. It is read
-without the Hub client, so a cached model needs neither its import nor the network.
-"""
+from collections.abc import Collection
 
-import os
-import re
-from collections.abc import Collection, Iterator
-from contextlib import suppress
-from pathlib import Path
-from secrets import token_hex
-
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.modules import is_routed, missing_files, network_place
-from bertcli.checkpoint.tensors import INDEX_ENDING, SINGLE_FILE, WEIGHT_FILES, shard_names, weights_file
-from bertcli.checkpoint.untrusted import read_whole
+from bertcli.checkpoint.tensors import WEIGHT_FILES
 from bertcli.errors import BertcliError
 
 ADVICE = "give the folder of a model, or fetch it again"
@@ -64,88 +52,3 @@ def lacks_tokenizer(where: str, names: Collection[str], *wanted: str) -> Bertcli
         return BertcliError(f"{where} has its tokenizer in bpe.codes (BERTweet, PhoBERT), which bertcli cannot read.")
     vocabularies = wanted or [" with ".join(files) for files in TOKENIZER_FILES[1:]]
     return BertcliError(f"{where} has no tokenizer: neither tokenizer.json nor {', '.join(vocabularies)}.")
-
-
-# --------------------------------------------------------------------------------------------- the Hub's cache
-
-COMMIT = re.compile("[0-9a-f]{40}")
-REF_LIMIT = 1000  # bytes of a file below refs/
-
-
-def cache_folder(cache_dir: str | Path | None = None) -> Path:
-    """Where the Hugging Face cache is; environment variables are read as the Hub client reads them."""
-    if cache_dir is not None:
-        return Path(cache_dir).expanduser()
-    setting = os.environ.get
-    home = setting("HF_HOME") or os.path.join(setting("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface")
-    folder = setting("HF_HUB_CACHE") or setting("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
-    return Path(os.path.expandvars(os.path.expanduser(folder)))
-
-
-def repo_folder(cache: Path, repo: str) -> Path:
-    return cache / f"models--{repo.replace('/', '--')}"
-
-
-def snapshot(cache: Path, repo: str, revision: str) -> Path | None:
-    """The cached folder of that revision, complete or not."""
-    storage = repo_folder(cache, repo)
-    commit = revision
-    if not COMMIT.fullmatch(revision):
-        try:
-            commit = read_whole(storage / "refs" / revision, REF_LIMIT).decode("ascii").strip()
-        except (BertcliError, ValueError):
-            return None
-    folder = storage / "snapshots" / commit
-    return folder if COMMIT.fullmatch(commit) and folder.is_dir() else None
-
-
-def cached(cache: Path) -> Iterator[tuple[str, str, Path]]:
-    """Name, revision and folder of each model in the cache, complete or not, by name."""
-    for storage in sorted(cache.glob("models--*")):
-        name = storage.name.removeprefix("models--").replace("--", "/")
-        for ref in sorted(path for path in storage.glob("refs/**/*") if path.is_file()):
-            revision = ref.relative_to(storage / "refs").as_posix()
-            folder = snapshot(cache, name, revision)
-            if folder is not None:
-                yield name, revision, folder
-
-
-def point(ref: Path, commit: str) -> None:
-    """Write the commit to `ref` in one atomic step, readable by everyone who shares the cache."""
-    ref.parent.mkdir(parents=True, exist_ok=True)
-    temporary = ref.with_name(f".{ref.name}.{token_hex(8)}")
-    try:
-        temporary.write_text(commit, encoding="ascii")
-        temporary.replace(ref)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def missing(folder: Folder, weights: bool = True) -> list[str]:
-    """The files a snapshot lacks; empty for a complete model.
-
-    Needed are the configuration, a tokenizer, and with `weights` all their shards and what modules.json lists.
-    """
-    try:
-        place, static = network_place(folder)
-        modules = missing_files(folder)
-        if is_routed(folder):
-            from bertcli.checkpoint.routes import missing_tables  # few models are Routers
-
-            modules += missing_tables(folder)
-    except BertcliError:  # a damaged file is not missing: reading it later raises the error
-        place, static, modules = folder, False, []
-    if place.has("adapter_config.json"):
-        forms = ("adapter_model.safetensors", "adapter_model.bin")
-        return [] if not weights or any(place.has(name) for name in forms) else [*forms[:1]]
-    needed = [] if static else ["config.json"]
-    if static or not has_tokenizer(place.names):
-        needed.append("tokenizer.json")
-    if weights:
-        file = weights_file(place) or place.file(SINGLE_FILE)
-        needed.append(file.name)
-        if file.name.endswith(INDEX_ENDING):
-            with suppress(BertcliError):
-                needed += sorted(set(shard_names(place, file.name).values()))
-    lost = [path.relative_to(folder.path).as_posix() for path in map(place.file, needed) if not path.is_file()]
-    return [*lost, *modules] if weights else lost

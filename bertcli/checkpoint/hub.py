@@ -89,7 +89,7 @@ def find_folder(
     _check_name(model)
     if revision is not None and not REVISION.fullmatch(revision):
         raise BertcliError(f"{shown(revision)} cannot be a revision: give a branch, a tag or a commit of {model}.")
-    from bertcli.checkpoint.folders import cache_folder, missing, snapshot  # what a folder does not need
+    from bertcli.checkpoint.cache import cache_folder, missing, snapshot  # what a folder does not need
     from bertcli.checkpoint.modules import modules_known
 
     repos = _names(model)

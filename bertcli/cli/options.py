@@ -26,7 +26,7 @@ def argument(default: Any, metavar: str, help: str, complete: Callable[[str], li
 
 def models_here(begun: str) -> list[str]:
     """The names of models that need no download and begin so: what a shell offers in their place."""
-    from bertcli.checkpoint.folders import cache_folder, cached
+    from bertcli.checkpoint.cache import cache_folder, cached
     from bertcli.checkpoint.hub import SAMPLES
 
     names = dict.fromkeys([*SAMPLES, *(name for name, *_ in cached(cache_folder()))])

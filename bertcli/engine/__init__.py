@@ -3,8 +3,8 @@
     seam      where a pass can be watched           packing   no padding; attention and batches in pieces for the cache
     kernels   softmax, norms, activations, products padded    batches as users pass them
     threads   how many, and how they share a pass   positions where tokens stand, and how far apart
-    blas      the library behind NumPy's products   traced    the values of a watched pass
-    tracer    what every op of a pass is given and gives
+    blas      the library behind NumPy's products   local     attention to what stands near
+    tracer    what every op of a pass gets and gives, and `traced`, its values
 
 A pass is limited by the rate of OpenBLAS's products: at 8 × 128 tokens of BERT-base they are 88 % of the time and run
 at the rate that large products alone reach. What is done about the rest, and what it gains:
@@ -18,7 +18,7 @@ at the rate that large products alone reach. What is done about the rest, and wh
   of CPU time, 66 with the AVX2 kernel, which has no such way.
 * Micro-batches of at most 800 tokens, one a core, keep activations in the cache; a single text's products are shared
   by their outputs, so that activations are computed where the product was.
-* Attention in blocks of a quarter of a million scores; a local layer computes its band (`packing`): 2,048 tokens of
+* Attention in blocks of a quarter of a million scores; a local layer computes its band (`local`): 2,048 tokens of
   ModernBERT-base take 0.6 of the CPU time of transformers with sdpa attention and 0.3 of its eager one.
 * DeBERTa's relative positions are multiplied only as far as the tokens of a batch stand apart (`positions`).
 

@@ -17,7 +17,6 @@ MOST_TOKENS = 800  # of a micro-batch: 10 MiB of feed-forward activations; with 
 LEAST_TOKENS = 192  # of a micro-batch: with fewer, sharing each product is faster than reading all weights on each core
 UNEVEN = 1.2  # times a core's even share: if the longest micro-batch is longer, it is faster to share each product
 LEAST_QUERIES = 128  # of a block of one head: with fewer, products are slow
-LOCAL_QUERIES = 64  # of a block in local attention: OpenBLAS multiplies 64 queries and 192 keys in place
 LEAST_SCORES = 1 << 16  # below this, waking another core costs more than it saves
 
 
@@ -55,15 +54,6 @@ class SameLength(NamedTuple):
             yield self
         else:
             yield from self.cut(1)
-
-    def near(self, behind: int) -> "Iterator[SameLength]":
-        """The same group; queries that see less far back than the last key of the only sentence are without keys."""
-        last = self.queries.start + self.key_length + behind
-        if self.sentences > 1 or self.queries.stop <= last:
-            yield self
-        else:
-            yield self._replace(queries=slice(self.queries.start, last))
-            yield SameLength(1, slice(last, self.queries.stop), slice(self.keys.start, self.keys.start))
 
     def narrowed(self, queries: slice, keys: slice) -> "SameLength":
         """Of the only sentence, these queries and keys; of several, all."""
@@ -140,29 +130,17 @@ class Packed:
             return 1 << 30
         return int((self.positions[self.offsets[1:] - 1] - self.positions[self.first]).max(initial=0))
 
-    def blocks(
-        self, heads: int, behind: int | None = None, ahead: int | None = None, queries: Integers | None = None
-    ) -> list[AttentionBlock]:
-        """The attention of a batch in blocks whose scores fit the cache; whole groups when a watcher is set.
-
-        A query needs only keys that stand at most `behind` before it and `ahead` after it (None: any): a block has all
-        those that its queries need, and few others, which the caller leaves out. `queries` are the positions of all
-        queries, if these are only some of the rows. The batch must then be `aligned`.
-        """
+    def blocks(self, heads: int) -> list[AttentionBlock]:
+        """The attention of a batch in blocks whose scores fit the cache; whole groups when a watcher is set."""
         if watched():
             return [AttentionBlock(group, slice(None), heads, number) for number, group in enumerate(self.groups)]
+        limit = self.most_scores(heads)
+        return [block for number, group in enumerate(self.groups) for block in blocks_of(group, number, heads, limit)]
+
+    def most_scores(self, heads: int) -> int:
+        """How many scores a block has at most."""
         scores = sum(group.score_count for group in self.groups) * heads
-        limit = min(MOST_SCORES, max(LEAST_SCORES, scores // thread_count()))
-        blocks: list[AttentionBlock] = []
-        groups = self.groups if behind is None else [part for group in self.groups for part in group.near(behind)]
-        for number, group in enumerate(groups):
-            seen = LOCAL_QUERIES + (LOCAL_QUERIES if behind is None else behind) + (ahead or 0)  # by a block at least
-            if group.key_length <= seen or (behind is None and ahead is None):
-                blocks += _blocks(group, number, heads, limit)
-            else:
-                positions = group.positions(self.positions if queries is None else queries, self.positions)
-                blocks += _local_blocks(group, number, heads, behind, ahead, *positions)
-        return blocks
+        return min(MOST_SCORES, max(LEAST_SCORES, scores // thread_count()))
 
     def micro_batches(self) -> "list[MicroBatch]":
         """The batch in cache-sized parts, one per core at a time; undivided where that would be slower."""
@@ -232,7 +210,7 @@ def pack(sentences: Sequence[Sentence]) -> Packed:
     return Packed.of(ids, segments, positions, lengths)
 
 
-def _blocks(group: SameLength, number: int, heads: int, limit: int) -> Iterator[AttentionBlock]:
+def blocks_of(group: SameLength, number: int, heads: int, limit: int) -> Iterator[AttentionBlock]:
     """About `limit` scores per block: some sentences, or some heads of one, or some queries of one head."""
     scores_per_head = group.query_length * group.key_length  # of one sentence
     sentences = max(1, limit // max(1, scores_per_head * heads))
@@ -242,32 +220,13 @@ def _blocks(group: SameLength, number: int, heads: int, limit: int) -> Iterator[
         queries_per_block = max(LEAST_QUERIES, limit // group.key_length)
     for part in group.cut(sentences):
         for first in range(0, heads, heads_per_block):
-            for queries in _slices(group.query_length, queries_per_block):
+            for queries in slices(group.query_length, queries_per_block):
                 group_part = part.narrowed(queries, slice(0, group.key_length))
                 yield AttentionBlock(group_part, slice(first, first + heads_per_block), heads, number, queries)
 
 
-def _local_blocks(
-    group: SameLength,
-    number: int,
-    heads: int,
-    behind: int | None,
-    ahead: int | None,
-    queries: Integers,
-    keys: Integers,
-) -> Iterator[AttentionBlock]:
-    """Some queries of a sentence, with the keys that they see, given the positions of both: all heads, if they fit."""
-    for part in group.cut(1):
-        for rows in _slices(len(queries), LEAST_QUERIES if behind is None else LOCAL_QUERIES):
-            first = 0 if behind is None else np.searchsorted(keys, queries[rows][0] - behind)
-            last = len(keys) if ahead is None else np.searchsorted(keys, queries[rows][-1] + ahead, "right")
-            near = slice(int(first), int(last))
-            scores = (rows.stop - rows.start) * (near.stop - near.start)
-            for some in _slices(heads, max(1, MOST_SCORES // max(1, scores))):
-                yield AttentionBlock(part.narrowed(rows, near), some, heads, number, rows, near)
-
-
-def _slices(count: int, step: int) -> list[slice]:
+def slices(count: int, step: int) -> list[slice]:
+    """`step` of so many at a time."""
     return [slice(first, min(first + step, count)) for first in range(0, count, step)]
 
 

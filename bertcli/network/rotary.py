@@ -6,6 +6,7 @@ attention a token sees only itself and those before it.
 
 from collections.abc import Callable
 
+from bertcli.engine.local import local_blocks
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.engine.positions import Rates
 from bertcli.engine.seam import Array, Integers, untraced
@@ -49,7 +50,7 @@ class Attention(encoder.SelfAttention[Integers]):
                 weights = within(weights, *stand, behind=self.behind, ahead=self.ahead)
             attend(softmax(weights), block.key_heads(v), into=block.query_heads(z))
 
-        each(compute, batch.blocks(self.heads, self.behind, self.ahead, positions))
+        each(compute, local_blocks(batch, self.heads, self.behind, self.ahead, positions))
         return self.output(z)
 
     def own_rates(self, batch: Packed) -> tuple[tuple[tuple[slice, Rates], ...], ...]:

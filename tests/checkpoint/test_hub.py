@@ -25,8 +25,8 @@ from huggingface_hub import hf_hub_download, scan_cache_dir
 
 import bertcli
 from bertcli.checkpoint import hub as hub_module
+from bertcli.checkpoint.cache import cache_folder, missing
 from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.folders import cache_folder, missing
 from bertcli.checkpoint.hub import find_model, sample
 from bertcli.checkpoint.sentence import read_sentence_config
 from bertcli.checkpoint.tensors import open_tensors
@@ -658,7 +658,7 @@ def test_a_cache_whose_refs_are_damaged(tmp_path: Path, ref: str) -> None:
 
 
 def test_hub_ref_in_the_cache_can_be_read_by_others(tmp_path: Path) -> None:
-    from bertcli.checkpoint.folders import point
+    from bertcli.checkpoint.cache import point
 
     before = os.umask(0o022)
     try:

@@ -14,8 +14,8 @@ from helpers.terminal import bertcli as command
 from helpers.vocabulary import pieces
 
 import bertcli
+from bertcli.checkpoint.cache import missing
 from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.folders import missing
 from bertcli.errors import BertcliError
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "sentence_models.json").read_text(encoding="utf-8"))

@@ -14,8 +14,8 @@ from helpers.modular import DOCUMENTS, QUERIES, QUERY, query_weights, write_cros
 from helpers.terminal import bertcli as run
 
 import bertcli
+from bertcli.checkpoint.cache import missing
 from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.folders import missing
 from bertcli.errors import BertcliError
 from bertcli.tasks.compute.sparse_vectors import SparseVector
 

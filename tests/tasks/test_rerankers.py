@@ -14,8 +14,8 @@ from helpers.terminal import bertcli as run
 from helpers.tokenizer_kinds import write_qwen
 
 import bertcli
+from bertcli.checkpoint.cache import missing
 from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.folders import missing
 from bertcli.errors import BertcliError
 from bertcli.tokens.chat_template import ChatTemplate
 
