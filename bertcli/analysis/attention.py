@@ -12,7 +12,8 @@ from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, damaged
 from bertcli.models.config import Config
 from bertcli.report.documents import Document
-from bertcli.report.terminal import Column, Shaded, cell_count, padded, visible
+from bertcli.report.shades import Shaded
+from bertcli.report.terminal import Column, cell_count, padded, visible
 
 NUMBER = 3  # cells of a percentage
 

@@ -32,7 +32,8 @@ from bertcli.network.module import parameters
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import document_table, element, page, table
-from bertcli.report.terminal import Column, Shaded
+from bertcli.report.shades import Shaded
+from bertcli.report.terminal import Column
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tokens import Tokens
 

@@ -17,8 +17,9 @@ from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import Markup, document_table, element, marked, page, shaded
+from bertcli.report.shades import Mark
 from bertcli.report.tables import cell
-from bertcli.report.terminal import Column, Mark
+from bertcli.report.terminal import Column
 from bertcli.tasks.compute.batches import in_micro_batches
 from bertcli.tasks.compute.rank import LateRankTask
 from bertcli.tasks.compute.task import length_limit

@@ -27,7 +27,8 @@ from bertcli.files.texts import Values, from_values
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import COLORS, Markup, document_table, element, page, shaded, table
-from bertcli.report.terminal import Column, Shaded, visible
+from bertcli.report.shades import Shaded
+from bertcli.report.terminal import Column, visible
 from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes

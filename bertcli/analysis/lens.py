@@ -21,7 +21,8 @@ from bertcli.opened import Opened, expect_model
 from bertcli.order import best_first
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import Markup, document_table, element, page, shaded, table
-from bertcli.report.terminal import Column, Shaded
+from bertcli.report.shades import Shaded
+from bertcli.report.terminal import Column
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes

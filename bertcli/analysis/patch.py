@@ -34,7 +34,8 @@ from bertcli.errors import BertcliError
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import Document, View
 from bertcli.report.page import COLORS, Markup, element, page, shaded, table
-from bertcli.report.terminal import Column, Shaded
+from bertcli.report.shades import Shaded
+from bertcli.report.terminal import Column
 from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes

@@ -48,7 +48,7 @@ def explain(
 
 def _show(view: "Explanation") -> None:
     from bertcli.report.documents import print_document
-    from bertcli.report.terminal import Mark, print_marked
+    from bertcli.report.shades import Mark, print_marked
 
     for text, words in view.texts():
         marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.2f}") for word, shade in words]

@@ -66,7 +66,8 @@ def patch(
 def _show(view: "Patch") -> None:
     """The table, its numbers on a ground of color where the terminal has color and is wide enough."""
     from bertcli.report.documents import print_document
-    from bertcli.report.terminal import cell_count, print_shades, shows_shades, terminal_width, visible
+    from bertcli.report.shades import print_shades, shows_shades
+    from bertcli.report.terminal import cell_count, terminal_width, visible
 
     document = view.document()
     cells = [[column.name for column in document.columns], *document.rows]
@@ -82,7 +83,8 @@ def _show(view: "Patch") -> None:
 
 def _padded(cell: str, width: int, number: bool) -> str:
     """A cell in its column, with its shade."""
-    from bertcli.report.terminal import Shaded, padded, visible
+    from bertcli.report.shades import Shaded
+    from bertcli.report.terminal import padded, visible
 
     text = padded(visible(cell), width, number)
     return Shaded(text, cell.shade) if isinstance(cell, Shaded) else text

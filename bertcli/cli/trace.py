@@ -225,7 +225,8 @@ def _show_attention(trace: "Trace", pieces: list[str], choice: "Choice", wanted:
     """Print attention weights of a traced pass over these pieces."""
     from bertcli.analysis import attention
     from bertcli.report.documents import print_document
-    from bertcli.report.terminal import folded, print_shades, terminal_width, visible
+    from bertcli.report.shades import print_shades
+    from bertcli.report.terminal import folded, terminal_width, visible
 
     weights = attention.attention_of(trace, pieces, choice)
     if wanted.format == "table":

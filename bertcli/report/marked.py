@@ -6,8 +6,9 @@ from dataclasses import field
 from typing import Any, NamedTuple
 
 from bertcli.lean import lean_dataclass
+from bertcli.report.shades import Mark, print_marked, shows_shades
 from bertcli.report.tables import Table, cell
-from bertcli.report.terminal import Mark, print_marked, shows_shades, takes_escapes, visible
+from bertcli.report.terminal import takes_escapes, visible
 
 PALEST = 0.25  # of a mark, from 0 to 1: that of a score of 0
 BLUE, GOLDEN = 210, 137  # the first label's hue, and the golden angle: however many follow, no two are alike

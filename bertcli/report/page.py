@@ -16,7 +16,8 @@ from importlib.resources import files
 from typing import Any
 
 from bertcli.report.documents import Document
-from bertcli.report.terminal import Column, Mark, Shaded, visible
+from bertcli.report.shades import Mark, Shaded
+from bertcli.report.terminal import Column, visible
 
 COLORS = "Blue is above zero or for, red is below or against: the stronger the color, the more."
 

@@ -1,4 +1,4 @@
-"""What a terminal shows: tables and shaded texts, as wide as it is, with nothing in them that controls it.
+"""What a terminal shows: tables as wide as it is, and texts with nothing in them that controls it.
 
 Tables are laid out here and not by rich.table, which takes 2.3 s for 5,000 rows where this takes 0.05, and 37 ms to
 import. rich is imported where it is needed.
@@ -9,10 +9,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
 from itertools import zip_longest
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from bertcli.errors import damaged
 from bertcli.lean import lean_dataclass
@@ -22,8 +22,6 @@ BESIDE = 3  # cells a column takes besides its text: a space on either side, and
 NARROWEST = 12  # a column of text is not folded below this
 NARROW = 16  # a terminal that says it has fewer cells is written to as if it had these
 PARTS = re.compile(r"[.\-_/,·](?=.)|[a-z](?=[A-Z])")  # a long name may be folded after these
-BLOCKS = " ░▒▓█"  # from light to dark
-DARKEST, DARKEST_RED = (8, 48, 107), (103, 12, 8)  # red, green, blue
 # Characters that would move the cursor, ring the bell, change the writing direction or end a line within a row, and
 # those that no file of text may hold: half surrogate pairs, and what is no character at all.
 CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff"
@@ -41,17 +39,6 @@ class Column:
     number: bool | type[int | float] = False
     varying: bool = False
     optional: bool = False
-
-
-class Shaded(str):
-    """A cell with its shade, from -1 (red) to 1 (blue); what is beyond is shown as these."""
-
-    shade: float
-
-    def __new__(cls, text: str, shade: float) -> "Shaded":
-        cell = super().__new__(cls, text)
-        cell.shade = shade
-        return cell
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
@@ -169,84 +156,6 @@ def cell_count(text: str) -> int:
     from rich.cells import cell_len
 
     return cell_len(text)
-
-
-# ------------------------------------------------------------------------------------------------------------- shades
-
-
-def print_shades(lines: Iterable[Sequence[str]]) -> None:
-    """Print lines of cells: those that are Shaded in color if allowed, else after a block character, 0 to 1."""
-    from rich.text import Text
-
-    console, colored = _shading_console()
-    for line in lines:
-        text = Text()
-        for cell in line:
-            if not isinstance(cell, Shaded):
-                text.append(visible(cell))
-            elif colored:
-                text.append(cell, _on(cell.shade))
-            else:
-                block = BLOCKS[min(int(cell.shade * len(BLOCKS)), len(BLOCKS) - 1)]
-                text.append(f"{block}{cell.strip():>3}".rjust(len(cell)))
-        console.print(text)
-
-
-class Mark(NamedTuple):
-    """Characters `start` to `end` of a text, shaded: `shade` 0 to 1 for what speaks for something, 0 to -1 against it.
-
-    `label` stands behind the characters; `title` says more: on a page when they are pointed at.
-    """
-
-    start: int
-    end: int
-    shade: float = 1.0
-    label: str = ""
-    title: str = ""
-
-
-def print_marked(text: str, marks: Iterable[Mark]) -> None:
-    """Print a text with marks in it, which are in order and do not overlap.
-
-    Words are shaded, with the title of a mark that has a label behind them, if color is allowed; else every mark's
-    title follows in parentheses.
-    """
-    from rich.text import Text
-
-    console, colored = _shading_console()
-    shown, end = Text(), 0
-    for mark in marks:
-        shown.append(visible(text[end : mark.start], lines=True))
-        words, title = visible(text[mark.start : mark.end], lines=True), visible(mark.title)
-        if colored:
-            shown.append(words, _on(mark.shade))
-            shown.append(f" {title}" if mark.label else "", f"bold {_on(mark.shade)}")
-        else:
-            shown.append(f"{words}({title})")
-        end = mark.end
-    shown.append(visible(text[end:], lines=True))
-    width = terminal_width()
-    console.print(shown, soft_wrap=width is None, width=width)
-
-
-def shows_shades() -> bool:
-    """Whether standard output shows shades of color."""
-    return _shading_console()[1]
-
-
-def _shading_console() -> tuple[Any, bool]:
-    """A console that prints text as it is, and whether it can show shades."""
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-    return console, console.color_system in ("truecolor", "256") and not console.no_color
-
-
-def _on(shade: float) -> str:
-    """A text color on a ground between white and dark blue, or (below 0) dark red."""
-    strength, darkest = min(1.0, abs(shade)), DARKEST if shade >= 0 else DARKEST_RED
-    ground = ",".join(str(round(255 + strength * (dark - 255))) for dark in darkest)
-    return f"{'white' if strength > 0.5 else 'black'} on rgb({ground})"
 
 
 # ------------------------------------------------------------------------------------------- what a terminal can show

@@ -19,7 +19,7 @@ from bertcli.analysis.attention import (
     shaded_lines,
 )
 from bertcli.analysis.trace.recorder import inputs_of_text
-from bertcli.report.terminal import Shaded
+from bertcli.report.shades import Shaded
 
 TEXT = "The king </script><b> 中国"
 NASTY = [

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertcli.report.marked import MarkedTable, Passage, apart, mark
-from bertcli.report.terminal import Mark
+from bertcli.report.shades import Mark
 
 founds = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6), st.sampled_from("AB")), max_size=20).map(
     lambda drawn: [mark(start, start + length, label, 0.5) for start, length, label in drawn]

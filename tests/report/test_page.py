@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertcli.report.page import element, marked, page, table
-from bertcli.report.terminal import CONTROLS, Column, Mark, visible
+from bertcli.report.shades import Mark
+from bertcli.report.terminal import CONTROLS, Column, visible
 
 NASTY = ["</script><script>alert(1)</script>", "<!--", "&amp;\"'", "{{data}}", "\x1b[31m\x07", "\u202eabc", "\ud800"]
 texts = st.text(st.characters(), max_size=20) | st.sampled_from(NASTY)

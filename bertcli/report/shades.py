@@ -1,0 +1,95 @@
+"""Shaded cells and texts in a terminal."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from bertcli.report.terminal import terminal_width, visible
+
+BLOCKS = " ░▒▓█"  # from light to dark
+DARKEST, DARKEST_RED = (8, 48, 107), (103, 12, 8)  # red, green, blue
+
+
+class Shaded(str):
+    """A cell with its shade, from -1 (red) to 1 (blue); what is beyond is shown as these."""
+
+    shade: float
+
+    def __new__(cls, text: str, shade: float) -> "Shaded":
+        cell = super().__new__(cls, text)
+        cell.shade = shade
+        return cell
+
+
+def print_shades(lines: Iterable[Sequence[str]]) -> None:
+    """Print lines of cells: those that are Shaded in color if allowed, else after a block character, 0 to 1."""
+    from rich.text import Text
+
+    console, colored = _shading_console()
+    for line in lines:
+        text = Text()
+        for cell in line:
+            if not isinstance(cell, Shaded):
+                text.append(visible(cell))
+            elif colored:
+                text.append(cell, _on(cell.shade))
+            else:
+                block = BLOCKS[min(int(cell.shade * len(BLOCKS)), len(BLOCKS) - 1)]
+                text.append(f"{block}{cell.strip():>3}".rjust(len(cell)))
+        console.print(text)
+
+
+class Mark(NamedTuple):
+    """Characters `start` to `end` of a text, shaded: `shade` 0 to 1 for what speaks for something, 0 to -1 against it.
+
+    `label` stands behind the characters; `title` says more: on a page when they are pointed at.
+    """
+
+    start: int
+    end: int
+    shade: float = 1.0
+    label: str = ""
+    title: str = ""
+
+
+def print_marked(text: str, marks: Iterable[Mark]) -> None:
+    """Print a text with marks in it, which are in order and do not overlap.
+
+    Words are shaded, with the title of a mark that has a label behind them, if color is allowed; else every mark's
+    title follows in parentheses.
+    """
+    from rich.text import Text
+
+    console, colored = _shading_console()
+    shown, end = Text(), 0
+    for mark in marks:
+        shown.append(visible(text[end : mark.start], lines=True))
+        words, title = visible(text[mark.start : mark.end], lines=True), visible(mark.title)
+        if colored:
+            shown.append(words, _on(mark.shade))
+            shown.append(f" {title}" if mark.label else "", f"bold {_on(mark.shade)}")
+        else:
+            shown.append(f"{words}({title})")
+        end = mark.end
+    shown.append(visible(text[end:], lines=True))
+    width = terminal_width()
+    console.print(shown, soft_wrap=width is None, width=width)
+
+
+def shows_shades() -> bool:
+    """Whether standard output shows shades of color."""
+    return _shading_console()[1]
+
+
+def _shading_console() -> tuple[Any, bool]:
+    """A console that prints text as it is, and whether it can show shades."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return console, console.color_system in ("truecolor", "256") and not console.no_color
+
+
+def _on(shade: float) -> str:
+    """A text color on a ground between white and dark blue, or (below 0) dark red."""
+    strength, darkest = min(1.0, abs(shade)), DARKEST if shade >= 0 else DARKEST_RED
+    ground = ",".join(str(round(255 + strength * (dark - 255))) for dark in darkest)
+    return f"{'white' if strength > 0.5 else 'black'} on rgb({ground})"

@@ -1,0 +1,80 @@
+"""How probable words are at a mask, of one piece or of several."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bertcli.opened import Opened
+from bertcli.order import best_first
+from bertcli.tasks.compute.batches import MaskedSentence, log_probabilities
+
+Target = tuple[int, ...]  # ids of a word's pieces
+
+
+class Candidate(NamedTuple):
+    """A word that may fill a mask."""
+
+    ids: Target
+    log_probability: float
+
+
+def best_candidates(
+    model: Opened,
+    sentences: Sequence[MaskedSentence],
+    targets: Collection[Target] | None,
+    count: int,
+    batch_tokens: int | None,
+) -> list[list[list[Candidate]]]:
+    """The best `count` candidates for every position of every sentence, from the vocabulary or from `targets`.
+
+    For a target of several pieces, the mask is replaced by as many masks, which are filled from left to right:
+    log p = Σ_j log p(piece_j | text, piece_1 … piece_j-1).
+    """
+    pieces = [target[0] for target in targets or () if len(target) == 1]
+    wanted = count if targets is None else [pieces] * len(sentences)
+    of_sentences = log_probabilities(model, sentences, wanted, batch_tokens)
+    ranked = [[[Candidate((id,), p) for id, p in by_id.items()] for by_id in masks] for masks in of_sentences]
+    longer = [target for target in targets or () if len(target) > 1]
+    if longer:
+        chained = iter(_chained(model, sentences, longer, batch_tokens))
+        ranked = [[[*candidates, *next(chained)] for candidates in masks] for masks in ranked]
+
+    def best(candidates: list[Candidate]) -> list[Candidate]:
+        scores = np.array([candidate.log_probability for candidate in candidates])
+        return [candidates[i] for i in best_first(scores, count)]
+
+    return [[best(candidates) for candidates in masks] for masks in ranked]
+
+
+class _Step(NamedTuple):
+    """A mask replaced by masks for that many pieces, the first ones filled: what the next piece is predicted from."""
+
+    sentence: int
+    position: int
+    pieces: int
+    filled: Target
+
+    def expanded(self, sentence: MaskedSentence) -> MaskedSentence:
+        masks = [sentence.ids[self.position]] * (self.pieces - len(self.filled))
+        return sentence.replaced(self.position, [*self.filled, *masks], (self.position + len(self.filled),))
+
+
+def _chained(
+    model: Opened, sentences: Sequence[MaskedSentence], targets: list[Target], batch_tokens: int | None
+) -> Iterator[list[Candidate]]:
+    """Targets of several pieces as candidates for each position of each sentence, in order."""
+    places = [(i, position) for i, sentence in enumerate(sentences) for position in sentence.positions]
+    wanted: dict[_Step, list[int]] = {}  # the pieces whose probability each step is asked for
+    for place in places:
+        for target in targets:
+            for k, id in enumerate(target):
+                wanted.setdefault(_Step(*place, len(target), target[:k]), []).append(id)
+    expanded = [step.expanded(sentences[step.sentence]) for step in wanted]
+    answers = log_probabilities(model, expanded, list(wanted.values()), batch_tokens)
+    log_probs = {step: answer for step, (answer,) in zip(wanted, answers, strict=True)}
+    for place in places:
+        yield [
+            Candidate(target, sum(log_probs[_Step(*place, len(target), target[:k])][id] for k, id in enumerate(target)))
+            for target in targets
+        ]

@@ -1,0 +1,52 @@
+"""Words for all masks of a text together."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+
+from bertcli.opened import Opened
+from bertcli.order import best_first
+from bertcli.tasks.compute.batches import MaskedSentence
+from bertcli.tasks.compute.candidates import Candidate, Target, best_candidates
+
+BEAM = 20  # fillings kept after each mask; at least four times as many as are wanted
+
+
+class Filling(NamedTuple):
+    """A sentence whose first masks are filled, with which words, and the log-probability of all of them."""
+
+    sentence: MaskedSentence
+    words: tuple[Target, ...]
+    log_probability: float
+
+    def at(self, position: int, before: MaskedSentence) -> MaskedSentence:
+        """To be predicted next: the mask at `position` of the sentence as it was before."""
+        return self.sentence._replace(positions=(position + len(self.sentence.ids) - len(before.ids),))
+
+    def grown(self, position: int, word: Candidate) -> "Filling":
+        sentence = self.sentence.replaced(position, word.ids)
+        return Filling(sentence, (*self.words, word.ids), self.log_probability + word.log_probability)
+
+
+def joint_fillings(
+    model: Opened, sentence: MaskedSentence, targets: Collection[Target] | None, count: int, batch_tokens: int | None
+) -> list[list[Candidate]]:
+    """The best `count` fillings of all masks together, as candidates for each mask with the filling's log-probability.
+
+    Masks are filled from left to right: log p = Σ_m log p(word_m | text, word_1 … word_m-1). This is a beam search: an
+    unlikely beginning of a good filling may be missed.
+    """
+    beam = [Filling(sentence, (), 0.0)]
+    width = max(BEAM, 4 * count)
+    for position in sentence.positions:
+        partly_filled = [filling.at(position, sentence) for filling in beam]
+        ranked = [candidates for (candidates,) in best_candidates(model, partly_filled, targets, width, batch_tokens)]
+        grown = [(i, candidate) for i, candidates in enumerate(ranked) for candidate in candidates]
+        scores = np.array([beam[i].log_probability + candidate.log_probability for i, candidate in grown])
+        best = [grown[place] for place in best_first(scores, width)]  # only these are turned into sentences
+        beam = [beam[i].grown(partly_filled[i].positions[0], candidate) for i, candidate in best]
+    return [
+        [Candidate(filling.words[mask], filling.log_probability) for filling in beam[:count]]
+        for mask in range(len(sentence.positions))
+    ]
