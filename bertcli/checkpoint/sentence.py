@@ -80,7 +80,7 @@ class SentenceConfig(NamedTuple):
     are left out of the pooling.
     A cross-encoder made of modules has `scores` in place of `dense`: the layers from the pooled vector of a pair to its
     logits; or `next_token`, which takes them from those of the next token. `routed`: it is the route for documents of a
-    Router. `similarity` is what compares sparse vectors. `late` is set for a late-interaction model, of which `dense`
+    Router. `similarity` is what compares vectors. `late` is set for a late-interaction model, of which `dense`
     and `normalize` are for the vectors of tokens, and `prompt` is that of documents.
     """
 
@@ -96,7 +96,7 @@ class SentenceConfig(NamedTuple):
     scores: tuple[Dense | LayerNorm, ...] = ()
     next_token: LogitScore | None = None
     routed: bool = False
-    similarity: str = "dot"
+    similarity: str = "cosine"
     late: "LateInteraction | None" = None
 
     @property
@@ -153,9 +153,11 @@ def read_sentence_config(folder: Folder) -> SentenceConfig:
         elif module.kind == "Normalize":
             at.optional("config.json").one_of("module_input_name", (input_name,))
             sentence = sentence._replace(normalize=True)
-    if sentence.sparse is not None:
-        similarity = folder.optional(MODEL_FILE).get("similarity_fn_name")
-        sentence = sentence._replace(similarity="dot" if similarity is None else shown(similarity).strip("'"))
+    similarity = folder.optional(MODEL_FILE).get("similarity_fn_name")
+    if similarity is not None:
+        sentence = sentence._replace(similarity=shown(similarity).strip("'"))
+    elif sentence.sparse is not None:
+        sentence = sentence._replace(similarity="dot")
     tasks = {"text-generation": sentence.next_token is not None}  # whose logits no other module reads
     if task:
         tasks["fill-mask"] = sentence.sparse is not None

@@ -117,20 +117,22 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
 
 
 def _show(evaluation: "Evaluation", report: ReportOptions) -> None:
-    from bertcli.evaluate.report import document
+    from bertcli.evaluate.report import documents
     from bertcli.files.shards import save
     from bertcli.report.documents import as_bytes, print_document
 
     file = report.output
     if file is None:
-        print_document(document(evaluation), report.format)
+        for document in documents(evaluation)[: None if report.format in ("table", "markdown") else 1]:
+            print_document(document, report.format)
     elif (ending := ending_of(file)) == PAGE:
         from bertcli.evaluate.page import evaluation_page
 
-        save(file, evaluation_page(evaluation).encode())
+        save(file, evaluation_page(evaluation, f"{evaluation.data.task} on {evaluation.data.file}").encode())
     elif ending == RUN:
-        from bertcli.evaluate.ranking import run_of
+        from bertcli.evaluate.collection import run_of
 
-        save(file, run_of(evaluation.models[-1].judged))
+        save(file, run_of(evaluation.models[-1].outcome))
     else:
-        save(file, as_bytes(document(evaluation), FORMS[ending]))
+        some = documents(evaluation)[: None if ending == ".md" else 1]
+        save(file, b"\n".join(as_bytes(document, FORMS[ending]) for document in some))

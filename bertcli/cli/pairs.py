@@ -41,8 +41,11 @@ class PairOptions(More):
         if not run.wanted.compare:
             super().write(run, task, table)
             return
-        from bertcli.evaluate.minimal_pairs import CAUTION, pairs_page, preferences
+        from bertcli.evaluate.minimal_pairs import CAUTION, preferences, sentences
+        from bertcli.evaluate.page import evaluation_page
+        from bertcli.files.shards import save
         from bertcli.tasks.compute.run import results
+        from bertcli.tasks.compute.task import START
 
         records: list[dict[str, Any]] = []
 
@@ -50,17 +53,16 @@ class PairOptions(More):
             for block in results(task, texts, progress):
                 records.extend(block.records)
                 yield block
-            for one in preferences(records):
-                logger.info("%s", one.sentence)
+            if any("error" not in record for record in records):
+                for sentence in sentences(preferences(records, run.model.name)):
+                    logger.info("%s", sentence)
             logger.info(CAUTION)
 
         if run.job.ending == PAGE:
-            from bertcli.files.shards import save
-            from bertcli.tasks.compute.task import START
-
             with run.counted(kept(run.texts, START)) as blocks:
                 progress = [START, *(block.progress for block in blocks)][-1]
-            save(str(run.job.output.output), pairs_page(records, run.model.name).encode())
+            page = evaluation_page(preferences(records, run.model.name), "Pairs", CAUTION, run.model.name)
+            save(str(run.job.output.output), page.encode())
             run.raise_if_failed(progress, "they are left out")
         else:
             run.write(kept, table)

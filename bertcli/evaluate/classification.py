@@ -1,138 +1,103 @@
-"""classification: true labels against the likeliest ones, and how far the probabilities can be trusted."""
+"""classification: true labels against those that a model gives, and how far its probabilities can be trusted."""
 
-import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate import metrics
-from bertcli.evaluate.data import Item, Labelled, Row, text
-from bertcli.evaluate.metrics import Figures, Numbers, Whole
+from bertcli.evaluate.data import Labelled
+from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
-from bertcli.evaluate.outcome import Curve, Judged, Outcome, Task, texts_of, usable
-from bertcli.lean import lean_dataclass
+from bertcli.evaluate.outcome import Curve, Details, Outcome, usable
+from bertcli.files.texts import Text
 from bertcli.model import Model
 
 COVERAGES = (50, 80, 90)  # percent
-COVERED = [f"accuracy@{percent}%" for percent in COVERAGES]
+LIKELY = 0.5  # what a label of several at once needs
 
 
-@lean_dataclass
-class Labels(Outcome):
-    """Probabilities [item, label] of all the model's labels, and the number of the true one [item]."""
+def judge(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
+    """The likeliest label of each text; all that are likely, where a model's labels do not exclude each other.
 
-    probabilities: Numbers
-    true: Whole
-    names: Sequence[str]
-
-    @cached_property
-    def chosen(self) -> Whole:
-        return np.asarray(self.probabilities.argmax(axis=1))
-
-    @cached_property
-    def confidence(self) -> Numbers:
-        return np.asarray(self.probabilities.max(axis=1))
-
-    @cached_property
-    def right(self) -> Numbers:
-        return np.asarray(self.chosen == self.true, np.float64)
-
-    def sums(self, counts: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-        """How many items of each label are right, said, and true [draw, label]."""
-        said, true = (metrics.one_hot(labels, len(self.names)) for labels in (self.chosen, self.true))
-        return counts @ (true * self.right[:, None]), counts @ said, counts @ true
-
-    def figures(self, counts: Numbers) -> Figures:
-        sums, right = self.sums(counts), self.right
-        return {
-            "accuracy": metrics.mean(right, counts),
-            **metrics.averaged(*sums),
-            "mcc": metrics.mcc(*sums),
-            "ece": metrics.ece(self.confidence, right, counts),
-            "brier": metrics.mean(metrics.brier(self.probabilities, self.true), counts),
-            "log_loss": metrics.mean(metrics.log_loss(self.probabilities, self.true), counts),
-            **dict(zip(COVERED, metrics.covered_accuracy(self.confidence, right, counts, COVERAGES), strict=True)),
-        }
-
-    @property
-    def losses(self) -> Numbers:
-        """How sure the model was of a wrong label."""
-        return self.confidence * (1 - self.right)
-
-    def said(self, item: int) -> dict[str, Any]:
-        chosen = self.names[self.chosen[item]]
-        return {"expected": self.names[self.true[item]], "found": f"{chosen} ({self.confidence[item]:.3f})"}
-
-    @property
-    def curve(self) -> Curve:
-        items, confident, right = (
-            sums[0] for sums in metrics.calibration(self.confidence, self.right, np.ones((1, len(self.true))))
-        )
-        some = items > 0
-        points = zip(*((sums[some] / items[some]).tolist() for sums in (confident, right)), strict=True)
-        return Curve("reliability", "mean confidence", "accuracy", list(points), ideal=True)
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """Figures by label, and the confusion matrix [true][said], of the labels that occur."""
-        ones = np.ones((1, len(self.true)))
-        right, said, true = self.sums(ones)
-        rows = np.concatenate([*metrics.label_figures(right, said, true), true]).T
-        occurs = np.flatnonzero((said + true)[0])
-        keys = ("precision", "recall", "f1", "support")
-        labels = [
-            {"label": self.names[i], **dict(zip(keys, rows[i].tolist(), strict=True)), "support": int(true[0, i])}
-            for i in occurs.tolist()
-        ]
-        matrix = np.zeros((len(self.names),) * 2, int)
-        np.add.at(matrix, (self.true, self.chosen), 1)
-        return {"labels": labels, "confusion": matrix[np.ix_(occurs, occurs)].tolist()}
-
-
-def _item(row: Row) -> Item:
-    first, second, label = row.values
-    texts = tuple(text(row, value) for value in (first, second) if value is not None)
-    return Item(row.place, texts, label if isinstance(label, str) else json.dumps(label), row.group)
-
-
-def judge(model: Model, labelled: Labelled, wanted: Evaluate) -> list[Judged]:
-    """Probabilities of all labels. Errors: BertcliError for a classifier whose labels do not exclude each other."""
+    Errors: BertcliError for a model that gives no labels, and for a label that it does not have.
+    """
     config = model.config
-    if "classifier" in model.heads and (
-        config.problem_type in ("regression", "multi_label_classification") or config.num_labels < 2
-    ):
-        raise BertcliError(f"{model.name} does not choose one label per text, so there is no accuracy: use another.")
-    items = labelled.items
-    texts = [(item.texts[0], item.texts[1] if item.texts[1:] else None, item.place) for item in items]
-    records = model.classify(texts_of(texts), **wanted.doing)
-    ok = usable(records)
-    found: list[dict[str, Any]] = next((record["labels"] for record in records if "labels" in record), [])
-    of_model = [*config.labels] if "classifier" in model.heads else []
-    names = of_model if {*of_model} >= {entry["label"] for entry in found} else ["is_next", "not_next"]
-    place = {name: number for number, name in enumerate(names)}
-    probabilities = np.zeros((len(items), len(names)))
-    for row, record in zip(probabilities, records, strict=True):
-        for entry in record.get("labels", ()):
-            row[place[entry["label"]]] = entry["score"]
-    true = np.array([number_of(item, names, wanted.labels or {}) for item in items], np.intp)
-    return [Judged(model.name, Labels(ok, probabilities, true, names))]
+    trained = "classifier" in model.heads
+    if trained and (config.problem_type == "regression" or config.num_labels < 2):
+        raise BertcliError(f"{model.name} does not choose labels, so there is no accuracy: use another.")
+    several = trained and config.problem_type == "multi_label_classification"
+    records = model.classify(data.texts, **wanted.doing)
+    scores = [{entry["label"]: entry["score"] for entry in record.get("labels", ())} for record in records]
+    names = [*config.labels] if trained else sorted({name for some in scores for name in some})
+    p = np.array([[some.get(name, 0.0) for name in names] for some in scores])
+    true = np.array([_true(row, names, wanted.labels or {}, several) for row in data.rows])
+    chosen = np.asarray(p > LIKELY, float) if several else metrics.one_hot(p.argmax(axis=1), len(names))
+    losses = (chosen != true).any(axis=1) * (np.abs(p - true) if several else p).max(axis=1)
+    expected = [", ".join(names[i] for i in np.flatnonzero(row)) or "none" for row in true]
+    found = [
+        ", ".join(f"{names[i]} ({p[n, i]:.3f})" for i in np.flatnonzero(row)) or "none" for n, row in enumerate(chosen)
+    ]
+    make, details = (of_several, partial(_of_labels, names)) if several else (of_one, partial(_of_one, names))
+    return [Outcome(model.name, make, [p, chosen, true], usable(records), losses, expected, found, details)]
 
 
-def number_of(item: Item, names: Sequence[str], renamed: Mapping[str, str]) -> int:
-    """Which of the model's labels the true one is: by name, as --labels says, or by number."""
-    label = renamed.get(item.truth, item.truth)
-    if label in names:
-        return names.index(label)
-    if label.isdecimal() and len(label) < 10 and int(label) < len(names):
-        return int(label)
-    choices = ", ".join(map(shown, names[:20]))
-    raise BertcliError(
-        f"{item.place}: the label {shown(label)} is not one of this model's: {choices} "
-        "(--labels a=b says which one is meant)."
-    )
+def _true(row: Text, names: Sequence[str], renamed: Mapping[str, str], several: bool) -> Numbers:
+    """1 for the true labels [label] of a row: by name, as --labels says, or by number; a list, or between commas."""
+    given = row.label if isinstance(row.label, list) else row.label.split(",") if several else [row.label]
+    found = np.zeros(len(names))
+    for label in (renamed.get(name.strip(), name.strip()) for name in given if name.strip()):
+        if label in names:
+            found[names.index(label)] = 1
+        elif label.isdecimal() and len(label) < 10 and int(label) < len(names):
+            found[int(label)] = 1
+        else:
+            raise BertcliError(
+                f"{row.place}: the label {shown(label)} is not one of this model's: "
+                f"{', '.join(map(shown, names[:20]))} (--labels a=b says which one is meant)."
+            )
+    if not several and found.sum() != 1:
+        raise BertcliError(f"{row.place}: {shown(row.label)} is not one label, and this model chooses one.")
+    return found
 
 
-TASKS = {"classification": Task(_item, judge)}
+def _sums(counts: Numbers, chosen: Numbers, true: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """How many texts of each label are right, said, and true [draw, label]."""
+    return counts @ (chosen * true), counts @ chosen, counts @ true
+
+
+def of_several(counts: Numbers, p: Numbers, chosen: Numbers, true: Numbers) -> Figures:
+    """F1 over all labels, and the share of texts with all labels right, and no others."""
+    right = np.asarray((chosen == true).all(axis=1), float)
+    averages = metrics.averaged(*_sums(counts, chosen, true), every=True)
+    return {**averages, "accuracy": metrics.mean(right, counts)}
+
+
+def of_one(counts: Numbers, p: Numbers, chosen: Numbers, true: Numbers) -> Figures:
+    """Figures of the labels, and of how far the probabilities [text, label] can be trusted."""
+    sums, right, confidence = _sums(counts, chosen, true), (chosen * true).sum(axis=1), p.max(axis=1)
+    covered = metrics.covered_accuracy(confidence, right, counts, COVERAGES)
+    return {
+        "accuracy": metrics.mean(right, counts),
+        **metrics.averaged(*sums),
+        "mcc": metrics.mcc(*sums),
+        "ece": metrics.ece(confidence, right, counts),
+        "brier": metrics.mean(metrics.brier(p, true), counts),
+        "log_loss": metrics.mean(metrics.log_loss(p, true), counts),
+        **{f"accuracy@{percent}%": some for percent, some in zip(COVERAGES, covered, strict=True)},
+    }
+
+
+def _of_labels(names: Sequence[str], p: Numbers, chosen: Numbers, true: Numbers) -> Details:
+    return Details(metrics.by_label(names, *_sums(np.ones(len(p)), chosen, true)))
+
+
+def _of_one(names: Sequence[str], p: Numbers, chosen: Numbers, true: Numbers) -> Details:
+    """Labels, the confusion matrix of those that occur, and accuracy by confidence."""
+    occurs = (chosen + true).any(axis=0)
+    confusion = (true.T @ chosen)[np.ix_(occurs, occurs)].astype(int).tolist()
+    items, confident, right = metrics.calibration(p.max(axis=1), (chosen * true).sum(axis=1), np.ones(len(p)))
+    points = np.stack([confident, right], 1)[items > 0] / items[items > 0, None]
+    curve = Curve("reliability", "mean confidence", "accuracy", points.tolist(), ideal=True)
+    return _of_labels(names, p, chosen, true)._replace(confusion=confusion, curve=curve)

@@ -1,64 +1,19 @@
-"""Labelled data from tables (csv, tsv, jsonl, parquet), and what their fields say about the task."""
+"""Labelled texts: which task they are for, told from their fields, and each row as a Text, with what is true of it."""
 
-import csv
 import json
 import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate.options import Evaluate
-from bertcli.files.held import pyarrow
-from bertcli.files.inputs import from_files
-from bertcli.files.lines import LineFile
+from bertcli.files.inputs import rows_in
+from bertcli.files.rows import Wanted, unusable
+from bertcli.files.texts import Text, Texts, is_unicode
+from bertcli.report.progress import counted
 
-Names = tuple[str, ...]
-TEXT: Names = ("text", "sentence", "sentence1", "text1", "premise", "question1", "question", "review")
-SECOND: Names = ("text_pair", "sentence2", "text2", "hypothesis", "question2", "answer")
-LABEL: Names = ("label", "labels", "score", "similarity_score", "similarity", "class")
-SCORES = ("score", "similarity_score", "similarity")
-SHAPES: dict[str, tuple[Names, Names, Names]] = {  # the fields of each task's rows: text, second, label
-    "triplets": (("anchor", "query", "text"), ("positive", "near"), ("negative", "far")),
-    "rank": (("query",), ("documents", "passages"), ("labels", "relevance")),
-    "tag": (("tokens", "words"), (), ("tags", "ner_tags", "labels")),
-    "answer": (("question",), ("context",), ("answers", "answer")),
-    "sts": (TEXT, SECOND, LABEL),
-    "fill-mask": (TEXT, (), ("word", "accepted", "target", *LABEL)),
-    "classification": (TEXT, (), LABEL),
-    "score": (TEXT, (), ()),
-}
-ALIKE = {"pairs": "sts"}
-TABLES = (".jsonl", ".csv", ".tsv", ".parquet")
-Value = Any  # what JSON holds
-
-
-class Row(NamedTuple):
-    """A row of a table: its place, and its fields of text, second text, label and group."""
-
-    place: str
-    values: tuple[Value, ...]
-    group: str | None = None
-
-
-class Item(NamedTuple):
-    """One labelled item: where it stands in the data, its texts, what is true of it, the group it belongs to."""
-
-    place: str
-    texts: tuple[str, ...]
-    truth: Any = None
-    group: str | None = None
-
-
-class Labelled(NamedTuple):
-    """Data with its task, and in a few words why it is this one; `corpus`: what queries look in."""
-
-    file: str
-    task: str
-    why: str
-    items: list[Item]
-    left_out: "LeftOut"
-    corpus: Any = None
+Scores = Mapping[str, float]  # by ids of documents
 
 
 class LeftOut:
@@ -81,116 +36,218 @@ class LeftOut:
         self.first = self.first or why
 
 
-def ending_of(file: str) -> str:
-    """The ending that says what a file holds, without a final .gz."""
-    path = Path(file.lower())
-    return Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+class Labelled(NamedTuple):
+    """Data with its task, and in a few words why it is this one; `corpus`: what queries look in.
+
+    A row's `label` is what is true of it, its `id` the group that it belongs to.
+    """
+
+    file: str
+    task: str
+    why: str
+    rows: list[Text]
+    left_out: LeftOut
+    corpus: Any = None
+
+    @property
+    def texts(self) -> Texts:
+        """The rows as a task reads them, counted by a progress bar."""
+        return texts_of(self.rows)
 
 
-def objects(file: str, left_out: LeftOut) -> Iterator[tuple[str, dict[str, Value]]]:
-    """The place and content of every line of a .jsonl file; lines that are no objects are left out."""
-    for line in LineFile(file):
-        try:
-            value = None if line.error else json.loads(line.text)
-        except (ValueError, RecursionError) as error:
-            left_out.add(f"{line.place}: not usable JSON ({error}).")
-            continue
-        if isinstance(value, dict):
-            yield line.place, value
-        else:
-            left_out.add(line.error or f"{line.place}: not a JSON object but {shown(value)}.")
+def texts_of(rows: Sequence[Text]) -> Texts:
+    """Texts as a task reads them, counted by a progress bar."""
+    return Texts(counted(rows, "evaluate", "texts", len(rows)), at_hand=True, count=len(rows))
 
 
-def field_names(file: str) -> list[str]:
-    """The fields of a table: those of its header, of its first object, or of its schema."""
-    ending = ending_of(file)
-    if ending == ".parquet":
-        return list(pyarrow(file)[1].read_schema(file).names)
-    if ending == ".jsonl":
-        return [*next(objects(file, LeftOut(True)), ("", {}))[1]]
-    first = next(iter(LineFile(file)), None)
-    return next(csv.reader([first.text], delimiter="\t" if ending == ".tsv" else ",")) if first else []
+# ------------------------------------------------------------------------------- what a field may hold, else ValueError
 
 
-def fields_of(task: str, names: Sequence[str], wanted: Evaluate) -> list[str | None] | None:
-    """The fields of a task's rows among these names, those asked for first; None if one is missing."""
-    chosen: list[str | None] = []
+def text(value: Any) -> str:
+    """A text."""
+    if not isinstance(value, str) or not is_unicode(value):
+        raise ValueError(f"{shown(value)} is not a text.")
+    return value
+
+
+def texts(value: Any) -> list[str]:
+    """One text or a list of them; also as SQuAD's answers have them, below "text"."""
+    found = value.get("text") if isinstance(value, dict) else value
+    found = [found] if isinstance(found, str) else found
+    if not isinstance(found, list):
+        raise ValueError(f"{shown(value)} is neither a text nor a list of texts.")
+    return [text(one) for one in found]
+
+
+def tags(value: Any) -> list[str]:
+    """A list of tags."""
+    for tag in (found := texts(value)):
+        if not TAG.fullmatch(tag):
+            raise ValueError(f"the tag {shown(tag)} is neither O nor like B-PER.")
+    return found
+
+
+def words(value: Any) -> list[str]:
+    """A word, or a list of words that are as good."""
+    if not value:
+        raise ValueError(f"{shown(value)} is neither a word nor a list of words.")
+    return texts(value)
+
+
+def number(value: Any) -> float:
+    """A finite number."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError(f"the score {shown(value)} is not a number.")
+    return found
+
+
+def numbers(value: Any) -> list[float]:
+    """A list of numbers."""
+    return [number(one) for one in (value if isinstance(value, list) else [value])]
+
+
+def truth(value: Any) -> float:
+    """0 or 1."""
+    if (found := number(value)) not in (0, 1):
+        raise ValueError(f"the label {shown(value)} is neither 0 nor 1.")
+    return found
+
+
+def label(value: Any) -> str | list[str]:
+    """The name or number of a label, or a list of such."""
+    if isinstance(value, list):
+        return [name if isinstance(name, str) else json.dumps(name) for name in value]
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+# --------------------------------------------------------------------------------------------------------- the tasks
+
+
+class Part(NamedTuple):
+    """A field of a task's rows: the names that it may have, and what makes a value of what stands there."""
+
+    names: tuple[str, ...]
+    read: Callable[[Any], Any]
+    optional: bool = False
+
+
+class Relevance(NamedTuple):
+    """What is known of a query: its id, the gain of each judged document, what was found with its scores, and texts."""
+
+    id: str
+    gains: Scores
+    found: Scores
+    documents: Mapping[str, str] = {}
+
+
+class Shape(NamedTuple):
+    """What a task's rows are called, and their fields: a text, a second one, what is true of them."""
+
+    unit: str
+    parts: tuple[Part, Part, Part]
+
+
+TEXT = Part(("text", "sentence", "sentence1", "text1", "premise", "question1", "question", "review"), text)
+SECOND = Part(("text_pair", "sentence2", "text2", "hypothesis", "question2", "answer"), text)
+LABEL = ("label", "labels", "score", "similarity_score", "similarity", "class")
+SCORES = ("score", "similarity_score", "similarity")
+NOTHING, UNKNOWN = Part((), text, optional=True), Part((), text)
+SHAPES = {
+    "triplets": Shape(
+        "triplets",
+        (
+            Part(("anchor", "query", "text"), text),
+            Part(("positive", "near"), text),
+            Part(("negative", "far"), text),
+        ),
+    ),
+    "rank": Shape(
+        "queries",
+        (Part(("query",), text), Part(("documents", "passages"), texts), Part(("labels", "relevance"), numbers)),
+    ),
+    "tag": Shape("sentences", (Part(("tokens", "words"), texts), NOTHING, Part(("tags", "ner_tags", "labels"), tags))),
+    "answer": Shape(
+        "questions", (Part(("question",), text), Part(("context",), text), Part(("answers", "answer"), texts))
+    ),
+    "sts": Shape("pairs", (TEXT, SECOND, Part(LABEL, number))),
+    "pairs": Shape("pairs", (TEXT, SECOND, Part(LABEL, truth))),
+    "fill-mask": Shape("texts", (TEXT, NOTHING, Part(("word", "accepted", "target", *LABEL), words))),
+    "classification": Shape("texts", (TEXT, SECOND._replace(optional=True), Part(LABEL, label))),
+    "score": Shape("texts", (TEXT, NOTHING, NOTHING)),
+    "retrieval": Shape("queries", (UNKNOWN, NOTHING, NOTHING)),
+}
+OF_ANY_NAMES = ("sts", "pairs", "classification", "score")  # tasks of fields that --column and the like may name
+TAG = re.compile(r"O|[BIESLU]-\S+")
+
+
+def table(file: str, wanted: Evaluate) -> tuple[str, str, list[Text]]:
+    """The task of a table, why it is this one, and its rows. Errors: BertcliError."""
+    rows = [*rows_in([file], Wanted(whole=True), keep_going=True)]
+    good = [row.label for row in rows if not row.error]
+    known = good[0] if good else {}
+    task, names = _told(file, [*known], wanted) if good else ("score", [None] * 3)
+    if good and wanted.by not in (None, *known):
+        raise BertcliError(f"{file} has no field {shown(wanted.by)} (--by); choose from {', '.join(known)}.")
+    if wanted.task is None and task == "fill-mask":
+        task = task if any("mask" in str(values.get(names[0])).lower() for values in good) else "classification"
+    if wanted.task is None and task == "sts":
+        task = _of_values(str(names[2]), [values.get(names[2]) for values in good])
+    why = f"its fields are {', '.join(shown(name) for name in names if name is not None)}"
+    return task, why, [row if row.error else read_row(row, task, names, wanted.by) for row in rows]
+
+
+def read_row(row: Text, task: str, names: Sequence[str | None], by: str | None) -> Text:
+    """A row from the fields of these names, and the group's; a Text with an error where they have no such values."""
+    place = str(row.place)
+    missing = next((name for name in (*names, by) if name is not None and row.label.get(name) is None), None)
+    if missing is not None:
+        return unusable(place, f"there is no {shown(missing)}.")
+    named = zip(SHAPES[task].parts, names, strict=True)
+    try:
+        values: list[Any] = [None if name is None else part.read(row.label[name]) for part, name in named]
+        text, pair, label = values
+        if task in ("tag", "rank") and len(pair or text) != len(label):
+            raise ValueError(f"{names[1] or names[0]} and {names[2]} must be two lists of one length.")
+    except ValueError as error:
+        return unusable(place, str(error))
+    if task == "tag":
+        text, label = " ".join(text), (text, label)
+    if task == "rank":
+        ids = [f"{i:06d}" for i in range(len(pair))]
+        gains, documents = (dict(zip(ids, some, strict=True)) for some in (label, pair))
+        label, pair = Relevance(place, gains, {id: -int(id) for id in ids}, documents), None
+    return Text(text, pair, place, None if by is None else row.label[by], label)
+
+
+def _told(file: str, names: Sequence[str], wanted: Evaluate) -> tuple[str, list[str | None]]:
+    """The task, and the fields of its rows: the first whose fields are all there, those asked for in their places."""
     asked = (wanted.column, wanted.pair_column, wanted.label_column)
-    for known, given in zip(SHAPES[ALIKE.get(task, task)], asked, strict=True):
-        found = given if given in names else next((name for name in known if name in names and given is None), None)
-        if found is None and (known or given is not None):
-            return None
-        chosen.append(found)
-    return chosen
-
-
-def told(file: str, names: Sequence[str], wanted: Evaluate) -> tuple[str, list[str | None]]:
-    """The task, and the fields of its rows: the first whose fields are all there. Errors: BertcliError."""
-    asked = {wanted.column, wanted.pair_column, wanted.label_column} - {None}
-    for task, known in SHAPES.items() if wanted.task is None else ((wanted.task, ()),):
-        special = wanted.task is None and task in ("triplets", "rank", "tag", "answer", "fill-mask")
-        if special and not asked <= {name for some in known for name in some}:
+    for task in [wanted.task] if wanted.task else SHAPES:
+        parts = SHAPES[task].parts
+        if wanted.task is None and task not in OF_ANY_NAMES and not {*asked} <= {None}.union(*(p.names for p in parts)):
             continue
-        fields = fields_of(task, names, wanted)
-        if fields is None and wanted.task == "classification":
-            fields = fields_of("sts", names, wanted)
-        if fields is not None:
-            return task, fields
-    what = (
-        f"does not have the fields of {wanted.task}" if wanted.task else "does not say by its fields what the task is"
-    )
+        choices = [part.names if given is None else [given] for part, given in zip(parts, asked, strict=True)]
+        chosen = [next((name for name in some if name in names), None) for some in choices]
+        if all(name or (part.optional and not given) for name, part, given in zip(chosen, parts, asked, strict=True)):
+            return task, chosen
+    what = f"not have the fields of {wanted.task}" if wanted.task else "not say by its fields what the task is"
     raise BertcliError(
-        f"{file} {what}; they are {', '.join(map(shown, names[:20])) or 'none'}: name them with --column, "
+        f"{file} does {what}; they are {', '.join(map(shown, names[:20]))}: name them with --column, "
         "--pair-column and --label-column, and the task with --task."
     )
 
 
-def rows(file: str, fields: Sequence[str | None], by: str | None, left_out: LeftOut) -> Iterator[Row]:
-    """The rows of a table, with these fields and the group's."""
-    text, second, label = fields
-    if ending_of(file) != ".jsonl":
-        table = from_files([file], text, second, label_column=label, id_column=by, keep_going=True)
-        for found in table:
-            if found.error:
-                left_out.add(found.error)
-            else:
-                group = None if by is None else str(found.id)
-                yield Row(str(found.place), (found.text, found.pair, found.label), group)
-        return
-    for place, value in objects(file, left_out):
-        missing = next((name for name in (*fields, by) if name is not None and value.get(name) is None), None)
-        if missing is None:
-            cells = tuple(None if name is None else value[name] for name in fields)
-            yield Row(place, cells, None if by is None else str(value[by]))
-        else:
-            left_out.add(f"{place}: there is no {shown(missing)}.")
-
-
-def text(row: Row, value: Value) -> str:
-    """A text of a row. Errors: BertcliError for anything else."""
-    if not isinstance(value, str):
-        raise BertcliError(f"{row.place}: {shown(value)} is not a text.")
-    return value
-
-
-def number(place: str, value: Value) -> float:
-    """A finite number. Errors: BertcliError for anything else."""
-    try:
-        found = math.nan if isinstance(value, bool | list | dict) else float(value)
-    except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
-        raise BertcliError(f"{place}: the score {shown(value)} is not a number.")
-    return found
-
-
-def by_values(name: str, values: Sequence[Value]) -> str:
+def _of_values(name: str, values: Sequence[Any]) -> str:
     """The task of pairs of texts, by the name and the values of their label."""
     try:
-        numbers = {float(value) for value in values if not isinstance(value, list | dict)}
-    except ValueError:
+        found = {float(value) for value in values}
+    except (TypeError, ValueError):
         return "classification"
-    if numbers <= {0.0, 1.0}:
+    if found <= {0.0, 1.0}:
         return "pairs"
-    whole = all(value == int(value) for value in numbers if math.isfinite(value))
+    whole = all(value.is_integer() for value in found)
     return "classification" if whole and name not in SCORES else "sts"

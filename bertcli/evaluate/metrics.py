@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 Whole = NDArray[np.intp]
 Figures = dict[str, Numbers]
+Gains = Sequence[Sequence[float]]
 BINS = 15  # of confidence
 SPREAD = 1e-12  # a variance below this share of the squared range is rounding
 
@@ -26,6 +27,16 @@ def ratio(part: Any, whole: Any) -> Numbers:
 def mean(values: Numbers, counts: Numbers) -> Numbers:
     """Σ c·x / Σ c"""
     return ratio(counts @ values, counts.sum(axis=1))
+
+
+def means(names: Sequence[str], counts: Numbers, *columns: Numbers) -> Figures:
+    """The mean of each column [item] over the items where it is a number; NaN over none."""
+    found = {}
+    for name, values in zip(names, columns, strict=True):
+        known = np.isfinite(values)
+        number = counts @ known
+        found[name] = np.where(number > 0, ratio(counts @ np.where(known, values, 0), number), np.nan)
+    return found
 
 
 # ------------------------------------------------------------------------------------------------------- correlations
@@ -122,13 +133,27 @@ def label_figures(right: Numbers, said: Numbers, true: Numbers) -> tuple[Numbers
     return ratio(right, said), ratio(right, true), ratio(2 * right, said + true)
 
 
-def averaged(right: Numbers, said: Numbers, true: Numbers) -> Figures:
-    """F1 over labels: the mean (macro) of those that occur, that of all counts (micro), that weighted by support."""
+def averaged(right: Numbers, said: Numbers, true: Numbers, every: bool = False) -> Figures:
+    """F1 over labels: the mean (macro) of those that occur, that of all counts (micro), that weighted by support.
+
+    every: the mean is that of all labels, as scikit-learn takes it where an item may have several.
+    """
     f1 = label_figures(right, said, true)[2]
-    occurs = (said + true) > 0
+    occurs = ((said + true) > 0) | every
     micro = label_figures(right.sum(axis=1), said.sum(axis=1), true.sum(axis=1))[2]
     weighted = ratio((f1 * true).sum(axis=1), true.sum(axis=1))
     return {"macro_f1": ratio(f1.sum(axis=1), occurs.sum(axis=1)), "micro_f1": micro, "weighted_f1": weighted}
+
+
+def by_label(names: Sequence[str], right: Numbers, said: Numbers, true: Numbers) -> list[dict[str, Any]]:
+    """The figures of each label that occurs, from counts [label]; support: how often it is true."""
+    rows = zip(names, *label_figures(right, said, true), true.astype(int), said + true > 0, strict=True)
+    keys = ("label", "precision", "recall", "f1", "support")
+    return [
+        dict(zip(keys, (name, *map(float, figures), int(support)), strict=True))
+        for name, *figures, support, occurs in rows
+        if occurs
+    ]
 
 
 def mcc(right: Numbers, said: Numbers, true: Numbers) -> Numbers:
@@ -154,16 +179,19 @@ def ece(confidence: Numbers, right: Numbers, counts: Numbers) -> Numbers:
     return ratio(np.abs(correct - confident).sum(axis=1), items.sum(axis=1))
 
 
-def brier(probabilities: Numbers, true: Whole) -> Numbers:
-    """Of each item Σ_k (p_k − y_k)², and half of it for two labels. Brier 1950; scikit-learn's brier_score_loss."""
-    squares = ((probabilities - one_hot(true, probabilities.shape[1])) ** 2).sum(axis=1)
+def brier(probabilities: Numbers, true: Numbers) -> Numbers:
+    """Of each item Σ_k (p_k − y_k)², and half of it for two labels; y is 1 for the true one, else 0.
+
+    Brier 1950; scikit-learn's brier_score_loss.
+    """
+    squares = ((probabilities - true) ** 2).sum(axis=1)
     return np.asarray(squares / (2 if probabilities.shape[1] == 2 else 1))
 
 
-def log_loss(probabilities: Numbers, true: Whole) -> Numbers:
+def log_loss(probabilities: Numbers, true: Numbers) -> Numbers:
     """Of each item −ln p of the true label, which counts as at least 2.2e-16. scikit-learn's log_loss."""
     least = np.finfo(np.float64).eps
-    return np.asarray(-np.log(probabilities[np.arange(len(true)), true].clip(least, 1 - least)))
+    return np.asarray(-np.log((probabilities * true).sum(axis=1).clip(least, 1 - least)))
 
 
 def covered_accuracy(confidence: Numbers, right: Numbers, counts: Numbers, percents: Sequence[int]) -> list[Numbers]:
@@ -184,8 +212,8 @@ def covered_accuracy(confidence: Numbers, right: Numbers, counts: Numbers, perce
 # ------------------------------------------------------------------------------------------------------------ rankings
 
 
-def ranking(gains: Sequence[float], ideal: Sequence[float], cutoffs: Sequence[int]) -> dict[str, float]:
-    """The figures of one query at each rank k: `gains` in the order found, `ideal` those of all documents.
+def ranking(found: Gains, known: Gains, cutoffs: Sequence[int]) -> Figures:
+    """Of each query [query] the figures at ranks k, from gains in the order found, and all that there are.
 
         nDCG = Σ_{i≤k} gain_i / log2(i + 1), divided by the same of the best order        Järvelin and Kekäläinen 2002
         MAP = Σ_{i≤k, relevant} (relevant among the first i) / i, divided by all relevant
@@ -193,20 +221,19 @@ def ranking(gains: Sequence[float], ideal: Sequence[float], cutoffs: Sequence[in
 
     A document is relevant if its gain is above 0. As in trec_eval, whose recip_rank has no k; BEIR's has.
     """
-    found = np.maximum(np.asarray(gains, np.float64), 0)
-    best = np.sort(np.maximum(np.asarray(ideal, np.float64), 0))[::-1]
-    relevant, total = found > 0, max(1, int((best > 0).sum()))
-    places = np.arange(1, max(len(found), len(best)) + 1)
-    discount = 1 / np.log2(places + 1)
-    precisions = relevant.cumsum() / places[: len(found)]
-    first = int(relevant.argmax()) + 1 if relevant.any() else 0
-    figures = {}
-    for k in cutoffs:
-        hits = relevant[:k].sum()
-        top = (best * discount[: len(best)])[:k].sum()
-        figures[f"ndcg@{k}"] = float(ratio((found * discount[: len(found)])[:k].sum(), top))
-        figures[f"map@{k}"] = float(precisions[:k][relevant[:k]].sum() / total)
-        figures[f"mrr@{k}"] = 1 / first if 0 < first <= k else 0.0
-        figures[f"recall@{k}"] = float(hits / total)
-        figures[f"precision@{k}"] = float(hits / k)
-    return figures
+    depth = max(cutoffs)
+    gains, best = (
+        np.maximum([[*some[:depth], *[0] * (depth - len(some))] for some in every], 0.0)
+        for every in (found, [sorted(some, reverse=True) for some in known])
+    )
+    ranks, relevant = np.arange(1, depth + 1), gains > 0
+    hits, total = relevant.cumsum(axis=1), np.array([[sum(gain > 0 for gain in some)] for some in known])
+    discounted, ideal = ((some / np.log2(ranks + 1)).cumsum(axis=1) for some in (gains, best))
+    figures = {
+        "ndcg": ratio(discounted, ideal),
+        "map": ratio((relevant * hits / ranks).cumsum(axis=1), total),
+        "mrr": np.maximum.accumulate(relevant / ranks, axis=1),
+        "recall": ratio(hits, total),
+        "precision": hits / ranks,
+    }
+    return {f"{name}@{k}": values[:, k - 1] for k in cutoffs for name, values in figures.items()}

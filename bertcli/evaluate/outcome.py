@@ -1,22 +1,16 @@
-"""What a model did on labelled items: what figures are made of, and which items it did worst on."""
+"""What a model did on labelled texts: arrays that figures are made of, and which texts it did worst on."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.evaluate.data import Item, Row
+from bertcli.evaluate import metrics
 from bertcli.evaluate.metrics import Figures, Numbers
-from bertcli.evaluate.options import Evaluate
-from bertcli.files.texts import Text, Texts
 from bertcli.lean import lean_dataclass
-from bertcli.report.progress import counted
-
-if TYPE_CHECKING:
-    from bertcli.evaluate.data import Labelled
-    from bertcli.model import Model
 
 
 class Curve(NamedTuple):
@@ -25,78 +19,62 @@ class Curve(NamedTuple):
     title: str
     across: str
     up: str
-    points: list[tuple[float, float]]
+    points: Iterable[tuple[float, float]]
     ideal: bool = False
+
+
+class Details(NamedTuple):
+    """What is said beside figures: those of each label {label, precision, recall, f1, support}, and [true][found]."""
+
+    labels: Sequence[Mapping[str, Any]] = ()
+    confusion: Sequence[Sequence[int]] = ()
+    curve: Curve | None = None
+
+
+class Way(NamedTuple):
+    """How vectors are stored: the first numbers of each, their type, what a vector takes."""
+
+    truncate_dim: int
+    dtype: str
+    bytes: int
+
+    @property
+    def title(self) -> str:
+        return f"{self.truncate_dim} × {self.dtype}"
 
 
 @lean_dataclass
 class Outcome:
-    """Arrays with an item on their first axis; `usable`: whether the model could do the item at all."""
+    """What a model did on each of some texts.
 
-    unit: ClassVar[str] = "texts"
-    usable: NDArray[np.bool_]
-
-    def only(self, items: Any) -> Self:
-        """The same of some items."""
-        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: x[items] for name, x in arrays.items() if isinstance(x, np.ndarray)})
-
-    def figures(self, counts: Numbers) -> Figures:
-        """The figures [draw] where items count so often [draw, item]; the first is the one that a sentence says."""
-        raise NotImplementedError
-
-    @property
-    def losses(self) -> Numbers:
-        """How badly the model did on each item; at most 0 where it did well."""
-        raise NotImplementedError
-
-    def said(self, item: int) -> dict[str, Any]:
-        """What is true of an item, and what the model found: {expected, found}."""
-        raise NotImplementedError
-
-    @property
-    def curve(self) -> Curve | None:
-        """What a page draws of it."""
-        return None
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """What a record has beside figures."""
-        return {}
-
-
-class Judged(NamedTuple):
-    """The outcome of a model, or of one way to store its vectors, whose `details` are said beside its name."""
-
-    name: str
-    outcome: Outcome
-    details: Mapping[str, Any] = {}
-
-
-class Task(NamedTuple):
-    """`item` reads a row of the data, `judge` says what a model did on all items, `beside` what was done without one.
-
-    `item` raises BertcliError for a row that cannot be used.
+    `make(counts, *arrays)` gives figures [draw] where texts count so often [draw, text]; the first is the one that a
+    sentence says. arrays: with a text on their first axis; `details(*arrays)` says more of them.
+    usable: whether the model could do a text at all. losses: how badly it did, at most 0 where it did well. expected,
+    found: what is true of each text and what the model found, for people. way: how its vectors are stored. orders: the
+    documents of each query, by its id, with their scores, best first.
     """
 
-    item: Callable[[Row], Item]
-    judge: "Callable[[Model, Labelled, Evaluate], list[Judged]]"
-    beside: "Callable[[Labelled, Evaluate], list[Judged]]" = lambda labelled, wanted: []
+    name: str
+    make: Callable[..., Figures]
+    arrays: Sequence[NDArray[Any]]
+    usable: NDArray[np.bool_]
+    losses: Numbers
+    expected: Sequence[str]
+    found: Sequence[str]
+    details: Callable[..., Details] = lambda *arrays: Details()
+    way: Way | None = None
+    orders: Mapping[str, Sequence[tuple[str, float]]] = field(default_factory=dict)
+
+    def figures(self, counts: Numbers, texts: NDArray[np.intp]) -> Figures:
+        """The figures [draw] of some texts that count so often [draw, text]."""
+        return self.make(counts, *(array[texts] for array in self.arrays))
+
+
+def means_of(values: Mapping[str, NDArray[Any]]) -> tuple[Callable[..., Figures], list[NDArray[Any]]]:
+    """What makes figures that are means over texts, from the values of each [text], NaN where a text has none."""
+    return partial(metrics.means, [*values]), [*values.values()]
 
 
 def usable(records: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:
     """Which records are no errors."""
     return np.array(["error" not in record for record in records], bool)
-
-
-def listed(values: Sequence[Any]) -> NDArray[np.object_]:
-    """Values that are no numbers, as an array."""
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
-
-
-def texts_of(texts: Sequence[tuple[str, str | None, str]]) -> Any:
-    """Texts, second texts and places as a task reads them, counted by a progress bar."""
-    rows = [Text(*text) for text in texts]
-    return Texts(counted(rows, "evaluate", "texts", len(rows)), at_hand=True, count=len(rows))

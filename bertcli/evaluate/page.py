@@ -1,12 +1,13 @@
 """An evaluation as a web page: figures with their intervals as a picture, confusion matrix, curves, worst cases."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from bertcli.evaluate.intervals import Figure
 from bertcli.evaluate.judge import Evaluation, Verdict
 from bertcli.evaluate.outcome import Curve
-from bertcli.evaluate.report import below, interval, value
+from bertcli.evaluate.report import INTERVAL, OF_LABELS, below, interval, rows_of_labels, tabled, value
 from bertcli.report.page import Markup, element, page, shaded, table
+from bertcli.report.tables import Row
 from bertcli.report.terminal import Column
 
 LEAD = (
@@ -22,29 +23,32 @@ STYLE = """
 .strip circle, .curve circle { fill: currentColor; }
 .curve text { fill: currentColor; font-size: 4.5px; }
 """
-COLUMNS = (Column("Figure"), Column("Model"), *(Column(name, number=True) for name in ("Value", "95 % interval")))
+
+COLUMNS = (
+    Column("Group", optional=True),
+    Column("Figure"),
+    Column("Model", varying=True),
+    *(Column(name, number=True) for name in ("Value", INTERVAL)),
+    Column("from 0 to 1", optional=True),
+)
 
 
-def evaluation_page(evaluation: Evaluation) -> str:
+def evaluation_page(evaluation: Evaluation, title: str, lead: str = LEAD, model: str = "") -> str:
     """The whole page."""
-    labelled, verdicts = evaluation.labelled, evaluation.models
+    models = evaluation.models
+    rows: list[Row] = []
+    for group in (None, *models[0].by):
+        for metric in models[0].figures:
+            for verdict in models:
+                figure = verdict.of(group)[metric]
+                rows.append((group, metric, verdict.outcome.name, value(figure), interval(figure), strip(figure)))
     content = [element("p", sentence) for sentence in below(evaluation)]
-    content.append(_figures("Figures", [(one.judged.name, one.figures) for one in verdicts]))
-    for group in verdicts[0].by:
-        content.append(_figures(f"Of {group}", [(one.judged.name, one.by[group]) for one in verdicts]))
-    for verdict in verdicts:
+    content.append(table("Figures", *tabled(COLUMNS, rows)))
+    if labels := [*rows_of_labels(models)]:
+        content.append(table("By label", *tabled(OF_LABELS, labels)))
+    for verdict in models:
         content += _of_model(verdict)
-    return page(f"{labelled.task} on {labelled.file}", *content, lead=LEAD, style=STYLE)
-
-
-def _figures(caption: str, models: Sequence[tuple[str, dict[str, Figure]]]) -> Markup:
-    """Figures down, under each the models, so that their intervals can be compared."""
-    rows = [
-        [metric, name, value(figures[metric]), interval(figures[metric]), strip(figures[metric])]
-        for metric in models[0][1]
-        for name, figures in models
-    ]
-    return table(caption, [*COLUMNS, Column("from 0 to 1")], rows)
+    return page(title, *content, lead=lead, model=model, style=STYLE)
 
 
 def strip(figure: Figure) -> Markup | str:
@@ -60,31 +64,21 @@ def strip(figure: Figure) -> Markup | str:
 
 
 def _of_model(verdict: Verdict) -> Iterator[Markup]:
-    name, record = verdict.judged.name, verdict.record
-    if "labels" in record:
-        numbers = [Column(key, number=True) for key in ("precision", "recall", "f1", "support")]
+    name, (labels, confusion, curve) = verdict.outcome.name, verdict.details
+    if confusion:
+        names = [row["label"] for row in labels]
         rows = [
-            [row["label"], *(f"{row[key.name]:.4f}" for key in numbers[:-1]), f"{row['support']:,}"]
-            for row in record["labels"]
+            [label, *(shaded(f"{count:,}", count / max(1, sum(counts))) for count in counts)]
+            for label, counts in zip(names, confusion, strict=True)
         ]
-        yield table(f"{name}: by label", [Column("Label"), *numbers], rows)
-        yield _confusion(name, [row["label"] for row in record["labels"]], record["confusion"])
-    if (curve := verdict.judged.outcome.curve) is not None:
+        columns = [Column("True"), *(Column(label, number=True) for label in names)]
+        yield table(f"{name}: true labels down, found ones across", columns, rows)
+    if curve is not None:
         yield element("h2", f"{name}: {curve.title}")
         yield _drawn(curve)
     if verdict.worst:
-        columns = [Column(key.replace("_", " ").capitalize()) for key in verdict.worst[0]]
-        yield table(f"{name}: the worst cases", columns, [list(map(str, one.values())) for one in verdict.worst])
-
-
-def _confusion(name: str, labels: Sequence[str], counts: Sequence[Sequence[int]]) -> Markup:
-    """True labels down, found ones across, shaded by the share of the row."""
-    rows = [
-        [label, *(shaded(f"{count:,}", count / max(1, sum(row))) for count in row)]
-        for label, row in zip(labels, counts, strict=True)
-    ]
-    columns = [Column("True"), *(Column(label, number=True) for label in labels)]
-    return table(f"{name}: true labels down, found ones across", columns, rows)
+        columns = [Column(key.replace("_", " ").capitalize(), optional=True) for key in verdict.worst[0]]
+        yield table(f"{name}: the worst cases", *tabled(columns, [tuple(one.values()) for one in verdict.worst]))
 
 
 def _drawn(curve: Curve) -> Markup:

@@ -1,75 +1,27 @@
 """retrieval and rank: whether what queries ask for comes first among all documents, or among some that are reranked."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.evaluate import metrics
-from bertcli.evaluate.collection import Corpus, Scores, best_documents, read_run, run_lines
-from bertcli.evaluate.data import Item, Labelled, Row, number, text
-from bertcli.evaluate.metrics import Figures, Numbers
+from bertcli.evaluate.collection import Corpus
+from bertcli.evaluate.data import Labelled, Scores, texts_of
 from bertcli.evaluate.options import Evaluate
-from bertcli.evaluate.outcome import Curve, Judged, Outcome, Task, listed, texts_of
-from bertcli.lean import lean_dataclass
+from bertcli.evaluate.outcome import Outcome, Way, means_of
+from bertcli.evaluate.similarity import Vectors, as_stored, signs, vectors_of, ways
+from bertcli.files.search import Best, open_vectors, similarities
+from bertcli.files.texts import Text, Texts
 from bertcli.model import Model
+from bertcli.report.progress import counted
 
+Flags = NDArray[np.bool_]
 OWN = "the candidates' own order"
-
-
-class Relevance(NamedTuple):
-    """What is known of a query: its id, the gain of each judged document, the texts of its candidates (rank)."""
-
-    id: str
-    gains: Mapping[str, float]
-    documents: Mapping[str, str] = {}
-
-
-@lean_dataclass
-class Ranked(Outcome):
-    """Figures of each query [query, figure], and its documents with their scores, best first [query]."""
-
-    unit: ClassVar[str] = "queries"
-    values: Numbers
-    relevance: Any
-    found: Any
-    names: Sequence[str]
-
-    @classmethod
-    def of(cls, items: Sequence[Item], scores: Sequence[Scores | None], cutoffs: Sequence[int]) -> "Ranked":
-        """From what each query's documents score; None: the query could not be used."""
-        found = [in_order(some or {}) for some in scores]
-        every = [
-            metrics.ranking([item.truth.gains.get(id, 0) for id, _ in order], [*item.truth.gains.values()], cutoffs)
-            for item, order in zip(items, found, strict=True)
-        ]
-        main = "ndcg@10" if 10 in cutoffs else f"ndcg@{cutoffs[-1]}"
-        names = sorted(every[0], key=lambda name: name != main)
-        values = np.array([[figures[name] for name in names] for figures in every])
-        ok = np.array([some is not None for some in scores])
-        return cls(ok, values, listed([item.truth for item in items]), listed(found), names)
-
-    def figures(self, counts: Numbers) -> Figures:
-        means = metrics.ratio(counts @ self.values, counts.sum(axis=1, keepdims=True))
-        return dict(zip(self.names, means.T, strict=True))
-
-    @property
-    def curve(self) -> Curve:
-        """The means at each of the ranks that were asked for."""
-        means = dict(zip(self.names, self.values.mean(axis=0).tolist(), strict=True))
-        ranks = sorted(int(name.partition("@")[2]) for name in self.names if name.startswith("recall@"))
-        points = [(means[f"recall@{k}"], means[f"precision@{k}"]) for k in ranks]
-        return Curve(f"precision over recall at {', '.join(map(str, ranks))}", "recall", "precision", points)
-
-    @property
-    def losses(self) -> Numbers:
-        return np.asarray(1 - self.values[:, 0])
-
-    def said(self, item: int) -> dict[str, Any]:
-        """Ids: of the most relevant document, and of the first that was found."""
-        gains, found = self.relevance[item].gains, self.found[item]
-        return {"expected": max(gains, key=gains.__getitem__), "found": found[0][0] if found else ""}
+QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # prompts, as sentence-transformers names them
+TOGETHER = 1024  # documents compared at a time
 
 
 def in_order(scores: Scores) -> list[tuple[str, float]]:
@@ -77,101 +29,113 @@ def in_order(scores: Scores) -> list[tuple[str, float]]:
     return sorted(scores.items(), key=lambda pair: (np.float32(pair[1]), pair[0]), reverse=True)
 
 
-def run_of(judged: Judged) -> bytes:
-    """What a model found, as a run. Errors: BertcliError for what is no ranking."""
-    outcome = judged.outcome
-    if not isinstance(outcome, Ranked):
-        raise BertcliError("A run (.trec) is written of retrieval and rank only: give another ending.")
-    return run_lines([relevance.id for relevance in outcome.relevance], outcome.found, judged.name)
+def ranked(
+    name: str, data: Labelled, scores: Sequence[Scores], usable: Flags, wanted: Evaluate, way: Way | None = None
+) -> Outcome:
+    """From what each query's documents score; expected and found are ids of documents."""
+    cutoffs, gains = wanted.cutoffs, [row.label.gains for row in data.rows]
+    orders = {row.label.id: in_order(some) for row, some in zip(data.rows, scores, strict=True)}
+    found = [[some.get(id, 0) for id, _ in order] for some, order in zip(gains, orders.values(), strict=True)]
+    every = metrics.ranking(found, [[*some.values()] for some in gains], cutoffs)
+    main = f"ndcg@{10 if 10 in cutoffs else cutoffs[-1]}"
+    made = means_of({main: every[main], **every})
+    expected = [max(some, key=some.__getitem__) for some in gains]
+    first = [order[0][0] if order else "" for order in orders.values()]
+    return Outcome(name, *made, usable, 1 - every[main], expected, first, way=way, orders=orders)
 
 
 # ----------------------------------------------------------------------------------------------------------- retrieval
 
 
-def retrieve(model: Model, labelled: Labelled, wanted: Evaluate) -> list[Judged]:
-    """The documents of the corpus whose vectors have the largest cosine with the query's, never the query itself."""
-    items, corpus = labelled.items, labelled.corpus
+def retrieve(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
+    """The documents of the corpus that are most like the query, never the query itself; for each way to store vectors.
+
+    The corpus is read once, in blocks, of which nothing is kept but the best documents.
+    """
+    rows, corpus, how = data.rows, data.corpus, model.sentence.similarity
     if not isinstance(corpus, Corpus):
-        raise BertcliError(f"{labelled.file} has no texts, so a model cannot be judged on it: give its folder.")
-    depth = wanted.cutoffs[-1]
-    judged = []
-    for name, how, found in best_documents(
-        model, [(item.texts[0], item.place) for item in items], corpus, depth, wanted
-    ):
+        raise BertcliError(f"{data.file} has no texts, so a model cannot be judged on it: give its folder.")
+    queries, usable = vectors_of(model, rows, wanted, prompt_name=_prompt(model, QUERY))
+    width = queries.shape[1]
+    later = np.empty(len(corpus.ids), np.intp)  # the place of each id among all, the last first: what decides ties
+    later[sorted(range(len(later)), key=corpus.ids.__getitem__, reverse=True)] = np.arange(len(later))
+    depth = wanted.cutoffs[-1] + 1  # one more than is asked for, since the query itself may be among them
+    every = []
+    for name, way in ways(model, width, wanted):
+        side = as_stored(queries, way if way.dtype == "binary" else way._replace(dtype="float32"))
+        every.append((name, way, side, Best(len(rows), depth, later)))
+    for block in _blocks(model, corpus, width, wanted):
+        for _, way, side, best in every:
+            best.add(similarities(side, as_stored(block, way), how))
+    outcomes = []
+    for name, way, _, best in every:
         scores = [
-            None if some is None else {id: score for id, score in some.items() if id != item.truth.id}
-            for item, some in zip(items, found, strict=True)
+            {corpus.ids[n]: score for n, score in zip(numbers, some, strict=True) if corpus.ids[n] != row.label.id}
+            for row, numbers, some in zip(rows, *best.found()[:2], strict=True)
         ]
-        judged.append(Judged(name, Ranked.of(items, scores, wanted.cutoffs), how))
-    return judged
+        outcomes.append(ranked(name, data, scores, usable, wanted, way))
+    return outcomes
 
 
-def given_run(labelled: Labelled, wanted: Evaluate) -> list[Judged]:
-    """A run from a file: queries that it lacks have found nothing."""
-    if wanted.run is None:
-        return []
-    run = read_run(wanted.run, labelled.left_out)
-    scores: list[Scores | None] = [run.get(item.truth.id, {}) for item in labelled.items]
-    return [Judged(wanted.run, Ranked.of(labelled.items, scores, wanted.cutoffs))]
+def _prompt(model: Model, names: Sequence[str]) -> str | None:
+    return next((name for name in names if name in model.sentence.prompts), None)
+
+
+def _blocks(model: Model, corpus: Corpus, width: int, wanted: Evaluate) -> Iterator[Vectors]:
+    """The vectors of the corpus, in order; zeros for a document that could not be used."""
+    if wanted.vectors is not None:
+        yield from _given(wanted.vectors, len(corpus.ids), width)
+        return
+    texts = Texts(counted(corpus.documents(), "evaluate", "documents", len(corpus.ids)), at_hand=True)
+    done = 0
+    for block in model.encode_blocks(texts, **wanted.doing, prompt_name=_prompt(model, DOCUMENT)):
+        some = np.zeros((len(block.items) + len(block.failures), width), np.float32)
+        some[[item.index - done for item in block.items]] = block.vectors
+        done += len(some)
+        yield from (some[begin : begin + TOGETHER] for begin in range(0, len(some), TOGETHER))
+
+
+def _given(file: str, count: int, width: int) -> Iterator[Vectors]:
+    """Stored vectors of a corpus of so many documents. Errors: BertcliError where they are not of this corpus."""
+    read = 0
+    for block in open_vectors(file).blocks(TOGETHER):
+        block = signs(block, width) if block.dtype == np.uint8 else block
+        if block.shape[1] != width:
+            raise BertcliError(f"{file} has vectors of {block.shape[1]} numbers, but this model gives {width}.")
+        read += len(block)
+        yield block.astype(np.float32)
+    if read != count:
+        raise BertcliError(f"{file} has {read:,} vectors, but the corpus {count:,} documents: encode it again.")
 
 
 # ---------------------------------------------------------------------------------------------------------------- rank
 
 
-def rerank(model: Model, labelled: Labelled, wanted: Evaluate) -> list[Judged]:
-    """The scores that a cross-encoder or late interaction gives the candidates."""
+def rerank(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
+    """The scores that a cross-encoder or late interaction gives what was found."""
+    relevance = [row.label for row in data.rows]
+    texts = data.corpus.texts({id for one in relevance for id in one.found}) if data.corpus else {}
     pairs = [
-        (item.texts[0], document, item.place, i, id)
-        for i, item in enumerate(labelled.items)
-        for id, document in item.truth.documents.items()
+        (Text(row.text, document, row.place), i, id)
+        for i, row in enumerate(data.rows)
+        for id, document in (row.label.documents or {id: texts.get(id) for id in row.label.found}).items()
+        if document is not None
     ]
-    pairs.sort(key=lambda pair: pair[0])  # those of one text stand together, as `rank` wants it
-    scores: list[dict[str, float] | None] = [{} for _ in labelled.items]
-    for record in model.rank(texts_of([pair[:3] for pair in pairs]), documents=(), **wanted.doing):
-        *_, i, id = pairs[record["corpus_id"]]
-        of_query = scores[i]
-        if "error" in record:
-            scores[i] = None
-        elif of_query is not None:
-            of_query[id] = record["score"]
-    return [Judged(model.name, Ranked.of(labelled.items, scores, wanted.cutoffs))]
+    pairs.sort(key=lambda pair: pair[0].text)  # those of one text stand together, as `rank` wants it
+    asked: Any = texts_of([text for text, *_ in pairs])  # texts and documents in one
+    scores: list[dict[str, float]] = [{} for _ in data.rows]
+    usable = np.ones(len(scores), bool)
+    for record in model.rank(asked, documents=(), **wanted.doing):
+        _, i, id = pairs[record["corpus_id"]]
+        usable[i] &= "error" not in record
+        scores[i][id] = record.get("score", 0.0)
+    return [ranked(model.name, data, scores, usable, wanted)]
 
 
-def own_order(labelled: Labelled, wanted: Evaluate) -> list[Judged]:
-    """The candidates as they stand in the data, or as the run has them."""
-    scores: list[Scores | None] = [
-        {id: -place for place, id in enumerate(item.truth.documents)} for item in labelled.items
-    ]
-    return [Judged(OWN, Ranked.of(labelled.items, scores, wanted.cutoffs))]
-
-
-def _candidates(row: Row) -> Item:
-    query, documents, labels = row.values
-    if not isinstance(documents, list) or not isinstance(labels, list) or len(documents) != len(labels):
-        raise BertcliError(f"{row.place}: documents and labels must be two lists of one length.")
-    ids = [f"{i:06d}" for i in range(len(documents))]
-    gains = {id: number(row.place, label) for id, label in zip(ids, labels, strict=True)}
-    texts = dict(zip(ids, (text(row, document) for document in documents), strict=True))
-    return Item(row.place, (text(row, query),), Relevance(row.place, gains, texts), row.group)
-
-
-def _query(row: Row) -> Item:
-    id, gains, query = row.values
-    return Item(row.place, (query,), Relevance(id, gains), row.group)
-
-
-def with_candidates(labelled: Labelled, wanted: Evaluate) -> Labelled:
-    """Queries with the texts of the documents that a run found for them."""
-    if wanted.run is None:
+def found_before(data: Labelled, wanted: Evaluate) -> list[Outcome]:
+    """What a run found, or the candidates in the order that they have before they are ranked."""
+    every = [row.label.found for row in data.rows]
+    if data.task == "rank" and not any(every):
         raise BertcliError("Which documents are to be ranked? Give a run with candidates (--run), such as BM25's.")
-    run = read_run(wanted.run, labelled.left_out)
-    order = {item.truth.id: [id for id, _ in in_order(run.get(item.truth.id, {}))] for item in labelled.items}
-    texts = labelled.corpus.texts({id for ids in order.values() for id in ids})
-    items = []
-    for item in labelled.items:
-        documents = {id: texts[id] for id in order[item.truth.id] if id in texts}
-        items.append(item._replace(truth=item.truth._replace(documents=documents)))
-    return labelled._replace(items=items)
-
-
-TASKS = {"retrieval": Task(_query, retrieve, given_run), "rank": Task(_candidates, rerank, own_order)}
+    name = OWN if data.task == "rank" else wanted.run
+    return [ranked(name, data, every, np.ones(len(every), bool), wanted)] if name else []

@@ -1,75 +1,112 @@
-"""An evaluation on the terminal, as Markdown and as CSV."""
+"""An evaluation as tables: on the terminal, as Markdown and as CSV."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from bertcli.evaluate.intervals import DRAWS, Figure
 from bertcli.evaluate.judge import Evaluation, Verdict
 from bertcli.report.documents import Document
+from bertcli.report.tables import Row, Table
 from bertcli.report.terminal import Column
 
-Table = tuple[list[Column], list[list[str]]]
+Cells = tuple[list[Column], list[list[str]]]
+INTERVAL = "95 % interval"
+MANY = 2  # more models, or ways to store vectors, stand below one another, each with its first figure
+
+
+def value(figure: Figure, sign: str = "") -> str:
+    """A figure for people."""
+    return f"{figure.value:{sign}.4f}" if figure.value == figure.value else "–"
 
 
 def interval(figure: Figure) -> str:
-    """Its 95 % interval, for people."""
+    """Its 95 % interval."""
     low, high = figure.interval
     return f"[{low:.4f}, {high:.4f}]" if low == low else ""
 
 
-def value(figure: Figure) -> str:
-    return f"{figure.value:.4f}" if figure.value == figure.value else "–"
+def tabled(columns: Sequence[Column], rows: Sequence[Row]) -> Cells:
+    """A table without columns that say nothing in it."""
+    table = Table(tuple(columns), lambda record: rows)
+    table.add({})
+    return table.shown()
 
 
-def document(evaluation: Evaluation) -> Document:
-    """The figures of one or two models; of more, and of ways to store vectors, what the first figure is."""
-    columns, rows = _of_many(evaluation) if len(evaluation.models) > 2 else _of_few(evaluation.models)
-    return Document(columns, rows, list(below(evaluation)), evaluation.record, list(_lines(evaluation.models)))
+def documents(evaluation: Evaluation) -> list[Document]:
+    """The figures, and those of labels; each has the whole record."""
+    models = evaluation.models
+    tables = [_side_by_side(models) if len(models) <= MANY else _below_one_another(evaluation)]
+    if labels := [*rows_of_labels(models)]:
+        tables.append(tabled(OF_LABELS, labels))
+    lines = [
+        {"model": verdict.outcome.name, "group": group, "metric": name, **figure.record}
+        for verdict in models
+        for group in (None, *verdict.by)
+        for name, figure in verdict.of(group).items()
+    ]
+    *others, last = tables
+    return [
+        *(Document(*table, [], evaluation.record, lines) for table in others),
+        Document(*last, [*below(evaluation)], evaluation.record, lines),
+    ]
 
 
-def _of_few(verdicts: list[Verdict]) -> Table:
-    columns = [Column("Group"), Column("Figure")]
-    for verdict in verdicts:
-        columns += [Column(verdict.judged.name if len(verdicts) > 1 else "Value", number=True), Column("95 % interval")]
-    rows = list(_rows("", [verdict.figures for verdict in verdicts]))
-    for group in verdicts[0].by:
-        rows += _rows(group, [verdict.by[group] for verdict in verdicts])
-    return (columns, rows) if verdicts[0].by else (columns[1:], [row[1:] for row in rows])
+def _side_by_side(models: Sequence[Verdict]) -> Cells:
+    """All figures, for all texts and for each group."""
+    columns = [Column("Group", optional=True), Column("Figure"), Column("Value", number=True), Column(INTERVAL)]
+    if len(models) > 1:
+        columns[2:] = [Column(verdict.outcome.name) for verdict in models]
+    rows: list[Row] = []
+    for group in (None, *models[0].by):
+        for name in models[0].figures:
+            cells = [(value(verdict.of(group)[name]), interval(verdict.of(group)[name])) for verdict in models]
+            rows.append((group, name, *(cells[0] if len(models) == 1 else map(" ".join, cells))))
+    return tabled(columns, rows)
 
 
-def _of_many(evaluation: Evaluation) -> Table:
+def _below_one_another(evaluation: Evaluation) -> Cells:
+    """The first figure of each, beside what its vectors take, and by how much it is above the first model's."""
     main = next(iter(evaluation.models[0].figures))
-    columns = [Column("Model"), Column("Bytes", number=True), Column(main, number=True), Column("95 % interval")]
-    columns += [Column("Difference", number=True), Column("95 % interval"), Column("Ahead", number=True)]
-    rows = []
+    names = ("Model", "Dims", "Type", "Bytes", main, "Difference", "Ahead")
+    columns = [Column(name, number=name not in ("Model", "Type"), varying=name != main) for name in names]
+    apart = {one.b: one for one in evaluation.differences if one.metric == main}
+    rows: list[Row] = []
     for verdict in evaluation.models:
-        name, figure = verdict.judged.name, verdict.figures[main]
-        size = f"{verdict.judged.details['bytes']:,}" if "bytes" in verdict.judged.details else ""
-        cells = ["", "", ""]
-        for one in evaluation.differences:
-            if (one.metric, one.b) == (main, name):
-                cells = [f"{one.figure.value:+.4f}", interval(one.figure), f"{one.ahead:.1%}"]
-        rows.append([name, size, value(figure), interval(figure), *cells])
-    return columns, rows
+        name, way, figure = verdict.outcome.name, verdict.outcome.way, verdict.figures[main]
+        stored = (f"{way.truncate_dim:,}", way.dtype, f"{way.bytes:,}") if way else ("", "", "")
+        name = name.removesuffix(f", {way.title}") if way else name
+        other = apart.get(verdict.outcome.name)
+        difference = (
+            (f"{value(other.figure, '+')} {interval(other.figure)}", f"{other.ahead:.0%}") if other else ("", "")
+        )
+        rows.append((name, *stored, f"{value(figure)} {interval(figure)}", *difference))
+    return tabled(columns, rows)
 
 
-def _rows(group: str, figures: list[dict[str, Figure]]) -> Iterator[list[str]]:
-    for name in figures[0]:
-        yield [group, name, *(text for some in figures for text in (value(some[name]), interval(some[name])))]
+OF_LABELS = (
+    Column("Model", varying=True),
+    Column("Label"),
+    *(Column(name, number=True) for name in ("Precision", "Recall", "F1", "Support")),
+    Column("Found as", optional=True),
+)
 
 
-def _lines(verdicts: list[Verdict]) -> Iterator[dict[str, object]]:
-    for verdict in verdicts:
-        for group, figures in {"": verdict.figures, **verdict.by}.items():
-            for name, figure in figures.items():
-                yield {"model": verdict.judged.name, "group": group or None, "metric": name, **figure.record}
+def rows_of_labels(models: Sequence[Verdict]) -> Iterator[Row]:
+    """Each label's figures, and what its texts were found as, most often first."""
+    for verdict in models:
+        labels: Sequence[Any] = verdict.details.labels
+        for row, counts in zip(labels, verdict.details.confusion or [[]] * len(labels), strict=True):
+            found = sorted(zip(counts, (row["label"] for row in labels), strict=False), key=lambda pair: -pair[0])
+            taken = ", ".join(f"{name} {count:,}" for count, name in found if count)
+            numbers = (f"{row[key]:.4f}" for key in ("precision", "recall", "f1"))
+            yield verdict.outcome.name, row["label"], *numbers, f"{row['support']:,}", taken
 
 
 def below(evaluation: Evaluation) -> Iterator[str]:
-    """The sentences below the table."""
-    outcome = evaluation.models[0].judged.outcome
+    """The sentences below the tables."""
     for difference in evaluation.differences if len(evaluation.models) == 2 else ():
         if difference.metric == next(iter(evaluation.models[0].figures)):
-            yield difference.sentence(evaluation.count, outcome.unit)
+            yield difference.sentence(evaluation.count, evaluation.unit)
     left_out = evaluation.left_out
-    rest = f"; {left_out:,} left out (the first: {evaluation.labelled.left_out.first})" if left_out else ""
-    yield f"{evaluation.count:,} {outcome.unit}{rest}. Intervals hold 95 % of {DRAWS:,} draws with replacement."
+    rest = f"; {left_out:,} left out (the first: {evaluation.data.left_out.first})" if left_out else ""
+    yield f"{evaluation.count:,} {evaluation.unit}{rest}. Intervals hold 95 % of {DRAWS:,} draws with replacement."

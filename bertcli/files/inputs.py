@@ -22,7 +22,6 @@ def from_files(
     pair: str | None = None,
     *,
     id_column: str | None = None,
-    label_column: str | None = None,
     keep_going: bool = False,
     options: tuple[str, str] = ("--column", "--pair-column"),
     format_in: str = "txt",
@@ -31,18 +30,22 @@ def from_files(
 
     Endings: .txt, .jsonl, .csv, .tsv, .fasta, .fa, each perhaps with .gz, and .parquet. A name with `*`, `?` or `[…]`
     that is not a file stands for all files it matches, sorted. `column` (default "text") and the other columns name
-    fields; `pair` is paired with every text; ids and labels may be numbers. `options` are what a command calls its
+    fields; `pair` is paired with every text; ids may be numbers. `options` are what a command calls its
     options for the first two columns. Errors: BertcliError naming file and line for a row that cannot be used, raised
     when it is reached; with `keep_going` such a row is a Text with an `error` instead.
     """
-    names = [name for file in files for name in _matching(file)]
     wanted = Wanted(
         Field("text" if column is None else column, options[0]),
         None if pair_column is None else Field(pair_column, options[1]),
-        None if id_column is None else Field(id_column, "--id-column", "whole number"),
-        None if label_column is None else Field(label_column, "--label-column", "number"),
-        pair,
+        None if id_column is None else Field(id_column, "--id-column", "a text or whole number"),
+        fixed_pair=pair,
     )
+    return rows_in(files, wanted, keep_going, format_in)
+
+
+def rows_in(files: Sequence[str], wanted: Wanted, keep_going: bool = False, format_in: str = "txt") -> Texts:
+    """The rows of files as `from_files` gives them, with the fields that are wanted."""
+    names = [name for file in files for name in _matching(file)]
     inputs = _InputFiles([_open(name, format_in) for name in names], wanted, keep_going)
     files_read = tuple(names) if inputs.regular else None
     return Texts(inputs, inputs.waiting, files_read, inputs.share, at_hand=inputs.regular)

@@ -60,8 +60,8 @@ class ParquetRows:
         with ExitStack() as stack:
             try:
                 file = stack.enter_context(open(self.name, "rb"))
-                names = [field.name for field in wanted.fields]
                 metadata, schema = parquet.read_metadata(file), parquet.read_schema(file)
+                names = schema.names if wanted.whole else [field.name for field in wanted.fields]
                 _check_columns(schema, wanted, self.name, arrow.types)
                 check_sizes(self.name, metadata, names)
                 self._row, self._rows = 0, metadata.num_rows
@@ -117,7 +117,7 @@ def _check_columns(schema: Any, wanted: Wanted, file: str, types: Any) -> None:
         kind = kind.value_type if types.is_dictionary(kind) else kind
         textual = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
         number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-        if not textual and not (number and field.numbers):
+        if not textual and not (number and field.kind != "a text"):
             raise BertcliError(
                 f"{file}: the column {shown(field.name)} is of type {kind}, which is not {field.kind} "
                 f"(see {field.option})."

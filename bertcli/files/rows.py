@@ -5,7 +5,6 @@ Every reader gives one Text per row, in order; for a row that cannot be used, a 
 
 import csv
 import json
-import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
@@ -20,45 +19,42 @@ KNOWN = 20  # names of fields that a message lists
 
 
 class Field(NamedTuple):
-    """A named field of a row: the option that chooses it, and which numbers it may hold besides texts."""
+    """A named field of a row: the option that chooses it, and whether it may be a whole number, too."""
 
     name: str
     option: str
-    numbers: Literal["", "whole number", "number"] = ""
-
-    @property
-    def kind(self) -> str:
-        return f"a text or {self.numbers}" if self.numbers else "a text"
+    kind: Literal["a text", "a text or whole number"] = "a text"
 
     def holds(self, value: object) -> bool:
-        """Whether this is a value of the kind; true and false are numbers, as labels may be."""
+        """Whether this is a value of the kind."""
         if isinstance(value, str):
             return is_unicode(value)
-        if self.numbers == "whole number":
-            return type(value) is int
-        finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-        return self.numbers == "number" and finite
+        return self.kind != "a text" and type(value) is int
 
     def lacking(self, names: Sequence[str]) -> str:
         """What is wrong where there is no field of this name among others, or more than one."""
         wrong = "more than one field" if self.name in names else "no field"
         fields = ", ".join(map(shown, names[:KNOWN])) or "none"
-        return f"there is {wrong} {shown(self.name)}; fields are {fields} (choose one with {self.option})."
+        hint = f" (choose one with {self.option})" if self.option else ""
+        return f"there is {wrong} {shown(self.name)}; fields are {fields}{hint}."
 
 
 class Wanted(NamedTuple):
-    """The fields to read: the text, perhaps its pair, id and label; `fixed_pair` is a pair for every text."""
+    """The fields to read: the text, perhaps its pair and id; `fixed_pair` is a pair for every text.
 
-    text: Field
+    whole: all fields of the row, whatever they hold, are its label.
+    """
+
+    text: Field | None = None
     pair: Field | None = None
     id: Field | None = None
-    label: Field | None = None
     fixed_pair: str | None = None
+    whole: bool = False
 
     @property
     def fields(self) -> list[Field]:
         """Those to look up, the text's first."""
-        return [field for field in self[:4] if field is not None]
+        return [field for field in self[:3] if field is not None]
 
     def row(self, place: str, values: Mapping[str, Any]) -> Text:
         """A row from its fields by name; a Text with an error for one that is missing or cannot be used."""
@@ -71,14 +67,9 @@ class Wanted(NamedTuple):
             if not field.holds(values[field.name]):
                 why = f"the field {shown(field.name)} is {shown(values[field.name])}, which is not {field.kind}."
                 return unusable(place, why, id)
-        label = values[self.label.name] if self.label else None
-        return Text(
-            values[self.text.name],
-            values[self.pair.name] if self.pair else self.fixed_pair,
-            place,
-            id,
-            label if label is None or isinstance(label, str) else json.dumps(label),
-        )
+        text = values[self.text.name] if self.text else ""
+        pair = values[self.pair.name] if self.pair else self.fixed_pair
+        return Text(text, pair, place, id, values if self.whole else None)
 
 
 def unusable(place: str, why: str, id: str | int | None = None) -> Text:
@@ -173,7 +164,8 @@ def _table(rows: Generator[_Cells, None, None], wanted: Wanted) -> Iterator[Text
         for field in wanted.fields if place else ():
             if header.count(field.name) != 1:
                 raise BertcliError(f"{place}: {field.lacking(header)}")
-        least = max((header.index(field.name) for field in wanted.fields), default=0) + 1 if place else 0
+        needed = header if wanted.whole else [field.name for field in wanted.fields]
+        least = max(map(header.index, needed), default=0) + 1 if place else 0
         for place, fields, error in rows:
             if error:
                 yield Text("", place=place, error=error)

@@ -1,21 +1,22 @@
 """Exact search in a file of vectors: every row is compared with the query, a block of rows at a time."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, check_choice
 from bertcli.files.formats import ending_of, endings
 from bertcli.files.held import Vectors
 from bertcli.files.kinds import format_of
 from bertcli.files.stored import Numbers, StoredVectors
 from bertcli.files.vectors import quantize, stored_width
-from bertcli.order import best_first
+from bertcli.order import ROUNDING, best_first
 
 NUMBERS = 1 << 22  # in a block: 32 MiB in float64
 Scores = NDArray[np.float64]
+Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 
 
 class Nearest(NamedTuple):
@@ -33,10 +34,8 @@ def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: in
     Rows of bits are compared with the signs of the query: 1 − 2 · (bits that differ) / width, the cosine of vectors of
     ±1. Errors: BertcliError if the widths differ, and for rows that are NaN or infinite.
     """
-    width, count = queries.shape[1], 0
-    directions, signs = queries.astype(np.float64), quantize(queries, "binary").values
-    directions /= _lengths(directions)[:, None]
-    rows, scores = np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0))
+    width, best = queries.shape[1], Best(len(queries), top_k)
+    signs = quantize(queries, "binary").values
     for block in stored.blocks(max(1, NUMBERS // max(1, width))):
         binary, length = block.dtype == np.uint8, block.shape[1]
         if length != stored_width(width, "binary" if binary else "float32"):
@@ -45,35 +44,72 @@ def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: in
                 f"{stored.file} has vectors of {size}, but this model gives {width}: use the model and the settings "
                 "that made them (layer, pooling, truncated dimensions)."
             )
-        cosines = _same_signs(signs, block, width) if binary else _cosines(directions, block)
+        cosines = _same_signs(signs, block, width) if binary else similarities(queries, block)
         bad = np.flatnonzero(~np.isfinite(cosines).all(axis=0))
         if bad.size:
-            raise BertcliError(f"{stored.file}, row {count + bad[0]}: NaN or infinite numbers; create the file again.")
-        numbers = np.broadcast_to(np.arange(count, count + len(block)), cosines.shape)
-        rows, scores = np.concatenate([rows, numbers], 1), np.concatenate([scores, cosines], 1)
-        count += len(block)
-        kept = np.sort(_best(scores, top_k), axis=1)  # in file order, which ties keep
-        rows, scores = np.take_along_axis(rows, kept, 1), np.take_along_axis(scores, kept, 1)
-    order = _best(scores, top_k)
-    return Nearest(np.take_along_axis(rows, order, 1), np.take_along_axis(scores, order, 1), count)
+            row = best.count + bad[0]
+            raise BertcliError(f"{stored.file}, row {row}: NaN or infinite numbers; create the file again.")
+        best.add(cosines)
+    return best.found()
 
 
-def _best(scores: Scores, top_k: int) -> NDArray[np.intp]:
-    """Where the `top_k` best of each row are, best first [query, at most top_k]."""
-    return np.array([best_first(row, top_k) for row in scores], np.intp).reshape(len(scores), -1)
+class Best:
+    """The `top_k` rows with the largest scores for each query, among all that are added.
+
+    Of scores that are equal up to rounding the row is better that comes first in `order`, the places of all rows;
+    without it the row that is added first.
+    """
+
+    def __init__(self, queries: int, top_k: int, order: NDArray[np.intp] | None = None) -> None:
+        self.count = 0
+        self._top_k, self._order = top_k, order
+        self._rows = [np.empty(0, np.int64)] * queries
+        self._scores = [np.empty(0)] * queries
+
+    def add(self, scores: Scores) -> None:
+        """Add rows by their scores [query, row]."""
+        numbers = np.arange(self.count, self.count + scores.shape[1])
+        self.count += len(numbers)
+        for i, (row, known) in enumerate(zip(scores, self._scores, strict=True)):
+            full = 0 < self._top_k == len(known)
+            near = row >= (known.min() - ROUNDING * np.abs(known).max() if full else -np.inf)
+            rows, values = np.append(self._rows[i], numbers[near]), np.append(known, row[near])
+            if self._order is not None:
+                places = np.argsort(self._order[rows])
+                rows, values = rows[places], values[places]
+            kept = np.sort(best_first(values, self._top_k))  # in their order, which ties keep
+            self._rows[i], self._scores[i] = rows[kept], values[kept]
+
+    def found(self) -> Nearest:
+        """The best rows, best first."""
+        order = [best_first(scores) for scores in self._scores]
+        rows, scores = (
+            np.array([values[best] for values, best in zip(every, order, strict=True)]).reshape(len(order), -1)
+            for every in (self._rows, self._scores)
+        )
+        return Nearest(rows, scores, self.count)
 
 
-def _cosines(directions: Scores, block: Numbers) -> Scores:
-    """Cosines [query, row] of vectors of length 1 with rows."""
-    with np.errstate(all="ignore"):  # non-finite numbers show in the result
-        wide = block.astype(np.float64)
-        return np.asarray(directions @ wide.T / _lengths(wide)).clip(-1, 1)
+def similarities(x: Numbers, y: Numbers, how: str = "cosine") -> Scores:
+    """How alike rows are, [..., n, m] of x [..., n, width] and y [..., m, width]; the larger, the more.
 
+        cosine x · y / (|x| |y|), 0 for a zero vector;   dot x · y;   euclidean −|x − y|;   manhattan −Σ |x_i − y_i|
 
-def _lengths(vectors: Scores) -> Scores:
-    """|x| of every row, 1 where that is 0."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    return np.where(lengths == 0, 1.0, lengths)
+    As sentence-transformers has them. Errors: BertcliError for another name.
+    """
+    check_choice("similarity", how, Similarity)
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    if how == "manhattan":
+        return -np.stack([np.abs(row[..., None, :] - y).sum(axis=-1) for row in np.moveaxis(x, -2, 0)], axis=-2)
+    with np.errstate(all="ignore"):  # what is not finite shows in the result
+        products: Scores = x @ y.swapaxes(-1, -2)
+        squares = [np.einsum("...i,...i->...", rows, rows) for rows in (x, y)]
+        if how == "euclidean":
+            return np.asarray(-np.sqrt((squares[0][..., None] + squares[1][..., None, :] - 2 * products).clip(0)))
+        if how == "cosine":
+            lengths = [np.sqrt(np.where(some == 0, 1, some)) for some in squares]
+            products = (products / lengths[0][..., None] / lengths[1][..., None, :]).clip(-1, 1)
+    return products
 
 
 def _same_signs(signs: NDArray[np.uint8], block: NDArray[np.uint8], width: int) -> Scores:

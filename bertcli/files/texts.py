@@ -20,15 +20,15 @@ CHARACTERS_A_TOKEN = 4  # roughly, in English; it only affects how many texts ar
 class Text(NamedTuple):
     """A text to work on, perhaps with a second one, and where it came from (for messages).
 
-    `id` is the row's own, `label` the true label if known. `error`, if there is one, says why the row cannot be used;
-    the text is then empty.
+    `id` is the row's own, `label` what is true of it, if that is read. `error`, if there is one, says why the row
+    cannot be used; the text is then empty.
     """
 
     text: str
     pair: str | None = None
     place: str | None = None
     id: str | int | None = None
-    label: str | None = None
+    label: Any = None
     error: str | None = None
 
 

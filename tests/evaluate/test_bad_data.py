@@ -16,7 +16,7 @@ WORD = {"text": "Hot [MASK].", "word": "tea"}
 RANKED = {"query": "a", "documents": ["b"], "labels": [1]}
 TAGGED = {"tokens": ["Paris"], "tags": ["B-LOC"]}
 BAD: dict[str, tuple[Any, Any, str]] = {
-    "no JSON": (GOOD, "{", "line 2: not usable JSON"),
+    "no JSON": (GOOD, "{", "line 2: not valid JSON"),
     "no object": (GOOD, "[1]", "line 2: not a JSON object but [1]"),
     "no label": (GOOD, {"text": "x"}, "line 2: there is no 'label'"),
     "null label": (GOOD, {"text": "x", "label": None}, "line 2: there is no 'label'"),
@@ -27,7 +27,7 @@ BAD: dict[str, tuple[Any, Any, str]] = {
     "negative": (TRIPLET, {**TRIPLET, "negative": 3}, "line 2: 3 is not a text"),
     "word": (WORD, {**WORD, "word": []}, "line 2: [] is neither a word nor a list of words"),
     "lists": (RANKED, {**RANKED, "labels": [1, 0]}, "line 2: documents and labels must be two lists of one length"),
-    "tag": (TAGGED, {**TAGGED, "tags": ["LOC"]}, "line 2: the tag 'LOC' of 'Paris' is neither O nor like B-PER"),
+    "tag": (TAGGED, {**TAGGED, "tags": ["LOC"]}, "line 2: the tag 'LOC' is neither O nor like B-PER"),
 }
 
 
@@ -83,8 +83,9 @@ def test_files_that_say_nothing_are_refused(tmp_path: Path) -> None:
     empty.write_text("text,label\n")
     none.write_text("")
     assert "has no texts that can be used, so there is nothing to judge" in bertcli("evaluate", empty).error
-    assert "does not say by its fields what the task is; they are none" in bertcli("evaluate", none).error
+    assert "has no texts that can be used" in bertcli("evaluate", none).error
     assert "Cannot read" in bertcli("evaluate", tmp_path / "missing.csv").error
+    empty.write_text("text,label\nGood.,positive\n")
     assert "does not have the fields of triplets" in bertcli("evaluate", empty, "--task", "triplets").error
     none.write_text(json.dumps(TAGGED))
     left = bertcli("evaluate", none)
@@ -130,11 +131,11 @@ def test_damaged_weights_are_no_figure(made: Made, tmp_path: Path) -> None:
     )
 
 
-def test_a_classifier_of_several_labels_at_once_is_refused(made: Made, tmp_path: Path) -> None:
+def test_a_model_of_one_number_is_no_classifier(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "data.jsonl"
     file.write_text(json.dumps({"text": "x", "label": "0"}) + "\n")
     folder = made(head="classifier", num_labels=1)
-    assert "does not choose one label per text" in bertcli("evaluate", file, "-m", folder).error
+    assert "does not choose labels" in bertcli("evaluate", file, "-m", folder).error
 
 
 def beir(folder: Path, **files: str) -> Path:
@@ -159,8 +160,12 @@ HEADER = "query-id\tcorpus-id\tscore\n"
         ("qrels/test.tsv", f"{HEADER}q9\td0\t1\n", "test.tsv, line 2: queries.jsonl has no query 'q9'"),
         ("qrels/test.tsv", f"{HEADER}q0\td0\tmuch\n", "test.tsv, line 2: the score 'much' is not a number"),
         ("qrels/test.tsv", f"{HEADER}q0\td0\n", "test.tsv, line 2: 2 fields where there should be 3"),
-        ("queries.jsonl", '{"_id": 7, "text": "x"}\n', "queries.jsonl, line 1: a query needs an _id and a text"),
-        ("corpus.jsonl", '{"_id": "d0"}\n', "corpus.jsonl, line 1: a document needs an _id and a text"),
+        (
+            "queries.jsonl",
+            '{"_id": 7, "text": "x"}\n',
+            "queries.jsonl, line 1: the field '_id' is 7, which is not a text",
+        ),
+        ("corpus.jsonl", '{"_id": "d0"}\n', "corpus.jsonl, line 1: there is no field 'text'; fields are '_id'."),
         ("qrels/test.tsv", f"{HEADER}q0\td0\t0\n", "has no texts that can be used"),
     ],
 )

@@ -3,8 +3,12 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from conftest import Made
 from helpers.terminal import bertcli
+
+import bertcli as library
 
 REVIEWS = Path(__file__).parent.parent / "data" / "reviews.csv"
 
@@ -33,6 +37,86 @@ def test_the_record_has_figures_labels_confusion_and_the_worst_texts() -> None:
         for group, count in (("film", 14), ("food", 12), ("product", 14))
     )
     assert right == pytest.approx(33)
+
+
+BY_LABEL = """\
+ Label      Precision   Recall       F1   Support   Found as
+────────────────────────────────────────────────────────────────────────────
+ negative      0.7826   0.9000   0.8372        20   negative 18, positive 2
+ positive      0.8824   0.7500   0.8108        20   positive 15, negative 5
+
+40 texts. Intervals"""
+
+
+@pytest.mark.parametrize("width", ["80", "200", ""])
+def test_the_terminal_shows_each_label_and_what_it_was_found_as(width: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    assert BY_LABEL in bertcli("evaluate", REVIEWS).out
+    assert (
+        "| positive | 0.8824 | 0.7500 | 0.8108 | 20 | positive 15, negative 5 |"
+        in bertcli("evaluate", REVIEWS, "--format", "markdown").out
+    )
+
+
+def test_many_labels_are_never_cut_in_a_pipe(made: Made, tmp_path: Path) -> None:
+    names = {i: f"the label number {i}" for i in range(30)}
+    file, folder = tmp_path / "data.jsonl", made(head="classifier", id2label=names)
+    rows = [{"text": word, "label": names[i]} for i in names for word in ("tea", "the king", "a cat sat", "houses")]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    left = bertcli("evaluate", file, "-m", folder)
+    (matrix,) = (
+        model["confusion"]
+        for model in json.loads(bertcli("evaluate", file, "-m", folder, "--format", "json").out)["models"]
+    )
+    found = np.sort(matrix[0])[::-1]
+    line = next(line for line in left.out.splitlines() if line.startswith(f" {names[0]} "))
+    assert [int(part.split()[-1]) for part in line.split("   ")[-1].split(", ")] == found[found > 0].tolist()
+
+
+SEVERAL = {"problem_type": "multi_label_classification"}
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_several_labels_at_once_are_a_list_or_stand_between_commas(made: Made, tmp_path: Path, ending: str) -> None:
+    names = ["joy", "anger", "fear"]
+    folder, file = made(head="classifier", id2label=dict(enumerate(names)), config=SEVERAL), tmp_path / f"data.{ending}"
+    texts, true = ["The king drinks tea.", "A cat sat.", "It rained."], [["joy", "fear"], [], ["anger"]]
+    if ending == "csv":
+        lines = [f'{text},"{", ".join(some)}"\n' for text, some in zip(texts, true, strict=True)]
+        file.write_text("text,label\n" + "".join(lines))
+    else:
+        rows = [{"text": text, "labels": some} for text, some in zip(texts, true, strict=True)]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    left = bertcli("evaluate", file, "-m", folder, "--format", "json")
+    (model,) = json.loads(left.out)["models"]
+    records = library.load(folder).classify(texts)
+    said = [{entry["label"] for entry in record["labels"] if entry["score"] > 0.5} for record in records]
+    right, wrong = (
+        sum(len(a & {*b}) for a, b in zip(said, true, strict=True)),
+        sum(len(a ^ {*b}) for a, b in zip(said, true, strict=True)),
+    )
+    assert model["metrics"].keys() == {"macro_f1", "micro_f1", "weighted_f1", "accuracy"}
+    assert model["metrics"]["micro_f1"]["value"] == pytest.approx(2 * right / (2 * right + wrong))
+    assert model["metrics"]["accuracy"]["value"] == pytest.approx(
+        np.mean([a == {*b} for a, b in zip(said, true, strict=True)])
+    )
+    assert "confusion" not in model
+    assert [row["support"] for row in model["labels"]] == [1, 1, 1]
+    file.write_text('{"text": "x", "label": ["joy", "envy"]}\n') if ending == "jsonl" else file.write_text(
+        "text,label\nx,envy\n"
+    )
+    assert "line 1: the label 'envy' is not one of this model's" in bertcli(
+        "evaluate", file, "-m", folder
+    ).error.replace("line 2", "line 1")
+
+
+def test_a_list_of_labels_is_none_for_a_model_that_chooses_one(tmp_path: Path) -> None:
+    file = tmp_path / "data.jsonl"
+    file.write_text('{"text": "x", "label": ["positive", "negative"]}\n')
+    assert (
+        "line 1: ['positive', 'negative'] is not one label, and this model chooses one"
+        in bertcli("evaluate", file).error
+    )
 
 
 def test_two_models_get_a_paired_difference() -> None:

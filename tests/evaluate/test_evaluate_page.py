@@ -18,7 +18,7 @@ def test_the_page_draws_intervals_confusion_reliability_and_the_worst(tmp_path: 
     assert 'cx="82.50"' in page
     assert "true labels down, found ones across" in page
     assert "reliability" in page
-    assert "Of film" in page
+    assert '<th scope="row">film</th><td>accuracy</td>' in page
     assert "No complaints, and that happens seldom." in page
     assert "what other texts of the same kind would have given" in page
     assert "<script" not in page

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from bertcli.evaluate.answers import best_of
-from bertcli.evaluate.data import Item, Labelled, LeftOut
+from bertcli.evaluate.data import Labelled, LeftOut
 from bertcli.evaluate.judge import evaluate
 from bertcli.evaluate.options import Evaluate
+from bertcli.files.texts import Text
 
 
 class Answering:
@@ -30,11 +31,11 @@ def filled(*words: str) -> dict[str, Any]:
     return {"masks": [{"predictions": [{"token_str": word} for word in words]}]}
 
 
-def labelled(task: str, *items: Item) -> Labelled:
-    return Labelled("data.jsonl", task, "", list(items), LeftOut(keep_going=True))
+def labelled(task: str, *rows: Text) -> Labelled:
+    return Labelled("data.jsonl", task, "", list(rows), LeftOut(keep_going=True))
 
 
-BLANKS = [Item(f"line {i}", (f"{i} [MASK]",), ("Tea", "coffee")) for i in range(3)]
+BLANKS = [Text(f"{i} [MASK]", None, f"line {i}", label=["Tea", "coffee"]) for i in range(3)]
 
 
 def test_words_are_compared_without_case_and_spaces() -> None:
@@ -59,7 +60,7 @@ def test_what_one_model_could_not_use_is_left_out_for_both() -> None:
 def test_no_answer_competes_only_where_some_question_has_none() -> None:
     answered = [{"answers": [{"answer": "The king"}]}, {"answers": [{"answer": ""}]}]
     for truths, has_none in (((("the king",), ()), True), ((("the king",), ("tea",)), False)):
-        items = [Item(f"question {i}", ("Who?", "The king."), truth) for i, truth in enumerate(truths)]
+        items = [Text("Who?", "The king.", f"question {i}", label=truth) for i, truth in enumerate(truths)]
         model: Any = Answering("m", answered)
         found = evaluate(labelled("answer", *items), [model], Evaluate())
         assert model.asked["no_answer"] is has_none

@@ -9,12 +9,12 @@ import pytest
 
 from bertcli.evaluate import metrics
 from bertcli.evaluate.answers import exact_match, f1
-from bertcli.evaluate.classification import Labels
+from bertcli.evaluate.classification import LIKELY, _of_labels, _of_one, of_one, of_several
 from bertcli.evaluate.intervals import DRAWS, Figure, differences, draws, figures_of
-from bertcli.evaluate.outcome import listed
 from bertcli.evaluate.ranking import in_order
-from bertcli.evaluate.similarity import Told
-from bertcli.evaluate.tagging import Found, _counted, entities
+from bertcli.evaluate.similarity import of_pairs
+from bertcli.evaluate.tagging import _of_types, counted, entities, figures
+from bertcli.files.search import similarities
 
 RECORDED = json.loads((Path(__file__).parent.parent / "reference" / "evaluate.json").read_text(encoding="utf-8"))
 Case = dict[str, Any]
@@ -39,7 +39,7 @@ def test_correlations_are_those_of_scipy(case: Case) -> None:
 @pytest.mark.parametrize("case", RECORDED["binary"])
 def test_pairs_are_judged_as_scikit_learn_and_sentence_transformers_do(case: Case) -> None:
     scores, labels = np.array(case.pop("scores")), np.array(case.pop("labels"), float)
-    found = Told(np.ones(len(scores), bool), scores, None, labels).figures(once(len(scores)))
+    found = of_pairs(once(len(scores)), labels, scores)
     for name, value in case.items():
         close(found[name], value)
 
@@ -48,15 +48,51 @@ def test_pairs_are_judged_as_scikit_learn_and_sentence_transformers_do(case: Cas
 def test_labels_are_judged_as_by_scikit_learn(case: Case) -> None:
     probabilities, true = np.array(case["probabilities"]), np.array(case["true"])
     names = [str(i) for i in range(probabilities.shape[1])]
-    outcome = Labels(np.ones(len(true), bool), probabilities, true, names)
-    found = outcome.figures(once(len(true)))
+    arrays = [probabilities, *(metrics.one_hot(labels, len(names)) for labels in (probabilities.argmax(axis=1), true))]
+    found, details = of_one(once(len(true)), *arrays), _of_one(names, *arrays)
     for name, value in case["figures"].items():
         close(found[name], value)
-    for row in outcome.details["labels"]:
+    for row in details.labels:
         expected = [values[int(row["label"])] for values in case["by_label"]]
         close([row["precision"], row["recall"], row["f1"], row["support"]], expected)
-    occurring = [int(row["label"]) for row in outcome.details["labels"]]
-    assert outcome.details["confusion"] == np.array(case["confusion"])[np.ix_(occurring, occurring)].tolist()
+    occurring = [int(row["label"]) for row in details.labels]
+    assert details.confusion == np.array(case["confusion"])[np.ix_(occurring, occurring)].tolist()
+
+
+@pytest.mark.parametrize("case", RECORDED["several"])
+def test_several_labels_at_once_are_judged_as_by_scikit_learn(case: Case) -> None:
+    p, true = np.array(case["probabilities"]), np.array(case["true"], float)
+    names = [str(i) for i in range(p.shape[1])]
+    arrays = p, np.asarray(p > LIKELY, float), true
+    found = of_several(once(len(p)), *arrays)
+    assert found.keys() == case["figures"].keys()
+    for name, value in case["figures"].items():
+        close(found[name], value)
+    rows = _of_labels(names, *arrays).labels
+    assert [row["label"] for row in rows] == ["0", "1", "2", "3", "4"], "the last is never true and never found"
+    for row in rows:
+        expected = [values[int(row["label"])] for values in case["by_label"]]
+        close([row["precision"], row["recall"], row["f1"], row["support"]], expected)
+
+
+@pytest.mark.parametrize("case", RECORDED["entities"])
+def test_entities_are_those_of_nervaluate_where_tags_are_as_they_should_be(case: Case) -> None:
+    true, said = ([entities(tags.split(), "IOB2") for tags in case[side]] for side in ("true", "said"))
+    both, types = [a & b for a, b in zip(true, said, strict=True)], ["LOC", "ORG", "PER"]
+    arrays = [counted(some, types) for some in (both, said, true)]
+    found = figures(types, once(len(true)), *arrays)
+    close([found["precision"][0], found["recall"][0], found["f1"][0]], case["found"][""])
+    for row in _of_types(types, *arrays).labels:
+        close([row["precision"], row["recall"], row["f1"]], case["found"][row["label"]])
+
+
+def test_vectors_are_compared_as_by_sentence_transformers() -> None:
+    case = RECORDED["similarities"]
+    x, y = np.array(case["x"], np.float32), np.array(case["y"], np.float32)
+    for how, expected in case["found"].items():
+        np.testing.assert_allclose(similarities(x, y, how), expected, rtol=0, atol=1e-6)
+        one = similarities(x[:, None], y[:3, None], how)[:, 0, 0]
+        np.testing.assert_allclose(one, np.diagonal(expected), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", RECORDED["tags"], ids=lambda case: case["scheme"])
@@ -64,9 +100,8 @@ def test_entities_are_those_of_seqeval_in_strict_mode(case: Case) -> None:
     true, said = ([entities(tags.split(), case["scheme"]) for tags in case[side]] for side in ("true", "said"))
     types = ["LOC", "PER"]
     both = [a & b for a, b in zip(true, said, strict=True)]
-    right, guessed, there = (_counted(some, types) for some in (both, said, true))
-    words = listed([""] * len(true))
-    found = Found(np.ones(len(true), bool), right, guessed, there, words, words, types).figures(once(len(true)))
+    arrays = (counted(some, types) for some in (both, said, true))
+    found = figures(types, once(len(true)), *arrays)
     close([found["precision"][0], found["recall"][0], found["f1"][0]], case["micro"])
     close(found["macro_f1"][0], case["macro"][2])
     close([found[f"f1:{kind}"][0] for kind in types], case["None"][2])
@@ -78,7 +113,7 @@ def test_rankings_are_judged_as_by_trec_eval() -> None:
     for query, expected in case["found"].items():
         gains = case["qrels"][query]
         order = [gains.get(id, 0) for id, _ in in_order(case["run"][query])]
-        found = metrics.ranking(order, [*gains.values()], (1, 3, 10, 100))
+        found = metrics.ranking([order], [[*gains.values()]], (1, 3, 10, 100))
         for name, value in expected.items():
             measure, _, k = name.rpartition("_")
             close(found["mrr@100" if name == "recip_rank" else f"{names[measure]}@{k}"], value)
@@ -88,7 +123,7 @@ def test_rankings_are_judged_as_by_trec_eval() -> None:
 def test_reranked_candidates_are_judged_as_by_sentence_transformers(case: Case) -> None:
     scores = {f"{i:03d}": score for i, score in enumerate(case["scores"])}
     order = [case["relevant"][int(id)] for id, _ in in_order(scores)]
-    found = metrics.ranking(order, case["relevant"], (10, 100))
+    found = metrics.ranking([order], [case["relevant"]], (10, 100))
     for name, value in case["found"].items():
         close(found[name], value)
 
@@ -126,11 +161,9 @@ def test_a_figure_of_a_draw_is_that_of_its_items_written_out() -> None:
         alone = once(len(some))
         for figure in (metrics.spearman, metrics.pearson):
             close(figure(x, y, row[None]), figure(x[some], y[some], alone))
-        for make in (
-            Told(labels > 9, x, None, labels),
-            Labels(labels > 9, np.stack([y, -y], 1), labels.astype(int), "ab"),
-        ):
-            of_counts, of_items = make.figures(row[None]), make.only(some).figures(alone)
+        true, chosen = metrics.one_hot(labels.astype(int), 2), metrics.one_hot((y < 0).astype(int), 2)
+        for make, *arrays in ((of_pairs, labels, x), (of_one, np.stack([y, -y], 1), chosen, true)):
+            of_counts, of_items = make(row[None], *arrays), make(alone, *(array[some] for array in arrays))
             for name in of_items.keys() - {"best_f1_threshold"}:  # half-way to an item that is not in the draw
                 close(of_counts[name], of_items[name])
 

@@ -47,7 +47,8 @@ def test_the_page_has_the_summary_and_the_pairs_that_decide(pairs: Path, tmp_pat
     assert bertcli("score", "-i", pairs, *OPTIONS, "--by", "kind", "-o", page).status == 0
     text = page.read_text()
     assert 'aria-label="0.8333 [0.5000, 1.0000]"' in text
-    assert text.index("The cat sits") < text.index("It rained."), "the pair that decides most comes first"
+    assert text.index("He was reading.") < text.index("The cat sits"), "the pair that decides most comes first"
+    assert "It rained." not in text, "this pair decides nothing"
     assert "not what a model built on this one will do" in text
     assert "the ending must be" in bertcli("score", "-i", pairs, "--column", "better", "-o", page).error
 
@@ -70,10 +71,17 @@ def test_groups_need_pairs(pairs: Path) -> None:
 def test_the_mean_difference_is_that_of_the_scores() -> None:
     scores = [(-3.0, -5.0), (-4.0, -1.0), (-2.0, -2.5)]
     records = [
-        {"score": a, "pair_score": b, "preferred": "text" if a > b else "text_pair", "id": i}
+        {
+            "score": a,
+            "pair_score": b,
+            "preferred": "text" if a > b else "text_pair",
+            "id": i,
+            "text": "",
+            "text_pair": "",
+        }
         for i, (a, b) in enumerate(scores)
     ]
-    every, *groups = preferences(records)
-    assert every.mean.value == pytest.approx(np.mean([a - b for a, b in scores]))
-    assert every.share.value == pytest.approx(2 / 3)
-    assert [one.group for one in groups] == ["0", "1", "2"]
+    (verdict,) = preferences(records, "a model").models
+    assert verdict.figures["difference"].value == pytest.approx(np.mean([a - b for a, b in scores]))
+    assert verdict.figures["preferred"].value == pytest.approx(2 / 3)
+    assert [*verdict.by] == ["0", "1", "2"]

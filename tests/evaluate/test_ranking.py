@@ -1,6 +1,7 @@
 """retrieval and rank: folders as BEIR has them, TREC's files, candidates, and corpora that do not fit in memory."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from evaluate.test_tasks import judged, lines, values
 from helpers.terminal import bertcli
 
 import bertcli as library
+from bertcli.files.search import Best
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -47,6 +49,21 @@ def test_a_folder_is_retrieval(folder: Path) -> None:
     assert values(record)["ndcg@5"] == pytest.approx(np.where(ranks < 5, 1 / np.log2(ranks + 2), 0).mean())
     by = judged(folder, "--k", "1", "--by", "half")["models"][0]["by"]
     assert [*by] == ["0", "1"]
+
+
+def test_documents_are_found_as_the_folder_says(folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(library.load("bert-mini-mlm").path or "", model)
+    rows = [json.loads(line) for line in (DATA / "paraphrases.jsonl").read_text().splitlines()][:30]
+    queries, documents = (library.load(model).encode([row[key] for row in rows]) for key in ("text", "paraphrase"))
+    cosines = queries @ documents.T / np.linalg.norm(queries, axis=1)[:, None] / np.linalg.norm(documents, axis=1)
+    for how, scores in (("dot", queries @ documents.T), ("cosine", cosines)):
+        (model / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": how}))
+        ranks = (scores > scores.diagonal()[:, None]).sum(axis=1)
+        found = values(judged(folder, "-m", model, "--k", "1,5"))
+        assert found["mrr@5"] == pytest.approx(np.where(ranks < 5, 1 / (ranks + 1), 0).mean())
+        assert found["recall@1"] == pytest.approx((ranks < 1).mean())
+    assert not np.array_equal(np.argsort(queries @ documents.T), np.argsort(cosines))
 
 
 def test_worst_queries_are_shown_with_texts_of_documents(folder: Path) -> None:
@@ -102,19 +119,16 @@ def test_queries_that_a_run_lacks_have_found_nothing(tmp_path: Path) -> None:
 
 
 def test_equal_documents_are_ordered_by_their_ids_whatever_the_block(folder: Path) -> None:
-    from bertcli.evaluate.collection import Nearest, _later
-
     ids = [f"d{i:02d}" for i in np.random.default_rng(0).permutation(60)]
-    scores = np.random.default_rng(1).integers(0, 3, size=(4, 60)).astype(np.float32)
+    scores = np.random.default_rng(1).integers(0, 3, size=(4, 60)).astype(float)
     expected = [sorted(zip(row.tolist(), ids, strict=True), reverse=True)[:7] for row in scores]
+    later = np.argsort(np.argsort(ids)[::-1])
     for step in (1, 7, 60):
-        best = Nearest(4, 7, _later(ids))
+        best = Best(4, 7, later)
         for first in range(0, 60, step):
-            best.add(scores[:, first : first + step], first)
-        found = [
-            [(score, ids[number]) for score, number in zip(*rows, strict=True)]
-            for rows in zip(best.scores.tolist(), best.numbers.tolist(), strict=True)
-        ]
+            best.add(scores[:, first : first + step])
+        every = zip(*best.found()[:2], strict=True)
+        found = [[(score, ids[number]) for number, score in zip(*rows, strict=True)] for rows in every]
         assert found == expected
 
 
@@ -153,8 +167,11 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.evaluate import collection
+from bertcli.evaluate import ranking
+from bertcli.evaluate.collection import Corpus
+from bertcli.evaluate.data import Labelled, LeftOut, Relevance
 from bertcli.evaluate.options import Evaluate
+from bertcli.files.texts import Text
 
 folder, width = Path(sys.argv[1]), int(sys.argv[2])
 
@@ -162,16 +179,17 @@ class Model:
     name = "random"
     class sentence:
         prompts = {}
+        similarity = "cosine"
 
 asked = np.random.default_rng(0).normal(size=(50, width)).astype(np.float32)
-collection.vectors_of = lambda *given, **named: asked
-corpus = collection.Corpus(str(folder / "corpus.jsonl"))
-wanted = Evaluate(vectors=str(folder / "corpus.npy"))
-((_, _, found),) = collection.best_documents(Model, [("q", "")] * 50, corpus, 100, wanted)
+ranking.vectors_of = lambda *given, **named: (asked, np.ones(50, bool))
+rows = [Text("q", label=Relevance(f"q{i}", {"d0": 1.0}, {})) for i in range(50)]
+data = Labelled("", "retrieval", "", rows, LeftOut(False), Corpus(str(folder / "corpus.jsonl")))
+(outcome,) = ranking.retrieve(Model, data, Evaluate(vectors=str(folder / "corpus.npy")))
 (peak,) = (line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
 vectors = np.load(folder / "corpus.npy", mmap_mode="r")
 cosines = vectors @ asked[0] / np.linalg.norm(vectors, axis=1)
-assert {f"d{i}" for i in np.argsort(-cosines)[:101]} == set(found[0])
+assert {f"d{i}" for i in np.argsort(-cosines)[:101]} == {id for id, _ in outcome.orders["q0"]}
 print(1024 * int(peak))
 """
 

@@ -1,6 +1,7 @@
 """Every task of `bertcli evaluate` through its command: told from the data, judged as the public calls answer."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def test_triplets_count_how_often_the_positive_is_nearer() -> None:
     record = judged(DATA / "triplets.jsonl")
     assert (record["task"], record["count"]) == ("triplets", 120)
     assert values(record) == {"accuracy": pytest.approx(14 / 120)}
-    assert record["models"][0]["worst"][0]["found"].endswith("with the third text")
+    assert record["models"][0]["worst"][0]["found"] == "0.849 with The cats and dogs are in the rain."
 
 
 def test_the_better_of_two_models_is_said_with_its_lead() -> None:
@@ -114,6 +115,38 @@ def test_the_better_of_two_models_is_said_with_its_lead() -> None:
     (difference,) = judged(DATA / "triplets.jsonl", "-m", models[1], "-m", models[0])["differences"]
     assert difference["value"] == pytest.approx(-0.1)
     assert (difference["a"], difference["b"], difference["ahead"]) == (models[1], models[0], 0)
+
+
+@pytest.mark.parametrize("how", ["dot", "euclidean", "manhattan", "cosine"])
+def test_vectors_are_compared_as_the_folder_says(how: str, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(library.load("bert-mini-mlm").path or "", folder)
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": how}))
+    rows = [json.loads(line) for line in (DATA / "triplets.jsonl").read_text().splitlines()][:40]
+    file = lines(tmp_path / "data.jsonl", rows)
+    x, near, far = (library.load(folder).encode([row[key] for row in rows]) for key in ("text", "near", "far"))
+
+    def scores(a: Any, b: Any) -> Any:
+        if how in ("euclidean", "manhattan"):
+            return -np.linalg.norm(a - b, ord=2 if how == "euclidean" else 1, axis=1)
+        lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1) if how == "cosine" else 1
+        return (a * b).sum(axis=1) / lengths
+
+    record = judged(file, "-m", folder)
+    assert values(record) == {"accuracy": pytest.approx((scores(x, near) > scores(x, far)).mean())}
+    assert record["models"][0]["worst"][0]["expected"].startswith(how)
+    pairs = [{"text1": row["text"], "text2": row["near"], "score": i / 7} for i, row in enumerate(rows)]
+    found = values(judged(lines(file, pairs), "-m", folder))
+    assert found["pearson"] == pytest.approx(np.corrcoef(scores(x, near), np.arange(40))[0, 1], abs=1e-6)
+    assert ("pearson_dot" in found) == (how == "cosine")
+
+
+def test_what_else_vectors_may_be_compared_with_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(library.load("bert-mini-sentence").path or "", folder)
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": "jaccard"}))
+    error = bertcli("evaluate", DATA / "triplets.jsonl", "-m", folder).error
+    assert "There is no similarity 'jaccard'; choose from cosine, dot, euclidean, manhattan" in error
 
 
 def test_a_model_without_the_head_is_refused(tmp_path: Path) -> None:
@@ -202,6 +235,20 @@ def test_tags_are_those_of_the_first_pieces_of_words(made: Made, tmp_path: Path)
     right = (said[0][1] == "B-PER" and said[0][2] != "I-PER") + (said[0][3] == "B-LOC") + (said[1][0] == "B-LOC")
     assert found["precision"] == pytest.approx(right / max(1, begun))
     assert found["recall"] == pytest.approx(right / 3)
+
+
+def test_the_terminal_shows_the_figures_of_each_type(made: Made, tmp_path: Path) -> None:
+    folder, file = made(head="token_classifier", id2label=LABELS), tmp_path / "data.conll"
+    file.write_text(CONLL)
+    left = bertcli("evaluate", file, "-m", folder)
+    rows = [line.split() for line in left.out.splitlines()]
+    labels = judged(file, "-m", folder)["models"][0]["labels"]
+    assert [row["label"] for row in labels] == ["LOC", "PER"]
+    assert ["Label", "Precision", "Recall", "F1", "Support"] in rows
+    for row in labels:
+        numbers = (f"{row[key]:.4f}" for key in ("precision", "recall", "f1"))
+        assert [row["label"], *numbers, str(row["support"])] in rows
+    assert [row["support"] for row in labels] == [2, 1]
 
 
 def test_tokens_and_tags_in_jsonl_are_the_same_as_columns(made: Made, tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from bertcli.errors import BertcliError
 from bertcli.files import rows
-from bertcli.files.inputs import from_files
+from bertcli.files.inputs import from_files, rows_in
 from bertcli.files.lines import LONGEST
+from bertcli.files.rows import Wanted
 
 reuse = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 characters = st.characters(codec="utf-8")
@@ -168,25 +169,26 @@ def test_rows_have_a_text_or_a_whole_number_as_id(tmp_path: Path) -> None:
         assert "which is not a text or whole number" in refusal(tmp_path / "t.jsonl", id_column="id")
 
 
-def test_rows_may_have_a_label(tmp_path: Path) -> None:
+def test_rows_may_be_read_whole(tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
-    values = ["good", 1, 0.5, True]
-    file.write_text("".join(json.dumps({"text": "a", "is": value}) + "\n" for value in values), encoding="utf-8")
-    assert [row.label for row in from_files([str(file)], label_column="is")] == ["good", "1", "0.5", "true"]
-    file.write_text('{"text": "a", "is": null}', encoding="utf-8")
-    assert "the field 'is' is null, which is not a text or number" in refusal(file, label_column="is")
-    file.write_text('{"text": 5}', encoding="utf-8")
-    assert "which is not a text." in refusal(file, label_column="text")
+    values: list[Any] = ["good", 1, None, ["a", 2], {"b": True}]
+    file.write_text("".join(json.dumps({"is": value}) + "\n" for value in values), encoding="utf-8")
+    assert [row.label for row in rows_in([str(file)], Wanted(whole=True))] == [{"is": value} for value in values]
+    file = tmp_path / "t.csv"
+    file.write_text("a,b\n1,2\n3\n", encoding="utf-8")
+    first, second = rows_in([str(file)], Wanted(whole=True), keep_going=True)
+    assert (first.label, second.label) == ({"a": "1", "b": "2"}, None)
+    assert second.error == f"{file}, line 3: 1 field(s) where the header has 2."
 
 
-@pytest.mark.parametrize("options", [{}, {"id_column": "other"}, {"label_column": "other"}])
+@pytest.mark.parametrize("options", [{}, {"id_column": "other"}])
 def test_rows_may_hold_a_number_beyond_every_float(options: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"text": ' + "9" * 400 + ', "other": 1}', encoding="utf-8")
     with pytest.raises(BertcliError, match=r"line 1: the field 'text' is 9999.*, which is not a text"):
         list(from_files([str(tmp_path / "t.jsonl")], None, None, None, **options))  # type: ignore[arg-type]
     (tmp_path / "t.jsonl").write_text('{"text": "a", "other": ' + "9" * 400 + "}", encoding="utf-8")
     (row,) = from_files([str(tmp_path / "t.jsonl")], **options)  # type: ignore[arg-type]
-    assert [value for value in (row.id, row.label) if value is not None] in ([], [int("9" * 400)], ["9" * 400])
+    assert row.id in (None, int("9" * 400))
 
 
 BAD = {

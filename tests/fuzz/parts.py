@@ -190,7 +190,7 @@ def read_texts(folder: Path) -> None:
     assert first == (failure if bad is None else kept[bad].error)
     assert strict == kept[:bad] or failure
     with suppress(BertcliError):  # such as for a table without this column
-        list(from_files([str(file)], keep_going=True, id_column="id", label_column="id"))
+        list(from_files([str(file)], keep_going=True, id_column="id"))
     if failure:
         raise BertcliError(failure)
 

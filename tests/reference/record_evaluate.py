@@ -1,8 +1,8 @@
 """Record what the figures of evaluate are compared with: `python tests/reference/record_evaluate.py`.
 
-Needs scipy, scikit-learn, pytrec_eval (pytrec_eval-terrier), seqeval and sentence-transformers (recorded with 1.17.1,
-1.9.1, 0.5.11, 1.2.2, 6.2.0), and on the path squad_metrics.py, SQuAD's official script as transformers 4.57.6 has it in
-data/metrics. Every case holds its numbers, so that tests need none of these.
+Needs scipy, scikit-learn, pytrec_eval (pytrec_eval-terrier), seqeval, nervaluate and sentence-transformers (recorded
+with 1.17.1, 1.9.1, 0.5.11, 1.2.2, 1.2.1, 6.2.0), and on the path squad_metrics.py, SQuAD's official script as
+transformers 4.57.6 has it in data/metrics. Every case holds its numbers, so that tests need none of these.
 """
 # mypy: disable-error-code="import-not-found, import-untyped"
 
@@ -15,6 +15,8 @@ import numpy as np
 import pytrec_eval
 import scipy.stats
 import sklearn.metrics as sk
+from nervaluate import Evaluator
+from sentence_transformers import SimilarityFunction
 from sentence_transformers.cross_encoder.evaluation import CrossEncoderRerankingEvaluator
 from sentence_transformers.sentence_transformer.evaluation import BinaryClassificationEvaluator
 from seqeval.metrics.v1 import precision_recall_fscore_support
@@ -94,6 +96,71 @@ def classification(random: np.random.Generator) -> list[Case]:
     return cases
 
 
+def several(random: np.random.Generator) -> list[Case]:
+    """Labels of which a text may have several: one is never true, one is never found, one neither."""
+    cases = []
+    for count in (40, 9):
+        true, chosen = (random.random((count, 6)) < 0.4 for _ in range(2))
+        true[:, 3], chosen[:, 4] = False, False
+        true[:, 5] = chosen[:, 5] = False
+        p = np.where(chosen, 0.5 + random.random((count, 6)) / 2, random.random((count, 6)) / 2).round(6)
+        averages = {
+            f"{name}_f1": sk.f1_score(true, chosen, average=name, zero_division=0)
+            for name in ("macro", "micro", "weighted")
+        }
+        figures = {**averages, "accuracy": sk.accuracy_score(true, chosen)}
+        by_label = sk.precision_recall_fscore_support(true, chosen, zero_division=0)
+        cases.append(
+            {
+                "probabilities": p.tolist(),
+                "true": true.astype(int).tolist(),
+                "figures": {name: float(value) for name, value in figures.items()},
+                "by_label": [[float(value) for value in row] for row in by_label],
+            }
+        )
+    return cases
+
+
+def entities(random: np.random.Generator) -> list[Case]:
+    """nervaluate's "strict" on IOB2 tags as they should be: it also counts an I without a B, which seqeval does not."""
+    cases = []
+    names = ["O", "O", *(f"{prefix}-{kind}" for prefix in "BI" for kind in ("PER", "LOC", "ORG"))]
+    for _ in range(3):
+        sides: list[list[list[str]]] = [[], []]
+        for _ in range(25):
+            true = [str(tag) for tag in random.choice(names, 9)]
+            said = [tag if random.random() < 0.75 else str(random.choice(names)) for tag in true]
+            for side, tags in zip(sides, (true, said), strict=True):
+                for i, tag in enumerate(tags):
+                    if tag[0] == "I" and (i == 0 or tags[i - 1][2:] != tag[2:]):
+                        tags[i] = f"B{tag[1:]}"
+                side.append(tags)
+        found = Evaluator(*sides, tags=["PER", "LOC", "ORG"], loader="list").evaluate()
+        strict = {"": found["overall"]["strict"]} | {kind: one["strict"] for kind, one in found["entities"].items()}
+        case: Case = {
+            name: [" ".join(tags) for tags in side] for name, side in zip(("true", "said"), sides, strict=True)
+        }
+        cases.append(
+            case | {"found": {kind: [one.precision, one.recall, one.f1] for kind, one in sorted(strict.items())}}
+        )
+    return cases
+
+
+def similarities(random: np.random.Generator) -> Case:
+    """What sentence-transformers compares vectors with; one is zero."""
+    x, y = (random.normal(size=(n, 5)).round(3).astype(np.float32) for n in (3, 4))
+    y[3] = 0
+    found = {
+        name: SimilarityFunction.to_similarity_fn(name)(x, y).double().numpy().tolist()
+        for name in SimilarityFunction.possible_values()
+    }
+    return {
+        "x": x.tolist(),
+        "y": y.tolist(),
+        "found": {name: found[name] for name in ("cosine", "dot", "euclidean", "manhattan")},
+    }
+
+
 def tags(random: np.random.Generator) -> list[Case]:
     cases = []
     for scheme, prefixes in (("IOB1", "IB"), ("IOB2", "IB"), ("BIOES", "BIES")):
@@ -169,6 +236,9 @@ if __name__ == "__main__":
         "rankings": rankings(random),
         "reranking": reranking(random),
         "answers": answers(),
+        "several": several(random),
+        "entities": entities(random),
+        "similarities": similarities(random),
     }
     lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(value)}" for name, value in recorded.items())
     Path(__file__).with_name("evaluate.json").write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")

@@ -29,6 +29,14 @@ def test_pairs_have_the_sums_of_minicons_and_of_crows_pairs(
     assert [*records[0]] == ["index", "text", "text_pair", "score", "pair_score", "preferred"]
 
 
+def test_random_pairs_have_the_sums_of_crows_pairs(made: Made) -> None:
+    pairs, expected = zip(*((case["pair"], case["shared"]) for case in RECORDED["random"]), strict=True)
+    first, second = zip(*pairs, strict=True)
+    records = bertcli.load(made(head="mlm")).score(first, pairs=second, compare=True, metric="shared")
+    for record, sums in zip(records, expected, strict=True):
+        assert [record["score"], record["pair_score"]] == pytest.approx(sums, abs=2e-5)
+
+
 def test_within_word_masks_the_later_pieces_of_a_word(made: Made) -> None:
     model = bertcli.load(made(head="mlm"))
     plain, within = model.score(FIRST), model.score(FIRST, within_word=True)
